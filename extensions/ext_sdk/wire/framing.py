@@ -1,0 +1,336 @@
+"""Three framings: where one message ends and the next begins.
+
+| name             | a frame                                                     | spoken by                      |
+|------------------|-------------------------------------------------------------|--------------------------------|
+| `ndjson`         | one line, ended by a line feed                              | gevals, Pi, waza, MCP, ACP     |
+| `content-length` | header lines, an empty line, then that many bytes           | Kaiak, LSP, DAP                |
+| `uint32`         | four bytes, big-endian: the length, then that many bytes    | G-Assist                       |
+
+A decoder stores what it is given (`receive_data`) and hands it over piece by piece (`next_event`): a `Frame`, or `Junk` for
+bytes that are no frame. No byte is lost: the `wire` bytes of all events, joined, are the bytes received, and the events do not
+depend on how the bytes were cut into chunks.
+"""
+
+from __future__ import annotations
+
+from .errors import FrameTooLong
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Decoder(Protocol):
+        """Bytes in, frames out. One for each direction of each connection."""
+
+        def receive_data(self, data: bytes) -> None:
+            """Store bytes. Nothing is looked at yet, and nothing raised."""
+
+        def receive_eof(self) -> None:
+            """No more bytes will come; what is left is handed over as Junk."""
+
+        def next_event(self) -> Frame | Junk | None:
+            """The next piece, or None when more bytes are needed. Raises nothing, whatever the bytes are."""
+
+    class Framing(Protocol):
+        """One way to tell messages apart."""
+
+        name: str
+
+        def decoder(self, limit: int | None = None) -> Decoder:
+            """A new decoder; a frame with a payload over `limit` bytes is Junk. None: no limit but the framing's own."""
+
+        def encode(self, payload: bytes, head: tuple[str, ...] = ()) -> bytes:
+            """The bytes of one frame. Raises FrameTooLong, or ValueError for a payload that the framing can't carry."""
+else:
+    Decoder = Framing = object
+
+
+# Junk is handed over in pieces of this many bytes, so that a stream without any frame does not fill the memory.
+JUNK_PIECE_BYTES = 65_536
+# A header block longer than this is no header block. LSP servers send two lines, some 80 bytes.
+HEAD_LIMIT_BYTES = 8_192
+# The field of four bytes could say 4 GiB. G-Assist allows 10 MB (protocol v2, "Message Framing").
+UINT32_LIMIT_BYTES = 10_485_760
+
+
+class Frame:
+    """One message's bytes.
+
+    Attributes:
+        payload: the message, without its framing.
+        wire: the exact bytes as received, framing included.
+        head: the header lines without their line ends; () for framings that have none.
+    """
+
+    __slots__ = ("head", "payload", "wire")
+
+    def __init__(self, payload: bytes, wire: bytes, head: tuple[str, ...] = ()) -> None:
+        self.payload = payload
+        self.wire = wire
+        self.head = head
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Frame):
+            return NotImplemented
+        return (self.payload, self.wire, self.head) == (other.payload, other.wire, other.head)
+
+    def __hash__(self) -> int:
+        return hash((self.payload, self.wire, self.head))
+
+    def __repr__(self) -> str:
+        return f"Frame({self.payload!r})"
+
+
+class Junk:
+    """Bytes that are no frame.
+
+    Attributes:
+        wire: the exact bytes.
+        reason: why they are no frame, for a person.
+    """
+
+    __slots__ = ("reason", "wire")
+
+    def __init__(self, wire: bytes, reason: str) -> None:
+        self.wire = wire
+        self.reason = reason
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Junk):
+            return NotImplemented
+        return (self.wire, self.reason) == (other.wire, other.reason)
+
+    def __hash__(self) -> int:
+        return hash((self.wire, self.reason))
+
+    def __repr__(self) -> str:
+        return f"Junk({self.wire!r}, {self.reason!r})"
+
+
+class _Buffer:
+    """Received bytes with a read position, so that taking a frame does not move the rest."""
+
+    __slots__ = ("data", "eof", "position")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.position = 0
+        self.eof = False
+
+    def receive_data(self, data: bytes) -> None:
+        if self.position:
+            del self.data[: self.position]
+            self.position = 0
+        self.data += data
+
+    def receive_eof(self) -> None:
+        self.eof = True
+
+    def __len__(self) -> int:
+        return len(self.data) - self.position
+
+    def take(self, count: int) -> bytes:
+        start = self.position
+        self.position = end = start + count
+        return bytes(self.data[start:end])
+
+    def tail(self, reason: str) -> Junk | None:
+        """At end of file, what is left is junk; before it, more is needed."""
+        if self.eof and len(self):
+            return Junk(self.take(len(self)), reason)
+        return None
+
+
+class LineDecoder(_Buffer):
+    """Newline-delimited frames. A line is a frame whether or not it is JSON: that is for the layer above to say."""
+
+    __slots__ = ("_limit", "_overlong", "_searched")
+
+    def __init__(self, limit: int | None = None) -> None:
+        super().__init__()
+        self._limit = limit
+        self._searched = 0  # bytes behind `position` that are known to hold no line feed
+        self._overlong = False  # within a line that is over the limit: junk up to its end
+
+    def next_event(self) -> Frame | Junk | None:
+        start = self.position
+        newline = self.data.find(b"\n", start + self._searched)
+        if self._limit is not None and (self._overlong or self._too_long(newline)):
+            return self._overlong_piece(newline)
+        if newline < 0:
+            self._searched = len(self)
+            return self._tail()
+        self._searched = 0
+        wire = self.take(newline + 1 - start)
+        if wire == b"\n" or wire.isspace():
+            return Junk(wire, "blank line")
+        return Frame(wire[:-1], wire)
+
+    def _too_long(self, newline: int) -> bool:
+        length = len(self) if newline < 0 else newline - self.position
+        return self._limit is not None and length > self._limit
+
+    def _overlong_piece(self, newline: int) -> Junk | None:
+        """Hand an overlong line over in pieces of a fixed size, so that it is never held whole."""
+        rest = len(self) if newline < 0 else newline + 1 - self.position
+        if not rest:
+            return None
+        if newline < 0 and rest < JUNK_PIECE_BYTES and not self.eof:
+            self._overlong, self._searched = True, rest
+            return None
+        piece = self.take(min(rest, JUNK_PIECE_BYTES))
+        self._searched = 0
+        self._overlong = not piece.endswith(b"\n")
+        return Junk(piece, f"part of a line over {self._limit} bytes")
+
+    def _tail(self) -> Junk | None:
+        tail = self.tail("unterminated line")
+        if tail:
+            self._searched = 0
+        return tail
+
+
+class HeaderDecoder(_Buffer):
+    """Content-Length frames. Lines between frames that are no header lines (logs, most often) are junk, one by one.
+
+    Header names are compared without regard to case, a lone line feed ends a line as well, and further headers are kept:
+    real peers do all three.
+    """
+
+    __slots__ = ("_limit",)
+
+    def __init__(self, limit: int | None = None) -> None:
+        super().__init__()
+        self._limit = limit
+
+    def next_event(self) -> Frame | Junk | None:
+        at = self.position
+        lines: list[str] = []
+        length = -1
+        while (newline := self.data.find(b"\n", at, at + HEAD_LIMIT_BYTES)) >= 0:
+            line = bytes(self.data[at:newline]).removesuffix(b"\r")
+            at = newline + 1
+            if not line and length >= 0:
+                return self._body(at, length, tuple(lines))
+            field = _header_field(line)
+            if field is None or at - self.position > HEAD_LIMIT_BYTES:
+                return Junk(self.take(at - self.position), _junk_reason(line, bool(lines)))
+            lines.append(line.decode("latin-1"))
+            if field[0] == "content-length":
+                length = _decimal(field[1])
+                if length < 0 or (self._limit is not None and length > self._limit):
+                    return Junk(self.take(at - self.position), f"Content-Length {field[1]!r} is not accepted")
+        if len(self.data) - at >= HEAD_LIMIT_BYTES:
+            return Junk(self.take(min(len(self), JUNK_PIECE_BYTES, at - self.position + HEAD_LIMIT_BYTES)), "no header line")
+        return self.tail("unterminated header")
+
+    def _body(self, at: int, length: int, lines: tuple[str, ...]) -> Frame | Junk | None:
+        end = at + length
+        if len(self.data) < end:
+            return self.tail("unterminated body")
+        payload = bytes(self.data[at:end])
+        return Frame(payload, self.take(end - self.position), lines)
+
+
+def _junk_reason(line: bytes, in_header: bool) -> str:
+    if in_header:
+        return "a header block without Content-Length"
+    return "text between frames" if line else "blank line"
+
+
+_TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")  # RFC 9110, 5.6.2, in lower case
+
+
+def _header_field(line: bytes) -> tuple[str, str] | None:
+    """Split `Name: value`; None where the line is no header field."""
+    name, colon, value = line.decode("latin-1").partition(":")
+    name = name.lower()
+    if not colon or not name or not _TOKEN.issuperset(name):
+        return None
+    return name, value.strip(" \t")
+
+
+def _decimal(text: str) -> int:
+    """The value of a length in decimal digits, or -1. 18 digits are beyond any memory and still an int64."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else -1
+
+
+class LengthDecoder(_Buffer):
+    """Frames behind four bytes of length. After a length that can't be, nothing tells where the next frame begins:
+    all that follows is junk."""
+
+    __slots__ = ("_limit", "_lost")
+
+    def __init__(self, limit: int | None = None) -> None:
+        super().__init__()
+        self._limit = UINT32_LIMIT_BYTES if limit is None else limit
+        self._lost = ""
+
+    def next_event(self) -> Frame | Junk | None:
+        if self._lost:
+            return self._lost_piece()
+        if len(self) < 4:
+            return self.tail("unterminated length")
+        start = self.position
+        length = int.from_bytes(self.data[start : start + 4], "big")
+        if length == 0:
+            return Junk(self.take(4), "a frame of length zero")
+        if length > self._limit:
+            self._lost = f"a frame length of {length} bytes, over the limit of {self._limit}: no frame can be found after it"
+            return self._lost_piece()
+        if len(self) < 4 + length:
+            return self.tail("unterminated frame")
+        payload = bytes(self.data[start + 4 : start + 4 + length])
+        return Frame(payload, self.take(4 + length))
+
+    def _lost_piece(self) -> Junk | None:
+        if len(self) >= JUNK_PIECE_BYTES:
+            return Junk(self.take(JUNK_PIECE_BYTES), self._lost)
+        return self.tail(self._lost)
+
+
+class _NdJson:
+    name = "ndjson"
+
+    def decoder(self, limit: int | None = None) -> Decoder:
+        return LineDecoder(limit)
+
+    def encode(self, payload: bytes, head: tuple[str, ...] = ()) -> bytes:
+        if b"\n" in payload:
+            raise ValueError("a payload with a line feed can't be sent as one line")
+        return payload + b"\n"
+
+
+class _ContentLength:
+    name = "content-length"
+
+    def decoder(self, limit: int | None = None) -> Decoder:
+        return HeaderDecoder(limit)
+
+    def encode(self, payload: bytes, head: tuple[str, ...] = ()) -> bytes:
+        """`head` gives the header lines; the number in its Content-Length is replaced by the payload's."""
+        lines = [_with_length(line, len(payload)) for line in head] or [f"Content-Length: {len(payload)}"]
+        return "\r\n".join([*lines, "", ""]).encode("latin-1") + payload
+
+
+def _with_length(line: str, length: int) -> str:
+    name, colon, value = line.partition(":")
+    if name.lower() != "content-length":
+        return line
+    digits = value.strip(" \t")
+    return name + colon + value.replace(digits, str(length), 1) if digits else f"{name}: {length}"
+
+
+class _Uint32:
+    name = "uint32"
+
+    def decoder(self, limit: int | None = None) -> Decoder:
+        return LengthDecoder(limit)
+
+    def encode(self, payload: bytes, head: tuple[str, ...] = ()) -> bytes:
+        if not 0 < len(payload) <= UINT32_LIMIT_BYTES:
+            raise FrameTooLong(f"a payload of {len(payload)} bytes; this framing carries 1 to {UINT32_LIMIT_BYTES}")
+        return len(payload).to_bytes(4, "big") + payload
+
+
+FRAMINGS: dict[str, Framing] = {framing.name: framing for framing in (_NdJson(), _ContentLength(), _Uint32())}

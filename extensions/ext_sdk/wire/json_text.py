@@ -1,0 +1,128 @@
+"""JSON text to values and back, strictly, and without importing `re` for the reading.
+
+CPython's `json` package imports `re`, which takes longer than all else an extension does before its first answer. The C
+scanner underneath does not need it, so it is used directly; where an interpreter has none, `json` itself serves.
+"""
+
+from __future__ import annotations
+
+from .errors import PARSE_ERROR, MessageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+try:
+    from _json import encode_basestring as quote
+    from _json import make_scanner, scanstring
+except ImportError:  # another interpreter than CPython
+    from json.decoder import scanstring  # type: ignore[assignment]
+    from json.encoder import encode_basestring as quote  # type: ignore[assignment]
+    from json.scanner import make_scanner  # type: ignore[assignment]
+
+__all__ = ["DuplicateKey", "dumps", "loads", "quote", "scan_string", "scan_value", "skip_whitespace"]
+
+WHITESPACE = " \t\n\r"  # RFC 8259, section 2
+
+
+class DuplicateKey(ValueError):
+    """An object has a name twice; which value counts is nobody's rule (RFC 8259, section 4)."""
+
+
+def _refuse_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON value")
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        names = [name for name, _ in pairs]
+        raise DuplicateKey(next(name for at, name in enumerate(names) if name in names[:at]))
+    return members
+
+
+class _Settings:
+    """What the scanner asks its maker for."""
+
+    strict = True
+    object_hook = None
+    parse_float = float
+    parse_int = int
+    parse_constant = staticmethod(_refuse_constant)
+
+    def __init__(self, pairs_hook: Callable[[list[tuple[str, object]]], object] | None) -> None:
+        self.object_pairs_hook = pairs_hook
+        self.parse_string = scanstring  # this and the next are read by the scanner written in Python only
+        self.memo: dict[str, str] = {}
+
+
+_scan_value = make_scanner(_Settings(None))
+_scan_unique_value = make_scanner(_Settings(_unique))
+
+
+def scan_value(text: str, start: int, *, unique: bool = False) -> tuple[object, int]:
+    """Read one value.
+
+    Args:
+        text: JSON.
+        start: where the value begins; not at white space.
+        unique: raise DuplicateKey where an object within has a name twice.
+
+    Returns:
+        The value and the position behind it.
+
+    Raises:
+        MessageError: PARSE_ERROR, with the position.
+        DuplicateKey: see `unique`.
+    """
+    try:
+        return (_scan_unique_value if unique else _scan_value)(text, start)
+    except StopIteration as stop:
+        raise MessageError(PARSE_ERROR, f"not JSON: expected a value at character {stop.value}") from None
+    except DuplicateKey:
+        raise
+    except RecursionError:
+        raise MessageError(PARSE_ERROR, "the JSON is nested too deeply") from None
+    except ValueError as error:  # JSONDecodeError; a number of more digits than int() takes; NaN and Infinity
+        raise MessageError(PARSE_ERROR, f"not JSON: {error}") from None
+
+
+def skip_whitespace(text: str, at: int) -> int:
+    """The first position from `at` on that holds no white space."""
+    while at < len(text) and text[at] in WHITESPACE:
+        at += 1
+    return at
+
+
+def scan_string(text: str, start: int) -> tuple[str, int]:
+    """Read a string whose first quotation mark is at `start`: its value and the position behind it. Raises MessageError."""
+    try:
+        return scanstring(text, start + 1, True)
+    except ValueError as error:
+        raise MessageError(PARSE_ERROR, f"not JSON: {error}") from None
+
+
+def loads(text: str) -> object:
+    """The value of a JSON text. Raises MessageError (PARSE_ERROR), whatever the text is; of a name given twice the last counts."""
+    value, end = scan_value(text, skip_whitespace(text, 0))
+    end = skip_whitespace(text, end)
+    if end != len(text):
+        raise MessageError(PARSE_ERROR, f"not JSON: more text after the value, at character {end}")
+    return value
+
+
+def dumps(value: object) -> str:
+    """Compact JSON with characters as they are. Raises TypeError for what is no JSON value, ValueError for NaN and for a cycle."""
+    return _encoder()(value)
+
+
+_encoders: list[Callable[[object], str]] = []
+
+
+def _encoder() -> Callable[[object], str]:
+    """Made at the first use: `json` imports `re`, and nothing has to be encoded before the manifest is out."""
+    if not _encoders:
+        from json import JSONEncoder
+
+        _encoders.append(JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode)
+    return _encoders[0]

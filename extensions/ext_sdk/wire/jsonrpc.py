@@ -1,0 +1,292 @@
+"""JSON-RPC 2.0 messages: payload to message, message to payload, and where each member stands in the text.
+
+`scan` is the one parser. It keeps the spelling of every top-level member, so that an id can be replaced, or a message compared,
+without touching the rest of the text: number spelling, key order, escapes and duplicate names survive.
+"""
+
+from __future__ import annotations
+
+from .errors import INVALID_REQUEST, PARSE_ERROR, MessageError, RpcError
+from .json_text import DuplicateKey, dumps, loads, scan_string, scan_value, skip_whitespace
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    # JSON-RPC 2.0, section 4: a string, a number (fractions are advised against) or null.
+    Id = str | int | float | None
+else:
+    Id = object
+
+__all__ = [
+    "Envelope",
+    "ErrorResponse",
+    "Id",
+    "Member",
+    "Message",
+    "Notification",
+    "Request",
+    "Response",
+    "dumps",
+    "encode",
+    "loads",
+    "parse",
+    "scan",
+]
+
+
+class Member:
+    """One member of an object: its value, and where that is spelled: `text[start:end]`."""
+
+    __slots__ = ("end", "start", "value")
+
+    def __init__(self, value: object, start: int, end: int) -> None:
+        self.value = value
+        self.start = start
+        self.end = end
+
+
+class Envelope:
+    """A JSON object with the places of its members.
+
+    Attributes:
+        text: the whole text.
+        members: name to member, in the order of the text; of a name given twice, the last.
+        duplicates: the names given twice.
+    """
+
+    __slots__ = ("duplicates", "members", "text")
+
+    def __init__(self, text: str, members: dict[str, Member], duplicates: tuple[str, ...]) -> None:
+        self.text = text
+        self.members = members
+        self.duplicates = duplicates
+
+    def value(self, name: str) -> object:
+        """The value of a member, or None where there is none."""
+        member = self.members.get(name)
+        return member.value if member else None
+
+    def spelling(self, name: str) -> str | None:
+        """A member's value as it is written, or None where there is none."""
+        member = self.members.get(name)
+        return self.text[member.start : member.end] if member else None
+
+
+def scan(text: str, *, unique: bool = False) -> Envelope:
+    """Read a JSON object once, from end to end.
+
+    Args:
+        text: one JSON object, white space around it allowed.
+        unique: refuse a name given twice in any object within.
+
+    Raises:
+        MessageError: PARSE_ERROR where it is not JSON, INVALID_REQUEST where it is no object, or has a name twice.
+    """
+    at = skip_whitespace(text, 0)
+    if text[at : at + 1] != "{":
+        loads(text)
+        raise MessageError(INVALID_REQUEST, "expected a JSON object, found another JSON value")
+    members: dict[str, Member] = {}
+    duplicates: tuple[str, ...] = ()
+    at = skip_whitespace(text, at + 1)
+    more = text[at : at + 1] != "}"
+    while more:
+        if text[at : at + 1] != '"':
+            raise MessageError(PARSE_ERROR, f"not JSON: expected a name in quotation marks at character {at}")
+        name, at = scan_string(text, at)
+        start = _after(text, at, ":")
+        try:
+            value, end = scan_value(text, start, unique=unique)
+        except DuplicateKey as error:
+            raise MessageError(INVALID_REQUEST, f"the name {str(error)!r} is given twice within {name!r}") from None
+        if name in members:
+            duplicates += (name,)
+        members[name] = Member(value, start, end)
+        at = skip_whitespace(text, end)
+        more = text[at : at + 1] == ","
+        if more:
+            at = skip_whitespace(text, at + 1)
+    at = _after(text, at, "}")
+    if at != len(text):
+        raise MessageError(PARSE_ERROR, f"not JSON: more text after the object, at character {at}")
+    if unique and duplicates:
+        raise MessageError(INVALID_REQUEST, f"the name {duplicates[0]!r} is given twice")
+    return Envelope(text, members, duplicates)
+
+
+def _after(text: str, at: int, sign: str) -> int:
+    at = skip_whitespace(text, at)
+    if text[at : at + 1] != sign:
+        raise MessageError(PARSE_ERROR, f"not JSON: expected {sign!r} at character {at}")
+    return skip_whitespace(text, at + 1)
+
+
+class _Record:
+    """Equality and repr by the slots, without the cost of importing dataclasses."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, slot) == getattr(other, slot) for slot in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{slot}={getattr(self, slot)!r}" for slot in self.__slots__)
+        return f"{type(self).__name__}({fields})"
+
+
+class Request(_Record):
+    """A call that wants an answer. `params` is an object, an array, or None where it is missing (or null, as Go writes it)."""
+
+    __slots__ = ("id", "method", "params")
+
+    def __init__(self, id: Id, method: str, params: object = None) -> None:
+        self.id = id
+        self.method = method
+        self.params = params
+
+
+class Notification(_Record):
+    """A message that wants no answer."""
+
+    __slots__ = ("method", "params")
+
+    def __init__(self, method: str, params: object = None) -> None:
+        self.method = method
+        self.params = params
+
+
+class Response(_Record):
+    """The answer to a request."""
+
+    __slots__ = ("id", "result")
+
+    def __init__(self, id: Id, result: object) -> None:
+        self.id = id
+        self.result = result
+
+
+class ErrorResponse(_Record):
+    """The answer to a request that could not be served. `id` is None where the request's id could not be read."""
+
+    __slots__ = ("error", "id")
+
+    def __init__(self, id: Id, error: RpcError) -> None:
+        self.id = id
+        self.error = error
+
+
+Message = Request | Notification | Response | ErrorResponse
+
+
+def parse(payload: bytes, *, batches: bool = False) -> Message | list[Message | MessageError]:
+    """Read one payload.
+
+    Args:
+        payload: what a frame holds: UTF-8, JSON.
+        batches: accept an array of messages (JSON-RPC 2.0, section 6); an element that is no message stands in the list as
+            its MessageError. False: an array is refused.
+
+    Raises:
+        MessageError: what is not UTF-8, not JSON, no JSON-RPC 2.0 message, has a name twice, or is a batch that is refused.
+    """
+    try:
+        text = payload.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise MessageError(PARSE_ERROR, f"not UTF-8: {error.reason} at byte {error.start}") from None
+    if text.lstrip(" \t\n\r")[:1] == "[":
+        return _batch(text, batches)
+    return _message(scan(text, unique=True))
+
+
+def _batch(text: str, accepted: bool) -> list[Message | MessageError]:
+    items = loads(text)
+    if not accepted:
+        raise MessageError(INVALID_REQUEST, "batches are not accepted: send the messages one by one")
+    if not isinstance(items, list) or not items:
+        raise MessageError(INVALID_REQUEST, "an empty batch")
+    return [_batched(item) for item in items]
+
+
+def _batched(item: object) -> Message | MessageError:
+    try:
+        return _message(scan(dumps(item), unique=True))
+    except MessageError as error:
+        return error
+
+
+def _message(envelope: Envelope) -> Message:
+    members = envelope.members
+    id = _id(envelope)
+    if envelope.value("jsonrpc") != "2.0":
+        found = envelope.spelling("jsonrpc") or "nothing"
+        raise MessageError(INVALID_REQUEST, f'expected "jsonrpc": "2.0", found {found[:40]}', id)
+    if "method" in members:
+        return _call(envelope, id)
+    if "result" in members and "error" not in members and "id" in members:
+        return Response(id, members["result"].value)
+    if "error" in members and envelope.value("result") is None:
+        return ErrorResponse(id, _error(members["error"].value, id))
+    raise MessageError(INVALID_REQUEST, "expected a method, or an id with either a result or an error", id)
+
+
+def _id(envelope: Envelope) -> Id:
+    id = envelope.value("id")
+    if id is not None and (isinstance(id, bool) or not isinstance(id, (str, int, float))):
+        spelled = envelope.spelling("id") or ""
+        raise MessageError(INVALID_REQUEST, f"expected an id that is a string, a number or null, found {spelled[:40]}")
+    return id
+
+
+def _call(envelope: Envelope, id: Id) -> Request | Notification:
+    method = envelope.value("method")
+    if not isinstance(method, str):
+        spelled = envelope.spelling("method") or ""
+        raise MessageError(INVALID_REQUEST, f"expected a method that is a string, found {spelled[:40]}", id)
+    if "result" in envelope.members or "error" in envelope.members:
+        raise MessageError(INVALID_REQUEST, "a message with a method has neither result nor error", id)
+    params = envelope.value("params")
+    if params is not None and not isinstance(params, (dict, list)):
+        spelled = envelope.spelling("params") or ""
+        raise MessageError(INVALID_REQUEST, f"expected params that are an object or an array, found {spelled[:40]}", id)
+    return Request(id, method, params) if "id" in envelope.members else Notification(method, params)
+
+
+def _error(value: object, id: Id) -> RpcError:
+    if not isinstance(value, dict):
+        raise MessageError(INVALID_REQUEST, "expected an error that is an object", id)
+    code, message = value.get("code"), value.get("message")
+    if not isinstance(code, int) or isinstance(code, bool) or not isinstance(message, str):
+        raise MessageError(INVALID_REQUEST, "expected an error with an integer code and a message that is a string", id)
+    return RpcError(code, message, value.get("data"))
+
+
+def encode(message: Message) -> bytes:
+    """One message as JSON on one line, without the line's end.
+
+    A lone surrogate is written as its escape, so that the bytes are always UTF-8.
+
+    Raises:
+        TypeError, ValueError: the message holds what JSON can't.
+    """
+    return dumps(_members(message)).encode("utf-8", "backslashreplace")
+
+
+def _members(message: Message) -> dict[str, object]:
+    members: dict[str, object] = {"jsonrpc": "2.0"}
+    if not isinstance(message, Notification):
+        members["id"] = message.id
+    if isinstance(message, Response):
+        members["result"] = message.result
+    elif isinstance(message, ErrorResponse):
+        error = message.error
+        members["error"] = {"code": error.code, "message": str(error.message)}
+        if error.data is not None:
+            members["error"]["data"] = error.data  # type: ignore[index]
+    else:
+        members["method"] = message.method
+        if message.params is not None:
+            members["params"] = message.params
+    return members
