@@ -11,6 +11,9 @@ from .errors import PARSE_ERROR, MessageError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 try:
     from _json import encode_basestring as quote
@@ -75,8 +78,9 @@ def scan_value(text: str, start: int, *, unique: bool = False) -> tuple[object, 
         MessageError: PARSE_ERROR, with the position.
         DuplicateKey: see `unique`.
     """
+    scanner = _scan_unique_value if unique else _scan_value
     try:
-        return (_scan_unique_value if unique else _scan_value)(text, start)
+        return _told(scanner, text, start)
     except StopIteration as stop:
         raise MessageError(PARSE_ERROR, f"not JSON: expected a value at character {stop.value}") from None
     except DuplicateKey:
@@ -85,6 +89,19 @@ def scan_value(text: str, start: int, *, unique: bool = False) -> tuple[object, 
         raise MessageError(PARSE_ERROR, "the JSON is nested too deeply") from None
     except ValueError as error:  # JSONDecodeError; a number of more digits than int() takes; NaN and Infinity
         raise MessageError(PARSE_ERROR, f"not JSON: {error}") from None
+
+
+def _told(read: Callable[[str, int], tuple[T, int]], text: str, start: int) -> tuple[T, int]:
+    """Call a C reader so that its errors have a text.
+
+    It looks for their class in `json.decoder` without importing that (CPython 3.11 to 3.14), and ends in a SystemError instead.
+    """
+    try:
+        return read(text, start)
+    except SystemError:
+        import json.decoder  # noqa: F401  (its presence is what counts)
+
+        return read(text, start)
 
 
 def skip_whitespace(text: str, at: int) -> int:
@@ -97,7 +114,7 @@ def skip_whitespace(text: str, at: int) -> int:
 def scan_string(text: str, start: int) -> tuple[str, int]:
     """Read a string whose first quotation mark is at `start`: its value and the position behind it. Raises MessageError."""
     try:
-        return scanstring(text, start + 1, True)
+        return _told(scanstring, text, start + 1)
     except ValueError as error:
         raise MessageError(PARSE_ERROR, f"not JSON: {error}") from None
 
