@@ -1,0 +1,49 @@
+"""Run a command, and fail if it leaves a process behind: python .ci/no_orphans.py COMMAND…
+
+A process whose parent ends is handed to the nearest ancestor that asked for it (Linux: PR_SET_CHILD_SUBREAPER), and that is
+this one, whatever session, group or environment the process made for itself. Elsewhere the command just runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def children() -> list[int]:
+    """The processes that have become ours and have not ended."""
+    tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
+    return [int(pid) for task in tasks for pid in task.read_text().split()]
+
+
+def reap() -> None:
+    """Take the exit status of every child that has ended."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def main(command: list[str]) -> int:
+    """Run the command; its exit code, or 1 where it left processes behind (which are ended)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    code = subprocess.run(command, check=False).returncode
+    reap()
+    orphans = children() if sys.platform == "linux" else []
+    for pid in orphans:
+        told = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        print(f"left behind: process {pid}: {told}", file=sys.stderr)
+        os.kill(pid, signal.SIGKILL)
+    return code or bool(orphans)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

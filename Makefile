@@ -1,0 +1,68 @@
+# What a person does here: `make help` lists it. Every target makes the virtual environment where there is none, so that
+# nothing but Python 3.11+ and make has to be there; PYTHON=/path/to/python names the interpreter.
+
+VENV := .venv
+BIN := $(VENV)/bin
+# Holds the path it was made in: a copy of the checkout makes its own.
+STAMP := $(VENV)/installed-in
+
+ifneq ($(shell $(BIN)/python -c '' 2>/dev/null && cat $(STAMP) 2>/dev/null),$(CURDIR))
+$(shell rm -f $(STAMP))
+endif
+
+# An environment of older bytecode rules, or a user's own pip settings, must not make these commands behave otherwise.
+unexport PYTHONDONTWRITEBYTECODE PYTHONHOME PYTHONPATH
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_USER := 0
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench lint format docs docs-check coverage clean distclean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(STAMP)  ## an extension runs, its session is recorded, and the recording plays without it
+	@$(BIN)/python docs/demo.py
+
+test: $(STAMP)  ## all tests; ARGS="-k name" for some
+	$(BIN)/python -m pytest -n auto $(ARGS)
+
+bench: $(STAMP)  ## speed and memory, as ratios measured side by side; also written to bench.json
+	$(BIN)/python -m tests.bench $(ARGS)
+
+lint: $(STAMP)  ## ruff, mypy, and the contracts of who may import whom
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)  ## rewrite the code in the one format, and fix what can be fixed
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+docs: $(STAMP)  ## generate the manifests and the reference pages from the code
+	$(BIN)/python docs/generate.py
+
+docs-check: $(STAMP)  ## fail if a generated file is not what the code says
+	$(BIN)/python docs/generate.py --check
+
+coverage: $(STAMP)  ## the tests with lines and branches measured, child processes included
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n auto $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+clean:  ## remove caches, measurements and builds
+	rm -rf build dist .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+
+distclean: clean  ## remove the virtual environment too
+	rm -rf $(VENV)
+
+# pip itself first: older ones write console scripts that import `re`, which costs every start of an extension 7 ms.
+$(STAMP): pyproject.toml .ci/make-venv
+	@echo 'installing into $(VENV) (once, about a minute) …'
+	@.ci/make-venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@$(BIN)/python -m pip install --quiet --editable . --group dev
+	@echo '$(CURDIR)' >$@
