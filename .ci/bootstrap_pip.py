@@ -1,7 +1,8 @@
-"""Install pip into the environment that runs this, from the package index and with the standard library alone.
+"""Install pip into the environment that runs this: from the package index, with the standard library alone.
 
-For a Python that has neither ensurepip nor pip, as Debian's without python3-venv and python3-pip. The index is the one
-that pip itself would ask: PIP_INDEX_URL, or PyPI. The wheel's hash is checked against the one the index names.
+For a Python that has neither ensurepip nor pip, as Debian's without python3-venv and python3-pip. The index
+is the one that pip itself would ask: PIP_INDEX_URL, or PyPI. The wheel's hash is checked against the one that
+the index names.
 """
 
 from __future__ import annotations

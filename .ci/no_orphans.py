@@ -1,7 +1,10 @@
-"""Run a command, and fail if it leaves a process behind: python .ci/no_orphans.py COMMAND…
+"""Run a command, and fail if it leaves a process behind.
 
-A process whose parent ends is handed to the nearest ancestor that asked for it (Linux: PR_SET_CHILD_SUBREAPER), and that is
-this one, whatever session, group or environment the process made for itself. Elsewhere the command just runs.
+    python .ci/no_orphans.py COMMAND [ARGUMENT…]
+
+A process whose parent ends is handed to the nearest ancestor that asked for it (Linux: PR_SET_CHILD_SUBREAPER),
+and that is this one, whatever session, group or environment the process made for itself. Elsewhere the command
+just runs.
 """
 
 from __future__ import annotations

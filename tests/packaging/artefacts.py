@@ -1,0 +1,59 @@
+"""Building and running what is shipped."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+UNTRACKED = {"__pycache__", ".git", ".venv", "build", "dist"}
+
+
+def tracked_files() -> set[str]:
+    """Paths of the project's files, relative to its root; in an unpacked sdist, of all files but caches."""
+    if not (ROOT / ".git").exists():
+        return {
+            str(path.relative_to(ROOT))
+            for path in ROOT.rglob("*")
+            if path.is_file() and not any(part in UNTRACKED or part.endswith("_cache") for part in path.parts)
+        }
+    listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name for name in listing.stdout.split("\0") if name and (ROOT / name).is_file()}
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A wheel and an sdist, and the tree that they were built from."""
+
+    source: Path
+    wheel: Path
+    sdist: Path
+    files: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Installed:
+    """An environment that has the wheel, and of the source tree nothing."""
+
+    python: Path
+    site_packages: Path
+
+    def script(self, name: str) -> Path:
+        """A console script of the wheel."""
+        return self.python.parent / name
+
+
+def run(*command: str | Path, cwd: Path) -> str:
+    """The output of a command that must succeed."""
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+def build(source: Path, target: str, into: Path) -> Path:
+    """Build without isolation, so without network."""
+    run(sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", into, cwd=source)
+    pattern = "*.whl" if target == "wheel" else "*.tar.gz"
+    return next(into.glob(pattern))

@@ -1,0 +1,112 @@
+"""The exact content of what is shipped."""
+
+from __future__ import annotations
+
+import tarfile
+import tomllib
+import zipfile
+from email.parser import Parser
+from typing import TYPE_CHECKING
+
+import ext_sdk.version
+from tests.packaging.artefacts import ROOT, Shipped, build
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+NAME = f"gevals_extensions-{ext_sdk.version.__version__}"
+SOURCE_ROOTS = {"ext_sdk": "extensions", "ext_shell": "extensions", "ext_recorder": "recorder"}
+# Everything else in a package is Python. A file of another kind is named here or does not belong there.
+DATA_FILES = {f"{package}/py.typed" for package in SOURCE_ROOTS} | {"ext_shell/manifest.json"}
+# What lies at the top, as DESIGN has it; a new name here is a decision.
+TOP_LEVEL = {
+    *("pyproject.toml", "README.md", "kind-config.yaml", "extensions", "recorder", "cassettes", "tests"),
+    *("Makefile", "LICENSE", "CHANGELOG.md", "docs", ".ci", ".gitignore"),
+}
+
+
+def names_in_wheel(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
+        return {name for name in archive.namelist() if not name.endswith("/")}
+
+
+def read_from_wheel(wheel: Path, name: str) -> str:
+    with zipfile.ZipFile(wheel) as archive:
+        return archive.read(name).decode()
+
+
+def packaged(files: Iterable[str]) -> set[str]:
+    """What of the source tree belongs into the wheel, by its name there."""
+    roots = {f"{root}/{package}/": f"{root}/" for package, root in SOURCE_ROOTS.items()}
+    return {
+        name.removeprefix(root) for name in files for start, root in roots.items() if name.startswith(start)
+    }
+
+
+def test_the_wheel_holds_the_three_packages_and_its_metadata_and_nothing_else(shipped: Shipped) -> None:
+    metadata = {
+        f"{NAME}.dist-info/{name}"
+        for name in ("METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE")
+    }
+    assert names_in_wheel(shipped.wheel) == packaged(shipped.files) | metadata
+
+
+def test_the_packages_hold_python_and_the_data_files_named_here(shipped: Shipped) -> None:
+    assert {name for name in packaged(shipped.files) if not name.endswith(".py")} == DATA_FILES
+
+
+def test_every_package_of_the_source_roots_is_shipped(shipped: Shipped) -> None:
+    found = {
+        name.split("/")[1]
+        for name in shipped.files
+        if name.startswith(("extensions/", "recorder/")) and name.count("/") > 1
+    }
+    assert found == set(SOURCE_ROOTS)
+
+
+def test_the_source_roots_are_no_packages_themselves(shipped: Shipped) -> None:
+    assert not shipped.files & {"extensions/__init__.py", "recorder/__init__.py"}
+
+
+def test_the_sdist_holds_every_tracked_file_and_nothing_else(shipped: Shipped) -> None:
+    with tarfile.open(shipped.sdist) as archive:
+        names = {member.name for member in archive if not member.isdir()}
+    assert names == {f"{NAME}/{name}" for name in shipped.files} | {f"{NAME}/PKG-INFO"}
+
+
+def test_the_top_of_the_tree_has_only_what_a_person_expects(shipped: Shipped) -> None:
+    assert {name.split("/")[0] for name in shipped.files} == TOP_LEVEL
+
+
+def test_a_wheel_built_from_the_sdist_is_the_wheel_built_from_the_tree(
+    shipped: Shipped, tmp_path: Path
+) -> None:
+    with tarfile.open(shipped.sdist) as archive:
+        archive.extractall(tmp_path, filter="data")
+    rebuilt = build(tmp_path / NAME, "wheel", tmp_path / "dist")
+    assert rebuilt.read_bytes() == shipped.wheel.read_bytes()
+
+
+def test_the_console_scripts_are_those_of_the_programs_that_exist(shipped: Shipped) -> None:
+    text = read_from_wheel(shipped.wheel, f"{NAME}.dist-info/entry_points.txt")
+    scripts = sorted(line for line in text.splitlines() if "=" in line)
+    assert scripts == ["ext-recorder = ext_recorder.__main__:main", "ext-shell = ext_shell.__main__:main"]
+
+
+def test_the_version_is_the_one_of_ext_sdk_version(shipped: Shipped) -> None:
+    metadata = Parser().parsestr(read_from_wheel(shipped.wheel, f"{NAME}.dist-info/METADATA"))
+    assert metadata["Version"] == ext_sdk.version.__version__
+    assert metadata["License-Expression"] == "Apache-2.0"
+    assert metadata["Requires-Python"] == ">=3.11"
+
+
+def test_every_dependency_is_one_that_the_code_imports() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    imported_as = {"pyyaml": "yaml"}
+    code = "\n".join(
+        path.read_text() for root in ("extensions", "recorder") for path in (ROOT / root).rglob("*.py")
+    )
+    for requirement in project["dependencies"]:
+        name = requirement.split(">")[0]
+        assert f"import {imported_as.get(name, name)}" in code, requirement
