@@ -2,9 +2,9 @@
 
     python .ci/no_orphans.py COMMAND [ARGUMENT…]
 
-A process whose parent ends is handed to the nearest ancestor that asked for it (Linux: PR_SET_CHILD_SUBREAPER),
-and that is this one, whatever session, group or environment the process made for itself. Elsewhere the command
-just runs.
+A process whose parent ends is handed to the nearest ancestor that asked for it (Linux:
+PR_SET_CHILD_SUBREAPER), and that is this one, whatever session, group or environment the process made for
+itself. Elsewhere the command just runs.
 """
 
 from __future__ import annotations

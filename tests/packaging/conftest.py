@@ -31,7 +31,8 @@ def installed(shipped: Shipped, tmp_path_factory: pytest.TempPathFactory) -> Ins
     run(*pip, "--no-deps", "--no-index", str(shipped.wheel), cwd=base)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     site_packages = base / "venv" / "lib" / version / "site-packages"
-    # The dependencies come from the environment of the tests. A path in a .pth file is searched for packages, but
-    # .pth files found there are not read: the editable install, and with it the source tree, stays out of reach.
+    # The dependencies come from the environment of the tests. A path in a .pth file is searched for packages,
+    # but .pth files found there are not read: the editable install, and with it the source tree, stays out of
+    # reach.
     (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
     return Installed(python, site_packages)

@@ -110,7 +110,7 @@ def test_the_source_roots_are_not_importable_from_the_wheel(
     "line", ["import recorder", "from extensions import ext_sdk", "import recorder.ext_recorder"]
 )
 def test_importing_a_source_root_as_a_package_is_refused_by_the_linter(line: str) -> None:
-    # At the root of the checkout Python takes any folder for a namespace package, so that this would even work there.
+    # At the root of the checkout Python takes any folder for a namespace package: there it would even work.
     done = subprocess.run(
         [sys.executable, "-m", "ruff", "check", "--stdin-filename", "extensions/ext_sdk/some.py", "-"],
         input=f"{line}\n",

@@ -1,4 +1,4 @@
-"""`.ci/make-venv` on the machines that people have. The interpreters here are the real one with a part hidden."""
+"""`.ci/make-venv` on the machines that people have: the real interpreter, with a part of it hidden."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,7 +71,7 @@ def make_venv(
 
 
 def pip_of(tmp_path: Path) -> str:
-    command = [tmp_path / "venv" / "bin" / "pip", "--version"]
+    command = [str(tmp_path / "venv" / "bin" / "pip"), "--version"]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
@@ -128,7 +129,7 @@ def test_a_moved_environment_is_made_anew(tmp_path: Path, tools: Path) -> None:
 def test_without_ensurepip_the_pip_beside_the_interpreter_serves(tmp_path: Path, tools: Path) -> None:
     assert BUNDLED
     python = python_without(tmp_path, "ensurepip")
-    (tmp_path / "hidden" / "pip").symlink_to(Path(__import__("pip").__file__).parent)
+    (tmp_path / "hidden" / "pip").symlink_to(Path(sysconfig.get_path("purelib")) / "pip")
 
     done = make_venv(tmp_path, tools, python, PIP_NO_INDEX="1", PIP_FIND_LINKS=str(BUNDLED.parent))
 
