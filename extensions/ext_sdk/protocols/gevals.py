@@ -39,9 +39,12 @@ ERROR_NAMES = {
     REQUIREMENT_NOT_MET: "Requirement not met",
 }
 
-# Where a message names something of the machine it was sent on: {method: {binding: JSON pointer}}. A recorder sets these
-# apart, so that a session recorded in one directory plays in another (Execute, `context.workdir`).
+# Where a message names something of the machine it was sent on: {method: {binding: JSON pointer}}. A recorder
+# sets these apart, so that a session recorded in one directory plays in another (Execute, `context.workdir`).
 BOUND: dict[str, dict[str, str]] = {EXECUTE: {"workdir": "/params/context/workdir"}}
 
 # What differs from run to run without meaning anything: {method: JSON pointers}. Method "*" is every method.
 VOLATILE: dict[str, tuple[str, ...]] = {}
+
+# The extension exits by itself after answering this (Shutdown).
+FINAL = (SHUTDOWN,)

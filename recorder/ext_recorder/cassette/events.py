@@ -1,0 +1,205 @@
+"""Events: what happened in a session, one a line.
+
+    - {t: 0.000123, in: '{"jsonrpc":"2.0",…}'}   a message of the host: its payload, without framing
+    - {t: 0.021000, out: '…'}                    a message of the child
+    - {t: 0.021100, err: 'a line'}               a line on the child's stderr, without its line feed
+    - {t: 0.023000, out: {raw: 'aGk='}}          exact bytes, framing included, base64; also for in and err
+    - {t: 0.140000, eof: in}                     no more bytes come in from the host; also out and err
+    - {t: 0.100000, signal: SIGTERM}             a signal that the host sent
+    - {t: 0.150000, exit: 0}                     the child's exit code, or what ended it: exit: SIGKILL
+    - {t: 0.000100, conn: 2, open: in}           a second connection of a socket server
+    - {t: 0.000200, conn: 2, out: '…', head: ['Content-Type: x', 'Content-Length: 9']}
+                                                 header lines that are not the plain Content-Length alone
+
+`t` is in seconds since the start, in six decimals. A message is kept as text where its bytes are what the
+framing makes of that text (`head` included) and YAML can hold it; everything else is raw.
+"""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+
+from ext_sdk.wire.framing import FRAMINGS, Frame
+
+from .scalars import holds, quoted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Literal
+
+    from ext_sdk.wire.framing import Framing, Junk
+
+    Stream = Literal["in", "out", "err"]
+    MarkKind = Literal["eof", "exit", "signal", "open"]
+
+    Clean = Callable[[bytes], bytes]
+else:
+    Stream = MarkKind = str
+
+STREAMS: tuple[Stream, ...] = ("in", "out", "err")
+MARKS: tuple[MarkKind, ...] = ("eof", "exit", "signal", "open")
+
+# stderr is lines, whatever the framing of the messages is.
+STDERR_FRAMING = FRAMINGS["ndjson"]
+
+
+class Data:
+    """Bytes that one side wrote.
+
+    Attributes:
+        kind: the stream: "in" (the host's), "out" or "err" (the child's).
+        time: seconds since the start.
+        payload: a message or a stderr line without its framing; where `raw`, the exact bytes with it.
+        raw: see `payload`.
+        head: header lines, where they are not the plain Content-Length alone.
+        conn: the connection, counted from 1.
+    """
+
+    __slots__ = ("conn", "head", "kind", "payload", "raw", "time")
+
+    def __init__(
+        self,
+        kind: Stream,
+        time: float,
+        payload: bytes,
+        *,
+        raw: bool = False,
+        head: tuple[str, ...] = (),
+        conn: int = 1,
+    ) -> None:
+        self.kind = kind
+        self.time = time
+        self.payload = payload
+        self.raw = raw
+        self.head = head
+        self.conn = conn
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Data):
+            return NotImplemented
+        return all(getattr(self, slot) == getattr(other, slot) for slot in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{slot}={getattr(self, slot)!r}" for slot in sorted(self.__slots__))
+        return f"Data({shown})"
+
+
+class Mark:
+    """Something that happened without bytes.
+
+    Attributes:
+        kind: "eof", "exit", "signal" or "open".
+        time: seconds since the start.
+        value: the stream of eof and open, the exit code as an int, or the name of a signal ("SIGTERM").
+        conn: the connection, counted from 1.
+    """
+
+    __slots__ = ("conn", "kind", "time", "value")
+
+    def __init__(self, kind: MarkKind, time: float, value: int | str, conn: int = 1) -> None:
+        self.kind = kind
+        self.time = time
+        self.value = value
+        self.conn = conn
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mark):
+            return NotImplemented
+        return all(getattr(self, slot) == getattr(other, slot) for slot in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Mark({self.kind!r}, {self.time:.6f}, {self.value!r}, conn={self.conn})"
+
+
+Event = Data | Mark
+
+
+def note(
+    kind: Stream, time: float, item: Frame | Junk, framing: Framing, clean: Clean, *, conn: int = 1
+) -> bytes:
+    """The line for one piece of a stream, as a recorder meets it. This is the noting process' inner loop.
+
+    Args:
+        kind: the stream.
+        time: seconds since the start.
+        item: what the stream's decoder gave.
+        framing: the stream's framing; STDERR_FRAMING for stderr.
+        clean: what takes secrets and machine paths out: bytes to bytes.
+        conn: the connection.
+    """
+    if not isinstance(item, Frame):
+        return raw_line(kind, time, clean(item.wire), conn=conn)
+    payload = clean(item.payload)
+    head: tuple[str, ...] = ()
+    try:
+        if framing.encode(item.payload) != item.wire:
+            head = item.head
+            exact = framing.encode(item.payload, head) == item.wire
+        else:
+            exact = True
+    except ValueError:
+        exact = False
+    if exact:
+        line = text_line(kind, time, payload, head, conn=conn)
+        if line is not None:
+            return line
+    if payload == item.payload:
+        return raw_line(kind, time, item.wire, conn=conn)
+    # The length in front of a payload that was cleaned is no longer right: frame it anew. A header block in a
+    # spelling that we would not write loses that spelling; a secret on the disk would be worse.
+    return raw_line(kind, time, framing.encode(payload, item.head), conn=conn)
+
+
+def text_line(
+    kind: Stream, time: float, payload: bytes, head: tuple[str, ...] = (), conn: int = 1
+) -> bytes | None:
+    """The line for a message as text; None where YAML can't hold it."""
+    try:
+        text = payload.decode()
+    except UnicodeDecodeError:
+        return None
+    if not text.isprintable() and not holds(text):
+        return None
+    if b"'" in payload:
+        payload = payload.replace(b"'", b"''")
+    if not head and conn == 1:
+        return b"- {t: %.6f, %b: '%b'}\n" % (time, kind.encode(), payload)
+    if not all(holds(line) for line in head):
+        return None
+    connection = b" conn: %d," % conn if conn != 1 else b""
+    tail = ", head: [" + ", ".join(quoted(line) for line in head) + "]" if head else ""
+    return b"- {t: %.6f,%b %b: '%b'%b}\n" % (time, connection, kind.encode(), payload, tail.encode())
+
+
+def raw_line(kind: Stream, time: float, wire: bytes, *, conn: int = 1) -> bytes:
+    """The line for exact bytes."""
+    connection = b" conn: %d," % conn if conn != 1 else b""
+    return b"- {t: %.6f,%b %b: {raw: '%b'}}\n" % (
+        time,
+        connection,
+        kind.encode(),
+        b2a_base64(wire, newline=False),
+    )
+
+
+def mark_line(kind: MarkKind, time: float, value: int | str, *, conn: int = 1) -> bytes:
+    """The line for an end of file, an exit, a signal, a connection."""
+    connection = b" conn: %d," % conn if conn != 1 else b""
+    return b"- {t: %.6f,%b %b: %b}\n" % (time, connection, kind.encode(), str(value).encode())
+
+
+def event_line(event: Event) -> bytes:
+    """The line for an event. Raises ValueError for a message that only raw can hold."""
+    if isinstance(event, Mark):
+        return mark_line(event.kind, event.time, event.value, conn=event.conn)
+    if event.raw:
+        return raw_line(event.kind, event.time, event.payload, conn=event.conn)
+    line = text_line(event.kind, event.time, event.payload, event.head, conn=event.conn)
+    if line is None:
+        raise ValueError(f"YAML can't hold this payload as text: {event.payload!r}")
+    return line

@@ -1,0 +1,84 @@
+"""The lines above the events: which format, which protocol, what was recorded, and when."""
+
+from __future__ import annotations
+
+from .scalars import flow_list, flow_map, quoted, scalar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VERSION = 1  # of the format; a reader refuses what it does not know
+SUFFIX = ".yaml"
+
+_TITLE = "# A recorded session. Show it: ext-recorder show FILE\n"
+_NUMBERS = frozenset("0123456789.:TZ-+")  # versions and times of day stand without quotation marks
+
+
+class Header:
+    """What a cassette says about itself.
+
+    Attributes:
+        protocol: the name of a dialect: "gevals", "jsonrpc", "raw".
+        framing: "ndjson", "content-length" or "uint32".
+        command: the recorded command, already without secrets and machine paths.
+        recorder: the version that recorded it.
+        recorded: when, in UTC, as "2026-11-21T21:00:00Z".
+        bindings: name to the neutral spelling that stands in the events for a path of the machine
+        ({"workdir":
+            "/tmp/workdir"}). A second value of the same name is spelled with "-2", a third with "-3", so that
+            the header can be written before the session.
+    """
+
+    __slots__ = ("bindings", "command", "framing", "protocol", "recorded", "recorder")
+
+    def __init__(
+        self,
+        protocol: str,
+        framing: str,
+        *,
+        command: tuple[str, ...] = (),
+        recorder: str = "",
+        recorded: str = "",
+        bindings: Mapping[str, str] | None = None,
+    ) -> None:
+        self.protocol = protocol
+        self.framing = framing
+        self.command = command
+        self.recorder = recorder
+        self.recorded = recorded
+        self.bindings = dict(bindings or {})
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Header):
+            return NotImplemented
+        return all(getattr(self, slot) == getattr(other, slot) for slot in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Header({', '.join(f'{slot}={getattr(self, slot)!r}' for slot in self.__slots__)})"
+
+
+def encode_header(header: Header) -> bytes:
+    """All lines up to and including `events:`."""
+    lines = [f"cassette: {VERSION}"]
+    if header.recorder:
+        lines.append(f"recorder: {_version(header.recorder)}")
+    lines += [f"protocol: {scalar(header.protocol)}", f"framing: {scalar(header.framing)}"]
+    if header.command:
+        lines.append(f"command: {flow_list(header.command)}")
+    if header.recorded:
+        lines.append(f"recorded: {_version(header.recorded)}")
+    if header.bindings:
+        lines.append(f"bindings: {flow_map(header.bindings)}")
+    return (_TITLE + "\n".join([*lines, "events:", ""])).encode()
+
+
+def encode_trailer(redacted: tuple[str, ...]) -> bytes:
+    """The lines behind the events. `redacted` names the rules that took something out."""
+    return f"redacted: {flow_list(redacted)}\n".encode()
+
+
+def _version(text: str) -> str:
+    return text if text and _NUMBERS.issuperset(text) else quoted(text)
