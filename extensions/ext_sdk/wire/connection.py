@@ -6,7 +6,7 @@ types of ids matter: 1, 1.0 and "1" are three.
 
 from __future__ import annotations
 
-from .errors import CallError, MessageError, RpcError
+from .errors import INVALID_REQUEST, CallError, MessageError, RpcError
 from .framing import Decoder, Framing, Junk
 from .jsonrpc import ErrorResponse, Id, Message, Notification, Request, Response, encode, parse
 
@@ -20,11 +20,12 @@ else:
 
 
 class Malformed:
-    """A frame that holds no message, or a message that fits no call; the session goes on.
+    """A frame that holds no message, or an answer that fits no call; the session goes on.
 
     Attributes:
         payload: the frame's payload.
-        error: what is wrong; its `code` and `id` are what an answer should carry.
+        error: a MessageError, whose `code` and `id` an error answer should carry, or, for an answer that nobody waits for, a
+            CallError, which is answered by nothing.
     """
 
     __slots__ = ("error", "payload")
@@ -120,6 +121,10 @@ class Connection:
             self._end("received", id)
         return self._frame(ErrorResponse(id, error))
 
+    def settle(self, id: Id) -> None:
+        """Take a received request as answered, by bytes that were made elsewhere; unknown ids are ignored."""
+        self._open.pop(_key("received", id), None)
+
     def _frame(self, message: Message) -> bytes:
         return self._framing.encode(encode(message))
 
@@ -136,14 +141,21 @@ class Connection:
             return Malformed(payload, message)
         try:
             if isinstance(message, Request):
-                self._begin("received", message)
-            elif isinstance(message, Response):
+                return self._received(payload, message)
+            if isinstance(message, Response):
                 return Answer(self._end("sent", message.id), message.result, None)
-            elif isinstance(message, ErrorResponse):
+            if isinstance(message, ErrorResponse):
                 return Answer(self._end("sent", message.id), None, message.error)
         except CallError as error:
             return Malformed(payload, error)
         return message
+
+    def _received(self, payload: bytes, request: Request) -> Event:
+        try:
+            self._begin("received", request)
+        except CallError as error:  # told with id null: an answer with this id is still to come
+            return Malformed(payload, MessageError(INVALID_REQUEST, str(error)))
+        return request
 
     def _begin(self, direction: Direction, request: Request) -> None:
         key = _key(direction, request.id)

@@ -1,10 +1,10 @@
 """Every error that `ext_sdk.wire` raises. Anything else that comes out of it is a bug.
 
-    WireError
-    ├── MessageError     a frame that holds no JSON-RPC message: the peer is told, the session goes on
-    ├── RpcError         an error object of JSON-RPC: raised by who answers a request, received by who asked
-    ├── CallError        a call that the connection does not know, or knows already
-    └── FrameTooLong     a message of our own that is over the limit of the framing
+WireError
+├── MessageError     a frame that holds no JSON-RPC message: the peer is told, the session goes on
+├── RpcError         an error object of JSON-RPC: raised by who answers a request, received by who asked
+├── CallError        a call that the connection does not know, or knows already
+└── FrameTooLong     a message of our own that is over the limit of the framing
 """
 
 from __future__ import annotations

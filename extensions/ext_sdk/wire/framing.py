@@ -221,7 +221,10 @@ class HeaderDecoder(_Buffer):
                 if length < 0 or (self._limit is not None and length > self._limit):
                     return Junk(self.take(at - self.position), f"Content-Length {field[1]!r} is not accepted")
         if len(self.data) - at >= HEAD_LIMIT_BYTES:
-            return Junk(self.take(min(len(self), JUNK_PIECE_BYTES, at - self.position + HEAD_LIMIT_BYTES)), "no header line")
+            return Junk(
+                self.take(min(len(self), JUNK_PIECE_BYTES, at - self.position + HEAD_LIMIT_BYTES)),
+                "no header line",
+            )
         return self.tail("unterminated header")
 
     def _body(self, at: int, length: int, lines: tuple[str, ...]) -> Frame | Junk | None:
@@ -329,7 +332,9 @@ class _Uint32:
 
     def encode(self, payload: bytes, head: tuple[str, ...] = ()) -> bytes:
         if not 0 < len(payload) <= UINT32_LIMIT_BYTES:
-            raise FrameTooLong(f"a payload of {len(payload)} bytes; this framing carries 1 to {UINT32_LIMIT_BYTES}")
+            raise FrameTooLong(
+                f"a payload of {len(payload)} bytes; this framing carries 1 to {UINT32_LIMIT_BYTES}"
+            )
         return len(payload).to_bytes(4, "big") + payload
 
 

@@ -97,7 +97,9 @@ def scan(text: str, *, unique: bool = False) -> Envelope:
         try:
             value, end = scan_value(text, start, unique=unique)
         except DuplicateKey as error:
-            raise MessageError(INVALID_REQUEST, f"the name {str(error)!r} is given twice within {name!r}") from None
+            raise MessageError(
+                INVALID_REQUEST, f"the name {str(error)!r} is given twice within {name!r}"
+            ) from None
         if name in members:
             duplicates += (name,)
         members[name] = Member(value, start, end)
@@ -236,7 +238,9 @@ def _id(envelope: Envelope) -> Id:
     id = envelope.value("id")
     if id is not None and (isinstance(id, bool) or not isinstance(id, (str, int, float))):
         spelled = envelope.spelling("id") or ""
-        raise MessageError(INVALID_REQUEST, f"expected an id that is a string, a number or null, found {spelled[:40]}")
+        raise MessageError(
+            INVALID_REQUEST, f"expected an id that is a string, a number or null, found {spelled[:40]}"
+        )
     return id
 
 
@@ -250,7 +254,9 @@ def _call(envelope: Envelope, id: Id) -> Request | Notification:
     params = envelope.value("params")
     if params is not None and not isinstance(params, (dict, list)):
         spelled = envelope.spelling("params") or ""
-        raise MessageError(INVALID_REQUEST, f"expected params that are an object or an array, found {spelled[:40]}", id)
+        raise MessageError(
+            INVALID_REQUEST, f"expected params that are an object or an array, found {spelled[:40]}", id
+        )
     return Request(id, method, params) if "id" in envelope.members else Notification(method, params)
 
 
@@ -259,7 +265,9 @@ def _error(value: object, id: Id) -> RpcError:
         raise MessageError(INVALID_REQUEST, "expected an error that is an object", id)
     code, message = value.get("code"), value.get("message")
     if not isinstance(code, int) or isinstance(code, bool) or not isinstance(message, str):
-        raise MessageError(INVALID_REQUEST, "expected an error with an integer code and a message that is a string", id)
+        raise MessageError(
+            INVALID_REQUEST, "expected an error with an integer code and a message that is a string", id
+        )
     return RpcError(code, message, value.get("data"))
 
 

@@ -1,0 +1,89 @@
+"""What an author of an extension imports: typed operations in, results out; the SDK speaks the protocol.
+
+    import ext_sdk
+
+    class Greet(ext_sdk.Args):
+        name: str
+
+    extension = ext_sdk.Extension("greeter", version="1.0.0", description="Says hello")
+
+    @extension.operation()
+    def greet(args: Greet, context: ext_sdk.Context) -> ext_sdk.Result:
+        \"\"\"Say hello to somebody.\"\"\"
+        return ext_sdk.Result.ok(f"Hello, {args.name}!", outputs={"name": args.name})
+
+    if __name__ == "__main__":
+        raise SystemExit(extension.run())
+
+The names are loaded at their first use (PEP 562): an extension answers `initialize` before any of them is needed.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from msgspec import Meta
+
+    from .context import Agent, Context, Log, Secrets
+    from .deadline import Deadline
+    from .duration import Duration
+    from .errors import InvalidArgs, OperationFailed, RequirementNotMet
+    from .extension import Extension
+    from .operation import Args, Config, Operation, Verbatim
+    from .result import Result
+    from .version import __version__
+
+__all__ = [
+    "Agent",
+    "Args",
+    "Config",
+    "Context",
+    "Deadline",
+    "Duration",
+    "Extension",
+    "InvalidArgs",
+    "Log",
+    "Meta",
+    "Operation",
+    "OperationFailed",
+    "RequirementNotMet",
+    "Result",
+    "Secrets",
+    "Verbatim",
+    "__version__",
+]
+
+_HOMES = {
+    "Agent": "ext_sdk.context",
+    "Args": "ext_sdk.operation",
+    "Config": "ext_sdk.operation",
+    "Context": "ext_sdk.context",
+    "Deadline": "ext_sdk.deadline",
+    "Duration": "ext_sdk.duration",
+    "Extension": "ext_sdk.extension",
+    "InvalidArgs": "ext_sdk.errors",
+    "Log": "ext_sdk.context",
+    "Meta": "msgspec",
+    "Operation": "ext_sdk.operation",
+    "OperationFailed": "ext_sdk.errors",
+    "RequirementNotMet": "ext_sdk.errors",
+    "Result": "ext_sdk.result",
+    "Secrets": "ext_sdk.context",
+    "Verbatim": "ext_sdk.operation",
+    "__version__": "ext_sdk.version",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ext_sdk' has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,138 @@
+"""The start of an extension: answer `initialize` first, load the rest while the host reads.
+
+A host waits for the manifest, and that is all it needs at first. So the manifest is prepared (`python -m ext_sdk.prepare`), and the path
+from here to its answer imports nothing but the wire: no operation, no schema library, no `re`. Whatever else the first line says,
+the server says the answer.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from .protocols import gevals
+from .transport import PeerGone, Stdio
+from .wire import MessageError, Request, parse
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .extension import Extension
+
+MANIFEST_FILE = "manifest.json"  # in the extension's package; one line of JSON, made by `ext_sdk.prepare`
+
+
+def serve(target: str) -> int:
+    """Be the console script of an extension.
+
+    Args:
+        target: where the Extension is, as `package.module:name`; its package may hold a prepared manifest.
+
+    Returns:
+        The exit code.
+    """
+    module, _, name = target.partition(":")
+
+    def load() -> Extension:
+        from importlib import import_module
+
+        extension: Extension = getattr(import_module(module), name)
+        return extension
+
+    package = sys.modules[module.partition(".")[0]]
+    return run(load, sys.argv[1:], os.path.join(package.__path__[0], MANIFEST_FILE))  # noqa: PTH118  (no pathlib here)
+
+
+def run(load: Callable[[], Extension], arguments: Sequence[str], prepared: str | None = None) -> int:
+    """Serve a host on stdin and stdout, or a person.
+
+    Args:
+        load: gives the extension; called once the manifest is out.
+        arguments: of the command line; any of them, or a terminal as stdin, means that a person calls.
+        prepared: path of the prepared manifest; None, or no such file: it is built.
+
+    Returns:
+        The exit code.
+    """
+    if arguments or os.isatty(0):
+        from .cli import main
+
+        return main(load(), arguments)
+    stdio = Stdio.claim()
+    try:
+        received, eof = _first_line(stdio)
+        manifest_sent = prepared is not None and _answer_initialize(stdio, received, prepared)
+    except (PeerGone, KeyboardInterrupt):
+        return 1  # nothing has begun that would have to be ended
+    return serve_host(load(), stdio, received, manifest_sent=manifest_sent, eof=eof)
+
+
+def serve_host(
+    extension: Extension,
+    stdio: Stdio,
+    received: bytes = b"",
+    *,
+    manifest_sent: bool = False,
+    eof: bool = False,
+    config: object = None,
+) -> int:
+    """Serve a host until it is done; see `server.Opening` for the arguments. Raises RpcError for a `config` that does not fit."""
+    from .redaction import Redactor, secret_variables
+    from .server import Opening, Server
+
+    server = Server(extension, stdio, Redactor(secret_variables(os.environ)), config)
+    return server.run(Opening(received, manifest_sent=manifest_sent, eof=eof))
+
+
+def _first_line(stdio: Stdio) -> tuple[bytes, bool]:
+    """Read until there is a line, or an end: what was read, and whether it ended."""
+    received = b""
+    while b"\n" not in received:
+        data = stdio.read()
+        if not data:
+            return received, True
+        received += data
+    return received, False
+
+
+def _answer_initialize(stdio: Stdio, received: bytes, prepared: str) -> bool:
+    """Answer the first line with the prepared manifest, where it is an `initialize` that asks for nothing else.
+
+    A configuration has to be checked before the answer, which takes the whole extension; the same goes for another version.
+    """
+    try:
+        request = parse(received.partition(b"\n")[0])
+        manifest = _read(prepared)
+    except (MessageError, OSError):
+        return False
+    if not isinstance(request, Request) or request.method != gevals.INITIALIZE:
+        return False
+    plain = {"protocolVersion": gevals.PROTOCOL_VERSION}
+    if request.params not in (plain, plain | {"config": None}, plain | {"config": {}}):
+        return False
+    id = _spelled(request.id)
+    if id is None:
+        return False
+    stdio.write(b'{"jsonrpc":"2.0","id":' + id + b',"result":' + manifest + b"}\n")
+    return True
+
+
+def _spelled(id: object) -> bytes | None:
+    """An id as JSON, where that takes no encoder and can't be too long: hosts count, or use short names."""
+    if isinstance(id, int) and -(2**63) <= id < 2**63:
+        return b"%d" % id
+    if isinstance(id, str) and len(id) <= 100:
+        from .wire.json_text import quote
+
+        return quote(id).encode("utf-8", "backslashreplace")
+    return None
+
+
+def _read(path: str) -> bytes:
+    """A whole file, without the layers of `open`."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, os.fstat(descriptor).st_size).rstrip()
+    finally:
+        os.close(descriptor)

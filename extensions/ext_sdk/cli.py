@@ -1,0 +1,228 @@
+"""An extension for people: `--help`, `--version`, `--manifest`, and `call OPERATION` to try one by hand."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NoReturn
+
+from .boot import serve_host
+from .protocols import gevals
+from .redaction import Redactor, secret_variables
+from .result import Result
+from .schema import params_schema
+from .session import Session
+from .transport import Stdio
+from .wire import MessageError, RpcError, dumps, loads
+
+if TYPE_CHECKING:
+    from .extension import Extension
+
+USAGE_ERROR = 2
+FAILURE = 1
+
+
+def main(extension: Extension, arguments: Sequence[str]) -> int:
+    """Serve a person.
+
+    Args:
+        extension: which.
+        arguments: of the command line, without the program's name; none of them means that stdin is a terminal.
+
+    Returns:
+        The exit code: 0, FAILURE of an operation, or USAGE_ERROR.
+    """
+    program = f"ext-{extension.name}"
+    parser = _parser(extension, program)
+    if not arguments:
+        parser.print_help()
+        return 0
+    chosen = parser.parse_args(arguments)
+    try:
+        if chosen.manifest:
+            print(dumps(extension.manifest()))
+            return 0
+        config = _json(chosen.config, "--config") if chosen.config else {}
+        if chosen.command == "call":
+            return _call(extension, chosen, config)
+        return serve_host(extension, Stdio.claim(), config=config)
+    except (RpcError, _UsageError) as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return USAGE_ERROR
+
+
+class _UsageError(Exception):
+    """The command line can't be used."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, with the next step in its errors."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE_ERROR, f"{self.prog}: {message}\nSee {self.prog} --help\n")
+
+
+def _parser(extension: Extension, program: str) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=program,
+        description=f"{extension.description}. An eval host starts this program without arguments and speaks the gevals "
+        "extension protocol with it on stdin and stdout.",
+        epilog=_epilog(extension, program),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"{program} {extension.version}")
+    parser.add_argument("--manifest", action="store_true", help="print the manifest as JSON and end")
+    parser.add_argument("--config", metavar="JSON", help="configuration, as `initialize` would bring it")
+    commands = parser.add_subparsers(dest="command", title="commands", metavar="")
+    call = commands.add_parser(
+        "call",
+        prog=f"{program} call",
+        help="run one operation and show its result",
+        description="Run one operation and show its result. The exit code is 1 where the operation fails.",
+        epilog="Operations: " + ", ".join(extension.operations),
+    )
+    call.add_argument(
+        "operation",
+        nargs="?",
+        metavar="OPERATION",
+        help="which; without ARGS and with --describe, it is explained",
+    )
+    call.add_argument(
+        "args",
+        nargs="?",
+        metavar="ARGS",
+        help='its arguments as a JSON object, such as \'{"command": ["date"]}\'',
+    )
+    call.add_argument("--describe", action="store_true", help="show the operation's arguments and end")
+    call.add_argument("--workdir", default=".", help="the task's directory (default: this one)")
+    call.add_argument("--phase", default="setup", choices=gevals.PHASES)
+    call.add_argument("--timeout", help="longest time, such as 30s")
+    call.add_argument(
+        "--env", action="append", default=[], metavar="NAME=VALUE", help="a variable of the task"
+    )
+    call.add_argument(
+        "--agent-output", metavar="TEXT", help="what the agent said, for operations of the verify phase"
+    )
+    call.add_argument("--json", action="store_true", help="print the result as JSON")
+    call.add_argument("--config", metavar="JSON", help=argparse.SUPPRESS, default=argparse.SUPPRESS)
+    return parser
+
+
+def _epilog(extension: Extension, program: str) -> str:
+    width = max((len(name) for name in extension.operations), default=0)
+    lines = [
+        f"  {name:<{width}}  {_first_line(one.description)}" for name, one in extension.operations.items()
+    ]
+    first = next(iter(extension.operations), "OPERATION")
+    example = next((one for one in extension.operations.values() if one.example), None)
+    args = f" '{dumps(example.example)}'" if example else ""
+    return "\n".join(
+        [
+            "operations:",
+            *lines,
+            "",
+            "examples:",
+            f"  {program} call {first} --describe",
+            f"  {program} call {example.name if example else first}{args}",
+            f"  {program} --manifest",
+        ]
+    )
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def _json(text: str, name: str) -> object:
+    try:
+        return loads(text)
+    except MessageError as error:
+        raise _UsageError(f"{name}: expected JSON: {error}") from error
+
+
+def _call(extension: Extension, chosen: argparse.Namespace, config: object) -> int:
+    if not chosen.operation:
+        raise _UsageError("call: expected an OPERATION: one of " + ", ".join(extension.operations))
+    if chosen.describe and chosen.operation in extension.operations:
+        print(_described(extension, chosen.operation))
+        return 0
+    redactor = Redactor(secret_variables(os.environ))
+    session = Session(extension, redactor, config)
+    try:
+        call = session.prepare(_params(chosen), _print_log)
+        result = session.perform(call)
+    finally:
+        for close in session.begin_shutdown():
+            close()
+    print(redactor.redact_text(dumps(_members(result)) if chosen.json else _readable(result)))
+    return 0 if result.success else FAILURE
+
+
+def _params(chosen: argparse.Namespace) -> dict[str, object]:
+    context: dict[str, object] = {
+        "workdir": chosen.workdir,
+        "phase": chosen.phase,
+        "env": dict(map(_variable, chosen.env)),
+    }
+    if chosen.timeout:
+        context["timeout"] = chosen.timeout
+    if chosen.agent_output is not None:
+        context |= {"phase": "verify", "agent": {"prompt": "", "output": chosen.agent_output}}
+    args = _json(chosen.args, "ARGS") if chosen.args else None
+    return {"operation": chosen.operation, "args": args, "context": context}
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise _UsageError(f"--env: expected NAME=VALUE, found {text!r}")
+    return name, value
+
+
+def _print_log(level: str, message: str, data: Mapping[str, object]) -> None:
+    details = "".join(f" {name}={value}" for name, value in data.items())
+    print(f"{level}: {message}{details}", file=sys.stderr)
+
+
+def _members(result: Result) -> dict[str, object]:
+    return {
+        "success": result.success,
+        "message": result.message,
+        "error": result.error,
+        "outputs": result.outputs,
+    }
+
+
+def _readable(result: Result) -> str:
+    lines = [("ok: " if result.success else "failed: ") + result.message]
+    if not result.success and result.error and result.error != result.message:
+        lines.append(result.error)
+    for name, value in result.outputs.items():
+        text = value.rstrip("\n")
+        lines.append(
+            f"  {name}: {text}" if "\n" not in text else f"  {name}:\n    " + text.replace("\n", "\n    ")
+        )
+    return "\n".join(lines)
+
+
+def _described(extension: Extension, name: str) -> str:
+    operation = extension.operations[name]
+    schema = params_schema(operation.args_type)
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    assert isinstance(properties, dict)
+    assert isinstance(required, list)
+    lines = [f"{name}: {operation.description}", "", "arguments:"]
+    for field, shape in properties.items():
+        kind = (
+            shape.get("type")
+            or " or ".join(str(one.get("type", "value")) for one in shape.get("anyOf", ()))
+            or "value"
+        )
+        fallback = (
+            f", default {dumps(shape['default'])}" if "default" in shape and field not in required else ""
+        )
+        lines.append(f"  {field} ({kind}{', required' if field in required else fallback})")
+        lines.append(f"      {shape.get('description', '')}")
+    return "\n".join(lines)

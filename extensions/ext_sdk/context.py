@@ -1,0 +1,197 @@
+"""What an operation is given beside its arguments (spec 0, "Context Object"), and how it talks back while it runs."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Hashable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
+
+from .deadline import Deadline
+
+if TYPE_CHECKING:
+    from .operation import Config
+    from .redaction import Redactor
+
+T = TypeVar("T")
+
+
+class Agent:
+    """What the agent was asked and what it answered (spec 0, "Agent Context Object"); only in the verify phase."""
+
+    __slots__ = ("output", "prompt")
+
+    def __init__(self, prompt: str, output: str) -> None:
+        self.prompt = prompt
+        self.output = output
+
+
+class Log:
+    """Progress for the host (spec 0, "Log"). Data must be JSON; what does not fit a line is cut."""
+
+    __slots__ = ("_send",)
+
+    def __init__(self, send: Callable[[str, str, Mapping[str, object]], None]) -> None:
+        self._send = send
+
+    def debug(self, message: str, **data: object) -> None:
+        """For somebody who looks for a fault."""
+        self._send("debug", message, data)
+
+    def info(self, message: str, **data: object) -> None:
+        """What is being done."""
+        self._send("info", message, data)
+
+    def warn(self, message: str, **data: object) -> None:
+        """Something is odd; the operation goes on."""
+        self._send("warn", message, data)
+
+    def error(self, message: str, **data: object) -> None:
+        """Something failed; the result tells whether that matters."""
+        self._send("error", message, data)
+
+
+class Secrets:
+    """Values that are taken out of everything the extension writes."""
+
+    __slots__ = ("_redactor",)
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    def add(self, name: str, value: str) -> None:
+        """Hide a value from now on, in every form it may take (base64, URL, JSON, hex). Under 4 characters it is left alone."""
+        self._redactor.add(name, value)
+
+    def redact(self, text: str) -> str:
+        """The text without secrets, for files that an operation writes for people."""
+        return self._redactor.redact_text(text)
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """State that has something to end: processes, servers, files."""
+
+    def close(self) -> None:
+        """End it, within 2 seconds. Called once, from any thread."""
+
+
+class States:
+    """What operations keep between calls: one object for each (scope, factory). Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._states: dict[tuple[Hashable, Hashable], object] = {}
+        self._lock = threading.Lock()
+
+    def get(self, scope: Hashable, factory: Callable[[], T]) -> T:
+        """The object of this scope, made at the first call."""
+        with self._lock:
+            key = (scope, factory)
+            if key not in self._states:
+                self._states[key] = factory()
+            return cast("T", self._states[key])
+
+    def close(self) -> list[Closable]:
+        """Forget all and return what has to be closed."""
+        with self._lock:
+            states, self._states = self._states, {}
+        return [state for state in states.values() if isinstance(state, Closable)]
+
+
+class Artifacts:
+    """Files for texts that are too long for an answer, readable by their owner only. They outlive the process.
+
+    Args:
+        directory: where; "" makes a new private directory under the temporary one at the first use.
+        name: of the extension, for the directory's name.
+    """
+
+    def __init__(self, directory: str, name: str) -> None:
+        self._directory = Path(directory) if directory else None
+        self._name = name
+        self._count = 0
+        self._lock = threading.Lock()
+
+    def new(self, name: str) -> Path:
+        """A path that nothing has yet; `name` is its ending, such as `stdout.txt`. Raises OSError."""
+        with self._lock:
+            if self._directory is None:
+                import tempfile
+
+                self._directory = Path(tempfile.mkdtemp(prefix=f"ext-{self._name}-"))
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            while True:
+                self._count += 1
+                path = self._directory / f"{self._count:03d}-{re.sub(r'[^A-Za-z0-9._-]', '_', name)[-80:]}"
+                if not path.exists():
+                    path.touch(mode=0o600, exist_ok=False)
+                    return path
+
+
+class Context:
+    """The circumstances of one call.
+
+    Attributes:
+        workdir: the task's directory, absolute; relative paths in arguments start here. It need not exist.
+        phase: "setup", "verify", "cleanup", or "" where the host does not say (one known host never does).
+        env: variables of the task.
+        agent: see Agent; None outside verify.
+        deadline: when the operation must have answered.
+        log: progress for the host.
+        config: the extension's configuration.
+        secrets: what must not be seen.
+    """
+
+    __slots__ = (
+        "_artifacts",
+        "_states",
+        "agent",
+        "config",
+        "deadline",
+        "env",
+        "log",
+        "phase",
+        "secrets",
+        "workdir",
+    )
+
+    def __init__(
+        self,
+        *,
+        workdir: Path,
+        phase: str = "",
+        env: Mapping[str, str] | None = None,
+        agent: Agent | None = None,
+        deadline: Deadline | None = None,
+        log: Log,
+        config: Config,
+        secrets: Secrets,
+        states: States,
+        artifacts: Artifacts,
+    ) -> None:
+        self.workdir = workdir
+        self.phase = phase
+        self.env = dict(env or {})
+        self.agent = agent
+        self.deadline = deadline or Deadline()
+        self.log = log
+        self.config = config
+        self.secrets = secrets
+        self._states = states
+        self._artifacts = artifacts
+
+    def artifact(self, name: str) -> Path:
+        """A new, empty, private file for a text that is too long for an answer. Raises OSError."""
+        return self._artifacts.new(name)
+
+    def state(self, factory: Callable[[], T]) -> T:
+        """The object that operations of this workdir share, made by `factory()` at the first call.
+
+        If it has a method `close`, that is called once when the extension ends.
+        """
+        return self._states.get(str(self.workdir.resolve()), factory)
+
+    def extension_state(self, factory: Callable[[], T]) -> T:
+        """The same for all workdirs of this process."""
+        return self._states.get(None, factory)

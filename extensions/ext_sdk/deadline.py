@@ -1,0 +1,52 @@
+"""How long an operation may still take, and whether it has been told to stop."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .duration import Duration
+
+_NEVER = float("inf")
+
+
+class Deadline:
+    """A moment on the monotonic clock, and the signal to stop before it.
+
+    Args:
+        seconds: from now; None: no limit.
+        stopped: set when the call must end at once: the host has gone, or the extension shuts down.
+    """
+
+    __slots__ = ("_at", "stopped")
+
+    def __init__(self, seconds: float | None = None, stopped: threading.Event | None = None) -> None:
+        self._at = _NEVER if seconds is None else time.monotonic() + seconds
+        self.stopped = stopped or threading.Event()
+
+    def remaining(self) -> float:
+        """Seconds left, 0.0 when over or stopped; infinite where there is no limit."""
+        if self.stopped.is_set():
+            return 0.0
+        return max(0.0, self._at - time.monotonic())
+
+    @property
+    def expired(self) -> bool:
+        """Whether there is no time left."""
+        return self.remaining() <= 0
+
+    def limit(self, duration: Duration | float | None) -> Deadline:
+        """The sooner of this and `duration` from now (a Duration, or seconds); stopped together with this one."""
+        if duration is None:
+            return self
+        seconds = duration if isinstance(duration, (int, float)) else duration.seconds
+        sooner = Deadline(seconds, self.stopped)
+        sooner._at = min(sooner._at, self._at)
+        return sooner
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, but not beyond the deadline. Returns whether there is time left; False at once when stopped."""
+        self.stopped.wait(min(seconds, self.remaining()))
+        return not self.expired

@@ -1,0 +1,90 @@
+"""An extension: its name, its configuration, and the registry of its operations."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+
+from .manifest import build_manifest
+from .operation import Config, Function, Operation
+
+
+class Extension:
+    """What a program offers to hosts.
+
+    Args:
+        name: the extension's identifier.
+        version: a semantic version.
+        description: one sentence.
+        requires: commands that must be in PATH (spec 0, "Requirement Object"); known hosts show them, none checks them.
+        config: a subclass of Config with the extension's own settings.
+        warm_up: called once after the manifest is out, in a thread, to load what the first operation needs.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        version: str,
+        description: str = "",
+        requires: Sequence[str] = (),
+        config: type[Config] = Config,
+        warm_up: Callable[[], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.version = version
+        self.description = description
+        self.requires = tuple(requires)
+        self.config_type = config
+        self.operations: dict[str, Operation] = {}
+        self._warm_up = warm_up
+
+    def operation(
+        self, name: str = "", *, example: dict[str, object] | None = None
+    ) -> Callable[[Function], Function]:
+        """Decorate a function `(args: SomeArgs, context: Context) -> Result` to make it an operation.
+
+        Args:
+            name: as users write it; the function's name with `-` for `_` where left out.
+            example: arguments for the reference page; a test runs them.
+
+        Raises:
+            ValueError: the name is taken.
+            TypeError: see Operation.
+        """
+
+        def register(function: Function) -> Function:
+            self.add(Operation(name or function.__name__.strip("_").replace("_", "-"), function, example))
+            return function
+
+        return register
+
+    def add(self, operation: Operation) -> None:
+        """Register an operation. Raises ValueError where its name is taken."""
+        if operation.name in self.operations:
+            raise ValueError(f"extension {self.name!r} has an operation {operation.name!r} already")
+        self.operations[operation.name] = operation
+
+    def manifest(self) -> dict[str, object]:
+        """The answer to `initialize` (spec 0, "Manifest Fields")."""
+        return build_manifest(self)
+
+    def warm_up(self) -> None:
+        """Start to load what the first operation needs, beside everything else."""
+        if self._warm_up:
+            import threading
+
+            threading.Thread(target=self._warm_up, daemon=True, name="warm-up").start()
+
+    def run(self, arguments: Sequence[str] | None = None) -> int:
+        """Be the program: serve a host, or, on a terminal and with arguments, serve a person.
+
+        Args:
+            arguments: those of the command line where left out.
+
+        Returns:
+            The exit code.
+        """
+        from .boot import run
+
+        return run(lambda: self, sys.argv[1:] if arguments is None else arguments)

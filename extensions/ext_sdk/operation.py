@@ -1,0 +1,84 @@
+"""Operations and their arguments: one class gives schema, validation, defaults and the reference page."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, get_type_hints
+
+import msgspec
+from msgspec import Meta
+
+from .context import Context
+from .duration import Duration
+from .result import Result
+
+
+class Args(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """The base of a class of arguments.
+
+    Fields are documented by `Annotated[str, Meta(description="…")]`; a field with a default is optional. Python's `pass_env` is
+    `passEnv` for users. A name that is not declared is refused.
+    """
+
+
+class Config(Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What every extension takes as `config` of `initialize`; extensions add their own fields."""
+
+    max_operation_time: Annotated[
+        Duration,
+        Meta(
+            description="How long an operation may take where the host says no phase. Such a host gives up a call after 30 s without "
+            "a word, so an answer has to come before."
+        ),
+    ] = Duration.parse("28s")
+    artifacts: Annotated[
+        str,
+        Meta(
+            description="Directory for texts that don't fit an answer. Default: a private one under the temporary directory."
+        ),
+    ] = ""
+
+
+# Marks a field in which `${NAME.key}` is never replaced: Annotated[str, Verbatim].
+Verbatim = Meta(extra={"verbatim": True})
+
+Function = Callable[..., Result]
+
+
+class Operation:
+    """One operation of an extension.
+
+    Args:
+        name: as the manifest has it: lower case, words joined by `-`.
+        function: `function(args, context) -> Result`; its docstring is the description, its first annotation the class of `args`.
+        example: arguments for the reference page; a test runs them.
+
+    Raises:
+        TypeError: the function's signature is another one, or it has no docstring.
+    """
+
+    __slots__ = ("args_type", "description", "example", "function", "name")
+
+    def __init__(self, name: str, function: Function, example: dict[str, object] | None = None) -> None:
+        self.name = name
+        self.function = function
+        self.description = inspect.getdoc(function) or ""
+        self.args_type = _args_type(function)
+        self.example = example
+        if not self.description:
+            raise TypeError(f"operation {name!r} needs a docstring: it is what users read in the manifest")
+
+    def __call__(self, args: Args, context: Context) -> Result:
+        return self.function(args, context)
+
+
+def _args_type(function: Function) -> type[Args]:
+    parameters = list(inspect.signature(function).parameters)
+    hints = get_type_hints(function)
+    args_type = hints.get(parameters[0]) if len(parameters) == 2 else None
+    if not (isinstance(args_type, type) and issubclass(args_type, Args)):
+        raise TypeError(
+            f"an operation is a function (args: SomeArgs, context: Context) -> Result; {function.__name__} is not"
+        )
+    return args_type

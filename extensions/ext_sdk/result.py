@@ -1,0 +1,75 @@
+"""The outcome of an operation (spec 0, "Result Fields")."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .errors import OperationFailed
+
+Outputs = Mapping[str, str | int | bool]
+
+
+class Result:
+    """Success or failure, a message for people, and outputs for later steps.
+
+    Args:
+        success: whether the operation did what was asked.
+        message: a summary in one line.
+        error: where it failed: expected, found, where, what to do. Hosts show nothing else.
+        outputs: values for later steps; numbers and booleans are written as JSON writes them. Names have no dots: a host splits
+            `step.operation.name` at them.
+        secret_outputs: values that only reach later steps of the same workdir as `${NAME.key}`, never the host.
+
+    Raises:
+        ValueError: a name of an output has a dot, or is empty.
+        TypeError: an output is no string, integer or boolean.
+    """
+
+    __slots__ = ("error", "message", "outputs", "secret_outputs", "success")
+
+    def __init__(
+        self,
+        success: bool,
+        message: str = "",
+        *,
+        error: str = "",
+        outputs: Outputs | None = None,
+        secret_outputs: Outputs | None = None,
+    ) -> None:
+        self.success = success
+        self.message = message
+        self.error = error
+        self.outputs = {name: _text(name, value) for name, value in (outputs or {}).items()}
+        self.secret_outputs = {name: _text(name, value) for name, value in (secret_outputs or {}).items()}
+
+    @classmethod
+    def ok(
+        cls, message: str = "", *, outputs: Outputs | None = None, secret_outputs: Outputs | None = None
+    ) -> Result:
+        """What was asked is done."""
+        return cls(True, message, outputs=outputs, secret_outputs=secret_outputs)
+
+    @classmethod
+    def failed(cls, message: str, *, error: str = "", outputs: Outputs | None = None) -> Result:
+        """What was asked is not done; `error` is the message where left out."""
+        return cls(False, message, error=error or message, outputs=outputs)
+
+    @classmethod
+    def of_failure(cls, failure: OperationFailed) -> Result:
+        """The result that an OperationFailed stands for."""
+        return cls.failed(failure.message, error=failure.error, outputs=failure.outputs)
+
+    def __repr__(self) -> str:
+        return f"Result({self.success}, {self.message!r}, error={self.error!r}, outputs={self.outputs!r})"
+
+
+def _text(name: str, value: object) -> str:
+    if not name or "." in name:
+        raise ValueError(f"an output needs a name without dots, not {name!r}")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        return value
+    raise TypeError(f"output {name!r} must be a string, an integer or a boolean, not {type(value).__name__}")

@@ -1,0 +1,135 @@
+"""From a class of arguments to JSON Schema, the part that hosts read: no references, defaults, descriptions.
+
+Hosts check arguments by it before they call. The best-known one uses Go's jsonschema: `pattern` must be RE2, and
+`additionalProperties: false` is its only guard against typing errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import msgspec
+from msgspec import inspect
+
+from .duration import Duration
+from .operation import Args
+
+Schema = dict[str, object]
+
+AS_SCHEMA: Schema = {
+    "type": "string",
+    "description": "Keep the outputs under this name: ${NAME.key} in later arguments of the same workdir",
+}
+
+
+def params_schema(args_type: type[Args]) -> Schema:
+    """The `params` of an operation (spec 0, "Operation Object"), with `as`, which every operation takes."""
+    schema = object_schema(args_type)
+    properties = schema["properties"]
+    assert isinstance(properties, dict)
+    properties["as"] = AS_SCHEMA
+    return schema
+
+
+def object_schema(args_type: type[Args]) -> Schema:
+    """JSON Schema of a class of arguments. Raises TypeError for a field of a kind that has no JSON."""
+    return _of(inspect.type_info(args_type), ())
+
+
+def verbatim_fields(args_type: type[Args]) -> frozenset[str]:
+    """The names, as users write them, of the fields in which `${…}` is not replaced."""
+    info = inspect.type_info(args_type)
+    assert isinstance(info, inspect.StructType)
+    return frozenset(field.encode_name for field in info.fields if _is_verbatim(field.type))
+
+
+def _is_verbatim(kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.Metadata):
+        return bool((kind.extra or {}).get("verbatim")) or _is_verbatim(kind.type)
+    return isinstance(kind, inspect.UnionType) and any(map(_is_verbatim, kind.types))
+
+
+def _of(kind: inspect.Type, within: tuple[type, ...]) -> Schema:
+    """The schema of one type. `within`: the classes around it, so that one which contains itself ends."""
+    if isinstance(kind, inspect.Metadata):
+        return _of(kind.type, within) | (kind.extra_json_schema or {})
+    if isinstance(kind, inspect.StructType):
+        return _struct(kind, within)
+    if isinstance(kind, inspect.UnionType):
+        return _union(kind, within)
+    if isinstance(kind, (inspect.ListType, inspect.VarTupleType)):
+        return {"type": "array", "items": _of(kind.item_type, within)} | _limits(kind, "Items")
+    if isinstance(kind, inspect.DictType):
+        return {"type": "object", "additionalProperties": _of(kind.value_type, within)} | _limits(
+            kind, "Properties"
+        )
+    if isinstance(kind, inspect.LiteralType):
+        return {"enum": list(kind.values)}
+    if isinstance(kind, inspect.CustomType) and kind.cls is Duration:
+        return {"type": "string", "examples": ["30s", "1m30s"]}
+    for simple, make in _SIMPLE.items():
+        if isinstance(kind, simple):
+            return make(kind)
+    raise TypeError(f"a field of {kind!r} has no JSON Schema here")
+
+
+def _struct(kind: inspect.StructType, within: tuple[type, ...]) -> Schema:
+    if kind.cls in within:
+        return {"type": "object"}
+    inner = (*within, kind.cls)
+    properties = {field.encode_name: _property(field, inner) for field in kind.fields}
+    schema: Schema = {"type": "object", "properties": properties}
+    if required := [field.encode_name for field in kind.fields if field.required]:
+        schema["required"] = required
+    schema["additionalProperties"] = not kind.forbid_unknown_fields
+    return schema
+
+
+def _property(field: inspect.Field, within: tuple[type, ...]) -> Schema:
+    schema = _of(field.type, within)
+    default = field.default
+    if default is msgspec.NODEFAULT or default is None:
+        return schema
+    return schema | {
+        "default": str(default) if isinstance(default, Duration) else msgspec.to_builtins(default)
+    }
+
+
+def _union(kind: inspect.UnionType, within: tuple[type, ...]) -> Schema:
+    """None among the types only says that the argument may be left out; it is not offered."""
+    branches = [_of(one, within) for one in kind.types if not isinstance(one, inspect.NoneType)]
+    return branches[0] if len(branches) == 1 else {"anyOf": branches}
+
+
+def _number(kind: inspect.Type, name: str) -> Schema:
+    limits = {
+        "ge": "minimum",
+        "gt": "exclusiveMinimum",
+        "le": "maximum",
+        "lt": "exclusiveMaximum",
+        "multiple_of": "multipleOf",
+    }
+    found = {word: getattr(kind, limit) for limit, word in limits.items() if getattr(kind, limit) is not None}
+    return {"type": name, **found}
+
+
+def _string(kind: inspect.Type) -> Schema:
+    assert isinstance(kind, inspect.StrType)
+    return {"type": "string"} | _limits(kind, "Length") | ({"pattern": kind.pattern} if kind.pattern else {})
+
+
+def _limits(
+    kind: inspect.StrType | inspect.ListType | inspect.VarTupleType | inspect.DictType, what: str
+) -> Schema:
+    limits = {f"min{what}": kind.min_length, f"max{what}": kind.max_length}
+    return {word: limit for word, limit in limits.items() if limit is not None}
+
+
+_SIMPLE: Mapping[type, Callable[[inspect.Type], Schema]] = {
+    inspect.BoolType: lambda _: {"type": "boolean"},
+    inspect.IntType: lambda kind: _number(kind, "integer"),
+    inspect.FloatType: lambda kind: _number(kind, "number"),
+    inspect.StrType: _string,
+    inspect.NoneType: lambda _: {"type": "null"},
+    inspect.AnyType: lambda _: {},
+}

@@ -1,0 +1,333 @@
+"""Serving a host on two descriptors: read, run, answer, and end in time.
+
+One thread, the main one, waits for the host, for signals, for finished operations and for deadlines, in one place. Operations run in
+threads of their own, so a host may send the next request while one still runs, and an answer goes out the moment it is there.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from .fitting import ID_LIMIT_BYTES, Fitter
+from .protocols import gevals
+from .result import Result
+from .session import Call, Session
+from .transport import PeerGone, Stdio
+from .wire import (
+    FRAMINGS,
+    Connection,
+    Id,
+    Malformed,
+    MessageError,
+    Notification,
+    Request,
+    RpcError,
+    dumps,
+)
+from .workers import Workers
+
+if TYPE_CHECKING:
+    from .extension import Extension
+    from .redaction import Redactor
+
+CLEANUP_SECONDS = 3.0  # the known host kills 5 s after its request to shut down, without asking again
+Handler = Callable[[int, FrameType | None], object] | int | None
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class Opening:
+    """What was done with the wire before the server was there.
+
+    Attributes:
+        received: bytes that were read and not yet looked at.
+        manifest_sent: the first request among them is an `initialize` whose answer is out already.
+        eof: the host will send no more.
+    """
+
+    __slots__ = ("eof", "manifest_sent", "received")
+
+    def __init__(self, received: bytes = b"", *, manifest_sent: bool = False, eof: bool = False) -> None:
+        self.received = received
+        self.manifest_sent = manifest_sent
+        self.eof = eof
+
+
+class _Running:
+    """A call whose answer is not out yet. Who sets `claimed` gives the answer."""
+
+    __slots__ = ("call", "claimed", "id", "latest")
+
+    def __init__(self, id: Id, call: Call) -> None:
+        self.id = id
+        self.call = call
+        self.claimed = False
+        self.latest = float("inf") if call.latest is None else time.monotonic() + call.latest
+
+
+class Server:
+    """One session with one host.
+
+    Args:
+        extension: what is served.
+        stdio: the wire.
+        redactor: what must not be seen.
+        config: as given by `--config`.
+
+    Raises:
+        RpcError: INVALID_PARAMS for a configuration that does not fit.
+    """
+
+    def __init__(self, extension: Extension, stdio: Stdio, redactor: Redactor, config: object = None) -> None:
+        self._extension = extension
+        self._stdio = stdio
+        self._session = Session(extension, redactor, config)
+        self._fitter = Fitter(redactor, self._keep_whole)
+        self._connection = Connection(FRAMINGS[gevals.FRAMING])
+        self._workers = Workers()
+        self._write_lock = threading.Lock()
+        self._table = threading.Condition()  # guards the next
+        self._running: list[_Running] = []
+        self._reading = True
+        self._ending = False
+        self._manifest_sent = False
+        self._wake_read, self._wake_write = os.pipe()
+        os.set_blocking(self._wake_write, False)
+
+    def run(self, opening: Opening) -> int:
+        """Serve until the host shuts down, closes its end, or a signal comes.
+
+        Returns:
+            The exit code: 0, or 1 where the host went away without waiting for its answers.
+        """
+        previous = self._take_signals()
+        self._manifest_sent = opening.manifest_sent
+        self._connection.receive_data(opening.received)
+        if opening.eof:
+            self._end_of_input()
+        try:
+            self._serve()
+        except PeerGone:
+            return 1
+        finally:
+            self._close()
+            signal.alarm(0)
+            signal.set_wakeup_fd(-1)
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+        return 0
+
+    def _take_signals(self) -> dict[signal.Signals, Handler]:
+        """A signal becomes a byte in the pipe that the loop waits for; it interrupts nothing."""
+        previous = {number: signal.signal(number, _end_soon) for number in SIGNALS}
+        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
+        return previous
+
+    # --- The loop ----------------------------------------------------------------------------------------------------
+
+    def _serve(self) -> None:
+        poll = select.poll()
+        poll.register(self._stdio.input, select.POLLIN)
+        poll.register(self._stdio.output, 0)  # POLLERR comes unasked when nobody reads any more
+        poll.register(self._wake_read, select.POLLIN)
+        self._handle_received()
+        while not self._ending and (self._reading or self._running):
+            ready = dict(poll.poll(self._poll_milliseconds()))
+            if self._stdio.output in ready:
+                raise PeerGone
+            if self._wake_read in ready:
+                self._woken()
+            if self._stdio.input in ready:
+                self._receive()
+                if not self._reading:
+                    poll.unregister(self._stdio.input)
+            self._enforce_deadlines()
+
+    def _receive(self) -> None:
+        data = self._stdio.read()
+        if data:
+            self._connection.receive_data(data)
+        else:
+            self._end_of_input()
+        self._handle_received()
+
+    def _end_of_input(self) -> None:
+        """Calls at work still get their answers: that is how one-shot use ends (spec 0, "One-Shot Mode").
+
+        A last line without its end counts: `printf` writes none. A host that died is noticed by its other end.
+        """
+        self._reading = False
+        self._connection.receive_data(b"\n")
+        self._connection.receive_eof()
+
+    def _woken(self) -> None:
+        """Signals write their number, finished operations write 0: they only let the loop look again."""
+        if any(os.read(self._wake_read, 512)):
+            self._ending = True
+
+    def _wake(self) -> None:
+        try:
+            os.write(self._wake_write, b"\0")
+        except BlockingIOError:
+            pass  # so many wake-ups wait already that one more tells nothing
+
+    def _poll_milliseconds(self) -> int | None:
+        with self._table:
+            latest = min((one.latest for one in self._running if not one.claimed), default=float("inf"))
+        if latest == float("inf"):
+            return None
+        return max(0, int((latest - time.monotonic()) * 1000) + 1)
+
+    def _enforce_deadlines(self) -> None:
+        """Answer for operations that did not answer themselves, and tell them to stop."""
+        now = time.monotonic()
+        with self._table:
+            late = [one for one in self._running if one.latest <= now]
+        for one in late:
+            one.call.context.deadline.stopped.set()
+            text = f"{one.call.operation.name}: the operation did not end in its {one.call.latest:g} s and was told to stop"
+            self._answer(one, RpcError(gevals.TIMEOUT, text))
+
+    # --- What the host says ------------------------------------------------------------------------------------------
+
+    def _handle_received(self) -> None:
+        while not self._ending:
+            event = self._connection.next_event()
+            if event is None:
+                return
+            if isinstance(event, Request):
+                self._handle_request(event)
+            elif isinstance(event, Notification):
+                self._ending = event.method == gevals.SHUTDOWN
+            elif isinstance(event, Malformed) and isinstance(event.error, MessageError):
+                self._answer_error(event.error.id, RpcError(event.error.code, str(event.error)))
+
+    def _handle_request(self, request: Request) -> None:
+        handlers: dict[str, Callable[[Request], None]] = {
+            gevals.INITIALIZE: self._initialize,
+            gevals.EXECUTE: self._execute,
+            gevals.SHUTDOWN: self._shutdown,
+        }
+        if len(dumps(request.id).encode("utf-8", "backslashreplace")) > ID_LIMIT_BYTES:
+            text = f"the id is longer than {ID_LIMIT_BYTES} bytes, and its answer would not fit a line"
+            self._connection.settle(request.id)
+            self._answer_error(None, RpcError(gevals.INVALID_REQUEST, text))
+            return
+        handler = handlers.get(request.method)
+        try:
+            if handler is None:
+                raise RpcError(gevals.METHOD_NOT_FOUND, _unknown_method(request.method, handlers))
+            handler(request)
+        except RpcError as error:
+            self._answer_error(request.id, error)
+
+    def _initialize(self, request: Request) -> None:
+        self._session.initialize(request.params)
+        if self._manifest_sent:
+            self._manifest_sent = False
+        else:
+            self._answer_plain(request.id, self._extension.manifest())
+        self._extension.warm_up()
+
+    def _execute(self, request: Request) -> None:
+        call = self._session.prepare(request.params, self._send_log)
+        running = _Running(request.id, call)
+        with self._table:
+            self._running.append(running)
+        self._workers.run(lambda: self._perform(running))
+
+    def _shutdown(self, request: Request) -> None:
+        """Clean up, then say so: what the host reads as the end is the end (spec 0, "Shutdown")."""
+        self._close()
+        self._answer_plain(request.id, {})
+        self._ending = True
+
+    # --- Operations, in their threads --------------------------------------------------------------------------------
+
+    def _perform(self, running: _Running) -> None:
+        try:
+            outcome: Result | RpcError = self._session.perform(running.call)
+        except RpcError as error:
+            outcome = error
+        try:
+            self._answer(running, outcome)
+        except PeerGone:
+            pass  # the loop has seen it as well
+        if not self._reading:
+            self._wake()
+
+    def _answer(self, running: _Running, outcome: Result | RpcError) -> None:
+        """Write a call's answer, unless it has one."""
+        with self._table:
+            if running.claimed:
+                return
+            running.claimed = True
+        try:
+            if isinstance(outcome, RpcError):
+                self._answer_error(running.id, outcome)
+            else:
+                self._write_answer(running.id, self._fitter.result(running.id, outcome))
+        finally:
+            with self._table:
+                self._running.remove(running)
+                self._table.notify_all()
+
+    # --- What the host is told ---------------------------------------------------------------------------------------
+
+    def _send_log(self, level: str, message: str, data: Mapping[str, object]) -> None:
+        self._write(self._fitter.log(level, message, data))
+
+    def _answer_plain(self, id: Id, result: object) -> None:
+        self._write_answer(id, self._fitter.plain(id, result))
+
+    def _answer_error(self, id: Id, error: RpcError) -> None:
+        self._write_answer(id, self._fitter.error(id, error))
+
+    def _write_answer(self, id: Id, line: bytes) -> None:
+        self._connection.settle(id)  # first: a host may use the id again the moment it has read the answer
+        self._write(line)
+
+    def _write(self, line: bytes) -> None:
+        with self._write_lock:
+            self._stdio.write(line)
+
+    def _keep_whole(self, name: str, text: str) -> str:
+        path = self._session.artifact(f"{name}.txt")
+        path.write_text(text, encoding="utf-8", errors="backslashreplace")
+        return str(path)
+
+    # --- The end -----------------------------------------------------------------------------------------------------
+
+    def _close(self) -> None:
+        """Stop operations and close what they left, all side by side, within CLEANUP_SECONDS."""
+        _end_soon()
+        with self._table:
+            for one in self._running:
+                one.call.context.deadline.stopped.set()
+        closers = [threading.Thread(target=close, daemon=True) for close in self._session.begin_shutdown()]
+        for closer in closers:
+            closer.start()
+        until = time.monotonic() + CLEANUP_SECONDS
+        for closer in closers:
+            closer.join(max(0.0, until - time.monotonic()))
+        with self._table:
+            self._table.wait_for(lambda: not self._running, max(0.0, until - time.monotonic()))
+
+
+def _end_soon(*_: object) -> None:
+    """Ask the system to end this process should it hang: on a host that neither reads nor goes, on a lock, anywhere."""
+    signal.alarm(int(CLEANUP_SECONDS) + 2)
+
+
+def _unknown_method(method: str, known: Mapping[str, object]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(method, known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else "known are " + ", ".join(known)
+    return f"unknown method: {method[:80]}; {hint}"

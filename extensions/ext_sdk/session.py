@@ -1,0 +1,297 @@
+"""Spec 0 as one extension speaks it: what each request means, without threads and descriptors.
+
+`Session` checks and prepares; `server` reads, runs what was prepared, and writes.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .context import Agent, Artifacts, Context, Log, Secrets, States
+from .deadline import Deadline
+from .duration import Duration
+from .errors import InvalidArgs, OperationFailed, RequirementNotMet
+from .operation import Args, Config, Operation
+from .protocols import gevals
+from .result import Result
+from .schema import verbatim_fields
+from .validation import validate
+from .variables import NAME, Variables
+from .wire import RpcError
+
+if TYPE_CHECKING:
+    from .extension import Extension
+    from .redaction import Redactor
+
+# A host that gives a call `context.timeout` stops waiting at its end: the operation gets this share less, at most one second.
+ANSWER_SHARE = 0.1
+ANSWER_SECONDS = 1.0
+
+
+class Call:
+    """An operation that is ready to run.
+
+    Attributes:
+        operation: which.
+        args: typed and validated.
+        context: its circumstances.
+        latest: seconds from now at which an answer must be out, whatever the operation does; None: no limit.
+        keep_as: the name under which its outputs are kept as variables, or "".
+    """
+
+    __slots__ = ("args", "context", "keep_as", "latest", "operation")
+
+    def __init__(
+        self, operation: Operation, args: Args, context: Context, latest: float | None, keep_as: str
+    ) -> None:
+        self.operation = operation
+        self.args = args
+        self.context = context
+        self.latest = latest
+        self.keep_as = keep_as
+
+
+class Session:
+    """What lasts from the first request to the last: configuration, variables, the state of operations.
+
+    Args:
+        extension: whose operations these are.
+        redactor: what must not be seen.
+        config: as given by `--config`; None: the defaults, until `initialize` says otherwise.
+    """
+
+    def __init__(self, extension: Extension, redactor: Redactor, config: object = None) -> None:
+        self._extension = extension
+        self._secrets = Secrets(redactor)
+        self._variables = Variables()
+        self._states = States()
+        self._initialized = False
+        self._closing = False
+        self._configure({} if config is None else config)
+
+    def initialize(self, params: object) -> None:
+        """The first request (spec 0, "Initialize").
+
+        Raises:
+            RpcError: INVALID_REQUEST the second time, INVALID_PARAMS for another version or a configuration that does not fit.
+        """
+        if self._initialized:
+            raise RpcError(
+                gevals.INVALID_REQUEST, "initialize was sent before; it opens a session and comes once"
+            )
+        members = _object(params, "params")
+        version = members.get("protocolVersion")
+        if version != gevals.PROTOCOL_VERSION:
+            raise RpcError(
+                gevals.INVALID_PARAMS,
+                f"unsupported protocol version: {_shown(version)} (expected {gevals.PROTOCOL_VERSION})",
+            )
+        if members.get("config") is not None:
+            self._configure(members["config"])
+        self._initialized = True
+
+    def begin_shutdown(self) -> list[Callable[[], None]]:
+        """No more calls from here on. Returns what has to be closed."""
+        self._closing = True
+        return [state.close for state in self._states.close()]
+
+    def artifact(self, name: str) -> Path:
+        """See Context.artifact."""
+        return self._artifacts.new(name)
+
+    def prepare(self, params: object, send_log: Callable[[str, str, Mapping[str, object]], None]) -> Call:
+        """Check a request to execute and make a call of it (spec 0, "Execute").
+
+        Raises:
+            RpcError: METHOD_NOT_FOUND for an unknown operation, INVALID_PARAMS for anything else that does not fit.
+        """
+        if self._closing:
+            raise RpcError(gevals.INVALID_REQUEST, "the extension is shutting down and takes no more calls")
+        members = _object(params, "params")
+        operation = self._operation(members.get("operation"))
+        sent = _object(members.get("context"), "context")
+        workdir = _workdir(sent.get("workdir"))
+        phase = _phase(sent.get("phase"))
+        timeout = _timeout(sent.get("timeout"))
+        try:
+            args, keep_as = self._args(operation, members.get("args"), workdir)
+        except InvalidArgs as error:
+            raise RpcError(gevals.INVALID_PARAMS, f"{operation.name}: {error}") from error
+        deadline, latest = self._deadline(phase, timeout, getattr(args, "timeout", None))
+        context = Context(
+            workdir=workdir,
+            phase=phase,
+            env=_env(sent.get("env")),
+            agent=_agent(sent.get("agent")),
+            deadline=deadline,
+            log=Log(send_log),
+            config=self._config,
+            secrets=self._secrets,
+            states=self._states,
+            artifacts=self._artifacts,
+        )
+        return Call(operation, args, context, latest, keep_as)
+
+    def perform(self, call: Call) -> Result:
+        """Run an operation to its end; from any thread.
+
+        Raises:
+            RpcError: INVALID_PARAMS, REQUIREMENT_NOT_MET as the operation says; INTERNAL_ERROR for an exception that it should
+                not have raised.
+        """
+        try:
+            result = call.operation(call.args, call.context)
+        except OperationFailed as failure:
+            return Result.of_failure(failure)
+        except InvalidArgs as error:
+            raise RpcError(gevals.INVALID_PARAMS, f"{call.operation.name}: {error}") from error
+        except RequirementNotMet as error:
+            raise RpcError(gevals.REQUIREMENT_NOT_MET, str(error)) from error
+        except Exception as error:
+            _trace(error)
+            raise RpcError(
+                gevals.INTERNAL_ERROR,
+                f"{call.operation.name}: unexpected {type(error).__name__}: {error}; "
+                "this is a fault of the extension, its stderr has the details",
+            ) from error
+        if call.keep_as:
+            self._variables.keep(call.context.workdir, call.keep_as, result.outputs | result.secret_outputs)
+        for name, value in result.secret_outputs.items():
+            self._secrets.add(f"output.{name}", value)
+        return result
+
+    def _configure(self, config: object) -> None:
+        try:
+            self._config: Config = validate(self._extension.config_type, _object(config, "config"))
+        except InvalidArgs as error:
+            raise RpcError(gevals.INVALID_PARAMS, f"config: {error}") from error
+        self._artifacts = Artifacts(self._config.artifacts, self._extension.name)
+
+    def _operation(self, name: object) -> Operation:
+        if not isinstance(name, str):
+            raise RpcError(
+                gevals.INVALID_PARAMS, f"operation: expected the name of an operation, found {_shown(name)}"
+            )
+        known = self._extension.operations
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else "known are " + ", ".join(known)
+            raise RpcError(gevals.METHOD_NOT_FOUND, f"unknown operation: {name[:80]}; {hint}")
+        return known[name]
+
+    def _args(self, operation: Operation, sent: object, workdir: Path) -> tuple[Args, str]:
+        """Arguments, typed, with references replaced, and the name to keep the outputs as. null is no arguments."""
+        if sent is not None and not isinstance(sent, dict):
+            raise InvalidArgs("", f"args: expected an object, found {_shown(sent)}")
+        given = dict(sent or {})
+        keep_as = given.pop("as", "")
+        if keep_as != "" and not (isinstance(keep_as, str) and NAME.fullmatch(keep_as)):
+            raise InvalidArgs("as", f"expected a name of letters, digits, - and _, found {_shown(keep_as)}")
+        expanded = self._variables.expand(workdir, given, verbatim_fields(operation.args_type))
+        return validate(operation.args_type, expanded, extra=("as",)), keep_as
+
+    def _deadline(self, phase: str, timeout: float | None, own: object) -> tuple[Deadline, float | None]:
+        """When the operation should have answered, and when an answer must be out whatever it does.
+
+        The least of the operation's own `timeout`, the host's, and, for a host that says no phase, `maxOperationTime`: that host
+        gives up after 30 s without a word.
+        """
+        limits: list[float] = []
+        latest: float | None = None
+        if timeout is not None:
+            limits.append(timeout - min(ANSWER_SHARE * timeout, ANSWER_SECONDS))
+            latest = timeout
+        elif not phase:
+            most = self._config.max_operation_time.seconds
+            limits.append(most)
+            latest = most + ANSWER_SECONDS
+        if isinstance(own, Duration):
+            if own.seconds < 0:
+                raise RpcError(
+                    gevals.INVALID_PARAMS, f"timeout: expected a duration of 0s or more, found {own}"
+                )
+            limits.append(own.seconds)
+        return Deadline(min(limits, default=None)), latest
+
+
+def _object(value: object, name: str) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise RpcError(gevals.INVALID_PARAMS, f"{name}: expected an object, found {_shown(value)}")
+    return value
+
+
+def _workdir(value: object) -> Path:
+    if not isinstance(value, str) or not value or "\0" in value:
+        raise RpcError(gevals.INVALID_PARAMS, f"context.workdir: expected a directory, found {_shown(value)}")
+    return Path(os.path.abspath(value))  # noqa: PTH100  (without looking at the disk: it need not exist)
+
+
+def _phase(value: object) -> str:
+    """Missing and empty are taken: the best-known host leaves it empty."""
+    if value is None or value == "":
+        return ""
+    if value not in gevals.PHASES:
+        raise RpcError(
+            gevals.INVALID_PARAMS,
+            f"context.phase: expected one of {', '.join(gevals.PHASES)}, found {_shown(value)}",
+        )
+    return str(value)
+
+
+def _timeout(value: object) -> float | None:
+    """Seconds. Missing, null and empty are no limit."""
+    if value is None or value == "":
+        return None
+    try:
+        if not isinstance(value, str):
+            raise ValueError(f'expected a duration such as "30s" or "1m30s", found {_shown(value)}')
+        seconds = Duration.parse(value).seconds
+        if seconds <= 0:
+            raise ValueError(f"expected a duration over 0, found {value}")
+    except ValueError as error:
+        raise RpcError(gevals.INVALID_PARAMS, f"context.timeout: {error}") from error
+    return seconds
+
+
+def _env(value: object) -> dict[str, str]:
+    if value is None:
+        return {}
+    members = _object(value, "context.env")
+    for name, text in members.items():
+        if not isinstance(text, str):
+            raise RpcError(
+                gevals.INVALID_PARAMS, f"context.env.{name}: expected a string, found {_shown(text)}"
+            )
+    return {name: str(text) for name, text in members.items()}
+
+
+def _agent(value: object) -> Agent | None:
+    if value is None:
+        return None
+    members = _object(value, "context.agent")
+    texts = {name: members.get(name, "") for name in ("prompt", "output")}
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise RpcError(
+                gevals.INVALID_PARAMS, f"context.agent.{name}: expected a string, found {_shown(text)}"
+            )
+    return Agent(str(texts["prompt"]), str(texts["output"]))
+
+
+def _shown(value: object) -> str:
+    """A value from the wire in an error's text: short, and as JSON spells it."""
+    from .wire import dumps
+
+    text = dumps(value)
+    return "nothing" if value is None else text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _trace(error: Exception) -> None:
+    """Where an unexpected exception came from, for stderr; hosts show their users none of it."""
+    import traceback
+
+    traceback.print_exception(error)

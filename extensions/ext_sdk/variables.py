@@ -1,0 +1,89 @@
+"""Outputs of earlier operations as `${NAME.key}` in later arguments.
+
+Hosts fill no templates into the arguments of extensions, so the SDK does: an operation called with `as: NAME` keeps its outputs
+under that name, for all later operations of the same workdir. `$${` stands for `${`. Only strings are looked through, once: what a
+value brings in is never expanded again, and fields marked Verbatim (scripts, above all) are left alone.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from .errors import InvalidArgs
+
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+_REFERENCE = re.compile(r"\$(\$?)\{([^{}]*)\}")
+
+
+class Variables:
+    """The named outputs of every workdir. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._values: dict[str, dict[str, str]] = {}
+        self._lock = threading.Lock()
+
+    def keep(self, workdir: Path, name: str, outputs: Mapping[str, str]) -> None:
+        """Keep outputs under a name; an earlier set of the same name is replaced whole."""
+        with self._lock:
+            known = self._values.setdefault(_key(workdir), {})
+            for reference in [key for key in known if key.startswith(f"{name}.")]:
+                del known[reference]
+            known.update({f"{name}.{key}": value for key, value in outputs.items()})
+
+    def expand(
+        self, workdir: Path, args: Mapping[str, object], verbatim: frozenset[str] = frozenset()
+    ) -> dict[str, object]:
+        """Arguments with their references replaced.
+
+        Args:
+            workdir: whose variables count.
+            args: as the host sent them.
+            verbatim: names of arguments that are left as they are.
+
+        Raises:
+            InvalidArgs: a reference to what is not there, with the nearest name that is.
+        """
+        with self._lock:
+            known = dict(self._values.get(_key(workdir), {}))
+        return {
+            name: value if name in verbatim else _expand(value, name, known) for name, value in args.items()
+        }
+
+
+def _key(workdir: Path) -> str:
+    return str(workdir.resolve())
+
+
+def _expand(value: object, field: str, known: Mapping[str, str]) -> object:
+    if isinstance(value, str):
+        return _expand_text(value, field, known) if "${" in value else value
+    if isinstance(value, dict):
+        return {name: _expand(item, f"{field}.{name}", known) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_expand(item, f"{field}[{at}]", known) for at, item in enumerate(value)]
+    return value
+
+
+def _expand_text(text: str, field: str, known: Mapping[str, str]) -> str:
+    def replaced(match: re.Match[str]) -> str:
+        escaped, reference = match.groups()
+        if escaped:
+            return match.group()[1:]
+        if reference not in known:
+            raise InvalidArgs(field, _unknown(reference, known))
+        return known[reference]
+
+    return _REFERENCE.sub(replaced, text)
+
+
+def _unknown(reference: str, known: Mapping[str, str]) -> str:
+    text = f"${{{reference}}} is not known in this workdir"
+    if not known:
+        return f"{text}: no operation has been called with `as: NAME` yet; write $${{ for a literal ${{"
+    near = difflib.get_close_matches(reference, known, 1)
+    hint = f"did you mean ${{{near[0]}}}?" if near else "known are " + ", ".join(sorted(known)[:10])
+    return f"{text}; {hint} Write $${{ for a literal ${{"
