@@ -1,0 +1,175 @@
+"""Bindings: paths of one machine, in a cassette by a neutral spelling, at replay by the live one.
+
+A binding has a name (`workdir`, `home`, or what `--bind` says), a neutral spelling (`/tmp/workdir`) that
+stands in the cassette, and a live value that differs from session to session. Live values come from three
+places: requests that carry them at a place the dialect knows (gevals: `/params/context/workdir` of
+`execute`), the environment (HOME), and `--bind NAME=VALUE`.
+
+Only absolute paths of two components and more are bound at sight: `/tmp` or `/` stand for too much else.
+
+Limit: a neutral spelling that occurs in a recorded session by itself can't be told from a binding at replay.
+"""
+
+from __future__ import annotations
+
+from ext_sdk.wire.errors import MessageError
+from ext_sdk.wire.json_text import loads
+
+from .errors import UsageError
+from .pointers import resolve
+from .substitution import Substitution
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ext_sdk.protocols.dialect import Dialect
+
+HOME = "home"
+HOME_NEUTRAL = "/home/user"
+_NEUTRAL_FOLDER = "/tmp/"  # noqa: S108  (a spelling in a file; nothing is opened there)
+
+
+def parse_bind(options: Iterable[str]) -> dict[str, str]:
+    """What `--bind NAME=VALUE`, given any number of times, says. Raises UsageError."""
+    given: dict[str, str] = {}
+    for option in options:
+        name, equals, value = option.partition("=")
+        if not equals or not name or not value or not name.replace("-", "").replace("_", "").isalnum():
+            raise UsageError(f"--bind {option!r}: expected NAME=VALUE, as in --bind data=/srv/data")
+        if value.isdigit():
+            raise UsageError(
+                f"--bind {option!r}: a number is found in too many places; set it aside by --ignore"
+            )
+        given[name] = value.rstrip("/") or value
+    return given
+
+
+def is_bindable(value: object) -> bool:
+    """Is this an absolute path of two components or more?"""
+    if not isinstance(value, str) or not value.startswith("/"):
+        return False
+    return len([part for part in value.split("/") if part]) >= 2
+
+
+class Recording:
+    """The bindings of a session that is being recorded: live values are found and taken out.
+
+    Args:
+        dialect: knows where requests carry live values.
+        given: --bind.
+        home: HOME, or "".
+    """
+
+    def __init__(self, dialect: Dialect, given: Mapping[str, str] | None = None, home: str = "") -> None:
+        self._dialect = dialect
+        self._places = [(f'"{method}"'.encode(), method) for method in dialect.bound]
+        self._counts: dict[str, int] = {}
+        self._neutral: dict[str, str] = {}  # live value to neutral spelling
+        for name, value in (given or {}).items():
+            self._learn(name, value)
+        if is_bindable(home):
+            self._learn(HOME, home)
+        self._substitution = Substitution(self._neutral, json=False)
+
+    def neutral(self) -> dict[str, str]:
+        """The header's `bindings`: every name that can occur, with its neutral spelling."""
+        in_requests = [name for places in self._dialect.bound.values() for name in places]
+        return {name: _neutral_spelling(name) for name in [*self._counts, *in_requests]}
+
+    def observe(self, payload: bytes) -> None:
+        """Look for live values in a message of the host, in the order of the session, before `clean`."""
+        for spelled, method in self._places:
+            if spelled in payload:
+                self._look(payload, method)
+
+    def clean(self, data: bytes) -> bytes:
+        """The bytes with neutral spellings for every live value known so far."""
+        return self._substitution.apply(data)
+
+    def clean_text(self, text: str) -> str:
+        """The same for a text of the header."""
+        return self.clean(text.encode("utf-8", "surrogateescape")).decode("utf-8", "replace")
+
+    def _look(self, payload: bytes, method: str) -> None:
+        try:
+            message = loads(payload.decode("utf-8", "surrogateescape"))
+        except MessageError:
+            return
+        if not isinstance(message, dict) or message.get("method") != method:
+            return
+        for name, pointer in self._dialect.bound[method].items():
+            value = resolve(message, pointer)
+            if isinstance(value, str) and is_bindable(value) and (value.rstrip("/")) not in self._neutral:
+                self._learn(name, value.rstrip("/"))
+                self._substitution = Substitution(self._neutral, json=False)
+
+    def _learn(self, name: str, value: str) -> None:
+        number = self._counts[name] = self._counts.get(name, 0) + 1
+        self._neutral[value] = _neutral_spelling(name) + (f"-{number}" if number > 1 else "")
+
+
+def _neutral_spelling(name: str) -> str:
+    return HOME_NEUTRAL if name == HOME else _NEUTRAL_FOLDER + name
+
+
+class Playing:
+    """The bindings of a session that is being replayed: neutral spellings become live values, and back.
+
+    Args:
+        neutral: the header's `bindings`.
+        given: --bind.
+        home: HOME, or "".
+
+    Raises:
+        UsageError: --bind names a binding that the cassette does not have.
+    """
+
+    def __init__(
+        self, neutral: Mapping[str, str], given: Mapping[str, str] | None = None, home: str = ""
+    ) -> None:
+        self._live: dict[str, str] = {}  # neutral spelling to live value
+        self._names = dict(neutral)
+        for name, value in (given or {}).items():
+            if name not in neutral:
+                known = ", ".join(neutral) or "none"
+                raise UsageError(f"--bind {name}=…: the cassette has no such binding; it has: {known}")
+            self._live[neutral[name]] = value
+        if HOME in neutral and neutral[HOME] not in self._live and is_bindable(home):
+            self._live[neutral[HOME]] = home
+        self._compile()
+
+    def is_neutral(self, name: str, spelling: str) -> bool:
+        """Is this the neutral spelling of the binding's first, second, … value?"""
+        base = self._names.get(name)
+        if base is None:
+            return False
+        rest = spelling.removeprefix(base)
+        return spelling.startswith(base) and (not rest or (rest[0] == "-" and rest[1:].isdigit()))
+
+    def live(self, spelling: str) -> str | None:
+        """The live value of a neutral spelling, if it is known."""
+        return self._live.get(spelling)
+
+    def bind(self, spelling: str, value: str) -> None:
+        """From now on this neutral spelling stands for this live value."""
+        if self._live.get(spelling) != value:
+            self._live[spelling] = value
+            self._compile()
+
+    def to_neutral(self, data: bytes) -> bytes:
+        """A live message as it would stand in the cassette."""
+        return self._backward.apply(data)
+
+    def to_live(self, data: bytes, *, json: bool) -> bytes:
+        """A recorded message (`json`), or other bytes, as they would be here."""
+        return (self._forward_json if json else self._forward).apply(data)
+
+    def __bool__(self) -> bool:
+        """Is there anything to replace?"""
+        return bool(self._backward)
+
+    def _compile(self) -> None:
+        self._forward = Substitution(self._live, json=False)
+        self._forward_json = Substitution(self._live, json=True)
+        self._backward = Substitution({live: neutral for neutral, live in self._live.items()}, json=False)
