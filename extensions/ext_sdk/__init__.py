@@ -15,7 +15,8 @@
     if __name__ == "__main__":
         raise SystemExit(extension.run())
 
-The names are loaded at their first use (PEP 562): an extension answers `initialize` before any of them is needed.
+The names are loaded at their first use (PEP 562): an extension answers `initialize` before any of them is
+needed.
 """
 
 from __future__ import annotations

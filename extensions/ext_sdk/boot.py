@@ -1,8 +1,8 @@
 """The start of an extension: answer `initialize` first, load the rest while the host reads.
 
-A host waits for the manifest, and that is all it needs at first. So the manifest is prepared (`python -m ext_sdk.prepare`), and the path
-from here to its answer imports nothing but the wire: no operation, no schema library, no `re`. Whatever else the first line says,
-the server says the answer.
+A host waits for the manifest, and that is all it needs at first. So the manifest is prepared (`python -m
+ext_sdk.prepare`), and the path from here to its answer imports nothing but the wire: no operation, no schema
+library, no `re`. Whatever else the first line says, the server says the answer.
 """
 
 from __future__ import annotations
@@ -77,7 +77,11 @@ def serve_host(
     eof: bool = False,
     config: object = None,
 ) -> int:
-    """Serve a host until it is done; see `server.Opening` for the arguments. Raises RpcError for a `config` that does not fit."""
+    """Serve a host until it is done; `server.Opening` explains the arguments.
+
+    Raises:
+        RpcError: INVALID_PARAMS for a `config` that does not fit.
+    """
     from .redaction import Redactor, secret_variables
     from .server import Opening, Server
 
@@ -97,9 +101,10 @@ def _first_line(stdio: Stdio) -> tuple[bytes, bool]:
 
 
 def _answer_initialize(stdio: Stdio, received: bytes, prepared: str) -> bool:
-    """Answer the first line with the prepared manifest, where it is an `initialize` that asks for nothing else.
+    """Answer the first line with the prepared manifest, where it is a plain `initialize`.
 
-    A configuration has to be checked before the answer, which takes the whole extension; the same goes for another version.
+    A configuration has to be checked before the answer, which takes the whole extension; the same goes for
+    another version.
     """
     try:
         request = parse(received.partition(b"\n")[0])

@@ -5,20 +5,23 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
 
 from .boot import serve_host
 from .protocols import gevals
 from .redaction import Redactor, secret_variables
-from .result import Result
-from .schema import params_schema
+from .schema import params_schema, properties_of
 from .session import Session
 from .transport import Stdio
 from .wire import MessageError, RpcError, dumps, loads
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from .extension import Extension
+    from .result import Result
 
 USAGE_ERROR = 2
 FAILURE = 1
@@ -29,7 +32,8 @@ def main(extension: Extension, arguments: Sequence[str]) -> int:
 
     Args:
         extension: which.
-        arguments: of the command line, without the program's name; none of them means that stdin is a terminal.
+        arguments: of the command line, without the program's name; none of them means that stdin is a
+            terminal.
 
     Returns:
         The exit code: 0, FAILURE of an operation, or USAGE_ERROR.
@@ -67,8 +71,8 @@ class _Parser(argparse.ArgumentParser):
 def _parser(extension: Extension, program: str) -> argparse.ArgumentParser:
     parser = _Parser(
         prog=program,
-        description=f"{extension.description}. An eval host starts this program without arguments and speaks the gevals "
-        "extension protocol with it on stdin and stdout.",
+        description=f"{extension.description}. An eval host starts this program without arguments and speaks the "
+        "gevals extension protocol with it on stdin and stdout.",
         epilog=_epilog(extension, program),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -99,12 +103,8 @@ def _parser(extension: Extension, program: str) -> argparse.ArgumentParser:
     call.add_argument("--workdir", default=".", help="the task's directory (default: this one)")
     call.add_argument("--phase", default="setup", choices=gevals.PHASES)
     call.add_argument("--timeout", help="longest time, such as 30s")
-    call.add_argument(
-        "--env", action="append", default=[], metavar="NAME=VALUE", help="a variable of the task"
-    )
-    call.add_argument(
-        "--agent-output", metavar="TEXT", help="what the agent said, for operations of the verify phase"
-    )
+    call.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="a variable of the task")
+    call.add_argument("--agent-output", metavar="TEXT", help="what the agent said, for operations of the verify phase")
     call.add_argument("--json", action="store_true", help="print the result as JSON")
     call.add_argument("--config", metavar="JSON", help=argparse.SUPPRESS, default=argparse.SUPPRESS)
     return parser
@@ -112,9 +112,7 @@ def _parser(extension: Extension, program: str) -> argparse.ArgumentParser:
 
 def _epilog(extension: Extension, program: str) -> str:
     width = max((len(name) for name in extension.operations), default=0)
-    lines = [
-        f"  {name:<{width}}  {_first_line(one.description)}" for name, one in extension.operations.items()
-    ]
+    lines = [f"  {name:<{width}}  {_first_line(one.description)}" for name, one in extension.operations.items()]
     first = next(iter(extension.operations), "OPERATION")
     example = next((one for one in extension.operations.values() if one.example), None)
     args = f" '{dumps(example.example)}'" if example else ""
@@ -201,28 +199,27 @@ def _readable(result: Result) -> str:
         lines.append(result.error)
     for name, value in result.outputs.items():
         text = value.rstrip("\n")
-        lines.append(
-            f"  {name}: {text}" if "\n" not in text else f"  {name}:\n    " + text.replace("\n", "\n    ")
-        )
+        lines.append(f"  {name}: {text}" if "\n" not in text else f"  {name}:\n    " + text.replace("\n", "\n    "))
     return "\n".join(lines)
 
 
 def _described(extension: Extension, name: str) -> str:
     operation = extension.operations[name]
-    schema = params_schema(operation.args_type)
-    properties, required = schema.get("properties", {}), schema.get("required", [])
-    assert isinstance(properties, dict)
-    assert isinstance(required, list)
+    required = {field.encode_name for field in msgspec.structs.fields(operation.args_type) if field.required}
     lines = [f"{name}: {operation.description}", "", "arguments:"]
-    for field, shape in properties.items():
-        kind = (
-            shape.get("type")
-            or " or ".join(str(one.get("type", "value")) for one in shape.get("anyOf", ()))
-            or "value"
-        )
-        fallback = (
-            f", default {dumps(shape['default'])}" if "default" in shape and field not in required else ""
-        )
-        lines.append(f"  {field} ({kind}{', required' if field in required else fallback})")
-        lines.append(f"      {shape.get('description', '')}")
+    for field, schema in properties_of(params_schema(operation.args_type)).items():
+        fallback = f", default {dumps(schema['default'])}" if "default" in schema else ""
+        lines.append(f"  {field} ({_kind(schema)}{', required' if field in required else fallback})")
+        if "description" in schema:
+            lines.append(f"      {schema['description']}")
     return "\n".join(lines)
+
+
+def _kind(schema: Mapping[str, object]) -> str:
+    """What a value is, in a word or two."""
+    branches = schema.get("anyOf")
+    if isinstance(branches, list):
+        return " or ".join(_kind(branch) for branch in branches)
+    if "enum" in schema:
+        return dumps(schema["enum"])
+    return str(schema.get("type", "any value"))

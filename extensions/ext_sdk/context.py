@@ -1,16 +1,17 @@
-"""What an operation is given beside its arguments (spec 0, "Context Object"), and how it talks back while it runs."""
+"""What an operation is given beside its arguments (spec 0, "Context Object"), and how it talks back."""
 
 from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
 
 from .deadline import Deadline
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping
+
     from .operation import Config
     from .redaction import Redactor
 
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 
 class Agent:
-    """What the agent was asked and what it answered (spec 0, "Agent Context Object"); only in the verify phase."""
+    """What the agent was asked and what it answered (spec 0, "Agent Context Object")."""
 
     __slots__ = ("output", "prompt")
 
@@ -61,7 +62,7 @@ class Secrets:
         self._redactor = redactor
 
     def add(self, name: str, value: str) -> None:
-        """Hide a value from now on, in every form it may take (base64, URL, JSON, hex). Under 4 characters it is left alone."""
+        """Hide a value from now on, in base64, URL, JSON and hex too; one under 4 characters is left alone."""
         self._redactor.add(name, value)
 
     def redact(self, text: str) -> str:
@@ -78,7 +79,7 @@ class Closable(Protocol):
 
 
 class States:
-    """What operations keep between calls: one object for each (scope, factory). Safe to use from several threads."""
+    """What operations keep between calls: one object for each (scope, factory). Safe in several threads."""
 
     def __init__(self) -> None:
         self._states: dict[tuple[Hashable, Hashable], object] = {}
@@ -100,7 +101,7 @@ class States:
 
 
 class Artifacts:
-    """Files for texts that are too long for an answer, readable by their owner only. They outlive the process.
+    """Private files for texts that are too long for an answer. They outlive the process.
 
     Args:
         directory: where; "" makes a new private directory under the temporary one at the first use.

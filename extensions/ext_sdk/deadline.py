@@ -38,7 +38,7 @@ class Deadline:
         return self.remaining() <= 0
 
     def limit(self, duration: Duration | float | None) -> Deadline:
-        """The sooner of this and `duration` from now (a Duration, or seconds); stopped together with this one."""
+        """The sooner of this and `duration` (or seconds) from now; stopped together with this one."""
         if duration is None:
             return self
         seconds = duration if isinstance(duration, (int, float)) else duration.seconds
@@ -47,6 +47,6 @@ class Deadline:
         return sooner
 
     def wait(self, seconds: float) -> bool:
-        """Wait, but not beyond the deadline. Returns whether there is time left; False at once when stopped."""
+        """Wait, but not beyond the deadline. Returns whether time is left; False at once when stopped."""
         self.stopped.wait(min(seconds, self.remaining()))
         return not self.expired

@@ -142,9 +142,7 @@ def _part(text: str, at: int) -> tuple[int, int]:
         unit_end += 1
     unit = _NANOSECONDS.get(text[end:unit_end])
     if unit is None:
-        raise _invalid(
-            text, f"unknown unit {_short(text[end:unit_end])}" if unit_end > end else "a unit is missing"
-        )
+        raise _invalid(text, f"unknown unit {_short(text[end:unit_end])}" if unit_end > end else "a unit is missing")
     return _product(text, whole, unit) + _fraction(fraction, unit), unit_end
 
 

@@ -8,7 +8,10 @@ ExtensionError
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class ExtensionError(Exception):
@@ -24,9 +27,7 @@ class OperationFailed(ExtensionError):
         outputs: what is known all the same.
     """
 
-    def __init__(
-        self, message: str, *, error: str = "", outputs: Mapping[str, str | int | bool] | None = None
-    ) -> None:
+    def __init__(self, message: str, *, error: str = "", outputs: Mapping[str, str | int | bool] | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.error = error or message

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from .manifest import build_manifest
 from .operation import Config, Function, Operation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
 
 
 class Extension:
@@ -16,7 +19,8 @@ class Extension:
         name: the extension's identifier.
         version: a semantic version.
         description: one sentence.
-        requires: commands that must be in PATH (spec 0, "Requirement Object"); known hosts show them, none checks them.
+        requires: commands that must be in PATH (spec 0, "Requirement Object"); known hosts show them, none
+            checks them.
         config: a subclass of Config with the extension's own settings.
         warm_up: called once after the manifest is out, in a thread, to load what the first operation needs.
     """
@@ -39,9 +43,7 @@ class Extension:
         self.operations: dict[str, Operation] = {}
         self._warm_up = warm_up
 
-    def operation(
-        self, name: str = "", *, example: dict[str, object] | None = None
-    ) -> Callable[[Function], Function]:
+    def operation(self, name: str = "", *, example: dict[str, object] | None = None) -> Callable[[Function], Function]:
         """Decorate a function `(args: SomeArgs, context: Context) -> Result` to make it an operation.
 
         Args:

@@ -1,16 +1,20 @@
 """Messages to lines that every host can read.
 
-One known host reads lines of at most 65,535 bytes and is stuck for good after a longer one, without a word. So each line is made
-to fit: long texts are cut in the middle, and what was cut stands whole in a file that an output names.
+One known host reads lines of at most 65,535 bytes and is stuck for good after a longer one, without a word.
+So each line is made to fit: long texts are cut in the middle, and what was cut stands whole in a file that an
+output names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
-from .redaction import Redactor
-from .result import Result
 from .wire import ErrorResponse, Id, Notification, Response, RpcError, dumps, encode
+
+if TYPE_CHECKING:
+    from .redaction import Redactor
+    from .result import Result
 
 LINE_LIMIT_BYTES = 65_535  # without the line feed
 BUDGET_BYTES = (
@@ -44,9 +48,7 @@ class Fitter:
             line = self._line(encode(Response(id, self._fitted(result.success, texts, outputs, budget))))
             if len(line) <= LINE_LIMIT_BYTES + 1:
                 return line
-        return self.error(
-            id, RpcError(-32603, "the result does not fit a line, however much of it is left out")
-        )
+        return self.error(id, RpcError(-32603, "the result does not fit a line, however much of it is left out"))
 
     def log(self, level: str, message: str, data: Mapping[str, object]) -> bytes:
         """The line of a log notification, with its line feed. Data that is no JSON is written as text."""
@@ -64,14 +66,12 @@ class Fitter:
         return line
 
     def error(self, id: Id, error: RpcError) -> bytes:
-        """The line of an error answer, with its line feed; its text is cut to fit, its data left out where it does not."""
+        """The line of an error answer, with its line feed; a text that does not fit is cut, data left out."""
         line = self._line(encode(ErrorResponse(id, error)))
         for budget in _budgets():
             if len(line) <= LINE_LIMIT_BYTES + 1:
                 break
-            line = self._line(
-                encode(ErrorResponse(id, RpcError(error.code, cut(str(error.message), budget // 2))))
-            )
+            line = self._line(encode(ErrorResponse(id, RpcError(error.code, cut(str(error.message), budget // 2)))))
         return line
 
     def plain(self, id: Id, result: object) -> bytes:
@@ -99,9 +99,7 @@ class Fitter:
                 cut_outputs[f"{name}File"] = self._kept(name, value)
         whole = {name: self._kept(name, text) for name, text in texts.items() if cut(text, share) != text}
         named = {f"{name}File": path for name, path in whole.items() if f"{name}File" not in outputs}
-        return _members(
-            success, {name: cut(text, share) for name, text in texts.items()}, cut_outputs | named
-        )
+        return _members(success, {name: cut(text, share) for name, text in texts.items()}, cut_outputs | named)
 
     def _moved_out(self, outputs: Mapping[str, str], texts: Mapping[str, str], budget: int) -> dict[str, str]:
         """So many outputs that their names alone fill the line: one file holds them all, as JSON."""
@@ -162,7 +160,8 @@ def cut(text: str, limit: int) -> str:
             return f"[… {len(text)} characters]"
         head = keep * 2 // 3
         tail = keep - head
-        shorter = f"{text[:head]}\n[… {len(text) - keep} of {len(text)} characters left out …]\n{text[len(text) - tail :]}"
+        note = f"[… {len(text) - keep} of {len(text)} characters left out …]"
+        shorter = f"{text[:head]}\n{note}\n{text[len(text) - tail :]}"
         size = _size(shorter)
         if size <= limit:
             return shorter

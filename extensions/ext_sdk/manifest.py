@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .protocols import gevals
@@ -10,6 +9,8 @@ from .schema import params_schema
 from .wire import dumps
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .extension import Extension
 
 LIMIT_BYTES = 60 * 1024  # as for every line, see `fitting`

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Annotated, get_type_hints
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
-from .context import Context
 from .duration import Duration
 from .result import Result
+
+if TYPE_CHECKING:
+    from .context import Context
 
 
 class Args(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """The base of a class of arguments.
 
-    Fields are documented by `Annotated[str, Meta(description="…")]`; a field with a default is optional. Python's `pass_env` is
-    `passEnv` for users. A name that is not declared is refused.
+    Fields are documented by `Annotated[str, Meta(description="…")]`; a field with a default is optional.
+    Python's `pass_env` is `passEnv` for users. A name that is not declared is refused.
     """
 
 
@@ -28,14 +30,15 @@ class Config(Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename
     max_operation_time: Annotated[
         Duration,
         Meta(
-            description="How long an operation may take where the host says no phase. Such a host gives up a call after 30 s without "
-            "a word, so an answer has to come before."
+            description="How long an operation may take where the host says no phase. Such a host gives up a "
+            "call after 30 s without a word, so an answer has to come before."
         ),
     ] = Duration.parse("28s")
     artifacts: Annotated[
         str,
         Meta(
-            description="Directory for texts that don't fit an answer. Default: a private one under the temporary directory."
+            description="Directory for texts that don't fit an answer. "
+            "Default: a private one under the temporary directory."
         ),
     ] = ""
 
@@ -51,7 +54,8 @@ class Operation:
 
     Args:
         name: as the manifest has it: lower case, words joined by `-`.
-        function: `function(args, context) -> Result`; its docstring is the description, its first annotation the class of `args`.
+        function: `function(args, context) -> Result`; its docstring is the description, its first annotation
+            the class of `args`.
         example: arguments for the reference page; a test runs them.
 
     Raises:
@@ -74,11 +78,11 @@ class Operation:
 
 
 def _args_type(function: Function) -> type[Args]:
-    parameters = list(inspect.signature(function).parameters)
-    hints = get_type_hints(function)
-    args_type = hints.get(parameters[0]) if len(parameters) == 2 else None
+    """The class of a function's first argument; the annotation of the second may be for type checkers only."""
+    first, *others = inspect.signature(function).parameters.values()
+    holder = type("Annotations", (), {"__annotations__": {"args": first.annotation}})
+    hints = get_type_hints(holder, function.__globals__)
+    args_type = hints.get("args") if len(others) == 1 else None
     if not (isinstance(args_type, type) and issubclass(args_type, Args)):
-        raise TypeError(
-            f"an operation is a function (args: SomeArgs, context: Context) -> Result; {function.__name__} is not"
-        )
+        raise TypeError(f"{function.__name__} is no operation: expected (args: SomeArgs, context: Context) -> Result")
     return args_type

@@ -1,4 +1,6 @@
-"""Write the prepared manifest of an extension into its package: `python -m ext_sdk.prepare ext_shell.extension:extension`.
+"""Write the prepared manifest of an extension into its package.
+
+    python -m ext_sdk.prepare ext_shell.extension:extension
 
 With `--check` nothing is written: exit code 1 says that the file is not what the extension would say.
 """

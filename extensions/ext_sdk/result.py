@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from .errors import OperationFailed
+if TYPE_CHECKING:
+    from .errors import OperationFailed
 
 Outputs = Mapping[str, str | int | bool]
 
@@ -16,9 +18,10 @@ class Result:
         success: whether the operation did what was asked.
         message: a summary in one line.
         error: where it failed: expected, found, where, what to do. Hosts show nothing else.
-        outputs: values for later steps; numbers and booleans are written as JSON writes them. Names have no dots: a host splits
-            `step.operation.name` at them.
-        secret_outputs: values that only reach later steps of the same workdir as `${NAME.key}`, never the host.
+        outputs: values for later steps; numbers and booleans are written as JSON writes them. Names have no
+            dots: a host splits `step.operation.name` at them.
+        secret_outputs: values that only reach later steps of the same workdir as `${NAME.key}`, never the
+            host.
 
     Raises:
         ValueError: a name of an output has a dot, or is empty.
@@ -29,9 +32,9 @@ class Result:
 
     def __init__(
         self,
+        *,
         success: bool,
         message: str = "",
-        *,
         error: str = "",
         outputs: Outputs | None = None,
         secret_outputs: Outputs | None = None,
@@ -43,16 +46,14 @@ class Result:
         self.secret_outputs = {name: _text(name, value) for name, value in (secret_outputs or {}).items()}
 
     @classmethod
-    def ok(
-        cls, message: str = "", *, outputs: Outputs | None = None, secret_outputs: Outputs | None = None
-    ) -> Result:
+    def ok(cls, message: str = "", *, outputs: Outputs | None = None, secret_outputs: Outputs | None = None) -> Result:
         """What was asked is done."""
-        return cls(True, message, outputs=outputs, secret_outputs=secret_outputs)
+        return cls(success=True, message=message, outputs=outputs, secret_outputs=secret_outputs)
 
     @classmethod
     def failed(cls, message: str, *, error: str = "", outputs: Outputs | None = None) -> Result:
         """What was asked is not done; `error` is the message where left out."""
-        return cls(False, message, error=error or message, outputs=outputs)
+        return cls(success=False, message=message, error=error or message, outputs=outputs)
 
     @classmethod
     def of_failure(cls, failure: OperationFailed) -> Result:

@@ -1,18 +1,22 @@
 """From a class of arguments to JSON Schema, the part that hosts read: no references, defaults, descriptions.
 
-Hosts check arguments by it before they call. The best-known one uses Go's jsonschema: `pattern` must be RE2, and
-`additionalProperties: false` is its only guard against typing errors.
+Hosts check arguments by it before they call. The best-known one uses Go's jsonschema: `pattern` must be RE2,
+and `additionalProperties: false` is its only guard against typing errors.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import inspect
 
 from .duration import Duration
-from .operation import Args
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .operation import Args
 
 Schema = dict[str, object]
 
@@ -25,10 +29,7 @@ AS_SCHEMA: Schema = {
 def params_schema(args_type: type[Args]) -> Schema:
     """The `params` of an operation (spec 0, "Operation Object"), with `as`, which every operation takes."""
     schema = object_schema(args_type)
-    properties = schema["properties"]
-    assert isinstance(properties, dict)
-    properties["as"] = AS_SCHEMA
-    return schema
+    return schema | {"properties": properties_of(schema) | {"as": AS_SCHEMA}}
 
 
 def object_schema(args_type: type[Args]) -> Schema:
@@ -36,11 +37,20 @@ def object_schema(args_type: type[Args]) -> Schema:
     return _of(inspect.type_info(args_type), ())
 
 
+def properties_of(schema: object) -> dict[str, Schema]:
+    """The properties of an object's schema, by name; those of all branches where there are several."""
+    if not isinstance(schema, dict):
+        return {}
+    found: dict[str, Schema] = dict(schema.get("properties", {}))
+    for branch in schema.get("anyOf", ()):
+        found |= properties_of(branch)
+    return found
+
+
 def verbatim_fields(args_type: type[Args]) -> frozenset[str]:
     """The names, as users write them, of the fields in which `${…}` is not replaced."""
-    info = inspect.type_info(args_type)
-    assert isinstance(info, inspect.StructType)
-    return frozenset(field.encode_name for field in info.fields if _is_verbatim(field.type))
+    fields = msgspec.structs.fields(args_type)
+    return frozenset(field.encode_name for field in fields if _is_verbatim(inspect.type_info(field.type)))
 
 
 def _is_verbatim(kind: inspect.Type) -> bool:
@@ -60,16 +70,21 @@ def _of(kind: inspect.Type, within: tuple[type, ...]) -> Schema:
     if isinstance(kind, (inspect.ListType, inspect.VarTupleType)):
         return {"type": "array", "items": _of(kind.item_type, within)} | _limits(kind, "Items")
     if isinstance(kind, inspect.DictType):
-        return {"type": "object", "additionalProperties": _of(kind.value_type, within)} | _limits(
-            kind, "Properties"
-        )
+        return {"type": "object", "additionalProperties": _of(kind.value_type, within)} | _limits(kind, "Properties")
+    return _scalar(kind)
+
+
+def _scalar(kind: inspect.Type) -> Schema:
+    if isinstance(kind, inspect.StrType):
+        return {"type": "string"} | _limits(kind, "Length") | ({"pattern": kind.pattern} if kind.pattern else {})
+    if isinstance(kind, (inspect.IntType, inspect.FloatType)):
+        return _number(kind)
     if isinstance(kind, inspect.LiteralType):
         return {"enum": list(kind.values)}
     if isinstance(kind, inspect.CustomType) and kind.cls is Duration:
         return {"type": "string", "examples": ["30s", "1m30s"]}
-    for simple, make in _SIMPLE.items():
-        if isinstance(kind, simple):
-            return make(kind)
+    if type(kind) in _PLAIN:
+        return dict(_PLAIN[type(kind)])
     raise TypeError(f"a field of {kind!r} has no JSON Schema here")
 
 
@@ -90,9 +105,7 @@ def _property(field: inspect.Field, within: tuple[type, ...]) -> Schema:
     default = field.default
     if default is msgspec.NODEFAULT or default is None:
         return schema
-    return schema | {
-        "default": str(default) if isinstance(default, Duration) else msgspec.to_builtins(default)
-    }
+    return schema | {"default": str(default) if isinstance(default, Duration) else msgspec.to_builtins(default)}
 
 
 def _union(kind: inspect.UnionType, within: tuple[type, ...]) -> Schema:
@@ -101,35 +114,25 @@ def _union(kind: inspect.UnionType, within: tuple[type, ...]) -> Schema:
     return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
 
-def _number(kind: inspect.Type, name: str) -> Schema:
+def _number(kind: inspect.IntType | inspect.FloatType) -> Schema:
     limits = {
-        "ge": "minimum",
-        "gt": "exclusiveMinimum",
-        "le": "maximum",
-        "lt": "exclusiveMaximum",
-        "multiple_of": "multipleOf",
+        "minimum": kind.ge,
+        "exclusiveMinimum": kind.gt,
+        "maximum": kind.le,
+        "exclusiveMaximum": kind.lt,
+        "multipleOf": kind.multiple_of,
     }
-    found = {word: getattr(kind, limit) for limit, word in limits.items() if getattr(kind, limit) is not None}
-    return {"type": name, **found}
+    name = "integer" if isinstance(kind, inspect.IntType) else "number"
+    return {"type": name} | {word: limit for word, limit in limits.items() if limit is not None}
 
 
-def _string(kind: inspect.Type) -> Schema:
-    assert isinstance(kind, inspect.StrType)
-    return {"type": "string"} | _limits(kind, "Length") | ({"pattern": kind.pattern} if kind.pattern else {})
-
-
-def _limits(
-    kind: inspect.StrType | inspect.ListType | inspect.VarTupleType | inspect.DictType, what: str
-) -> Schema:
+def _limits(kind: inspect.StrType | inspect.ListType | inspect.VarTupleType | inspect.DictType, what: str) -> Schema:
     limits = {f"min{what}": kind.min_length, f"max{what}": kind.max_length}
     return {word: limit for word, limit in limits.items() if limit is not None}
 
 
-_SIMPLE: Mapping[type, Callable[[inspect.Type], Schema]] = {
-    inspect.BoolType: lambda _: {"type": "boolean"},
-    inspect.IntType: lambda kind: _number(kind, "integer"),
-    inspect.FloatType: lambda kind: _number(kind, "number"),
-    inspect.StrType: _string,
-    inspect.NoneType: lambda _: {"type": "null"},
-    inspect.AnyType: lambda _: {},
+_PLAIN: Mapping[type, Schema] = {
+    inspect.AnyType: {},
+    inspect.BoolType: {"type": "boolean"},
+    inspect.NoneType: {"type": "null"},
 }

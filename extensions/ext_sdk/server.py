@@ -1,7 +1,8 @@
 """Serving a host on two descriptors: read, run, answer, and end in time.
 
-One thread, the main one, waits for the host, for signals, for finished operations and for deadlines, in one place. Operations run in
-threads of their own, so a host may send the next request while one still runs, and an answer goes out the moment it is there.
+One thread, the main one, waits for the host, for signals, for finished operations and for deadlines, in one
+place. Operations run in threads of their own, so a host may send the next request while one still runs, and
+an answer goes out the moment it is there.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING
 
 from .fitting import ID_LIMIT_BYTES, Fitter
 from .protocols import gevals
-from .result import Result
 from .session import Call, Session
 from .transport import PeerGone, Stdio
 from .wire import (
@@ -36,6 +37,7 @@ from .workers import Workers
 if TYPE_CHECKING:
     from .extension import Extension
     from .redaction import Redactor
+    from .result import Result
 
 CLEANUP_SECONDS = 3.0  # the known host kills 5 s after its request to shut down, without asking again
 Handler = Callable[[int, FrameType | None], object] | int | None
@@ -129,7 +131,7 @@ class Server:
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
         return previous
 
-    # --- The loop ----------------------------------------------------------------------------------------------------
+    # The loop
 
     def _serve(self) -> None:
         poll = select.poll()
@@ -160,7 +162,8 @@ class Server:
     def _end_of_input(self) -> None:
         """Calls at work still get their answers: that is how one-shot use ends (spec 0, "One-Shot Mode").
 
-        A last line without its end counts: `printf` writes none. A host that died is noticed by its other end.
+        A last line without its end counts: `printf` writes none. A host that died is noticed by its other
+        end.
         """
         self._reading = False
         self._connection.receive_data(b"\n")
@@ -172,10 +175,8 @@ class Server:
             self._ending = True
 
     def _wake(self) -> None:
-        try:
+        with suppress(BlockingIOError):  # so many wake-ups wait already that one more tells nothing
             os.write(self._wake_write, b"\0")
-        except BlockingIOError:
-            pass  # so many wake-ups wait already that one more tells nothing
 
     def _poll_milliseconds(self) -> int | None:
         with self._table:
@@ -191,10 +192,11 @@ class Server:
             late = [one for one in self._running if one.latest <= now]
         for one in late:
             one.call.context.deadline.stopped.set()
-            text = f"{one.call.operation.name}: the operation did not end in its {one.call.latest:g} s and was told to stop"
+            name, seconds = one.call.operation.name, one.call.latest
+            text = f"{name}: the operation did not end in its {seconds:g} s and was told to stop"
             self._answer(one, RpcError(gevals.TIMEOUT, text))
 
-    # --- What the host says ------------------------------------------------------------------------------------------
+    # What the host says
 
     def _handle_received(self) -> None:
         while not self._ending:
@@ -219,11 +221,12 @@ class Server:
             self._connection.settle(request.id)
             self._answer_error(None, RpcError(gevals.INVALID_REQUEST, text))
             return
-        handler = handlers.get(request.method)
+        if request.method not in handlers:
+            text = _unknown_method(request.method, handlers)
+            self._answer_error(request.id, RpcError(gevals.METHOD_NOT_FOUND, text))
+            return
         try:
-            if handler is None:
-                raise RpcError(gevals.METHOD_NOT_FOUND, _unknown_method(request.method, handlers))
-            handler(request)
+            handlers[request.method](request)
         except RpcError as error:
             self._answer_error(request.id, error)
 
@@ -248,17 +251,15 @@ class Server:
         self._answer_plain(request.id, {})
         self._ending = True
 
-    # --- Operations, in their threads --------------------------------------------------------------------------------
+    # Operations, in their threads
 
     def _perform(self, running: _Running) -> None:
         try:
             outcome: Result | RpcError = self._session.perform(running.call)
         except RpcError as error:
             outcome = error
-        try:
+        with suppress(PeerGone):  # the loop has seen it as well
             self._answer(running, outcome)
-        except PeerGone:
-            pass  # the loop has seen it as well
         if not self._reading:
             self._wake()
 
@@ -278,7 +279,7 @@ class Server:
                 self._running.remove(running)
                 self._table.notify_all()
 
-    # --- What the host is told ---------------------------------------------------------------------------------------
+    # What the host is told
 
     def _send_log(self, level: str, message: str, data: Mapping[str, object]) -> None:
         self._write(self._fitter.log(level, message, data))
@@ -302,7 +303,7 @@ class Server:
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
         return str(path)
 
-    # --- The end -----------------------------------------------------------------------------------------------------
+    # The end
 
     def _close(self) -> None:
         """Stop operations and close what they left, all side by side, within CLEANUP_SECONDS."""
@@ -321,7 +322,7 @@ class Server:
 
 
 def _end_soon(*_: object) -> None:
-    """Ask the system to end this process should it hang: on a host that neither reads nor goes, on a lock, anywhere."""
+    """Have the system end this process should it hang, on a host that neither reads nor goes, for one."""
     signal.alarm(int(CLEANUP_SECONDS) + 2)
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +14,6 @@ from .context import Agent, Artifacts, Context, Log, Secrets, States
 from .deadline import Deadline
 from .duration import Duration
 from .errors import InvalidArgs, OperationFailed, RequirementNotMet
-from .operation import Args, Config, Operation
 from .protocols import gevals
 from .result import Result
 from .schema import verbatim_fields
@@ -24,10 +22,14 @@ from .variables import NAME, Variables
 from .wire import RpcError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from .extension import Extension
+    from .operation import Args, Config, Operation
     from .redaction import Redactor
 
-# A host that gives a call `context.timeout` stops waiting at its end: the operation gets this share less, at most one second.
+# A host that gives a call `context.timeout` stops waiting at its end: the operation gets this share less, at
+# most one second.
 ANSWER_SHARE = 0.1
 ANSWER_SECONDS = 1.0
 
@@ -45,9 +47,7 @@ class Call:
 
     __slots__ = ("args", "context", "keep_as", "latest", "operation")
 
-    def __init__(
-        self, operation: Operation, args: Args, context: Context, latest: float | None, keep_as: str
-    ) -> None:
+    def __init__(self, operation: Operation, args: Args, context: Context, latest: float | None, keep_as: str) -> None:
         self.operation = operation
         self.args = args
         self.context = context
@@ -77,12 +77,11 @@ class Session:
         """The first request (spec 0, "Initialize").
 
         Raises:
-            RpcError: INVALID_REQUEST the second time, INVALID_PARAMS for another version or a configuration that does not fit.
+            RpcError: INVALID_REQUEST the second time, INVALID_PARAMS for another version or a configuration
+            that does not fit.
         """
         if self._initialized:
-            raise RpcError(
-                gevals.INVALID_REQUEST, "initialize was sent before; it opens a session and comes once"
-            )
+            raise RpcError(gevals.INVALID_REQUEST, "initialize was sent before; it opens a session and comes once")
         members = _object(params, "params")
         version = members.get("protocolVersion")
         if version != gevals.PROTOCOL_VERSION:
@@ -107,7 +106,8 @@ class Session:
         """Check a request to execute and make a call of it (spec 0, "Execute").
 
         Raises:
-            RpcError: METHOD_NOT_FOUND for an unknown operation, INVALID_PARAMS for anything else that does not fit.
+            RpcError: METHOD_NOT_FOUND for an unknown operation, INVALID_PARAMS for anything else that does
+            not fit.
         """
         if self._closing:
             raise RpcError(gevals.INVALID_REQUEST, "the extension is shutting down and takes no more calls")
@@ -140,7 +140,8 @@ class Session:
         """Run an operation to its end; from any thread.
 
         Raises:
-            RpcError: INVALID_PARAMS, REQUIREMENT_NOT_MET as the operation says; INTERNAL_ERROR for an exception that it should
+            RpcError: INVALID_PARAMS, REQUIREMENT_NOT_MET as the operation says; INTERNAL_ERROR for an
+            exception that it should
                 not have raised.
         """
         try:
@@ -173,9 +174,7 @@ class Session:
 
     def _operation(self, name: object) -> Operation:
         if not isinstance(name, str):
-            raise RpcError(
-                gevals.INVALID_PARAMS, f"operation: expected the name of an operation, found {_shown(name)}"
-            )
+            raise RpcError(gevals.INVALID_PARAMS, f"operation: expected the name of an operation, found {_shown(name)}")
         known = self._extension.operations
         if name not in known:
             near = difflib.get_close_matches(name, known, 1)
@@ -197,8 +196,8 @@ class Session:
     def _deadline(self, phase: str, timeout: float | None, own: object) -> tuple[Deadline, float | None]:
         """When the operation should have answered, and when an answer must be out whatever it does.
 
-        The least of the operation's own `timeout`, the host's, and, for a host that says no phase, `maxOperationTime`: that host
-        gives up after 30 s without a word.
+        The least of the operation's own `timeout`, the host's, and, for a host that says no phase,
+        `maxOperationTime`: that host gives up after 30 s without a word.
         """
         limits: list[float] = []
         latest: float | None = None
@@ -211,9 +210,7 @@ class Session:
             latest = most + ANSWER_SECONDS
         if isinstance(own, Duration):
             if own.seconds < 0:
-                raise RpcError(
-                    gevals.INVALID_PARAMS, f"timeout: expected a duration of 0s or more, found {own}"
-                )
+                raise RpcError(gevals.INVALID_PARAMS, f"timeout: expected a duration of 0s or more, found {own}")
             limits.append(own.seconds)
         return Deadline(min(limits, default=None)), latest
 
@@ -246,14 +243,17 @@ def _timeout(value: object) -> float | None:
     """Seconds. Missing, null and empty are no limit."""
     if value is None or value == "":
         return None
+    wrong = RpcError(
+        gevals.INVALID_PARAMS, f'context.timeout: expected a duration such as "30s", found {_shown(value)}'
+    )
+    if not isinstance(value, str):
+        raise wrong
     try:
-        if not isinstance(value, str):
-            raise ValueError(f'expected a duration such as "30s" or "1m30s", found {_shown(value)}')
         seconds = Duration.parse(value).seconds
-        if seconds <= 0:
-            raise ValueError(f"expected a duration over 0, found {value}")
     except ValueError as error:
         raise RpcError(gevals.INVALID_PARAMS, f"context.timeout: {error}") from error
+    if seconds <= 0:
+        raise wrong
     return seconds
 
 
@@ -263,9 +263,7 @@ def _env(value: object) -> dict[str, str]:
     members = _object(value, "context.env")
     for name, text in members.items():
         if not isinstance(text, str):
-            raise RpcError(
-                gevals.INVALID_PARAMS, f"context.env.{name}: expected a string, found {_shown(text)}"
-            )
+            raise RpcError(gevals.INVALID_PARAMS, f"context.env.{name}: expected a string, found {_shown(text)}")
     return {name: str(text) for name, text in members.items()}
 
 
@@ -276,9 +274,7 @@ def _agent(value: object) -> Agent | None:
     texts = {name: members.get(name, "") for name in ("prompt", "output")}
     for name, text in texts.items():
         if not isinstance(text, str):
-            raise RpcError(
-                gevals.INVALID_PARAMS, f"context.agent.{name}: expected a string, found {_shown(text)}"
-            )
+            raise RpcError(gevals.INVALID_PARAMS, f"context.agent.{name}: expected a string, found {_shown(text)}")
     return Agent(str(texts["prompt"]), str(texts["output"]))
 
 

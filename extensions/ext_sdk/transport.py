@@ -29,7 +29,8 @@ class Stdio:
     def claim(cls) -> Stdio:
         """Move the wire away from 0 and 1, which become /dev/null and a copy of stderr.
 
-        From here on a print, a library and a child started without care reach stderr, and no child reads the host's messages.
+        From here on a print, a library and a child started without care reach stderr, and no child reads the
+        host's messages.
         """
         wire = cls(os.dup(0), os.dup(1))  # not inheritable (PEP 446)
         null = os.open(os.devnull, os.O_RDWR)
@@ -65,7 +66,7 @@ class Stdio:
 
 
 def _wait(descriptor: int, *, for_input: bool) -> None:
-    """Wait for a descriptor that the host made non-blocking (Node does): the mode belongs to both ends' owner."""
+    """Wait for a descriptor that a host made non-blocking; the mode is shared by all who hold it."""
     import select
 
     poll = select.poll()

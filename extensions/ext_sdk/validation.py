@@ -11,7 +11,7 @@ import msgspec
 from .duration import Duration
 from .errors import InvalidArgs
 from .operation import Args
-from .schema import object_schema
+from .schema import object_schema, properties_of
 
 A = TypeVar("A", bound=Args)
 
@@ -25,7 +25,8 @@ def validate(args_type: type[A], value: object, *, extra: tuple[str, ...] = ()) 
         extra: further names that a user might have meant, for the hint about an unknown one.
 
     Raises:
-        InvalidArgs: the first thing that does not fit, with its path and, for an unknown name, the nearest known one.
+        InvalidArgs: the first thing that does not fit, with its path and, for an unknown name, the nearest
+        known one.
     """
     try:
         return msgspec.convert(value, args_type, dec_hook=_decode)
@@ -50,9 +51,7 @@ def _explained(text: str, args_type: type[Args], extra: tuple[str, ...]) -> Inva
     match = _WHERE.match(text)
     what, path = (match["what"], (match["path"] or "").lstrip(".")) if match else (text, "")
     if unknown := _UNKNOWN.fullmatch(what):
-        return InvalidArgs(
-            path, _unknown_name(unknown["name"], _names_at(args_type, path), extra if not path else ())
-        )
+        return InvalidArgs(path, _unknown_name(unknown["name"], _names_at(args_type, path), extra if not path else ()))
     if missing := _MISSING.fullmatch(what):
         field = f"{path}.{missing['name']}".lstrip(".")
         return InvalidArgs(field, "this argument is required and was not given")
@@ -61,13 +60,7 @@ def _explained(text: str, args_type: type[Args], extra: tuple[str, ...]) -> Inva
 
 def _unknown_name(name: str, known: tuple[str, ...], extra: tuple[str, ...]) -> str:
     near = difflib.get_close_matches(name, [*known, *extra], 1)
-    hint = (
-        f"did you mean {near[0]!r}?"
-        if near
-        else "known are " + ", ".join(known)
-        if known
-        else "none is known"
-    )
+    hint = f"did you mean {near[0]!r}?" if near else "known are " + ", ".join(known) if known else "none is known"
     return f"unknown argument {name!r}; {hint}"
 
 
@@ -76,20 +69,11 @@ def _names_at(args_type: type[Args], path: str) -> tuple[str, ...]:
     schema: object = object_schema(args_type)
     for step in filter(None, re.split(r"[.\[\]]+", path)):
         schema = _step(schema, step)
-    return tuple(_properties(schema))
+    return tuple(properties_of(schema))
 
 
 def _step(schema: object, step: str) -> object:
-    properties = _properties(schema)
+    properties = properties_of(schema)
     if step in properties:
         return properties[step]
     return schema.get("items", schema.get("additionalProperties", {})) if isinstance(schema, dict) else {}
-
-
-def _properties(schema: object) -> dict[str, object]:
-    if not isinstance(schema, dict):
-        return {}
-    found: dict[str, object] = dict(schema.get("properties", {}))
-    for branch in schema.get("anyOf", ()):
-        found |= _properties(branch)
-    return found

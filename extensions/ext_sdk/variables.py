@@ -1,8 +1,9 @@
 """Outputs of earlier operations as `${NAME.key}` in later arguments.
 
-Hosts fill no templates into the arguments of extensions, so the SDK does: an operation called with `as: NAME` keeps its outputs
-under that name, for all later operations of the same workdir. `$${` stands for `${`. Only strings are looked through, once: what a
-value brings in is never expanded again, and fields marked Verbatim (scripts, above all) are left alone.
+Hosts fill no templates into the arguments of extensions, so the SDK does: an operation called with `as: NAME`
+keeps its outputs under that name, for all later operations of the same workdir. `$${` stands for `${`. Only
+strings are looked through, once: what a value brings in is never expanded again, and fields marked Verbatim
+(scripts, above all) are left alone.
 """
 
 from __future__ import annotations
@@ -10,10 +11,13 @@ from __future__ import annotations
 import difflib
 import re
 import threading
-from collections.abc import Mapping
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .errors import InvalidArgs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _REFERENCE = re.compile(r"\$(\$?)\{([^{}]*)\}")
@@ -49,9 +53,7 @@ class Variables:
         """
         with self._lock:
             known = dict(self._values.get(_key(workdir), {}))
-        return {
-            name: value if name in verbatim else _expand(value, name, known) for name, value in args.items()
-        }
+        return {name: value if name in verbatim else _expand(value, name, known) for name, value in args.items()}
 
 
 def _key(workdir: Path) -> str:

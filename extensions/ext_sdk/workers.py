@@ -1,10 +1,13 @@
-"""Threads that run operations: made when needed, kept for the next call, never in the way of the process's end."""
+"""Threads that run operations: made when needed, kept for the next call, never in the way of the end."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 IDLE_SECONDS = 30.0  # an idle thread ends after this long; a wave of calls leaves no threads behind
 
@@ -12,8 +15,8 @@ IDLE_SECONDS = 30.0  # an idle thread ends after this long; a wave of calls leav
 class Workers:
     """A pool that grows with the number of tasks at work.
 
-    Threads are daemons: one that hangs in a system call does not keep the extension from ending. `concurrent.futures` would
-    wait for it.
+    Threads are daemons: one that hangs in a system call does not keep the extension from ending.
+    `concurrent.futures` would wait for it.
     """
 
     def __init__(self) -> None:

@@ -2,9 +2,9 @@
 
     bytes --framing--> frames --jsonrpc--> messages --connection--> calls
 
-Nothing here reads, writes, waits or looks at the clock, so one implementation serves a server, a host, a recorder and a test.
-The modules import neither `re` nor `json` where the interpreter has its C scanner: an extension answers its first request
-before those would be loaded.
+Nothing here reads, writes, waits or looks at the clock, so one implementation serves a server, a host, a
+recorder and a test. The modules import neither `re` nor `json` where the interpreter has its C scanner: an
+extension answers its first request before those would be loaded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One side of a connection: bytes to calls and calls to bytes, for a host as well as for its child.
 
-Each side makes calls of its own, and both may count their ids from 1, so a call is known by its direction *and* its id. The
-types of ids matter: 1, 1.0 and "1" are three.
+Each side makes calls of its own, and both may count their ids from 1, so a call is known by its direction
+*and* its id. The types of ids matter: 1, 1.0 and "1" are three.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Malformed:
 
     Attributes:
         payload: the frame's payload.
-        error: a MessageError, whose `code` and `id` an error answer should carry, or, for an answer that nobody waits for, a
-            CallError, which is answered by nothing.
+        error: a MessageError, whose `code` and `id` an error answer should carry, or, for an answer that
+            nobody waits for, a CallError, which is answered by nothing.
     """
 
     __slots__ = ("error", "payload")
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 class Connection:
     """Calls in both directions over one framing.
 
-    Feed it with `receive_data`, take what came with `next_event`, and write the bytes that the other methods return. It does no
-    I/O, and is not to be used from several threads at once.
+    Feed it with `receive_data`, take what came with `next_event`, and write the bytes that the other methods
+    return. It does no I/O, and is not to be used from several threads at once.
 
     Args:
         framing: how messages are told apart.
@@ -85,7 +85,7 @@ class Connection:
         self._decoder.receive_eof()
 
     def next_event(self) -> Event | None:
-        """The next thing that was received, or None when more bytes are needed. Raises nothing, whatever the bytes are."""
+        """The next thing received, or None when more bytes are needed. Raises nothing, whatever the bytes."""
         if not self._backlog:
             piece = self._decoder.next_event()
             if piece is None or isinstance(piece, Junk):
@@ -98,7 +98,11 @@ class Connection:
         return [request for key, request in self._open.items() if key[0] == direction]
 
     def request(self, method: str, params: object = None, *, id: Id = None) -> tuple[Id, bytes]:
-        """A call of our own: its id (counted from 1 where none is given) and its bytes. Raises CallError for an id in use."""
+        """A call of our own: its id (counted from 1 where none is given) and its bytes.
+
+        Raises:
+            CallError: the id is in use.
+        """
         if id is None:
             id = self._next_id
             self._next_id += 1
@@ -122,7 +126,7 @@ class Connection:
         return self._frame(ErrorResponse(id, error))
 
     def settle(self, id: Id) -> None:
-        """Take a received request as answered, by bytes that were made elsewhere; unknown ids are ignored."""
+        """Take a received request as answered by bytes made elsewhere; unknown ids are ignored."""
         self._open.pop(_key("received", id), None)
 
     def _frame(self, message: Message) -> bytes:

@@ -1,14 +1,14 @@
 """Three framings: where one message ends and the next begins.
 
-| name             | a frame                                                     | spoken by                      |
-|------------------|-------------------------------------------------------------|--------------------------------|
-| `ndjson`         | one line, ended by a line feed                              | gevals, Pi, waza, MCP, ACP     |
-| `content-length` | header lines, an empty line, then that many bytes           | Kaiak, LSP, DAP                |
-| `uint32`         | four bytes, big-endian: the length, then that many bytes    | G-Assist                       |
+| name             | a frame                                                  | spoken by                  |
+|------------------|----------------------------------------------------------|----------------------------|
+| `ndjson`         | one line, ended by a line feed                           | gevals, Pi, waza, MCP, ACP |
+| `content-length` | header lines, an empty line, then that many bytes        | Kaiak, LSP, DAP            |
+| `uint32`         | four bytes, big-endian: the length, then that many bytes | G-Assist                   |
 
-A decoder stores what it is given (`receive_data`) and hands it over piece by piece (`next_event`): a `Frame`, or `Junk` for
-bytes that are no frame. No byte is lost: the `wire` bytes of all events, joined, are the bytes received, and the events do not
-depend on how the bytes were cut into chunks.
+A decoder stores what it is given (`receive_data`) and hands it over piece by piece (`next_event`): a `Frame`,
+or `Junk` for bytes that are no frame. No byte is lost: the `wire` bytes of all events, joined, are the bytes
+received, and the events do not depend on how the bytes were cut into chunks.
 """
 
 from __future__ import annotations
@@ -37,15 +37,16 @@ if TYPE_CHECKING:
         name: str
 
         def decoder(self, limit: int | None = None) -> Decoder:
-            """A new decoder; a frame with a payload over `limit` bytes is Junk. None: no limit but the framing's own."""
+            """A new decoder. A frame with a payload over `limit` bytes is Junk; None: the framing's own."""
 
         def encode(self, payload: bytes, head: tuple[str, ...] = ()) -> bytes:
-            """The bytes of one frame. Raises FrameTooLong, or ValueError for a payload that the framing can't carry."""
+            """The bytes of one frame. Raises FrameTooLong, or ValueError for what the framing can't carry."""
 else:
     Decoder = Framing = object
 
 
-# Junk is handed over in pieces of this many bytes, so that a stream without any frame does not fill the memory.
+# Junk is handed over in pieces of this many bytes, so that a stream without any frame does not fill the
+# memory.
 JUNK_PIECE_BYTES = 65_536
 # A header block longer than this is no header block. LSP servers send two lines, some 80 bytes.
 HEAD_LIMIT_BYTES = 8_192
@@ -191,10 +192,10 @@ class LineDecoder(_Buffer):
 
 
 class HeaderDecoder(_Buffer):
-    """Content-Length frames. Lines between frames that are no header lines (logs, most often) are junk, one by one.
+    """Content-Length frames. Lines between them that are no header lines (logs, mostly) are junk, one by one.
 
-    Header names are compared without regard to case, a lone line feed ends a line as well, and further headers are kept:
-    real peers do all three.
+    Header names are compared without regard to case, a lone line feed ends a line as well, and further
+    headers are kept: real peers do all three.
     """
 
     __slots__ = ("_limit",)
@@ -259,8 +260,10 @@ def _decimal(text: str) -> int:
 
 
 class LengthDecoder(_Buffer):
-    """Frames behind four bytes of length. After a length that can't be, nothing tells where the next frame begins:
-    all that follows is junk."""
+    """Frames behind four bytes of length.
+
+    After a length that can't be, nothing tells where the next frame begins: all that follows is junk.
+    """
 
     __slots__ = ("_limit", "_lost")
 
@@ -279,7 +282,9 @@ class LengthDecoder(_Buffer):
         if length == 0:
             return Junk(self.take(4), "a frame of length zero")
         if length > self._limit:
-            self._lost = f"a frame length of {length} bytes, over the limit of {self._limit}: no frame can be found after it"
+            self._lost = (
+                f"a frame length of {length} bytes, over the limit of {self._limit}: no frame can be found after it"
+            )
             return self._lost_piece()
         if len(self) < 4 + length:
             return self.tail("unterminated frame")
@@ -311,7 +316,7 @@ class _ContentLength:
         return HeaderDecoder(limit)
 
     def encode(self, payload: bytes, head: tuple[str, ...] = ()) -> bytes:
-        """`head` gives the header lines; the number in its Content-Length is replaced by the payload's."""
+        """`head` gives the header lines; the number in its Content-Length becomes the payload's."""
         lines = [_with_length(line, len(payload)) for line in head] or [f"Content-Length: {len(payload)}"]
         return "\r\n".join([*lines, "", ""]).encode("latin-1") + payload
 
@@ -332,9 +337,7 @@ class _Uint32:
 
     def encode(self, payload: bytes, head: tuple[str, ...] = ()) -> bytes:
         if not 0 < len(payload) <= UINT32_LIMIT_BYTES:
-            raise FrameTooLong(
-                f"a payload of {len(payload)} bytes; this framing carries 1 to {UINT32_LIMIT_BYTES}"
-            )
+            raise FrameTooLong(f"a payload of {len(payload)} bytes; this framing carries 1 to {UINT32_LIMIT_BYTES}")
         return len(payload).to_bytes(4, "big") + payload
 
 

@@ -1,7 +1,8 @@
 """JSON text to values and back, strictly, and without importing `re` for the reading.
 
-CPython's `json` package imports `re`, which takes longer than all else an extension does before its first answer. The C
-scanner underneath does not need it, so it is used directly; where an interpreter has none, `json` itself serves.
+CPython's `json` package imports `re`, which takes longer than all else an extension does before its first
+answer. The C scanner underneath does not need it, so it is used directly; where an interpreter has none,
+`json` itself serves.
 """
 
 from __future__ import annotations
@@ -15,13 +16,19 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-try:
-    from _json import encode_basestring as quote
-    from _json import make_scanner, scanstring
-except ImportError:  # another interpreter than CPython
-    from json.decoder import scanstring  # type: ignore[assignment]
-    from json.encoder import encode_basestring as quote  # type: ignore[assignment]
-    from json.scanner import make_scanner  # type: ignore[assignment]
+if TYPE_CHECKING:
+    Reader = Callable[[str, int], tuple[T, int]]
+    quote: Callable[[str], str]
+    scanstring: Reader[str]
+    make_scanner: Callable[[object], Reader[object]]
+else:
+    try:
+        from _json import encode_basestring as quote
+        from _json import make_scanner, scanstring
+    except ImportError:  # another interpreter than CPython
+        from json.decoder import scanstring
+        from json.encoder import encode_basestring as quote
+        from json.scanner import make_scanner
 
 __all__ = ["DuplicateKey", "dumps", "loads", "quote", "scan_string", "scan_value", "skip_whitespace"]
 
@@ -91,10 +98,11 @@ def scan_value(text: str, start: int, *, unique: bool = False) -> tuple[object, 
         raise MessageError(PARSE_ERROR, f"not JSON: {error}") from None
 
 
-def _told(read: Callable[[str, int], tuple[T, int]], text: str, start: int) -> tuple[T, int]:
+def _told(read: Reader[T], text: str, start: int) -> tuple[T, int]:
     """Call a C reader so that its errors have a text.
 
-    It looks for their class in `json.decoder` without importing that (CPython 3.11 to 3.14), and ends in a SystemError instead.
+    It looks for their class in `json.decoder` without importing that (CPython 3.11 to 3.14), and ends in a
+    SystemError instead.
     """
     try:
         return read(text, start)
@@ -112,7 +120,7 @@ def skip_whitespace(text: str, at: int) -> int:
 
 
 def scan_string(text: str, start: int) -> tuple[str, int]:
-    """Read a string whose first quotation mark is at `start`: its value and the position behind it. Raises MessageError."""
+    """Read a string that begins at `start`: its value and the position behind it. Raises MessageError."""
     try:
         return _told(scanstring, text, start + 1)
     except ValueError as error:
@@ -120,7 +128,7 @@ def scan_string(text: str, start: int) -> tuple[str, int]:
 
 
 def loads(text: str) -> object:
-    """The value of a JSON text. Raises MessageError (PARSE_ERROR), whatever the text is; of a name given twice the last counts."""
+    """The value of a JSON text; of a name given twice the last counts. Raises MessageError, whatever the text."""
     value, end = scan_value(text, skip_whitespace(text, 0))
     end = skip_whitespace(text, end)
     if end != len(text):
@@ -129,7 +137,7 @@ def loads(text: str) -> object:
 
 
 def dumps(value: object) -> str:
-    """Compact JSON with characters as they are. Raises TypeError for what is no JSON value, ValueError for NaN and for a cycle."""
+    """Compact JSON, characters as they are. Raises TypeError for no JSON value, ValueError for NaN or a cycle."""
     return _encoder()(value)
 
 
@@ -137,7 +145,7 @@ _encoders: list[Callable[[object], str]] = []
 
 
 def _encoder() -> Callable[[object], str]:
-    """Made at the first use: `json` imports `re`, and nothing has to be encoded before the manifest is out."""
+    """Made at the first use: `json` imports `re`, and nothing is encoded before the manifest is out."""
     if not _encoders:
         from json import JSONEncoder
 

@@ -1,7 +1,8 @@
 """JSON-RPC 2.0 messages: payload to message, message to payload, and where each member stands in the text.
 
-`scan` is the one parser. It keeps the spelling of every top-level member, so that an id can be replaced, or a message compared,
-without touching the rest of the text: number spelling, key order, escapes and duplicate names survive.
+`scan` is the one parser. It keeps the spelling of every top-level member, so that an id can be replaced, or a
+message compared, without touching the rest of the text: number spelling, key order, escapes and duplicate
+names survive.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ def scan(text: str, *, unique: bool = False) -> Envelope:
         unique: refuse a name given twice in any object within.
 
     Raises:
-        MessageError: PARSE_ERROR where it is not JSON, INVALID_REQUEST where it is no object, or has a name twice.
+        MessageError: PARSE_ERROR where it is not JSON, INVALID_REQUEST where it is no object, or has a name
+        twice.
     """
     at = skip_whitespace(text, 0)
     if text[at : at + 1] != "{":
@@ -97,9 +99,7 @@ def scan(text: str, *, unique: bool = False) -> Envelope:
         try:
             value, end = scan_value(text, start, unique=unique)
         except DuplicateKey as error:
-            raise MessageError(
-                INVALID_REQUEST, f"the name {str(error)!r} is given twice within {name!r}"
-            ) from None
+            raise MessageError(INVALID_REQUEST, f"the name {str(error)!r} is given twice within {name!r}") from None
         if name in members:
             duplicates += (name,)
         members[name] = Member(value, start, end)
@@ -125,7 +125,7 @@ def _after(text: str, at: int, sign: str) -> int:
 class _Record:
     """Equality and repr by the slots, without the cost of importing dataclasses."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -140,7 +140,7 @@ class _Record:
 
 
 class Request(_Record):
-    """A call that wants an answer. `params` is an object, an array, or None where it is missing (or null, as Go writes it)."""
+    """A call that wants an answer. `params` is an object, an array, or None where missing (or null, as Go writes)."""
 
     __slots__ = ("id", "method", "params")
 
@@ -171,7 +171,7 @@ class Response(_Record):
 
 
 class ErrorResponse(_Record):
-    """The answer to a request that could not be served. `id` is None where the request's id could not be read."""
+    """The answer to a request that can't be served. `id` is None where the request's could not be read."""
 
     __slots__ = ("error", "id")
 
@@ -188,11 +188,12 @@ def parse(payload: bytes, *, batches: bool = False) -> Message | list[Message | 
 
     Args:
         payload: what a frame holds: UTF-8, JSON.
-        batches: accept an array of messages (JSON-RPC 2.0, section 6); an element that is no message stands in the list as
-            its MessageError. False: an array is refused.
+        batches: accept an array of messages (JSON-RPC 2.0, section 6); an element that is no message stands
+            in the list as its MessageError. False: an array is refused.
 
     Raises:
-        MessageError: what is not UTF-8, not JSON, no JSON-RPC 2.0 message, has a name twice, or is a batch that is refused.
+        MessageError: what is not UTF-8, not JSON, no JSON-RPC 2.0 message, has a name twice, or is a batch
+        that is refused.
     """
     try:
         text = payload.decode("utf-8")
@@ -238,9 +239,7 @@ def _id(envelope: Envelope) -> Id:
     id = envelope.value("id")
     if id is not None and (isinstance(id, bool) or not isinstance(id, (str, int, float))):
         spelled = envelope.spelling("id") or ""
-        raise MessageError(
-            INVALID_REQUEST, f"expected an id that is a string, a number or null, found {spelled[:40]}"
-        )
+        raise MessageError(INVALID_REQUEST, f"expected an id that is a string, a number or null, found {spelled[:40]}")
     return id
 
 
@@ -254,9 +253,7 @@ def _call(envelope: Envelope, id: Id) -> Request | Notification:
     params = envelope.value("params")
     if params is not None and not isinstance(params, (dict, list)):
         spelled = envelope.spelling("params") or ""
-        raise MessageError(
-            INVALID_REQUEST, f"expected params that are an object or an array, found {spelled[:40]}", id
-        )
+        raise MessageError(INVALID_REQUEST, f"expected params that are an object or an array, found {spelled[:40]}", id)
     return Request(id, method, params) if "id" in envelope.members else Notification(method, params)
 
 
@@ -265,9 +262,7 @@ def _error(value: object, id: Id) -> RpcError:
         raise MessageError(INVALID_REQUEST, "expected an error that is an object", id)
     code, message = value.get("code"), value.get("message")
     if not isinstance(code, int) or isinstance(code, bool) or not isinstance(message, str):
-        raise MessageError(
-            INVALID_REQUEST, "expected an error with an integer code and a message that is a string", id
-        )
+        raise MessageError(INVALID_REQUEST, "expected an error with an integer code and a message that is a string", id)
     return RpcError(code, message, value.get("data"))
 
 
