@@ -1,0 +1,46 @@
+"""Duration Format: Go's."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.conformance.host import Violation, json_object, text
+from tests.conformance.target import error_code
+
+if TYPE_CHECKING:
+    from tests.conformance.target import Target
+
+VALID = ("30s", "5m", "1h30m", "100s", "10000ms", "1.5h", "90000000us", "90000000µs", "+30s", "1m30.5s")
+INVALID = ("", "5", "5 minutes", "30S", "1d", "1h-30m", "s", "1e3s", "½s")
+
+
+def every_form_of_a_timeout_is_accepted(target: Target) -> None:
+    with target.session() as host:
+        for duration in VALID:
+            if target.run(host, "succeeds", timeout=duration).get("success") is not True:
+                raise Violation(f"fails with the timeout {duration!r}")
+
+
+def a_timeout_of_another_form_is_refused(target: Target) -> None:
+    with target.session() as host:
+        for duration in INVALID[1:]:  # an empty one is how Go spells "none"
+            error_code(host.call("execute", target.params("succeeds", timeout=duration)), -32602, -32600)
+
+
+def arguments(target: Target, duration: str) -> dict[str, object]:
+    entry = target.profile.entry("duration")
+    args = json_object(entry["args"], "args") | {text(entry["argument"], "argument"): duration}
+    return target.execute_params(text(entry["operation"], "operation"), args)
+
+
+def an_argument_takes_every_form(target: Target) -> None:
+    with target.session() as host:
+        for duration in VALID:
+            if "result" not in (response := host.call("execute", arguments(target, duration))):
+                raise Violation(f"refuses the duration {duration!r}: {response!r:.300}")
+
+
+def an_argument_of_another_form_is_refused(target: Target) -> None:
+    with target.session() as host:
+        for duration in INVALID:
+            error_code(host.call("execute", arguments(target, duration)), -32602)

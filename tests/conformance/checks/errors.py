@@ -1,0 +1,129 @@
+"""Error Handling: what is no message, no request, no method, and the codes that say so."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.conformance.host import Violation, json_object, text
+from tests.conformance.target import error_code, still_serves
+
+if TYPE_CHECKING:
+    from tests.conformance.target import Target
+
+NOT_JSON = (
+    b"this is no JSON",
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize"',
+    b'{"jsonrpc":"2.0","id":NaN,"method":"initialize"}',
+    b'{"jsonrpc":"2.0","id":1,"method":"initialize"}}',
+    b"{'jsonrpc':'2.0'}",
+    b'{"jsonrpc":"2.0","id":1,"method":"a\ttab"}',
+)
+NO_REQUEST = (
+    b"42",
+    b"null",
+    b'"text"',
+    b"{}",
+    b'{"jsonrpc":"2.0","id":1}',
+    b'{"jsonrpc":"2.0","id":1,"method":7}',
+    b'{"id":1,"method":"initialize"}',
+    b'{"jsonrpc":"1.0","id":1,"method":"initialize"}',
+    b"[]",
+)
+CODES = {-32700, -32600, -32601, -32602, -32603, *range(-32099, -31999)}
+NESTING = 100_000
+
+
+def error_after(target: Target, line: bytes) -> dict[str, object]:
+    """What answers a line, whatever its id; the session goes on after it."""
+    with target.session() as host:
+        host.send_bytes(line + b"\n")
+        answer = host.next_line()
+        if answer is None:
+            raise Violation(f"ended at the line {line!r:.200}; stderr: {host.stderr[-1000:]}")
+        still_serves(target, host)
+        return answer.message
+
+
+def what_is_no_json_is_a_parse_error(target: Target) -> None:
+    for line in NOT_JSON:
+        answer = error_after(target, line)
+        error_code(answer, -32700)
+        if answer.get("id", 0) is not None:
+            raise Violation(f"expected id null, for the id of {line!r} is not known; found {answer!r:.200}")
+
+
+def broken_utf_8_is_a_parse_error(target: Target) -> None:
+    for broken in (b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xc0\x80"):
+        error_code(error_after(target, b'{"jsonrpc":"2.0","id":1,"method":"' + broken + b'"}'), -32700)
+
+
+def json_that_is_no_request_is_an_invalid_request(target: Target) -> None:
+    for line in NO_REQUEST:
+        error_code(error_after(target, line), -32600)
+
+
+def deep_nesting_is_an_error_like_any_other(target: Target) -> None:
+    deep = b"[" * NESTING + b"]" * NESTING
+    error_code(error_after(target, deep), -32700, -32600)
+    request = b'{"jsonrpc":"2.0","id":1,"method":"no-such-method","params":{"deep":' + deep + b"}}"
+    error_code(error_after(target, request), -32700, -32600, -32601)
+
+
+def a_number_of_any_length_is_an_error_at_most(target: Target) -> None:
+    digits = b"9" * 10_000
+    error_code(
+        error_after(target, b'{"jsonrpc":"2.0","id":1,"method":"no-such-method","params":{"n":' + digits + b"}}"),
+        *(-32700, -32600, -32601, -32602),
+    )
+
+
+def an_unknown_method_is_an_error(target: Target) -> None:
+    with target.session() as host:
+        for method in ("no-such-method", "", "Execute", "rpc.discover"):
+            error_code(host.call(method, {}), -32601)
+
+
+def params_of_another_type_are_an_error(target: Target) -> None:
+    with target.session() as host:
+        for params in ("text", 7, [1, 2]):
+            error_code(host.call("execute", params), -32600, -32602)
+        still_serves(target, host)
+
+
+def an_error_has_a_code_of_the_table_and_a_message(target: Target) -> None:
+    with target.session() as host:
+        answers = [
+            host.call("no-such-method", {}),
+            host.call("execute", target.execute_params("no-such-operation", {})),
+            host.call("execute", {}),
+        ]
+        host.send_bytes(b"no JSON\n")
+        answers.append(host.response(None))
+    for answer in answers:
+        error = json_object(answer.get("error"), f"the error in {answer!r:.200}")
+        if type(error.get("code")) is not int or error["code"] not in CODES:
+            raise Violation(f"expected a code of the spec's table, found {error!r:.200}")
+        if not text(error.get("message"), "message of an error"):
+            raise Violation("the message of an error is empty")
+        if unknown := error.keys() - {"code", "message", "data"}:
+            raise Violation(f"an error has members that JSON-RPC does not name: {', '.join(sorted(unknown))}")
+
+
+def an_error_names_what_was_unknown(target: Target) -> None:
+    with target.session() as host:
+        answer = host.call("execute", target.execute_params("appply-me", {}))
+    message = text(json_object(answer.get("error"), "the error").get("message"), "message")
+    if "appply-me" not in message:
+        raise Violation(f"expected the unknown operation in the message, found {message!r:.200}")
+
+
+def an_answer_is_a_result_or_an_error_never_both(target: Target) -> None:
+    with target.session() as host:
+        host.call("no-such-method", {})
+        for entry in ("succeeds", "fails"):
+            if entry in target.profile.entries:
+                target.run(host, entry)
+        host.call("shutdown", {})
+    for line in host.lines:
+        if "method" not in line.message and ("result" in line.message) == ("error" in line.message):
+            raise Violation(f"expected a result or an error, found {line.data!r:.300}")

@@ -1,0 +1,181 @@
+"""Execute: params, context, results."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.conformance.host import NotApplicable, Violation, json_object, text
+from tests.conformance.target import error_code, still_serves
+
+if TYPE_CHECKING:
+    from tests.conformance.target import Target
+
+PHASES = ("setup", "verify", "cleanup")
+OF_OTHER_TYPE: dict[object, object] = {
+    "string": ["a", "list"],
+    "integer": "a text",
+    "number": "a text",
+    "boolean": "a text",
+    "array": "a text",
+    "object": "a text",
+}
+
+
+def an_operation_that_succeeds_says_so(target: Target) -> None:
+    with target.session() as host:
+        result = target.run(host, "succeeds")
+    if result.get("success") is not True:
+        raise Violation(f"expected success: true, found {result!r:.500}")
+
+
+def an_operation_that_fails_is_a_result(target: Target) -> None:
+    with target.session() as host:
+        result = target.run(host, "fails")
+        still_serves(target, host)
+    if result.get("success") is not False:
+        raise Violation(f"expected success: false, found {result!r:.500}")
+
+
+def results(target: Target) -> list[dict[str, object]]:
+    with target.session() as host:
+        entries = [name for name in ("succeeds", "fails", "logs", "long") if name in target.profile.entries]
+        if not entries:
+            raise NotApplicable("the profile names no operation at all")
+        return [target.run(host, name) for name in entries]
+
+
+def message_and_error_are_text(target: Target) -> None:
+    for result in results(target):
+        text(result.get("message", ""), "message")
+        text(result.get("error", ""), "error")
+
+
+def an_error_is_given_where_success_is_false_alone(target: Target) -> None:
+    for result in results(target):
+        if result.get("success") is True and result.get("error"):
+            raise Violation(f"a result that is a success has an error: {result['error']!r:.300}")
+
+
+def outputs_are_text_by_name(target: Target) -> None:
+    for result in results(target):
+        for name, value in json_object(result.get("outputs", {}), "outputs").items():
+            text(value, f"the output {name}")
+
+
+def a_result_has_no_members_that_the_spec_does_not_name(target: Target) -> None:
+    for result in results(target):
+        if unknown := result.keys() - {"success", "message", "error", "outputs"}:
+            raise Violation(f"a result has members that hosts don't know: {', '.join(sorted(unknown))}")
+
+
+def every_phase_is_accepted(target: Target) -> None:
+    with target.session() as host:
+        for phase in PHASES:
+            if target.run(host, "succeeds", phase=phase).get("success") is not True:
+                raise Violation(f"fails in phase {phase}")
+
+
+def relative_paths_are_meant_from_the_workdir(target: Target) -> None:
+    name = target.profile.value("relative", "creates")
+    with target.session() as host:
+        result = target.run(host, "relative")
+        # The process runs there as well; another workdir shows which of the two it was.
+        other = target.workdir / "another directory"
+        other.mkdir()
+        target.run(host, "relative", workdir=str(other))
+    for directory in (target.workdir, other):
+        if not (directory / name).exists():
+            raise Violation(f"expected {name} in {directory}, which is not there; the result was {result!r:.300}")
+
+
+def the_environment_of_the_task_is_used(target: Target) -> None:
+    variable, output = target.profile.value("env", "variable"), target.profile.value("env", "output")
+    with target.session() as host:
+        result = target.run(host, "env", env={variable: "a value of the task"})
+    outputs = json_object(result.get("outputs"), f"the outputs of {result!r:.300}")
+    if "a value of the task" not in text(outputs.get(output), output):
+        raise Violation(f"expected the value of {variable} in the output {output}, found {outputs[output]!r:.300}")
+
+
+def the_agent_is_known_in_verify(target: Target) -> None:
+    said = target.profile.value("agent", "text")
+    with target.session() as host:
+        for output, expected in ((f"so {said}.", True), ("something else", False)):
+            agent = {"prompt": "a prompt", "output": output}
+            result = target.run(host, "agent", phase="verify", agent=agent)
+            if result.get("success") is not expected:
+                raise Violation(f"expected success: {expected} where the agent said {output!r}, found {result!r:.300}")
+
+
+def an_agent_is_accepted_by_operations_that_ask_for_none(target: Target) -> None:
+    with target.session() as host:
+        agent = {"prompt": "a prompt", "output": 'an "answer"\nof two lines'}
+        if target.run(host, "succeeds", phase="verify", agent=agent).get("success") is not True:
+            raise Violation("fails when an agent is given")
+
+
+def a_timeout_ends_the_operation(target: Target) -> None:
+    with target.session() as host:
+        response = host.call("execute", target.params("slow", timeout="200ms"))
+        still_serves(target, host)
+    if "error" in response:
+        error_code(response, -32001)
+    elif json_object(response.get("result"), "the result").get("success") is not False:
+        raise Violation(f"expected success: false or the error -32001, found {response!r:.300}")
+
+
+def the_operation_is_required(target: Target) -> None:
+    with target.session() as host:
+        params = target.execute_params("", {})
+        del params["operation"]
+        error_code(host.call("execute", params), -32602, -32600)
+        still_serves(target, host)
+
+
+def a_request_without_args_or_context_is_answered(target: Target) -> None:
+    with target.session() as host:
+        for missing in ("args", "context"):
+            params = target.params("succeeds")
+            del params[missing]
+            response = host.call("execute", params)
+            if "result" not in response:
+                error_code(response, -32602, -32600)
+        still_serves(target, host)
+
+
+def args_and_context_of_another_type_are_refused(target: Target) -> None:
+    with target.session() as host:
+        for wrong in ({"args": "text"}, {"args": [1]}, {"context": "text"}):
+            error_code(host.call("execute", target.params("succeeds") | wrong), -32602, -32600)
+
+
+def a_missing_argument_is_refused(target: Target) -> None:
+    with target.started() as host:
+        for name, operation in target.operations(host).items():
+            if json_object(operation["params"], name).get("required"):
+                error_code(host.call("execute", target.execute_params(name, {})), -32602)
+                return
+    raise NotApplicable("no operation of the manifest requires an argument")
+
+
+def an_argument_of_another_type_is_refused(target: Target) -> None:
+    with target.started() as host:
+        for name, operation in target.operations(host).items():
+            params = json_object(operation["params"], name)
+            for argument, schema in json_object(params.get("properties", {}), name).items():
+                kind = schema.get("type") if isinstance(schema, dict) else None
+                if isinstance(kind, str) and kind in OF_OTHER_TYPE and not params.get("required"):
+                    wrong = {argument: OF_OTHER_TYPE[kind]}
+                    error_code(host.call("execute", target.execute_params(name, wrong)), -32602)
+                    return
+                if isinstance(kind, str) and kind in OF_OTHER_TYPE and params.get("required") == [argument]:
+                    wrong = {argument: OF_OTHER_TYPE[kind]}
+                    error_code(host.call("execute", target.execute_params(name, wrong)), -32602)
+                    return
+    raise NotApplicable("no operation of the manifest can be called with one wrong argument alone")
+
+
+def an_unknown_operation_is_an_error(target: Target) -> None:
+    with target.session() as host:
+        error_code(host.call("execute", target.execute_params("appply-me", {})), -32601)
+        error_code(host.call("execute", target.execute_params("", {})), -32601)

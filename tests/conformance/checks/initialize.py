@@ -1,0 +1,166 @@
+"""Initialize: the first request, and the manifest that answers it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from tests.conformance.host import NotApplicable, Violation, json_object, text
+from tests.conformance.target import PROTOCOL_VERSION, error_code, still_serves
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.conformance.target import Target
+
+# semver.org, 2.0.0: three numbers without leading zeros, a pre-release, a build.
+SEMANTIC_VERSION = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
+    r"(-(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)(\.(0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*))*)?"
+    r"(\+[0-9A-Za-z-]+(\.[0-9A-Za-z-]+)*)?"
+)
+
+
+def manifest(target: Target) -> dict[str, object]:
+    with target.started() as host:
+        return target.initialize(host)
+
+
+def operations(target: Target) -> Iterator[tuple[str, dict[str, object]]]:
+    with target.started() as host:
+        yield from target.operations(host).items()
+
+
+def initialize_is_answered_with_the_manifest(target: Target) -> None:
+    with target.started() as host:
+        response = host.call("initialize", {"protocolVersion": PROTOCOL_VERSION})
+        first = host.lines[0].message
+    if first != response or "result" not in response:
+        raise Violation(f"expected the manifest as the first message, found {first!r:.300}")
+
+
+def the_configuration_may_be_left_out_or_empty(target: Target) -> None:
+    for config in (None, {}):
+        with target.session(config) as host:
+            still_serves(target, host)
+
+
+def a_configuration_of_its_own_is_accepted(target: Target) -> None:
+    with target.session(target.profile.entry("config")["value"]) as host:
+        still_serves(target, host)
+
+
+def a_configuration_that_is_no_object_is_refused(target: Target) -> None:
+    with target.started() as host:
+        params = {"protocolVersion": PROTOCOL_VERSION, "config": ["a", "list"]}
+        error_code(host.call("initialize", params), -32602, -32600)
+
+
+def the_protocol_version_is_required(target: Target) -> None:
+    with target.started() as host:
+        error_code(host.call("initialize", {}), -32602, -32600)
+        error_code(host.call("initialize", {"protocolVersion": 1}), -32602, -32600)
+
+
+def another_protocol_version_is_not_agreed_to(target: Target) -> None:
+    with target.started() as host:
+        response = host.call("initialize", {"protocolVersion": "99.0.0"})
+    if "result" not in response:
+        error_code(response, -32602, -32600)
+        return
+    named = json_object(response["result"], "the result").get("protocolVersion")
+    if named != PROTOCOL_VERSION:
+        raise Violation(f"expected an error, or a manifest for {PROTOCOL_VERSION}; found one for {named!r}")
+
+
+def after_another_protocol_version_the_right_one_is_still_answered(target: Target) -> None:
+    with target.started() as host:
+        host.call("initialize", {"protocolVersion": "99.0.0"})
+        target.initialize(host)
+
+
+def the_manifest_has_a_name(target: Target) -> None:
+    if not text(manifest(target).get("name"), "name"):
+        raise Violation("name is empty")
+
+
+def the_manifest_has_a_semantic_version(target: Target) -> None:
+    version = text(manifest(target).get("version"), "version")
+    if not SEMANTIC_VERSION.fullmatch(version):
+        raise Violation(f"expected a semantic version such as 1.2.0, found {version!r}")
+
+
+def the_manifest_names_the_protocol_version(target: Target) -> None:
+    version = text(manifest(target).get("protocolVersion"), "protocolVersion")
+    if version != PROTOCOL_VERSION:
+        raise Violation(f"expected {PROTOCOL_VERSION}, found {version!r}")
+
+
+def a_description_is_text(target: Target) -> None:
+    text(manifest(target).get("description", ""), "description")
+    for name, operation in operations(target):
+        text(operation.get("description", ""), f"description of {name}")
+
+
+def requirements_name_a_command(target: Target) -> None:
+    requires = manifest(target).get("requires", [])
+    if not isinstance(requires, list):
+        raise Violation(f"requires must be an array, found {requires!r:.200}")
+    for requirement in requires:
+        if not text(json_object(requirement, "a requirement").get("command"), "command"):
+            raise Violation("a requirement has an empty command")
+
+
+def the_manifest_maps_operations_by_name(target: Target) -> None:
+    if not list(operations(target)):
+        raise Violation("the manifest has no operation")
+
+
+def every_operation_has_params(target: Target) -> None:
+    for name, operation in operations(target):
+        params = json_object(operation.get("params"), f"params of {name}")
+        if params.get("type") != "object":
+            raise Violation(
+                f"params of {name}: `args` is an object, so expected type object, found {params.get('type')!r}"
+            )
+
+
+def params_are_valid_json_schema(target: Target) -> None:
+    try:
+        import jsonschema
+    except ImportError:
+        raise NotApplicable("the package jsonschema is not installed") from None
+    for name, operation in operations(target):
+        try:
+            jsonschema.Draft202012Validator.check_schema(json_object(operation.get("params"), name))
+        except jsonschema.SchemaError as error:
+            raise Violation(f"params of {name}: {error.message} at {error.json_path}") from None
+
+
+def required_arguments_are_described(target: Target) -> None:
+    for name, operation in operations(target):
+        params = json_object(operation["params"], name)
+        required = params.get("required", [])
+        properties = json_object(params.get("properties", {}), f"properties of {name}")
+        if not isinstance(required, list) or not set(required) <= properties.keys():
+            raise Violation(f"{name} requires {required!r} and describes {', '.join(properties)}")
+
+
+def defaults_fit_their_own_schema(target: Target) -> None:
+    try:
+        import jsonschema
+    except ImportError:
+        raise NotApplicable("the package jsonschema is not installed") from None
+    for name, operation in operations(target):
+        properties = json_object(json_object(operation["params"], name).get("properties", {}), name)
+        for argument, schema in properties.items():
+            if isinstance(schema, dict) and "default" in schema and schema["default"] is not None:
+                errors = list(jsonschema.Draft202012Validator(schema).iter_errors(schema["default"]))
+                if errors:
+                    raise Violation(f"the default of {name}.{argument} is refused by its schema: {errors[0].message}")
+
+
+def a_second_initialize_does_no_harm(target: Target) -> None:
+    with target.session() as host:
+        host.call("initialize", {"protocolVersion": PROTOCOL_VERSION})
+        still_serves(target, host)

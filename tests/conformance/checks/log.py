@@ -1,0 +1,57 @@
+"""Log: notifications while an operation runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.conformance.host import Violation, json_object, text
+
+if TYPE_CHECKING:
+    from tests.conformance.target import Target
+
+LEVELS = ("debug", "info", "warn", "error")
+
+
+def logged(target: Target) -> list[dict[str, object]]:
+    """The log notifications of a call, which come before its response."""
+    with target.session() as host:
+        id = host.request("execute", target.params("logs"))
+        host.response(id)
+        found = [line.message for line in host.lines if "method" in line.message]
+    if not found:
+        raise Violation("the call sent no log notification before its response")
+    return found
+
+
+def log_params(target: Target) -> list[dict[str, object]]:
+    return [json_object(message.get("params"), "params of log") for message in logged(target)]
+
+
+def logs_come_before_the_result(target: Target) -> None:
+    logged(target)
+    with target.session() as host:
+        target.run(host, "logs")
+        if not host.is_quiet():
+            raise Violation(f"something came after the response: {host.next_line()}")
+
+
+def a_log_is_a_notification(target: Target) -> None:
+    for message in logged(target):
+        if "id" in message or message["method"] != "log":
+            raise Violation(f"expected a notification with the method log, found {message!r:.300}")
+
+
+def a_log_has_a_known_level(target: Target) -> None:
+    for params in log_params(target):
+        if params.get("level") not in LEVELS:
+            raise Violation(f"expected a level of {', '.join(LEVELS)}; found {params.get('level')!r}")
+
+
+def a_log_has_a_message(target: Target) -> None:
+    for params in log_params(target):
+        text(params.get("message"), "message of log")
+
+
+def data_of_a_log_is_an_object(target: Target) -> None:
+    for params in log_params(target):
+        json_object(params.get("data", {}), "data of log")

@@ -1,0 +1,109 @@
+"""Transport: one message a line, UTF-8, stdin in and stdout out."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+from tests.conformance.host import READ_BYTES, Violation
+from tests.conformance.target import PROTOCOL_VERSION, error_code, still_serves
+
+if TYPE_CHECKING:
+    from tests.conformance.target import Target
+
+BYTEWISE_PAUSE_SECONDS = 0.0005
+
+
+def each_message_is_one_line(target: Target) -> None:
+    # Host.next_line refuses a line that is not one JSON object, and an end without a line feed.
+    with target.session() as host:
+        host.call("execute", target.execute_params("no-such-operation", {}))
+        host.call("shutdown", {})
+        host.rest()
+        blank = [line for line in host.lines if not line.data.strip()]
+    if blank or len(host.lines) < 3:
+        raise Violation(f"expected three messages, a line each; found {[line.data for line in host.lines]!r:.500}")
+
+
+def every_message_says_version_2(target: Target) -> None:
+    with target.session() as host:
+        host.call("execute", target.execute_params("no-such-operation", {}))
+        host.send_bytes(b"{\n")
+        host.response(None)
+        host.call("shutdown", {})
+        host.rest()
+    for line in host.lines:
+        if line.message.get("jsonrpc") != "2.0":
+            raise Violation(f'expected "jsonrpc": "2.0" in every message, found {line.data!r:.300}')
+
+
+def text_is_utf_8_in_both_directions(target: Target) -> None:
+    with target.session() as host:
+        for id in ("clé", "鍵 🔑", "\u2028"):
+            error_code(host.call("no-such-method", {}, id=id), -32601)
+
+
+def escaped_text_is_the_same_text(target: Target) -> None:
+    with target.session() as host:
+        host.send_bytes(b'{"jsonrpc":"2.0","id":"cl\\u00e9 \\ud83d\\udd11","method":"no-such-method"}\n')
+        error_code(host.response("clé 🔑"), -32601)
+
+
+def nothing_is_written_before_the_first_request(target: Target) -> None:
+    with target.started() as host:
+        if not host.is_quiet():
+            raise Violation(f"wrote before it was asked: {host.next_line()}")
+        target.initialize(host)
+
+
+def stdout_carries_responses_and_log_notifications_alone(target: Target) -> None:
+    with target.session() as host:
+        for entry in ("succeeds", "fails", "logs"):
+            if entry in target.profile.entries:
+                target.run(host, entry)
+        host.call("shutdown", {})
+        host.rest()
+    for line in host.lines:
+        is_response = "id" in line.message and ("result" in line.message) != ("error" in line.message)
+        is_log = line.message.get("method") == "log" and "id" not in line.message
+        if not (is_response or is_log):
+            raise Violation(f"neither a response nor a log notification: {line.data!r:.300}")
+
+
+def a_message_may_come_in_any_pieces(target: Target) -> None:
+    request = {"jsonrpc": "2.0", "id": "é", "method": "initialize", "params": {"protocolVersion": PROTOCOL_VERSION}}
+    with target.started() as host:
+        for byte in json.dumps(request, ensure_ascii=False).encode() + b"\n":
+            host.send_bytes(bytes([byte]))
+            time.sleep(BYTEWISE_PAUSE_SECONDS)  # so that the bytes do come one by one
+        host.response("é")
+        still_serves(target, host)
+
+
+def messages_in_one_write_are_all_answered(target: Target) -> None:
+    with target.session() as host:
+        ids = [f"piece {number}" for number in range(20)]
+        requests = [{"jsonrpc": "2.0", "id": id, "method": "no-such-method"} for id in ids]
+        host.send_bytes(b"".join(json.dumps(request).encode() + b"\n" for request in requests))
+        for id in ids:
+            error_code(host.response(id), -32601)
+
+
+def white_space_around_a_message_is_no_part_of_it(target: Target) -> None:
+    with target.session() as host:
+        host.send_bytes(b' \t{ "jsonrpc" : "2.0", "id" : "spaced", "method" : "no-such-method" } \r\n')
+        error_code(host.response("spaced"), -32601)
+
+
+def a_blank_line_does_no_harm(target: Target) -> None:
+    with target.session() as host:
+        host.send_bytes(b"\n\r\n")
+        still_serves(target, host)
+
+
+def a_long_line_is_read(target: Target) -> None:
+    with target.session() as host:
+        for length in (READ_BYTES - 1, READ_BYTES, 1_000_000):
+            args = {"padding": "x" * length}
+            error_code(host.call("execute", target.execute_params("no-such-operation", args)), -32601)

@@ -1,0 +1,259 @@
+"""A host of spec 0 on raw pipes, for asking an extension anything, polite or not.
+
+It shares no code with `ext_sdk`: what both sides of one library get wrong, a test with that library can't see. Nothing here waits
+for ever: an answer that does not come within `PATIENCE_SECONDS` is a `Violation`, and the process is ended with all its kin.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from typing import Self
+
+# Far beyond what any answer takes, and far below what the "slow" operation of a profile takes: an answer that came was not
+# waited for.
+PATIENCE_SECONDS = 20.0
+QUIET_SECONDS = 0.3  # how long to listen where nothing should come
+READ_BYTES = 65_536
+STDERR_BYTES = 1_000_000
+
+
+class Violation(AssertionError):
+    """The extension does not do what the clause says."""
+
+
+class NotApplicable(Exception):  # noqa: N818 - no error: a reason
+    """The clause can't be asked of this extension, for want of an entry in its profile or of an operation in its manifest."""
+
+
+def json_object(value: object, what: str) -> dict[str, object]:
+    """The value, which must be an object."""
+    if not isinstance(value, dict):
+        raise Violation(f"{what} must be an object, found {value!r:.200}")
+    return value
+
+
+def text(value: object, what: str) -> str:
+    """The value, which must be a string."""
+    if not isinstance(value, str):
+        raise Violation(f"{what} must be a string, found {value!r:.200}")
+    return value
+
+
+@dataclass
+class Line:
+    """One line of stdout: its bytes without the line feed, and the message in it."""
+
+    data: bytes
+    message: dict[str, object]
+
+
+@dataclass
+class Host:
+    """A running extension.
+
+    Args:
+        command: argv of the extension.
+        cwd: its working directory.
+        env: its whole environment.
+    """
+
+    command: Sequence[str]
+    cwd: Path
+    env: Mapping[str, str]
+    lines: list[Line] = field(default_factory=list)
+    _next_id: int = 1
+    _pending: bytes = b""
+    _taken: int = 0
+
+    def __enter__(self) -> Self:
+        """Start the extension."""
+        self._stderr = tempfile.TemporaryFile()  # a file: an extension can't block on it
+        self._process = subprocess.Popen(
+            self.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            bufsize=0,
+            cwd=self.cwd,
+            env=dict(self.env),
+            start_new_session=True,
+        )
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """End it, if it has not ended."""
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._stderr):
+            if pipe is not None:
+                pipe.close()
+
+    @property
+    def pid(self) -> int:
+        """The process id of the extension."""
+        return self._process.pid
+
+    @property
+    def stderr(self) -> str:
+        """What it has written to stderr so far."""
+        return os.pread(self._stderr.fileno(), STDERR_BYTES, 0).decode(errors="replace")
+
+    # --- Sending ---
+
+    def send_bytes(self, data: bytes) -> None:
+        """Write to stdin, and read while the extension does not.
+
+        An extension that has closed its stdin already is not an error here.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        view = memoryview(data)
+        listening = [] if self._process.stdout.closed else [self._process.stdout]
+        try:
+            while view:
+                readable, writable, _ = select.select(listening, [self._process.stdin], [], PATIENCE_SECONDS)
+                if not readable and not writable:
+                    raise Violation(f"does not read its stdin{self._said()}")
+                if writable:
+                    # A pipe that is ready takes at least this much without blocking (POSIX, PIPE_BUF).
+                    view = view[os.write(self._process.stdin.fileno(), view[: select.PIPE_BUF]) :]
+                elif received := os.read(self._process.stdout.fileno(), READ_BYTES):
+                    self._pending += received
+                else:
+                    listening = []
+        except BrokenPipeError:
+            pass
+
+    def send(self, message: object) -> None:
+        """Send a JSON value as one line."""
+        self.send_bytes(json.dumps(message, ensure_ascii=False).encode() + b"\n")
+
+    def request(self, method: str, params: object = None, *, id: object = None) -> object:
+        """Send a request; its id, a new one where none is given."""
+        chosen = self._new_id() if id is None else id
+        members = {} if params is None else {"params": params}
+        self.send({"jsonrpc": "2.0", "id": chosen, "method": method} | members)
+        return chosen
+
+    def close_stdin(self) -> None:
+        """The host has nothing more to say."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
+    def close_stdout(self) -> None:
+        """The host does not listen any more."""
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    def signal(self, number: int) -> None:
+        """Send a signal to the extension alone."""
+        self._process.send_signal(number)
+
+    def _new_id(self) -> int:
+        self._next_id += 1
+        return self._next_id - 1
+
+    # --- Receiving ---
+
+    def next_line(self, seconds: float = PATIENCE_SECONDS) -> Line | None:
+        """The next line of stdout; None at its end.
+
+        Raises:
+            Violation: none comes in time, or it is no JSON object in UTF-8.
+        """
+        if self._taken == len(self.lines):
+            data = self._read_line(time.monotonic() + seconds)
+            if data is None:
+                return None
+            self.lines.append(Line(data, self._parsed(data)))
+        self._taken += 1
+        return self.lines[self._taken - 1]
+
+    def response(self, id: object) -> dict[str, object]:
+        """The response with this id; notifications and other responses are passed over.
+
+        Raises:
+            Violation: it does not come.
+        """
+        for line in self.lines:
+            if self._answers(line, id):
+                return line.message
+        while (received := self.next_line()) is not None:
+            if self._answers(received, id):
+                return received.message
+        raise Violation(f"closed its stdout before it answered the request with id {id!r}{self._said()}")
+
+    def call(self, method: str, params: object = None, *, id: object = None) -> dict[str, object]:
+        """Send a request and wait for its response."""
+        return self.response(self.request(method, params, id=id))
+
+    def is_quiet(self, seconds: float = QUIET_SECONDS) -> bool:
+        """Whether nothing comes for a moment."""
+        assert self._process.stdout is not None
+        return self._taken == len(self.lines) and not select.select([self._process.stdout], [], [], seconds)[0]
+
+    def rest(self) -> list[Line]:
+        """Everything up to the end of stdout.
+
+        Raises:
+            Violation: stdout is not closed in time.
+        """
+        rest = []
+        while (line := self.next_line()) is not None:
+            rest.append(line)
+        return rest
+
+    def exit_code(self) -> int:
+        """The exit code; a negative one names the signal that ended it.
+
+        Raises:
+            Violation: it does not end.
+        """
+        try:
+            return self._process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            raise Violation(f"does not end{self._said()}") from None
+
+    def _read_line(self, deadline: float) -> bytes | None:
+        assert self._process.stdout is not None
+        while b"\n" not in self._pending:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
+                raise Violation(f"no line came within {PATIENCE_SECONDS:.0f} s{self._said()}")
+            data = os.read(self._process.stdout.fileno(), READ_BYTES)
+            if not data and self._pending:
+                raise Violation(f"the last line is not ended by a line feed: {self._pending!r:.200}")
+            if not data:
+                return None
+            self._pending += data
+        line, _, self._pending = self._pending.partition(b"\n")
+        return line
+
+    def _parsed(self, data: bytes) -> dict[str, object]:
+        try:
+            return json_object(json.loads(data.decode()), "a line of stdout")
+        except ValueError as error:
+            raise Violation(f"a line of stdout is no JSON in UTF-8 ({error}): {data!r:.200}") from None
+
+    def _answers(self, line: Line, id: object) -> bool:
+        found = line.message.get("id", self)
+        return "method" not in line.message and type(found) is type(id) and found == id
+
+    def _said(self) -> str:
+        return f"; its stderr: {self.stderr[-2000:]}" if self.stderr else ""

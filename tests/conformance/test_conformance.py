@@ -1,0 +1,26 @@
+"""Every clause, asked of an extension.
+
+pytest tests/conformance --extension "/path/to/binary --with arguments" [--profile profile.json]
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.conformance.host import NotApplicable
+from tests.conformance.target import Profile, Target
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.conformance.clauses import Clause
+
+
+def test_clause(clause: Clause, command: tuple[str, ...], profile: Path | None, tmp_path: Path) -> None:
+    known = Profile.load(profile) if profile else Profile({}, "no profile")
+    try:
+        clause.check(Target(command, known, tmp_path))
+    except NotApplicable as reason:
+        pytest.skip(str(reason))

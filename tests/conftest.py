@@ -1,0 +1,12 @@
+"""Options of the whole test suite."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """See tests/conformance."""
+    group = parser.getgroup("conformance")
+    group.addoption("--extension", metavar="COMMAND", help="ask this extension for the clauses of the protocol")
+    group.addoption("--profile", metavar="FILE", help="what may be asked of it, as JSON (tests/conformance/profiles)")
