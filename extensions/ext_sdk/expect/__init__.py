@@ -1,0 +1,35 @@
+"""What operations check: typed expectations over text, JSON and numbers, and a short text about what does not hold.
+
+An author declares a field of an operation's arguments as `expect.Text` or `expect.Integer`, holds what was
+found against it with `check_text` or `check_integer`, and hands the checks to `conclude`, which makes the
+Result. An expectation that checks nothing is refused while the arguments are read.
+"""
+
+from __future__ import annotations
+
+from .base import Expectation
+from .check import Check, conclude, failure_text, passed, summary
+from .integer import Integer, IntegerExpectation, check_integer
+from .json_checks import JsonExpectation, check_json
+from .pattern import Found, Searcher, SearchFailed
+from .text import Text, TextExpectation, check_text
+
+__all__ = [
+    "Check",
+    "Expectation",
+    "Found",
+    "Integer",
+    "IntegerExpectation",
+    "JsonExpectation",
+    "SearchFailed",
+    "Searcher",
+    "Text",
+    "TextExpectation",
+    "check_integer",
+    "check_json",
+    "check_text",
+    "conclude",
+    "failure_text",
+    "passed",
+    "summary",
+]

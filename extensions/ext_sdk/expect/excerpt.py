@@ -1,0 +1,58 @@
+"""Texts and values as they are shown in messages: quoted, on one line, and short."""
+
+from __future__ import annotations
+
+import json
+from itertools import zip_longest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HEAD = 160  # characters of the beginning that are shown of a long text
+TAIL = 60  # and of its end, where programs tend to write what went wrong
+BEFORE = 20  # characters shown in front of the first difference of two long lines
+
+
+def quoted(text: str) -> str:
+    """A text in double quotes with control characters escaped; of a long one beginning, end and length."""
+    if len(text) <= HEAD + TAIL:
+        return _escaped(text)
+    return f"{_escaped(text[:HEAD])[:-1]} … {_escaped(text[-TAIL:])[1:]} ({len(text):,} characters)"
+
+
+def shown(value: object) -> str:
+    """A JSON value on one line, cut like a text."""
+    if isinstance(value, str):
+        return quoted(value)
+    text = json.dumps(value, ensure_ascii=False, default=repr)
+    return text if len(text) <= HEAD + TAIL else f"{text[:HEAD]} … ({len(text):,} characters)"
+
+
+def difference(expected: str, found: str) -> tuple[str, str]:
+    """What to show of two texts that should be equal: both when short, else the first line that differs.
+
+    Returns:
+        expected and found, quoted, with number and column of the line where they are not whole.
+    """
+    if len(expected) <= HEAD and len(found) <= HEAD and expected.count("\n") + found.count("\n") <= 2:
+        return quoted(expected), quoted(found)
+    expected_lines, found_lines = expected.split("\n"), found.split("\n")
+    at = _first_difference(expected_lines, found_lines)
+    pair = [lines[at] if at < len(lines) else None for lines in (expected_lines, found_lines)]
+    column = _first_difference(pair[0] or "", pair[1] or "") if None not in pair else 0
+    start = max(0, column - BEFORE) if column > HEAD else 0
+    place = f"line {at + 1}" + (f", column {column + 1}" if start else "")
+    first, second = ("nothing" if line is None else quoted(line[start:]) for line in pair)
+    return f"{first} in {place}", f"{second} there"
+
+
+def _escaped(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _first_difference(left: Sequence[str], right: Sequence[str]) -> int:
+    for at, (one, other) in enumerate(zip_longest(left, right)):
+        if one != other:
+            return at
+    return len(left)

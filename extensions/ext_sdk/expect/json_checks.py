@@ -1,0 +1,172 @@
+"""Expectations on one place of a JSON document, named by a JSONPath."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from . import pattern
+from .base import Expectation, Json
+from .check import Check
+from .excerpt import shown
+from .integer import Integer, check_integer
+from .json_values import differs, equal, is_type, type_name
+from .pattern import Searcher, SearchFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .json_path import Node
+
+Number = int | float
+Type = Literal["null", "boolean", "integer", "number", "string", "array", "object"]
+_HOW = ("path", "nodes")  # fields that check nothing by themselves
+
+
+class JsonExpectation(Expectation, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What is expected at a path of a JSON document; all that is given must hold.
+
+    Types count: "1" is not 1, true is not 1, 9007199254740993 is not 9007199254740992. 1.0 is 1.
+    """
+
+    path: Annotated[str, Meta(description="JSONPath (RFC 9535), such as $.items[0].name")]
+    nodes: Annotated[
+        Literal["one", "all", "any"],
+        Meta(description="one: the path selects one value. all, any: of several"),
+    ] = "one"
+    exists: Annotated[bool | UnsetType, Meta(description="Whether the path selects anything")] = UNSET
+    count: Annotated[Integer | UnsetType, Meta(description="How many values it selects")] = UNSET
+    type: Type | UnsetType = UNSET
+    equals: Json | UnsetType = UNSET
+    not_equals: Json | UnsetType = UNSET
+    in_: Annotated[Annotated[list[Json], Meta(min_length=1)] | UnsetType, Meta(description="One of these")] = field(
+        default=UNSET, name="in"
+    )
+    contains: Annotated[
+        Json | UnsetType, Meta(description="Part of a string, item of an array, subset of an object")
+    ] = UNSET
+    matches: Annotated[str | UnsetType, Meta(description="Regular expression, found in a string")] = UNSET
+    length: Annotated[Integer | UnsetType, Meta(description="Of string, array or object")] = UNSET
+    gt: Number | UnsetType = UNSET
+    gte: Number | UnsetType = UNSET
+    lt: Number | UnsetType = UNSET
+    lte: Number | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        from . import json_path
+
+        self.refuse_empty(besides=_HOW)
+        if wrong := json_path.problem(self.path):
+            raise ValueError(wrong)
+        if isinstance(self.matches, str) and (wrong := pattern.problem(self.matches)):
+            raise ValueError(f"matches: {wrong}")
+        if self.exists is False and len(self.given(besides=_HOW)) > 1:
+            raise ValueError("`exists: false` leaves nothing that other checks could be about")
+
+
+def _contains(value: object, part: object) -> bool:
+    if isinstance(value, str):
+        return isinstance(part, str) and part in value
+    if isinstance(value, list):
+        return any(differs(part, item, partial=True) is None for item in value)
+    return isinstance(value, dict) and isinstance(part, dict) and differs(part, value, partial=True) is None
+
+
+def _ordered(compare: Callable[[float, float], bool]) -> Callable[[object, object], bool]:
+    def holds(value: object, bound: object) -> bool:
+        numbers = all(isinstance(side, (int, float)) and not isinstance(side, bool) for side in (value, bound))
+        return numbers and compare(value, bound)  # type: ignore[arg-type]  # both are numbers
+
+    return holds
+
+
+# field, words after "expected", comparison of the value found with the one given
+_COMPARISONS: tuple[tuple[str, str, Callable[[object, object], bool]], ...] = (
+    ("type", "to be of type", lambda value, name: is_type(value, str(name))),
+    ("equals", "to equal", equal),
+    ("not_equals", "not to equal", lambda value, unwanted: not equal(value, unwanted)),
+    ("in_", "to be one of", lambda value, wanted: isinstance(wanted, list) and any(equal(value, w) for w in wanted)),
+    ("contains", "to contain", _contains),
+    ("gt", "to be greater than", _ordered(operator.gt)),
+    ("gte", "to be at least", _ordered(operator.ge)),
+    ("lt", "to be less than", _ordered(operator.lt)),
+    ("lte", "to be at most", _ordered(operator.le)),
+)
+
+
+def check_json(expectation: JsonExpectation, document: object, *, where: str, searcher: Searcher) -> list[Check]:
+    """Hold a JSON document against an expectation about one of its places.
+
+    Args:
+        expectation: path and what to find there.
+        document: the value of a JSON text.
+        where: what the document is, for the message: `stdout`.
+        searcher: runs the regular expressions.
+
+    Returns:
+        One Check for each comparison; with `nodes: all` one for all values, the first that does not hold being told.
+    """
+    from . import json_path
+
+    place = f"{where} at {expectation.path}"
+    try:
+        nodes = json_path.select(expectation.path, document, searcher)
+        return [
+            *_of_the_selection(expectation, nodes, place),
+            *_of_the_values(expectation, nodes, where, place, searcher),
+        ]
+    except (json_path.PathFailed, SearchFailed, RecursionError) as error:
+        return [Check.failed("to be checked", f"an error: {error}", where=place)]
+
+
+def _of_the_selection(expectation: JsonExpectation, nodes: Sequence[Node], place: str) -> list[Check]:
+    checks = []
+    if not isinstance(expectation.exists, UnsetType):
+        what = "to exist" if expectation.exists else "not to exist"
+        found = shown(nodes[0].value) if nodes else "nothing"
+        checks.append(Check(bool(nodes) == expectation.exists, what, "", found, where=place))
+    if not isinstance(expectation.count, UnsetType):
+        checks += check_integer(expectation.count, len(nodes), where=f"number of values of {place}")
+    return checks
+
+
+def _of_the_values(
+    expectation: JsonExpectation, nodes: Sequence[Node], where: str, place: str, searcher: Searcher
+) -> list[Check]:
+    if not expectation.given(besides=(*_HOW, "exists", "count")):
+        return []
+    if not nodes:
+        return [Check.failed("to select a value", "nothing", where=place)]
+    if expectation.nodes == "one" and len(nodes) > 1:
+        found = f"{len(nodes)}; say `nodes: all` or `nodes: any`, or make the path narrower"
+        return [Check.failed("to select one value", found, where=place)]
+    places = [place] if len(nodes) == 1 else [f"{where} at {node.path}" for node in nodes]
+    checks = [_of_one_value(expectation, node.value, at, searcher) for node, at in zip(nodes, places, strict=True)]
+    if expectation.nodes == "any":
+        return min(checks, key=lambda made: sum(not check.ok for check in made))
+    return [next((check for check in column if not check.ok), column[0]) for column in zip(*checks, strict=True)]
+
+
+def _of_one_value(expectation: JsonExpectation, value: object, place: str, searcher: Searcher) -> list[Check]:
+    found = f"{shown(value)} ({type_name(value)})"
+    checks = []
+    for name, what, holds in _COMPARISONS:
+        wanted: object = getattr(expectation, name)
+        if wanted is not UNSET:
+            text = str(wanted) if name == "type" else shown(wanted)
+            checks.append(Check(holds(value, wanted), what, text, found, where=place))
+    if isinstance(expectation.matches, str):
+        matched = isinstance(value, str) and searcher.search(expectation.matches, value) is not None
+        checks.append(Check(matched, "to match", shown(expectation.matches), found, where=place))
+    if not isinstance(expectation.length, UnsetType):
+        checks += _of_the_length(expectation.length, value, place, found)
+    return checks
+
+
+def _of_the_length(expectation: Integer, value: object, place: str, found: str) -> list[Check]:
+    if isinstance(value, (str, list, dict)):
+        return check_integer(expectation, len(value), where=f"length of {place}")
+    return [Check.failed("to have a length", found, where=place)]

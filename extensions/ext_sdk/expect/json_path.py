@@ -1,0 +1,194 @@
+"""JSONPath as RFC 9535 has it, by python-jsonpath, made exact and bounded; the only module that imports it.
+
+Ours are: integers in a path are exact (the library goes through float, where 9007199254740993 finds
+9007199254740992); comparisons in filters are as strict inside arrays and objects as outside (Python holds [1]
+for [true]); `match()` and `search()` run in the child process of a Searcher, for their pattern may come out of
+the document; and a query ends after a number of nodes.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from jsonpath import JSONPath, JSONPathEnvironment, JSONPathError, JSONPathMatch, JSONPathSyntaxError
+from jsonpath.filter import UNDEFINED, BaseExpression, IntegerLiteral
+from jsonpath.function_extensions import ExpressionType, FilterFunction
+from jsonpath.match import NodeList
+from jsonpath.parse import Parser
+
+from . import pattern
+from .json_values import equal
+from .pattern import Searcher
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from jsonpath.stream import TokenStream
+
+
+MOST_NODES = 500_000  # nodes that a query may visit, about 1 s: `$..*..*` of a big document would take hours
+DEEPEST = 300  # levels that `..` goes down; the library recurses
+LONGEST_INTEGER = 400  # digits of an integer in a path, exponent included; no double has more
+
+
+class PathFailed(ValueError):
+    """A path is wrong, or its query has no end; str() says why, in one line."""
+
+
+class Node:
+    """A value that a path selects, and its own, normalized path."""
+
+    __slots__ = ("path", "value")
+
+    def __init__(self, path: str, value: object) -> None:
+        self.path = path
+        self.value = value
+
+
+def problem(path: str) -> str:
+    """What is wrong with a path, or ""."""
+    try:
+        _compiled(path, _Environment(Searcher()))
+    except PathFailed as error:
+        return str(error)
+    return ""
+
+
+def select(path: str, document: object, searcher: Searcher) -> list[Node]:
+    """The nodes that a path selects, in the order of RFC 9535.
+
+    Args:
+        path: begins with `$`.
+        document: the value of a JSON text.
+        searcher: searches for the patterns of `match()` and `search()`.
+
+    Raises:
+        PathFailed: the path is wrong, or visits more than 500,000 nodes.
+        SearchFailed: a pattern took too long.
+    """
+    environment = _Environment(searcher)
+    compiled = _compiled(path, environment)
+    # Not JSONPath.finditer(): that one would parse a document that is a string.
+    nodes: Iterable[JSONPathMatch] = [environment.root_node(document)]
+    for segment in compiled.segments:
+        nodes = segment.resolve(nodes)
+    try:
+        return [Node(node.path, node.obj) for node in nodes]
+    except JSONPathError as error:
+        raise PathFailed(f"{path!r:.200}: {error.message}") from error
+    except RecursionError as error:
+        raise PathFailed(_explained(path, error)) from error
+
+
+def _compiled(path: str, environment: _Environment) -> JSONPath:
+    if not path.startswith("$"):
+        raise PathFailed(f"{path!r:.200} is no JSONPath (RFC 9535): it begins with `$`, the whole document")
+    try:
+        compiled = environment.compile(path)
+    except (JSONPathError, RecursionError, ValueError, OverflowError) as error:
+        raise PathFailed(_explained(path, error)) from error
+    if not isinstance(compiled, JSONPath):
+        raise PathFailed(f"{path!r:.200} is several paths; give one")
+    return compiled
+
+
+def _explained(path: str, error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return f"{path!r:.200}: the path, or the document, is nested too deeply"
+    what = error.message if isinstance(error, JSONPathError) else error
+    token = getattr(error, "token", None)
+    place = f", at character {token.index}" if token and token.index >= 0 else ""
+    hint = "; items of an array are written [0]" if "shorthand" in str(what) else ""
+    return f"{path!r:.200} is no JSONPath (RFC 9535): {what}{place}{hint}"
+
+
+class _Parser(Parser):
+    """Reads integers exactly."""
+
+    def parse_integer_literal(self, stream: TokenStream) -> BaseExpression:
+        token = stream.next()
+        digits, _, exponent = token.value.lower().partition("e")
+        if len(digits) + int(exponent or 0) > LONGEST_INTEGER:
+            raise JSONPathSyntaxError("the integer is too long", token=token)
+        if digits.lstrip("-").startswith("0") and len(digits.lstrip("-")) > 1:
+            raise JSONPathSyntaxError("an integer has no leading zeros", token=token)
+        return IntegerLiteral(value=int(Decimal(token.value)))
+
+
+class _Environment(JSONPathEnvironment):
+    """The library's settings, for one query."""
+
+    parser_class = _Parser
+
+    def __init__(self, searcher: Searcher) -> None:
+        self._searcher = searcher
+        self._nodes_left = MOST_NODES
+        super().__init__(strict=True)
+
+    def setup_function_extensions(self) -> None:
+        super().setup_function_extensions()
+        self.function_extensions["match"] = _PatternFunction(self._searcher, r"\A(?:{})\Z")
+        self.function_extensions["search"] = _PatternFunction(self._searcher, "{}")
+
+    @property
+    def max_recursion_depth(self) -> int:  # type: ignore[override]  # the library has a class variable
+        """The library asks for this at every node that `..` visits, in filters too: the place to count them."""
+        self.count_node()
+        return DEEPEST
+
+    def root_node(self, document: object) -> JSONPathMatch:
+        """The node of the whole document."""
+        return _CountedMatch(
+            filter_context={"environment": self},
+            obj=document,
+            parent=None,
+            path="$",
+            parts=(),
+            root=document,  # type: ignore[arg-type]  # scalars are fine
+        )
+
+    def count_node(self) -> None:
+        """Note a visit; raises JSONPathError when there have been too many."""
+        self._nodes_left -= 1
+        if self._nodes_left < 0:
+            raise JSONPathError(f"it visits more than {MOST_NODES:,} nodes")
+
+    def compare(self, left: object, operator: str, right: object) -> bool:
+        values = (left, right)
+        if operator not in {"==", "!=", "<=", ">="} or any(
+            isinstance(value, NodeList) or value is UNDEFINED for value in values
+        ):
+            return super().compare(left, operator, right)
+        same = equal(left, right)
+        if operator == "!=":
+            return not same
+        return same or (operator != "==" and super().compare(left, operator[0], right))
+
+
+class _CountedMatch(JSONPathMatch):
+    """A node whose children are counted by the environment that its filter context holds."""
+
+    __slots__ = ()
+
+    def new_child(self, obj: object, key: int | str) -> JSONPathMatch:
+        self.filter_context()["environment"].count_node()
+        return super().new_child(obj, key)
+
+
+class _PatternFunction(FilterFunction):
+    """`match()` and `search()` (RFC 9535, 2.4.6 and 2.4.7). A pattern that is none is an error here, not false."""
+
+    arg_types = [ExpressionType.VALUE, ExpressionType.VALUE]  # noqa: RUF012  # as the library declares it
+    return_type = ExpressionType.LOGICAL
+
+    def __init__(self, searcher: Searcher, frame: str) -> None:
+        self._searcher = searcher
+        self._frame = frame
+
+    def __call__(self, value: object, wanted: object) -> bool:
+        if not isinstance(value, str) or not isinstance(wanted, str):
+            return False
+        if wrong := pattern.problem(wanted):
+            raise JSONPathError(f"{wanted!r:.100} is {wrong}")
+        return self._searcher.search(self._frame.replace("{}", wanted), value) is not None

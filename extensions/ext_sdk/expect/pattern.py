@@ -1,0 +1,163 @@
+"""Regular expressions that can't hang the process: Python's `re`, in a child with limits on time and memory.
+
+A pattern comes from a task file and the text from an agent or a program, so either may make a search explode.
+Other engines are no way out: google-re2 has no packages for musl or the newest Python, and "linear" was 54 s
+for 100 KB of text and a pattern of 200 alternatives; `regex` limits the time of a search, but
+`((a{1000}){1000}){1000}` exhausts all memory while it is compiled. A child that the kernel ends is bounded
+whatever happens in it, and the syntax is the one that everybody has installed.
+"""
+
+from __future__ import annotations
+
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import cast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import TracebackType
+    from typing import IO, Self
+
+LIMIT = 2.0  # seconds for one search
+GRACE = 3.0  # seconds after which a child that should have been ended by its own alarm is killed
+_WORKER = str(Path(__file__).with_name("pattern_worker.py"))
+_REQUEST = struct.Struct("<III")
+_ANSWER = struct.Struct("<BI")
+_SPAN = struct.Struct("<ii")
+_FOUND, _ERROR = 1, 2
+
+
+class SearchFailed(Exception):
+    """A search took too long, needed too much memory, or its child process could not be had; str() says which."""
+
+
+class Found:
+    """A match.
+
+    Attributes:
+        start: index of the first character.
+        end: index after the last one.
+        groups: text of each group, group 0 (the whole match) first; None for a group that took no part.
+        named: the same for named groups.
+    """
+
+    __slots__ = ("end", "groups", "named", "start")
+
+    def __init__(self, text: str, spans: list[tuple[int, int]], names: Mapping[str, int]) -> None:
+        self.start, self.end = spans[0]
+        self.groups = tuple(None if start < 0 else text[start:end] for start, end in spans)
+        self.named = {name: self.groups[group] for name, group in names.items()}
+
+
+def problem(pattern: str) -> str:
+    """What is wrong with a pattern, or "".
+
+    Compiling is harmless: `re` keeps repetitions as numbers and does not unroll them.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        return f"not a regular expression as Python's `re` knows them: {error}"
+    return ""
+
+
+class Searcher:
+    """Searches one after the other, in a child process that the first one starts (15 ms) and `close()` ends.
+
+    Use it as a context manager, from one thread. The child also ends when this process does.
+
+    Args:
+        limit: seconds for one search.
+    """
+
+    def __init__(self, limit: float = LIMIT) -> None:
+        self._limit = limit
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the child process."""
+        child, self._child = self._child, None
+        if child:
+            child.kill()
+            child.communicate()
+
+    def search(self, pattern: str, text: str, *, ignore_case: bool = False) -> Found | None:
+        """Find the first match anywhere in the text, as `re.search` does.
+
+        Args:
+            pattern: in the syntax of Python's `re`.
+            text: what to search.
+            ignore_case: whether `a` also finds `A`.
+
+        Raises:
+            SearchFailed: it took longer than the limit, needed too much memory, or the pattern is wrong.
+        """
+        flags = re.IGNORECASE if ignore_case else re.NOFLAG
+        spans = self._ask(pattern, text, flags)
+        return Found(text, spans, re.compile(pattern).groupindex) if spans else None
+
+    def _ask(self, pattern: str, text: str, flags: int) -> list[tuple[int, int]]:
+        data = [part.encode("utf-8", "surrogatepass") for part in (pattern, text)]
+        child = self._started()
+        requests, answers = cast("IO[bytes]", child.stdin), cast("IO[bytes]", child.stdout)
+        try:
+            requests.write(_REQUEST.pack(flags, *map(len, data)) + b"".join(data))
+            requests.flush()
+            if not select.select([answers], [], [], self._limit + GRACE)[0]:
+                child.kill()
+            return _answer(answers)
+        except (BrokenPipeError, EOFError):
+            self.close()
+            raise SearchFailed(self._how_it_ended(child.returncode, pattern)) from None
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._child is None:
+            try:
+                # An empty environment: nothing in there may reach the child, and no PYTHON… variable can change it.
+                self._child = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-W", "ignore", _WORKER, str(self._limit)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.DEVNULL,
+                    cwd="/",
+                    env={},
+                )
+            except OSError as error:
+                raise SearchFailed(f"no process for the search: {error}") from error
+        return self._child
+
+    def _how_it_ended(self, status: int, pattern: str) -> str:
+        if status in {-signal.SIGALRM, -signal.SIGKILL}:
+            return f"searching for {pattern!r:.200} took longer than {self._limit:g} s; make the pattern simpler"
+        return f"the process that searched for {pattern!r:.200} ended with status {status}"
+
+
+def _answer(stream: IO[bytes]) -> list[tuple[int, int]]:
+    status, count = _ANSWER.unpack(_exactly(stream, _ANSWER.size))
+    if status == _ERROR:
+        raise SearchFailed(_exactly(stream, count).decode())
+    return list(_SPAN.iter_unpack(_exactly(stream, _SPAN.size * count))) if status == _FOUND else []
+
+
+def _exactly(stream: IO[bytes], count: int) -> bytes:
+    data = stream.read(count)
+    if len(data) < count:
+        raise EOFError
+    return data
