@@ -62,19 +62,32 @@ class Operation:
         TypeError: the function's signature is another one, or it has no docstring.
     """
 
-    __slots__ = ("args_type", "description", "example", "function", "name")
+    __slots__ = ("args_type", "description", "example", "function", "name", "verbatim")
 
     def __init__(self, name: str, function: Function, example: dict[str, object] | None = None) -> None:
         self.name = name
         self.function = function
         self.description = inspect.getdoc(function) or ""
         self.args_type = _args_type(function)
+        self.verbatim = _verbatim_fields(self.args_type)
         self.example = example
         if not self.description:
             raise TypeError(f"operation {name!r} needs a docstring: it is what users read in the manifest")
 
     def __call__(self, args: Args, context: Context) -> Result:
         return self.function(args, context)
+
+
+def _verbatim_fields(args_type: type[Args]) -> frozenset[str]:
+    """The names, as users write them, of the fields in which `${NAME.key}` is not replaced."""
+    fields = msgspec.structs.fields(args_type)
+    return frozenset(field.encode_name for field in fields if _is_verbatim(msgspec.inspect.type_info(field.type)))
+
+
+def _is_verbatim(kind: msgspec.inspect.Type) -> bool:
+    if isinstance(kind, msgspec.inspect.Metadata):
+        return bool((kind.extra or {}).get("verbatim")) or _is_verbatim(kind.type)
+    return isinstance(kind, msgspec.inspect.UnionType) and any(map(_is_verbatim, kind.types))
 
 
 def _args_type(function: Function) -> type[Args]:

@@ -47,18 +47,6 @@ def properties_of(schema: object) -> dict[str, Schema]:
     return found
 
 
-def verbatim_fields(args_type: type[Args]) -> frozenset[str]:
-    """The names, as users write them, of the fields in which `${…}` is not replaced."""
-    fields = msgspec.structs.fields(args_type)
-    return frozenset(field.encode_name for field in fields if _is_verbatim(inspect.type_info(field.type)))
-
-
-def _is_verbatim(kind: inspect.Type) -> bool:
-    if isinstance(kind, inspect.Metadata):
-        return bool((kind.extra or {}).get("verbatim")) or _is_verbatim(kind.type)
-    return isinstance(kind, inspect.UnionType) and any(map(_is_verbatim, kind.types))
-
-
 def _of(kind: inspect.Type, within: tuple[type, ...]) -> Schema:
     """The schema of one type. `within`: the classes around it, so that one which contains itself ends."""
     if isinstance(kind, inspect.Metadata):

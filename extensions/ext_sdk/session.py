@@ -16,7 +16,6 @@ from .duration import Duration
 from .errors import InvalidArgs, OperationFailed, RequirementNotMet
 from .protocols import gevals
 from .result import Result
-from .schema import verbatim_fields
 from .validation import validate
 from .variables import NAME, Variables
 from .wire import RpcError
@@ -190,7 +189,7 @@ class Session:
         keep_as = given.pop("as", "")
         if keep_as != "" and not (isinstance(keep_as, str) and NAME.fullmatch(keep_as)):
             raise InvalidArgs("as", f"expected a name of letters, digits, - and _, found {_shown(keep_as)}")
-        expanded = self._variables.expand(workdir, given, verbatim_fields(operation.args_type))
+        expanded = self._variables.expand(workdir, given, operation.verbatim)
         return validate(operation.args_type, expanded, extra=("as",)), keep_as
 
     def _deadline(self, phase: str, timeout: float | None, own: object) -> tuple[Deadline, float | None]:

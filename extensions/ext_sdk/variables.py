@@ -51,23 +51,24 @@ class Variables:
         Raises:
             InvalidArgs: a reference to what is not there, with the nearest name that is.
         """
+        return {name: value if name in verbatim else self._expand(value, name, workdir) for name, value in args.items()}
+
+    def _expand(self, value: object, field: str, workdir: Path) -> object:
+        if isinstance(value, str):
+            return _expand_text(value, field, self._known(workdir)) if "${" in value else value
+        if isinstance(value, dict):
+            return {name: self._expand(item, f"{field}.{name}", workdir) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self._expand(item, f"{field}[{at}]", workdir) for at, item in enumerate(value)]
+        return value
+
+    def _known(self, workdir: Path) -> dict[str, str]:
         with self._lock:
-            known = dict(self._values.get(_key(workdir), {}))
-        return {name: value if name in verbatim else _expand(value, name, known) for name, value in args.items()}
+            return dict(self._values.get(_key(workdir), {}))
 
 
 def _key(workdir: Path) -> str:
     return str(workdir.resolve())
-
-
-def _expand(value: object, field: str, known: Mapping[str, str]) -> object:
-    if isinstance(value, str):
-        return _expand_text(value, field, known) if "${" in value else value
-    if isinstance(value, dict):
-        return {name: _expand(item, f"{field}.{name}", known) for name, item in value.items()}
-    if isinstance(value, list):
-        return [_expand(item, f"{field}[{at}]", known) for at, item in enumerate(value)]
-    return value
 
 
 def _expand_text(text: str, field: str, known: Mapping[str, str]) -> str:
