@@ -1,0 +1,96 @@
+"""What a command wrote on one stream, in bounded memory."""
+
+from __future__ import annotations
+
+TAIL_BYTES = 64 * 1024
+
+
+class Output:
+    """Keeps the beginning of a stream up to a cap, and the last 64 KiB of what came after it.
+
+    It stays in memory, because a file could hold secrets that only become known when the command has ended.
+
+    Args:
+        cap: bytes to keep of the beginning.
+
+    Attributes:
+        size: bytes written so far, kept or not.
+    """
+
+    __slots__ = ("_cap", "_head", "_tail", "size")
+
+    def __init__(self, cap: int) -> None:
+        self._cap = cap
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.size = 0
+
+    def write(self, data: bytes) -> None:
+        """Take what came next."""
+        self.size += len(data)
+        room = self._cap - len(self._head)
+        if room > 0:
+            self._head += data[:room]
+        if room < len(data):
+            self._tail += data[max(0, room) :]
+            del self._tail[:-TAIL_BYTES]
+
+    @property
+    def lost(self) -> int:
+        """How many bytes were not kept."""
+        return self.size - len(self._head) - len(self._tail)
+
+    @property
+    def data(self) -> bytes:
+        """All that was kept; a note stands where bytes are missing."""
+        if not self._tail:
+            return bytes(self._head)
+        note = f"\n[... {self.lost} of {self.size} bytes were not kept ...]\n".encode() if self.lost else b""
+        return bytes(self._head) + note + bytes(self._tail)
+
+    @property
+    def text(self) -> str:
+        """The same as text; bytes that are no UTF-8 are replaced by U+FFFD."""
+        return self.data.decode("utf-8", "replace")
+
+    @property
+    def exact(self) -> bool:
+        """Whether `text` says all: every byte was kept, and is UTF-8."""
+        if self.lost:
+            return False
+        try:
+            self.data.decode()
+        except UnicodeDecodeError:
+            return False
+        return True
+
+
+class LineSplitter:
+    """Cuts a stream into lines for somebody who reads along.
+
+    Args:
+        limit: bytes after which a line is handed over though it has not ended.
+    """
+
+    __slots__ = ("_limit", "_pending")
+
+    def __init__(self, limit: int = 8192) -> None:
+        self._limit = limit
+        self._pending = b""
+
+    def feed(self, data: bytes) -> list[str]:
+        """Take what came next; return the lines that are complete now, without their ends."""
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        while len(self._pending) > self._limit:
+            lines.append(self._pending[: self._limit])
+            self._pending = self._pending[self._limit :]
+        return [_text(line) for line in lines]
+
+    def finish(self) -> list[str]:
+        """Return the last line, where it had no end."""
+        line, self._pending = self._pending, b""
+        return [_text(line)] if line else []
+
+
+def _text(line: bytes) -> str:
+    return line.removesuffix(b"\r").decode("utf-8", "replace")

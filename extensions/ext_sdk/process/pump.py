@@ -1,0 +1,125 @@
+"""Move a command's input and output while it runs, in the thread of whoever waits for it."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .child import Child
+
+READ_BYTES = 65_536
+QUIET = 0.1  # seconds of silence after which an output that nothing of the tree holds any more is let go
+
+Sink = Callable[[bytes], object]
+
+
+class Pump:
+    """One poll loop over a child's streams and its supervisor's reports.
+
+    Args:
+        child: as spawned; its reports are taken in here from now on.
+        outputs: where to put the bytes of each descriptor to read; the descriptors are closed at their end.
+        stdin: descriptor to write `data` to; closed when all is written or nobody reads it; None for none.
+        data: the command's input.
+    """
+
+    def __init__(
+        self, child: Child, outputs: Mapping[int, Sink], *, stdin: int | None = None, data: bytes = b""
+    ) -> None:
+        self._child = child
+        self._sinks = dict(outputs)
+        self._stdin = stdin
+        self._data = memoryview(data)
+        self._poll = select.poll()
+        self._poll.register(child.fileno(), select.POLLIN)
+        self._watching = True
+        self._last_byte = time.monotonic()
+        for descriptor in outputs:
+            self._poll.register(descriptor, select.POLLIN)
+        if stdin is not None:
+            os.set_blocking(stdin, False)
+            self._poll.register(stdin, select.POLLOUT)
+
+    @property
+    def done(self) -> bool:
+        """Whether nothing of the command is left and all that it wrote has been read."""
+        return self._child.gone and not self._sinks
+
+    def step(self, timeout: float) -> None:
+        """Move what can be moved, waiting at most so many seconds for the first of it."""
+        if self.done:
+            return
+        if self._child.gone:
+            timeout = min(timeout, QUIET)
+        for descriptor, _ in self._poll.poll(timeout * 1000):
+            if descriptor == self._stdin:
+                self._write(descriptor)
+            elif descriptor in self._sinks:
+                self._read(descriptor)
+        self._child.update()
+        if self._child.gone:
+            self._after_the_end()
+
+    def run(self, until: Callable[[], bool], tick: float = 0.05) -> bool:
+        """Move bytes until the command has ended or `until()` is true, which is asked every `tick` seconds.
+
+        Returns:
+            whether the command has ended.
+        """
+        while not self.done:
+            if until():
+                return False
+            self.step(tick)
+        return True
+
+    def close(self) -> None:
+        """Close all descriptors; the child is not touched."""
+        for descriptor in list(self._sinks):
+            self._drop(descriptor)
+        self._close_stdin()
+
+    def _after_the_end(self) -> None:
+        """Don't wait for a process outside the tree that an open output was handed to."""
+        self._close_stdin()
+        if self._watching:
+            self._poll.unregister(self._child.fileno())
+            self._watching = False
+            self._last_byte = time.monotonic()
+        if time.monotonic() - self._last_byte >= QUIET:
+            for descriptor in list(self._sinks):
+                self._drop(descriptor)
+
+    def _read(self, descriptor: int) -> None:
+        data = os.read(descriptor, READ_BYTES)
+        if not data:
+            self._drop(descriptor)
+            return
+        self._last_byte = time.monotonic()
+        self._sinks[descriptor](data)
+
+    def _write(self, stdin: int) -> None:
+        try:
+            self._data = self._data[os.write(stdin, self._data[:READ_BYTES]) :]
+        except BlockingIOError:
+            return
+        except OSError:  # the command does not read it: its right
+            self._data = self._data[:0]
+        if not self._data:
+            self._close_stdin()
+
+    def _close_stdin(self) -> None:
+        if self._stdin is not None:
+            self._poll.unregister(self._stdin)
+            os.close(self._stdin)
+            self._stdin = None
+
+    def _drop(self, descriptor: int) -> None:
+        self._poll.unregister(descriptor)
+        os.close(descriptor)
+        del self._sinks[descriptor]

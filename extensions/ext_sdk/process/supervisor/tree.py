@@ -1,0 +1,130 @@
+"""What a command has started: find it, signal it, kill it, collect it."""
+
+from __future__ import annotations
+
+import os
+
+from .system import send
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal as _signal
+    from collections.abc import Collection, Mapping
+else:
+    import _signal
+
+__all__ = ["ProcessGroup", "ProcessTree", "describe"]
+
+FREEZE_ROUNDS = 50  # a fork storm may outrun the count; the caller kills again until nothing is left
+NAMES_SHOWN = 10
+
+
+class ProcessTree:
+    """All descendants of this process, found in /proc (Linux).
+
+    Between finding a process and signalling it, its id could go to a stranger only if it were collected and
+    the kernel came round through all process ids meanwhile; that chance is taken.
+    """
+
+    silent = False  # the end of a member is announced by SIGCHLD
+
+    def __init__(self) -> None:
+        self._root = os.getpid()
+
+    def members(self, skip: Collection[int] = ()) -> dict[int, str]:
+        """Return the names of the living descendants by process id; `skip` names branches to leave out."""
+        children: dict[int, list[tuple[int, str]]] = {}
+        for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib is as big as this program
+            if entry.isdecimal():
+                parent, state, name = _stat(entry)
+                if state not in "ZX":
+                    children.setdefault(parent, []).append((int(entry), name))
+        found: dict[int, str] = {}
+        parents = [self._root]
+        while parents:
+            for pid, name in children.get(parents.pop(), ()):
+                if pid not in skip and pid not in found:
+                    found[pid] = name
+                    parents.append(pid)
+        return found
+
+    def send(self, number: int) -> None:
+        """Send a signal to every descendant; stopped ones are continued, or they would never see it."""
+        for pid in self.members():
+            send(pid, number)
+            send(pid, _signal.SIGCONT)
+
+    def kill(self, skip: Collection[int] = ()) -> None:
+        """Stop every descendant first, so that none can fork while they are counted, then kill them all."""
+        frozen: set[int] = set()
+        for _ in range(FREEZE_ROUNDS):
+            fresh = self.members(skip).keys() - frozen
+            if not fresh:
+                break
+            for pid in fresh:
+                send(pid, _signal.SIGSTOP)
+            frozen |= fresh
+        for pid in frozen:
+            send(pid, _signal.SIGKILL)
+
+    def reap(self) -> tuple[list[tuple[int, int]], bool]:
+        """Collect ended children as (process id, status); return also whether any member is left."""
+        ended: list[tuple[int, int]] = []
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return ended, False
+            if pid == 0:
+                return ended, True
+            ended.append((pid, os.waitstatus_to_exitcode(status)))
+
+
+class ProcessGroup(ProcessTree):
+    """The command's process group: all that can be reached where there is neither subreaper nor /proc."""
+
+    silent = True
+
+    def __init__(self, group: int) -> None:
+        super().__init__()
+        self._group = group
+
+    def members(self, skip: Collection[int] = ()) -> dict[int, str]:
+        try:
+            os.killpg(self._group, 0)
+        except OSError:
+            return {}
+        return {self._group: "process group"}
+
+    def send(self, number: int) -> None:
+        send(-self._group, number)
+        send(-self._group, _signal.SIGCONT)
+
+    def kill(self, skip: Collection[int] = ()) -> None:
+        send(-self._group, _signal.SIGKILL)
+
+    def reap(self) -> tuple[list[tuple[int, int]], bool]:
+        ended, children = super().reap()
+        return ended, children or bool(self.members())
+
+
+def describe(members: Mapping[int, str]) -> str:
+    """Name processes for people, on one line: `sleep(17), nginx(18)`."""
+    shown = [f"{name.replace(chr(10), '?')}({pid})" for pid, name in list(members.items())[:NAMES_SHOWN]]
+    more = len(members) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _stat(pid: str) -> tuple[int, str, str]:
+    """Return (parent, state letter, name) of a process; one that has ended meanwhile counts as a zombie."""
+    try:
+        descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+        try:
+            line = os.read(descriptor, 4096).decode("utf-8", "replace")
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return 0, "Z", ""
+    head, _, tail = line.rpartition(")")  # the name may hold blanks and parentheses
+    state, parent = tail.split(None, 2)[:2]
+    return int(parent), state, head.partition("(")[2]

@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import os
+import select
+import sys
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, TypedDict, Unpack
+
+import pytest
+
+from ext_sdk.process import Child, Command, Output, Pump, Spawner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+PATIENCE = 30.0  # seconds until a test gives up waiting for something that has to happen
+
+
+class Options(TypedDict, total=False):
+    env: Mapping[str, str]
+    limits: Mapping[int, tuple[int, int]]
+    umask: int
+    grace: float
+    keep: bool
+
+
+class Canary:
+    """A pipe that whatever a script starts holds open: it ends when nothing of it is left, and not before."""
+
+    def __init__(self, path: Path) -> None:
+        os.mkfifo(path)
+        self.path = path
+        self._reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+
+    @property
+    def hold(self) -> str:
+        """Shell text that takes hold of the canary as descriptor 9, which everything started later inherits."""
+        return f"exec 9>'{self.path}'"
+
+    def line(self) -> str:
+        """Wait for what the script says with `echo ... >&9`: one line."""
+        text = b""
+        while not text.endswith(b"\n"):
+            assert self._readable(PATIENCE), "the script did not say anything"
+            text += os.read(self._reader, 1) or pytest.fail("the script ended without a word")
+        return text.decode().strip()
+
+    def left(self, patience: float = PATIENCE) -> bool:
+        """Whether something still holds it when patience is over."""
+        while self._readable(patience):
+            if not os.read(self._reader, 4096):
+                return False
+        return True
+
+    def _readable(self, patience: float) -> bool:
+        poll = select.poll()
+        poll.register(self._reader, select.POLLIN | select.POLLHUP)
+        return bool(poll.poll(patience * 1000))
+
+    def close(self) -> None:
+        os.close(self._reader)
+
+
+class Shell:
+    """Runs scripts under a Spawner and reads their output."""
+
+    def __init__(self, spawner: Spawner, directory: Path, stack: ExitStack) -> None:
+        self.spawner = spawner
+        self.directory = directory
+        self._stack = stack
+
+    def start(self, script: str, *arguments: str, **options: Unpack[Options]) -> Child:
+        """Start a script; its output goes nowhere."""
+        null = os.open(os.devnull, os.O_RDWR)
+        try:
+            return self.spawn(["bash", "-c", script, "bash", *arguments], null, null, **options)
+        finally:
+            os.close(null)
+
+    def spawn(self, argv: list[str], stdin: int, stdout: int, **options: Unpack[Options]) -> Child:
+        directory = os.open(self.directory, os.O_RDONLY)
+        options.setdefault("env", {"PATH": os.environ["PATH"]})
+        try:
+            command = Command(argv, directory=directory, **options)
+            child = self.spawner.spawn(command, stdin=stdin, stdout=stdout, stderr=stdout)
+        finally:
+            os.close(directory)
+        self._stack.callback(child.close)
+        return child
+
+    def run(
+        self, script: str, *arguments: str, data: bytes | None = None, **options: Unpack[Options]
+    ) -> tuple[Child, Output]:
+        """Run a script to its end; the output has both streams."""
+        return self.run_argv(["bash", "-c", script, "bash", *arguments], data=data, **options)
+
+    def run_argv(
+        self, argv: list[str], *, data: bytes | None = None, cap: int = 1 << 20, **options: Unpack[Options]
+    ) -> tuple[Child, Output]:
+        output = Output(cap)
+        reader, writer = os.pipe()
+        if data is None:
+            stdin, feed = os.open(os.devnull, os.O_RDONLY), None
+        else:
+            stdin, feed = os.pipe()
+        try:
+            child = self.spawn(argv, stdin, writer, **options)
+        finally:
+            os.close(writer)
+            os.close(stdin)
+        pump = Pump(child, {reader: output.write}, stdin=feed, data=data or b"")
+        self._stack.callback(pump.close)
+        assert pump.run(lambda: False)
+        return child, output
+
+
+@pytest.fixture
+def canary(tmp_path: Path) -> Iterator[Canary]:
+    one = Canary(tmp_path / "canary")
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def spawner() -> Iterator[Spawner]:
+    one = Spawner()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def shell(spawner: Spawner, tmp_path: Path) -> Iterator[Shell]:
+    with ExitStack() as stack:
+        yield Shell(spawner, tmp_path, stack)
+
+
+@pytest.fixture
+def group_shell(tmp_path: Path) -> Iterator[Shell]:
+    """As on a system where process groups are all there is."""
+    spawner = Spawner(contained=False)
+    with ExitStack() as stack:
+        stack.callback(spawner.close)
+        yield Shell(spawner, tmp_path, stack)
+
+
+@pytest.fixture
+def python() -> str:
+    return sys.executable
