@@ -7,11 +7,13 @@ lock is what a crashed recorder left: it is moved aside, not overwritten, for `e
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
 from ext_recorder.errors import CassetteInUse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 try:
@@ -56,6 +58,18 @@ def claim(path: Path) -> tuple[int, Path | None]:
         except BaseException:
             os.close(fd)
             raise
+        os.close(fd)
+
+
+@contextmanager
+def hold(partial: Path) -> Iterator[None]:
+    """Keep others off a partial file that is there already. Raises CassetteInUse; OSError where there is
+    none."""
+    fd = os.open(partial, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+    try:
+        _lock(fd, partial)
+        yield
+    finally:
         os.close(fd)
 
 

@@ -40,6 +40,10 @@ else:
 STREAMS: tuple[Stream, ...] = ("in", "out", "err")
 MARKS: tuple[MarkKind, ...] = ("eof", "exit", "signal", "open")
 
+# What stands between quotation marks as it is. Bytes that are left when these are taken away need a closer
+# look.
+PLAIN_BYTES = bytes(range(0x20, 0x7F)).replace(b"'", b"")
+
 # stderr is lines, whatever the framing of the messages is.
 STDERR_FRAMING = FRAMINGS["ndjson"]
 
@@ -119,9 +123,7 @@ class Mark:
 Event = Data | Mark
 
 
-def note(
-    kind: Stream, time: float, item: Frame | Junk, framing: Framing, clean: Clean, *, conn: int = 1
-) -> bytes:
+def note(kind: Stream, time: float, item: Frame | Junk, framing: Framing, clean: Clean, *, conn: int = 1) -> bytes:
     """The line for one piece of a stream, as a recorder meets it. This is the noting process' inner loop.
 
     Args:
@@ -155,17 +157,14 @@ def note(
     return raw_line(kind, time, framing.encode(payload, item.head), conn=conn)
 
 
-def text_line(
-    kind: Stream, time: float, payload: bytes, head: tuple[str, ...] = (), conn: int = 1
-) -> bytes | None:
+def text_line(kind: Stream, time: float, payload: bytes, head: tuple[str, ...] = (), conn: int = 1) -> bytes | None:
     """The line for a message as text; None where YAML can't hold it."""
-    try:
-        text = payload.decode()
-    except UnicodeDecodeError:
-        return None
-    if not text.isprintable() and not holds(text):
-        return None
-    if b"'" in payload:
+    if payload.translate(None, PLAIN_BYTES):
+        try:
+            if not holds(payload.decode()):
+                return None
+        except UnicodeDecodeError:
+            return None
         payload = payload.replace(b"'", b"''")
     if not head and conn == 1:
         return b"- {t: %.6f, %b: '%b'}\n" % (time, kind.encode(), payload)

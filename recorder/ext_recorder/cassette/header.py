@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from ext_recorder.errors import CassetteError
+from ext_sdk.wire.framing import FRAMINGS
+
 from .scalars import flow_list, flow_map, quoted, scalar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
+
+    from .scalars import Flow
 
 VERSION = 1  # of the format; a reader refuses what it does not know
 SUFFIX = ".yaml"
@@ -78,6 +84,40 @@ def encode_header(header: Header) -> bytes:
 def encode_trailer(redacted: tuple[str, ...]) -> bytes:
     """The lines behind the events. `redacted` names the rules that took something out."""
     return f"redacted: {flow_list(redacted)}\n".encode()
+
+
+def header_of(path: Path, fields: dict[str, Flow]) -> Header:
+    """The header out of its keys. Raises CassetteError."""
+    version = fields.get("cassette")
+    if version is None:
+        found = ", ".join(list(fields)[:4]) or "nothing"
+        raise CassetteError(path, 1, f"no cassette: expected a key `cassette: {VERSION}`, found {found}")
+    if version != str(VERSION):
+        newer = isinstance(version, str) and version.isdigit() and int(version) > VERSION
+        advice = "upgrade ext-recorder, or record the session again" if newer else "record the session again"
+        raise CassetteError(path, 1, f"expected format version {VERSION}, found {version}", advice)
+    command = fields.get("command", [])
+    bindings = fields.get("bindings", {})
+    framing = _text(path, fields, "framing")
+    if framing not in FRAMINGS:
+        raise CassetteError(path, 1, f"expected `framing` to be one of {', '.join(FRAMINGS)}, found {framing!r}")
+    if not isinstance(command, list) or not isinstance(bindings, dict):
+        raise CassetteError(path, 1, "expected `command` to be a list and `bindings` a mapping")
+    return Header(
+        _text(path, fields, "protocol"),
+        framing,
+        command=tuple(command),
+        recorder=_text(path, fields, "recorder", ""),
+        recorded=_text(path, fields, "recorded", ""),
+        bindings=bindings,
+    )
+
+
+def _text(path: Path, fields: dict[str, Flow], name: str, default: str | None = None) -> str:
+    value = fields.get(name, default)
+    if not isinstance(value, str):
+        raise CassetteError(path, 1, f"expected a text under the key `{name}`, found {value or 'no such key'}")
+    return value
 
 
 def _version(text: str) -> str:

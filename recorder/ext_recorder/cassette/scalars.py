@@ -11,6 +11,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    Flow = str | list[str] | dict[str, str]
+
 # YAML 1.2.2, production 1 (c-printable), less what ends a line in YAML 1.1 (U+0085, U+2028, U+2029), less the
 # byte order mark that some loaders drop. A tab is printable. (first, last) code points:
 _HOLDABLE = (
@@ -62,3 +64,61 @@ def flow_list(items: Iterable[str]) -> str:
 def flow_map(items: Mapping[str, str]) -> str:
     """`{a: b, 'c d': e}`."""
     return "{" + ", ".join(f"{scalar(key)}: {scalar(value)}" for key, value in items.items()) + "}"
+
+
+def parse_flow(text: str) -> Flow | None:
+    """Read a value of the header on one line; None for a form that only a YAML loader knows.
+
+    Args:
+        text: the value without white space around it.
+    """
+    if text[:1] == "[" and text[-1:] == "]":
+        return _items(text[1:-1])
+    if text[:1] == "{" and text[-1:] == "}":
+        return _pairs(text[1:-1])
+    value, rest = _scalar(text)
+    return value if not rest else None
+
+
+def _items(text: str) -> list[str] | None:
+    items: list[str] = []
+    while text:
+        item, text = _scalar(text)
+        if item is None or (text and not text.startswith(", ")):
+            return None
+        items.append(item)
+        text = text[2:]
+    return items
+
+
+def _pairs(text: str) -> dict[str, str] | None:
+    pairs: dict[str, str] = {}
+    while text:
+        key, text = _scalar(text)
+        if key is None or key in pairs or not text.startswith(": "):
+            return None
+        value, text = _scalar(text[2:])
+        if value is None or (text and not text.startswith(", ")):
+            return None
+        pairs[key] = value
+        text = text[2:]
+    return pairs
+
+
+def _scalar(text: str) -> tuple[str | None, str]:
+    """One scalar at the start of a text, and the rest behind it."""
+    if not text.startswith("'"):
+        end = next((at for at in range(len(text)) if not _goes_on(text, at)), len(text))
+        plain = text[:end]
+        return (plain, text[end:]) if plain not in {"", "-"} and plain[0] != "@" else (None, text)
+    end = 1
+    while (end := text.find("'", end)) >= 0:
+        if text[end + 1 : end + 2] != "'":
+            return text[1:end].replace("''", "'"), text[end + 1 :]
+        end += 2
+    return None, text
+
+
+def _goes_on(text: str, at: int) -> bool:
+    """Is this a character within a plain scalar? A colon is, unless a space follows: `a: b`."""
+    return text[at] in _PLAIN or (text[at] == ":" and text[at + 1 : at + 2] not in {"", " ", ",", "]", "}"})

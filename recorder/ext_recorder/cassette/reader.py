@@ -1,0 +1,183 @@
+"""Reading a cassette: its header at once, its events one by one, in constant memory.
+
+The way by hand (`lines`) is left for PyYAML's (`rewrapped`) line by line where a single line is not of our
+own writing, and for the whole file where it was re-wrapped. A file that is neither is a CassetteError with
+its line, never a shorter cassette.
+"""
+
+from __future__ import annotations
+
+from ext_recorder.errors import CassetteError
+
+from .events import Mark
+from .header import header_of
+from .lines import parse_line
+from .scalars import parse_flow
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from io import BufferedReader
+    from pathlib import Path
+    from typing import Self
+
+    from .events import Event
+    from .header import Header
+    from .scalars import Flow
+
+_HEADER_LINES = 100  # a header is some ten lines; what has none by then is another file
+
+
+class Reader:
+    """One cassette being read. Iterate over it once; a context manager.
+
+    Args:
+        path: the file.
+
+    Attributes:
+        header: what stands above the events.
+        line: the line of the event given last.
+            redacted: the rules that took something out; known when all events were read, None where the file
+            does not say.
+
+    Raises:
+        CassetteError: from the start and while iterating.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.line = 0
+        self.redacted: tuple[str, ...] | None = None
+        self._whole: list[tuple[int, Event]] = []  # all events, once PyYAML had to read the file
+        try:
+            self._file: BufferedReader = path.open("rb")
+        except FileNotFoundError:
+            raise CassetteError(path, 0, "no such file", "record it first: ext-recorder record") from None
+        except OSError as error:
+            raise CassetteError(path, 0, f"can't be read: {error.strerror}") from None
+        try:
+            found = read_header(path, self._file)
+            self.header, self.line = found or (self._load(), 0)
+        except BaseException:
+            self._file.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+    def __iter__(self) -> Iterator[Event]:
+        count = 0
+        number = self.line
+        event: Event | None = None
+        if not self._whole:
+            for line in self._file:
+                number += 1
+                found = parse_line(line) or self._unusual(number, line)
+                if found is not None:
+                    event = found
+                    count += 1
+                    self.line = number
+                    yield event
+                if self._whole:
+                    break
+        for number, event in self._whole[count:]:
+            count += 1
+            self.line = number
+            yield event
+        if not count:
+            raise CassetteError(self.path, 0, "the cassette holds no events", "record the session again")
+        if self.redacted is None and not (isinstance(event, Mark) and event.kind == "exit"):
+            problem = "the cassette ends without an exit and without `redacted:`"
+            raise CassetteError(self.path, number, problem, _RECOVER)
+
+    def _unusual(self, number: int, line: bytes) -> Event | None:
+        """What the fast way does not know: another spelling, the trailer, a comment, other YAML."""
+        if line.isspace() or line.startswith(b"#"):
+            return None
+        if line.startswith(b"- "):
+            event = parse_line(line.rstrip() + b"\n") or self._by_yaml(line)
+            if event is not None:
+                return event
+        elif line.startswith(b"redacted: ") and self._is_trailer(line):
+            return None
+        self._fall_back(number, line)
+        return None
+
+    def _by_yaml(self, line: bytes) -> Event | None:
+        from .rewrapped import load_line
+
+        return load_line(self.path, line)
+
+    def _is_trailer(self, line: bytes) -> bool:
+        value = _flow(line.partition(b":")[2])
+        if not isinstance(value, list) or any(rest.strip() and not rest.startswith(b"#") for rest in self._file):
+            return False
+        self.redacted = tuple(value)
+        return True
+
+    def _fall_back(self, number: int, line: bytes) -> None:
+        """Read all of the file by PyYAML."""
+        whole = not line or line.endswith(b"\n")
+        try:
+            self._load()
+        except CassetteError as error:
+            if whole:
+                raise
+            raise CassetteError(self.path, number, "the last line is cut off", _RECOVER) from error
+
+    def _load(self) -> Header:
+        from . import rewrapped
+
+        self._file.seek(0)
+        file = rewrapped.load(self.path, self._file.read())
+        header = header_of(self.path, file.header)
+        if file.events is None:
+            raise CassetteError(self.path, 0, "no `events` key", _RECOVER)
+        if not file.events:
+            raise CassetteError(self.path, 0, "the cassette holds no events", "record the session again")
+        self.redacted = file.redacted
+        self._whole = file.events
+        return header
+
+
+def read_header(path: Path, file: BufferedReader) -> tuple[Header, int] | None:
+    """The header, and the line of its `events:`; None for a header that is not of our own writing.
+
+    Args:
+        path: for messages.
+        file: at its start; afterwards at the first event.
+
+    Raises:
+        CassetteError: a wrong value, another version.
+    """
+    fields: dict[str, Flow] = {}
+    for number in range(1, _HEADER_LINES):
+        line = file.readline()
+        if line.startswith(b"#") or (line and line.isspace()):
+            continue
+        key, colon, rest = line.partition(b":")
+        name = key.decode("ascii", "replace")
+        if line == b"events:\n" and fields:
+            return header_of(path, fields), number
+        value = _flow(rest)
+        if not colon or value is None or name in fields or not name.isidentifier():
+            break
+        fields[name] = value
+    return None
+
+
+_RECOVER = "a file that was cut off: ext-recorder recover; one written by hand: end it with `redacted: []`"
+
+
+def _flow(data: bytes) -> Flow | None:
+    try:
+        return parse_flow(data.decode().strip())
+    except UnicodeDecodeError:
+        return None

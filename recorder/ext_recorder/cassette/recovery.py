@@ -1,0 +1,124 @@
+"""A cassette out of a partial one: what a recorder that was killed has left behind.
+
+Events are appended in whole lines, so at most the last line is cut off; it is dropped. Anything else that is
+broken is an error: it was not a crash of the recorder that did it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+
+from ext_recorder.errors import CassetteError, UsageError
+
+from .claim import hold
+from .header import encode_trailer
+from .lines import parse_line
+from .reader import read_header
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_OPEN, _CLOSE = b"[redacted:", b"]"
+
+
+class Recovered:
+    """What became of a partial cassette.
+
+    Attributes:
+        path: the cassette.
+        events: how many it holds.
+        dropped: bytes of the last line that were cut off, and are gone.
+    """
+
+    __slots__ = ("dropped", "events", "path")
+
+    def __init__(self, path: Path, events: int, dropped: int) -> None:
+        self.path = path
+        self.events = events
+        self.dropped = dropped
+
+
+def recover(partial: Path, cassette: Path | None = None, *, replace: bool = False) -> Recovered:
+    """Make a cassette of what a killed recorder left.
+
+    Args:
+        partial: NAME.partial, or NAME.partial.1 where a later recorder has moved it aside; it is removed in
+            the end. cassette: the file to be made; None: NAME. replace: overwrite a cassette that is there.
+
+    Raises:
+        UsageError: `partial` has another name, or the cassette is there already.
+        CassetteInUse: it is still being recorded.
+        CassetteError: it is no partial cassette.
+        OSError: a file can't be written.
+    """
+    path = cassette or _name_of(partial)
+    if path.exists() and not replace:
+        raise UsageError(f"{path} exists already: choose another name for the recovered cassette, or remove that one")
+    with hold(partial):
+        scanned = _Scan(partial)
+        fresh = path.with_name(path.name + ".recovered")
+        try:
+            with fresh.open("wb") as file:
+                file.writelines(scanned)
+            fresh.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                fresh.unlink()
+            raise
+        partial.unlink()
+    return Recovered(path, scanned.events, scanned.dropped)
+
+
+def _name_of(partial: Path) -> Path:
+    name, dot, rest = partial.name.rpartition(".partial")
+    if not dot or not name or (rest and not rest[1:].isdigit()):
+        raise UsageError(f"{partial}: expected a file NAME.partial")
+    return partial.with_name(name)
+
+
+class _Scan:
+    """The bytes of a whole cassette, out of the partial one's."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.events = 0
+        self.dropped = 0
+        self._rules: set[str] = set()
+
+    def __iter__(self) -> Iterator[bytes]:
+        with self.path.open("rb") as file:
+            found = read_header(self.path, file)
+            if found is None:
+                raise CassetteError(self.path, 0, "not the beginning of a recording", "remove it")
+            start = found[1]
+            file.seek(0)
+            for number, line in enumerate(file, 1):
+                if number <= start:
+                    yield line
+                elif line.startswith(b"redacted: ") and line.endswith(b"\n"):
+                    break  # it was killed between its last line and the rename
+                elif self._whole(number, line):
+                    yield line
+        if not self.events:
+            raise CassetteError(self.path, 0, "holds no whole event: there is nothing to recover", "remove it")
+        yield encode_trailer(tuple(sorted(self._rules)))
+
+    def _whole(self, number: int, line: bytes) -> bool:
+        """Is this an event? A last line without its end is counted as dropped."""
+        if not line.endswith(b"\n"):
+            self.dropped = len(line)
+            return False
+        if parse_line(line) is None:
+            raise CassetteError(self.path, number, "not an event line of ext-recorder", "correct or remove the line")
+        self.events += 1
+        self._note_rules(line)
+        return True
+
+    def _note_rules(self, line: bytes) -> None:
+        for piece in line.split(_OPEN)[1:]:
+            rule, hash_, number = piece.partition(_CLOSE)[0].rpartition(b"#")
+            if hash_ and number.isdigit():
+                self._rules.add(rule.decode("utf-8", "replace"))

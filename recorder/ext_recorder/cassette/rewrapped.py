@@ -1,0 +1,214 @@
+"""Cassettes that a person or a formatter has written: read by PyYAML.
+
+Only nodes are made of the text, never Python objects, so that nothing in a file can name a class to be built;
+every value is taken as the text that stands there, so that no loader's idea of dates, of `no` or of `1e5`
+comes in.
+"""
+
+from __future__ import annotations
+
+import yaml
+
+from ext_recorder.errors import CassetteError
+
+from .events import MARKS, STREAMS, Data
+from .lines import mark_of, raw_bytes
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .events import Event, MarkKind
+    from .scalars import Flow
+
+_LOADER: type[yaml.CSafeLoader | yaml.SafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+Fields = dict[str, yaml.Node]
+
+
+_LISTS = {"command", "redacted"}
+_TEXTS = {"cassette", "protocol", "framing", "recorder", "recorded"}
+
+
+class File:
+    """All of a file.
+
+    Attributes:
+        header: the keys above the events that we know; others are left to newer versions.
+        events: (line, event) in their order; None where there is no such key.
+        redacted: the trailer; None where there is none.
+    """
+
+    __slots__ = ("events", "header", "redacted")
+
+    def __init__(
+        self, header: dict[str, Flow], events: list[tuple[int, Event]] | None, redacted: tuple[str, ...] | None
+    ) -> None:
+        self.header = header
+        self.events = events
+        self.redacted = redacted
+
+
+def load(path: Path, data: bytes) -> File:
+    """Read a whole file. Raises CassetteError."""
+    fields = _mapping(path, _compose(path, data), "the file")
+    listed = fields.pop("events", None)
+    header: dict[str, Flow] = {}
+    for name, node in fields.items():
+        if name in _LISTS:
+            header[name] = list(_texts(path, node, f"`{name}`"))
+        elif name in _TEXTS:
+            header[name] = _text(path, node, f"`{name}`")
+        elif name == "bindings":
+            header[name] = {key: _text(path, value, key) for key, value in _mapping(path, node, name).items()}
+    redacted = header.pop("redacted", None)
+    events = None if listed is None else _events(path, listed)
+    return File(header, events, tuple(redacted) if redacted is not None else None)
+
+
+def _events(path: Path, node: yaml.Node) -> list[tuple[int, Event]]:
+    if isinstance(node, yaml.ScalarNode) and node.value in {"", "null", "~"}:
+        return []
+    if not isinstance(node, yaml.SequenceNode):
+        advice = "each event is a line: - {t: 0.1, in: '…'}"
+        raise CassetteError(path, _line(node), "`events` is not a list", advice)
+    return [(_line(item), _event(path, item)) for item in node.value]
+
+
+def load_line(path: Path, line: bytes) -> Event | None:
+    """Read one event line by itself; None where only the whole file can tell what it is, or what is wrong."""
+    try:
+        root = yaml.compose(line, Loader=_LOADER)
+    except (yaml.YAMLError, ValueError, RecursionError):
+        return None
+    if not isinstance(root, yaml.SequenceNode) or len(root.value) != 1:
+        return None
+    try:
+        return _event(path, root.value[0])
+    except CassetteError:
+        return None
+
+
+def _text(path: Path, node: yaml.Node, what: str) -> str:
+    if not isinstance(node, yaml.ScalarNode):
+        raise CassetteError(path, _line(node), f"{what} is not a text", "put it in quotation marks")
+    return str(node.value)
+
+
+def _texts(path: Path, node: yaml.Node, what: str) -> tuple[str, ...]:
+    if not isinstance(node, yaml.SequenceNode):
+        raise CassetteError(path, _line(node), f"{what} is not a list")
+    return tuple(_text(path, item, f"an item of {what}") for item in node.value)
+
+
+def _compose(path: Path, data: bytes) -> yaml.Node:
+    try:
+        root = yaml.compose(data, Loader=_LOADER)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        problem = error.problem or error.context or "broken"
+        raise CassetteError(path, mark.line + 1 if mark else 0, f"not YAML: {problem}", _RECOVER) from None
+    except yaml.YAMLError as error:  # a character that YAML does not have
+        position = getattr(error, "position", None)
+        line = data.count(b"\n", 0, position) + 1 if isinstance(position, int) else 0
+        raise CassetteError(
+            path, line, f"not YAML: {_one_line(error)}", "keep such bytes as {raw: '<base64>'}"
+        ) from None
+    except (RecursionError, ValueError) as error:
+        raise CassetteError(path, 0, f"not YAML: {_one_line(error)}") from None
+    if root is None:
+        raise CassetteError(path, 0, "an empty file is no cassette", "record the session again")
+    return root
+
+
+_RECOVER = "a file that was cut off: ext-recorder recover"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _mapping(path: Path, node: yaml.Node, what: str) -> Fields:
+    if not isinstance(node, yaml.MappingNode):
+        raise CassetteError(path, _line(node), f"{what} is not a mapping of keys to values")
+    fields: Fields = {}
+    for key, value in node.value:
+        name = key.value if isinstance(key, yaml.ScalarNode) else None
+        if not isinstance(name, str) or name in fields:
+            raise CassetteError(path, _line(key), f"{what} has a key that is no text or is given twice")
+        fields[name] = value
+    return fields
+
+
+def _event(path: Path, node: yaml.Node) -> Event:
+    line = _line(node)
+    fields = _mapping(path, node, "an event")
+    kinds = [key for key in fields if key in STREAMS or key in MARKS]
+    unknown = fields.keys() - {"t", "conn", "head", *kinds}
+    if len(kinds) != 1 or unknown:
+        found = ", ".join(f"`{key}`" for key in [*kinds, *sorted(unknown)]) or "none"
+        known = ", ".join([*STREAMS, *MARKS])
+        raise CassetteError(path, line, f"expected one of {known} in an event, found {found}")
+    kind = kinds[0]
+    time = _time(path, line, fields.get("t"))
+    conn = _conn(path, line, fields.get("conn"))
+    if kind in MARKS:
+        word = _text(path, fields[kind], f"`{kind}`")
+        return _mark(path, line, MARKS[MARKS.index(kind)], word, (time, conn))
+    stream = STREAMS[STREAMS.index(kind)]
+    value = fields[kind]
+    head = _texts(path, fields["head"], "`head`") if "head" in fields else ()
+    if isinstance(value, yaml.MappingNode):
+        return Data(stream, time, _raw(path, line, value), raw=True, conn=conn)
+    if not isinstance(value, yaml.ScalarNode):
+        raise CassetteError(path, line, f"`{kind}` is not a text", "put the message in single quotation marks")
+    return Data(stream, time, str(value.value).encode("utf-8", "surrogatepass"), head=head, conn=conn)
+
+
+def _time(path: Path, line: int, node: yaml.Node | None) -> float:
+    spelled = node.value if isinstance(node, yaml.ScalarNode) else None
+    try:
+        time = float(spelled or "")
+    except ValueError:
+        time = -1.0
+    if not 0 <= time < 1e9:
+        raise CassetteError(path, line, f"expected `t` in seconds, found {spelled or 'nothing'}")
+    return time
+
+
+def _conn(path: Path, line: int, node: yaml.Node | None) -> int:
+    if node is None:
+        return 1
+    spelled = node.value if isinstance(node, yaml.ScalarNode) else ""
+    if not (spelled.isascii() and spelled.isdigit() and 0 < int(spelled) < 1_000_000):
+        raise CassetteError(path, line, f"expected `conn` to be 1 or more, found {spelled or 'no number'}")
+    return int(spelled)
+
+
+def _mark(path: Path, line: int, kind: MarkKind, word: str, place: tuple[float, int]) -> Event:
+    time, conn = place
+    mark = mark_of(kind, time, word, conn) if word.isascii() else None
+    if mark is None:
+        expected = _WORDS.get(kind, "in, out or err")
+        raise CassetteError(path, line, f"expected `{kind}` to be {expected}, found {word!r}")
+    return mark
+
+
+_WORDS = {"exit": "an exit code, or a signal as in SIGKILL", "signal": "a signal as in SIGTERM"}
+
+
+def _raw(path: Path, line: int, node: yaml.MappingNode) -> bytes:
+    fields = _mapping(path, node, "a message in braces")
+    if fields.keys() != {"raw"}:
+        raise CassetteError(
+            path, line, "a message is neither a text nor {raw: '<base64>'}", "put the message in single quotation marks"
+        )
+    spelled = _text(path, fields["raw"], "`raw`")
+    wire = raw_bytes("".join(spelled.split()).encode("utf-8", "replace"))
+    if wire is None:
+        raise CassetteError(path, line, "`raw` is not base64")
+    return wire
