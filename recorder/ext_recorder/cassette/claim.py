@@ -63,8 +63,7 @@ def claim(path: Path) -> tuple[int, Path | None]:
 
 @contextmanager
 def hold(partial: Path) -> Iterator[None]:
-    """Keep others off a partial file that is there already. Raises CassetteInUse; OSError where there is
-    none."""
+    """Keep others off a partial file that is there. Raises CassetteInUse; OSError where there is none."""
     fd = os.open(partial, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
     try:
         _lock(fd, partial)

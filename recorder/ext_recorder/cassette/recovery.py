@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-
 from ext_recorder.errors import CassetteError, UsageError
 
 from .claim import hold
@@ -46,7 +45,9 @@ def recover(partial: Path, cassette: Path | None = None, *, replace: bool = Fals
 
     Args:
         partial: NAME.partial, or NAME.partial.1 where a later recorder has moved it aside; it is removed in
-            the end. cassette: the file to be made; None: NAME. replace: overwrite a cassette that is there.
+            the end.
+        cassette: the file to be made; None: NAME.
+        replace: overwrite a cassette that is there.
 
     Raises:
         UsageError: `partial` has another name, or the cassette is there already.
