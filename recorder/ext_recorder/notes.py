@@ -1,0 +1,201 @@
+"""The tap's notes, on their way to the scribe, another process that makes a cassette of them.
+
+A batch of notes goes through a pipe as its length in four bytes and marshal's form of the list, which is written and
+read in C. Nothing here waits, but for `finish` and `stop`, and those not for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import marshal
+import os
+import signal
+from collections import deque
+from select import POLLIN, POLLOUT, poll
+from time import monotonic
+
+from .signals import signal_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TypeAlias
+
+    # Seconds since the start; then a stream and its bytes (b"" at its end), "signal" and its name, or "exit" and the
+    # exit code or the name of the signal that was it.
+    Note: TypeAlias = tuple[float, str, bytes | str | int]
+
+# A scribe that takes nothing for so long, in seconds, is given up: a disk that hangs must not hang the session.
+STALL_S = 10.0
+# How long the scribe may take, in seconds, for the last notes and the rename. It is at most QUEUE_BYTES behind.
+FINISH_S = 30.0
+# Room in the pipe, so that a batch goes by one write. 1 MiB is what Linux grants to everyone.
+PIPE_BYTES = 1_048_576
+LENGTH_BYTES = 4
+
+
+class Report:
+    """What became of a recording.
+
+    Attributes:
+        ok: whether the cassette is complete.
+        text: for a person; "" when there is nothing to say.
+    """
+
+    __slots__ = ("ok", "text")
+
+    def __init__(self, *, ok: bool, text: str) -> None:
+        self.ok = ok
+        self.text = text
+
+
+class Notes:
+    """What was seen on the wire and has still to get to the scribe.
+
+    Args:
+        scribe: its process id; None where there is none, and nothing is recorded.
+        pipe: where batches are written to.
+        report: where the scribe's report is read from, when it ends.
+        partial: the name of the file that it writes, for messages.
+
+    Attributes:
+        fresh: what was noted since the last hand-over. Always the same list: the tap appends to it directly.
+        backlog: bytes handed over that the scribe has not taken yet.
+        on: whether anything is being recorded.
+    """
+
+    def __init__(self, scribe: int, pipe: int, report: int, partial: str) -> None:
+        self.fresh: list[Note] = []
+        self.backlog = 0
+        self.on = True
+        self.pipe = pipe
+        self.report = report
+        self._scribe = scribe
+        self._partial = partial
+        self._queue: deque[memoryview] = deque()
+        self._moved = monotonic()  # when the scribe last took something
+        self._ended = False
+        os.set_blocking(pipe, False)
+        _enlarge(pipe)
+
+    def hand_over(self) -> None:
+        """Queue what was noted, and write what the pipe takes."""
+        if self.fresh and self.on:
+            batch = pack(self.fresh)
+            if not self._queue:
+                self._moved = monotonic()
+            self._queue.append(memoryview(batch))
+            self.backlog += len(batch)
+            self.write()
+        self.fresh.clear()
+
+    def write(self) -> None:
+        """Write as much of the backlog as the pipe takes."""
+        while self._queue:
+            piece = self._queue[0]
+            try:
+                sent = os.write(self.pipe, piece)
+            except BlockingIOError:
+                return
+            except BrokenPipeError:  # the scribe has ended; its report says why
+                self._drop()
+                return
+            self._moved = monotonic()
+            self.backlog -= sent
+            if sent == len(piece):
+                self._queue.popleft()
+            else:
+                self._queue[0] = piece[sent:]
+
+    def stalled(self) -> bool:
+        """Whether there is a backlog that has not moved for STALL_S."""
+        return self.backlog > 0 and monotonic() - self._moved > STALL_S
+
+    def stop(self) -> Report:
+        """Record no more, while the session goes on. Returns why."""
+        report = self._end(0.0 if self.stalled() else FINISH_S)
+        return Report(ok=False, text=f"recording stopped, the session goes on: {report.text}")
+
+    def finish(self) -> Report:
+        """Hand over what is left, and wait until the cassette is there."""
+        if self._ended:
+            return Report(ok=False, text="")
+        self.hand_over()
+        room = poll()
+        room.register(self.pipe, POLLOUT)
+        while self.backlog and room.poll(STALL_S * 1_000):
+            self.write()
+        return self._end(0.0 if self.backlog else FINISH_S)
+
+    def forget(self) -> None:
+        """In a copy of this process: let go of the scribe, which belongs to the other copy."""
+        if not self._ended:
+            self._drop()
+            os.close(self.pipe)
+            os.close(self.report)
+
+    def _drop(self) -> None:
+        self.on = False
+        self.backlog = 0
+        self._queue.clear()
+
+    def _end(self, seconds: float) -> Report:
+        """End the notes, upon which the scribe ends as well, and read what it has to say. One that goes on is ended."""
+        self._ended = True
+        self._drop()
+        os.close(self.pipe)
+        said = _read_to_end(self.report, seconds)
+        os.close(self.report)
+        if said is None:
+            os.kill(self._scribe, signal.SIGKILL)
+        _, status = os.waitpid(self._scribe, 0)
+        if said:
+            ok, text = marshal.loads(said)  # noqa: S302 - by our own child process, a moment ago
+            return Report(ok=ok, text=text)
+        how = "the disk is too slow" if said is None else f"the process that writes {how_it_ended(status)}"
+        return Report(ok=False, text=f"{how}; what was recorded is in {self._partial}, for `ext-recorder recover`")
+
+
+def pack(notes: list[Note]) -> bytes:
+    """A batch as bytes."""
+    body = marshal.dumps(notes, 2)
+    return len(body).to_bytes(LENGTH_BYTES, "little") + body
+
+
+def unpacked(pipe: int) -> Iterator[list[Note]]:
+    """The batches that come through a pipe, until its end. A torn one at the end is dropped."""
+    with open(pipe, "rb", buffering=PIPE_BYTES, closefd=False) as stream:
+        while len(head := stream.read(LENGTH_BYTES)) == LENGTH_BYTES:
+            length = int.from_bytes(head, "little")
+            body = stream.read(length)
+            if len(body) < length:
+                return
+            yield marshal.loads(body)  # noqa: S302 - written by our own parent process, a moment ago
+
+
+def how_it_ended(status: int) -> str:
+    """A wait status in words."""
+    if os.WIFSIGNALED(status):
+        return f"was ended by {signal_name(os.WTERMSIG(status))}"
+    return f"ended with exit code {os.WEXITSTATUS(status)}"
+
+
+def _enlarge(pipe: int) -> None:
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):  # the administrator grants less: more and smaller writes
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+
+
+def _read_to_end(fd: int, seconds: float) -> bytes | None:
+    """All bytes up to the end of file; None when it does not come in time."""
+    said = b""
+    deadline = monotonic() + seconds
+    readable = poll()
+    readable.register(fd, POLLIN)
+    while readable.poll(max(0.0, deadline - monotonic()) * 1_000):
+        data = os.read(fd, PIPE_BYTES)
+        if not data:
+            return said
+        said += data
+    return None

@@ -1,0 +1,57 @@
+"""`record`: a transparent stand-in for a command, which leaves a cassette.
+
+host  <-- stdio -->  tap (this process)  <-- pipes -->  child
+                      |  notes
+                      v
+                    scribe (forked)  -->  cassette
+"""
+
+from __future__ import annotations
+
+import os
+
+from . import scribe
+from .child import exit_like, spawn
+from .outlets import claim_standard_files, host_outlet, open_files, tell
+from .signals import Signals
+from .tap import Tap
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from .session import Session
+
+
+def record(session: Session) -> NoReturn:
+    """Run the command on this process' standard files, record it, and end as it ends.
+
+    Failures to record are told on standard error, and change nothing for the host.
+
+    Raises:
+        CommandError: it can't be started; nothing was recorded.
+    """
+    claim_standard_files()
+    further = _further_files()
+    signals = Signals()
+    signals.catch()
+    try:
+        child = spawn(session.command)
+    finally:
+        for fd in further:
+            os.close(fd)
+    signals.catch_ignored()
+    stderr = host_outlet(2)
+    notes = scribe.start(session, child.pid)
+    tap = Tap(child, signals, notes, stderr)
+    status = tap.run()
+    tap.linger()
+    report = notes.finish()
+    if not report.ok or os.isatty(2):
+        tell(stderr, report.text)
+    exit_like(status)
+
+
+def _further_files() -> set[int]:
+    """What the host gives its child beyond the standard files. In our hands it would outlast the child's closing it."""
+    return {fd for fd in open_files() if os.get_inheritable(fd)}

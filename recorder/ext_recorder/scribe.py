@@ -1,0 +1,161 @@
+"""The scribe: a process of its own that makes a cassette of the tap's notes, so that the wire never waits for a disk.
+
+It is forked without exec, so that nothing has to be started up; it steps aside (a session of its own, low priority, no
+file of the host's) and ends when the tap closes the pipe, or dies. Then it also sees that no child is left behind.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import select
+import signal
+import time
+
+from .errors import RecorderError
+from .notes import Notes, Report, unpacked
+from .outlets import open_files
+from .signals import PASSED_ON
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .session import Session
+    from .transcript import Transcript
+
+# When the recorder was killed, the child sees its input end. It has so long, in seconds, to end by itself.
+CHILD_GRACE_S = 5.0
+# Beside a busy wire the scribe gets a tenth of a core, on an idle machine all of it.
+NICENESS = 10
+NO_GUARD = -1
+
+
+def start(session: Session, child: int) -> Notes:
+    """Fork the scribe of a session.
+
+    Args:
+        session: what is recorded, and where to.
+        child: the process id of the recorded child.
+    """
+    batches, batches_in = os.pipe()
+    report, report_in = os.pipe()
+    scribe = os.fork()
+    if scribe == 0:
+        try:
+            _live(session, child, batches, report_in)
+        finally:
+            os._exit(0)
+    os.close(batches)
+    os.close(report_in)
+    return Notes(scribe, batches_in, report, session.partial)
+
+
+def _live(session: Session, child: int, batches: int, report: int) -> None:
+    guard = os.pidfd_open(child) if hasattr(os, "pidfd_open") else NO_GUARD
+    _step_aside({batches, report, guard})
+    outcome = _write(session, batches)
+    if outcome is None:
+        _see_out(guard)
+        return
+    with contextlib.suppress(BrokenPipeError):
+        os.write(report, marshal.dumps((outcome.ok, outcome.text)))
+
+
+def _step_aside(keep: set[int]) -> None:
+    """Be in nobody's way: not of signals to the host's group, not of its files' ends, not of the tap on its core."""
+    signal.set_wakeup_fd(-1)
+    for number in PASSED_ON:
+        signal.signal(number, signal.SIG_IGN)
+    os.setsid()
+    os.nice(NICENESS)
+    if hasattr(os, "SCHED_BATCH"):
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(null, fd)
+    for fd in open_files() - keep:
+        os.close(fd)
+
+
+def _write(session: Session, batches: int) -> Report | None:
+    """Write the cassette. Returns what became of it; None when the tap has died before the child."""
+    try:
+        return _cassette(session, batches)
+    except RecorderError as failure:
+        return Report(ok=False, text=str(failure))
+    except OSError as failure:
+        return Report(ok=False, text=f"{failure.filename or session.partial}: {failure.strerror}{_kept(session)}")
+    except Exception as failure:  # noqa: BLE001 - nobody else would hear of it
+        # Without its text, which may have a secret in it.
+        return Report(ok=False, text=f"internal error: {type(failure).__name__} in {_place(failure)}{_kept(session)}")
+
+
+def _cassette(session: Session, batches: int) -> Report | None:
+    # Imported here, after the fork: the child is already starting meanwhile, and the tap forwards.
+    from pathlib import Path
+
+    from ext_sdk.protocols.dialect import DIALECTS
+    from ext_sdk.redaction import Redactor, secret_variables
+    from ext_sdk.version import __version__
+    from ext_sdk.wire.framing import FRAMINGS
+
+    from .bindings import Recording as Bindings
+    from .cassette.header import Header
+    from .cassette.writer import Writer
+    from .transcript import Transcript
+
+    dialect = DIALECTS[session.protocol]
+    redactor = Redactor(secret_variables(os.environ) | session.secrets(), rules=True)
+    bindings = Bindings(dialect, session.bind, os.environ.get("HOME", ""))
+
+    def clean(data: bytes) -> bytes:
+        return bindings.clean(redactor.redact(data))
+
+    framing = session.framing or dialect.framing
+    header = Header(
+        session.protocol,
+        framing,
+        command=tuple(clean(os.fsencode(word)).decode(errors="replace") for word in session.command),
+        recorder=__version__,
+        recorded=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        bindings=bindings.neutral(),
+    )
+    transcript = Transcript(FRAMINGS[framing], clean, bindings)
+    with Writer(Path(session.cassette), header) as writer:
+        for notes in unpacked(batches):
+            writer.append(transcript.lines(notes))
+        if not transcript.finished:
+            writer.append(transcript.close())
+            return None
+        writer.finish(redactor.fired)
+    return Report(ok=True, text=_summary(session, transcript, redactor.fired))
+
+
+def _summary(session: Session, transcript: Transcript, redacted: tuple[str, ...]) -> str:
+    counts = ", ".join(f"{count} {name}" for name, count in transcript.counts.items())
+    hidden = f"; redacted: {', '.join(redacted)}" if redacted else ""
+    return f"recorded {session.cassette}: {counts}{hidden}"
+
+
+def _kept(session: Session) -> str:
+    if not os.path.exists(session.partial):  # noqa: PTH110
+        return ""
+    return f"; what was recorded until then is in {session.partial}, for `ext-recorder recover`"
+
+
+def _place(failure: Exception) -> str:
+    trace = failure.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "?"  # noqa: PTH119
+
+
+def _see_out(guard: int) -> None:
+    """The recorder was killed, which its host meant for the child. One that ends at the end of its input may do so."""
+    if guard == NO_GUARD:
+        return
+    ended = select.poll()
+    ended.register(guard, select.POLLIN)
+    if not ended.poll(CHILD_GRACE_S * 1_000):
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(guard, signal.SIGKILL)

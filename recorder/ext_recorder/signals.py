@@ -1,0 +1,111 @@
+"""Signals of the host, passed on to the child, and the child's end: as files to poll.
+
+A terminal sends Ctrl-C to the whole foreground group, the child included: passed on, the child would get it twice. Only
+the kernel's note on who sent it tells the two apart, and Python shows that for blocked signals alone. So at a terminal,
+and only there, SIGINT and SIGQUIT are blocked and asked for every `TERMINAL_MS`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+# Everything that a process can be sent and can handle. Not: what a fault raises, what stops a job, news of children.
+_NOT_PASSED_ON = frozenset(
+    {
+        signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCHLD, signal.SIGPIPE,
+        signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGABRT, signal.SIGSYS,
+        signal.SIGXFSZ, signal.SIGXCPU,
+    }
+)  # fmt: skip
+PASSED_ON = tuple(sorted(signal.valid_signals() - _NOT_PASSED_ON))
+FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
+# How long a signal to us at a terminal may wait, in milliseconds.
+TERMINAL_MS = 50
+
+
+class Signals:
+    """The signals since the last look.
+
+    Attributes:
+        fd: readable when there is something to take.
+        patience: milliseconds after which to look even when it is not; None: no need to.
+    """
+
+    __slots__ = ("_asked", "_wake", "fd", "patience")
+
+    def __init__(self) -> None:
+        self.fd, self._wake = os.pipe()
+        os.set_blocking(self.fd, False)
+        os.set_blocking(self._wake, False)
+        self.patience: int | None = None
+        self._asked: tuple[int, ...] = ()
+
+    def catch(self) -> None:
+        """Before the child is started: from now on no signal ends this process.
+
+        What is ignored is left so, for the child to inherit.
+        """
+        signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, _wake_up)
+        for number in PASSED_ON:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, _wake_up)
+
+    def catch_ignored(self) -> None:
+        """After the child is started: it may have taken an interest in a signal that it was started to ignore."""
+        for number in PASSED_ON:
+            signal.signal(number, _wake_up)
+        if _in_foreground():
+            self._asked = FROM_TERMINAL
+            self.patience = TERMINAL_MS
+            signal.pthread_sigmask(signal.SIG_BLOCK, FROM_TERMINAL)
+
+    def take(self) -> Iterator[tuple[int, bool]]:
+        """The signals since the last time: (number, whether the child has had it too)."""
+        try:
+            for number in os.read(self.fd, 4_096):
+                yield number, False
+        except BlockingIOError:
+            pass
+        while self._asked and (info := signal.sigtimedwait(self._asked, 0)):
+            yield info.si_signo, info.si_code > 0  # above 0: from the kernel, so from the terminal
+
+    def close(self) -> None:
+        """Back to the defaults."""
+        signal.set_wakeup_fd(-1)
+        for number in (*PASSED_ON, signal.SIGCHLD):
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, self._asked)
+        os.close(self.fd)
+        os.close(self._wake)
+
+
+def signal_name(number: int) -> str:
+    """SIGTERM for 15; SIGRTMIN+3 for one that has no name of its own."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIGRTMIN+{number - signal.SIGRTMIN}"
+
+
+def _wake_up(number: int, frame: FrameType | None) -> None:
+    """Nothing to do: Python has written the number to the wake-up file."""
+
+
+def _in_foreground() -> bool:
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)
