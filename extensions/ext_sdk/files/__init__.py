@@ -1,0 +1,9 @@
+"""Files of a working directory, with nothing outside of it in reach, whatever paths and symbolic links say."""
+
+from __future__ import annotations
+
+from .errors import NotRegular, PathEscapes, TooLarge, os_errors
+from .kinds import kind_of
+from .workdir import Workdir
+
+__all__ = ["NotRegular", "PathEscapes", "TooLarge", "Workdir", "kind_of", "os_errors"]

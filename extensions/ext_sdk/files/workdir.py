@@ -1,0 +1,257 @@
+"""A working directory whose files can be read and written, and nothing else."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import stat
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+
+from . import beneath
+from .errors import NotRegular, PathEscapes, TooLarge
+from .kinds import kind_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from .beneath import Opener
+
+NEW_FILE = 0o666  # permissions of new files, less the umask
+NEW_DIRECTORY = 0o777
+
+
+class Workdir:
+    """The files beneath a directory.
+
+    Paths are texts as users write them: relative to the directory, or absolute and inside of it. `a/../b` is
+    `b`. Symbolic links are followed when they stay inside and are relative. Every method raises PathEscapes for a
+    path that does not stay inside, and OSError for what the operating system refuses.
+
+    Args:
+        root: the directory; it must exist once a method is called.
+        opener: how to open beneath it; the best way of this system where left out.
+    """
+
+    def __init__(self, root: Path, opener: Opener | None = None) -> None:
+        self.root = root
+        self._open_beneath = opener or beneath.opener()
+
+    def relative(self, text: str) -> str:
+        """The path relative to the directory, without `.` and `..`; "." for the directory itself."""
+        if not _is_name(text):
+            raise PathEscapes(text, str(self.root), "it is empty, or has a NUL or half a character")
+        kept: list[str] = []
+        for part in self._relative_parts(text):
+            if part == ".." and not kept:
+                raise PathEscapes(text, str(self.root), "it has more `..` than directories")
+            if part == "..":
+                kept.pop()
+            else:
+                kept.append(part)
+        return "/".join(kept) or "."
+
+    def _relative_parts(self, text: str) -> list[str]:
+        path = PurePosixPath(text)
+        if not path.is_absolute():
+            return list(path.parts)
+        for root in (self.root, self.root.resolve()):
+            if path.is_relative_to(root):
+                return list(path.relative_to(root).parts)
+        raise PathEscapes(text, str(self.root), "it is absolute and elsewhere")
+
+    def path(self, text: str) -> Path:
+        """The absolute path, for programs that take paths; what it names must exist. It was inside just now."""
+        os.close(self.open(text, beneath.SEARCH))
+        return self.root / self.relative(text)
+
+    def open(self, text: str, flags: int, mode: int = NEW_FILE) -> int:
+        """A file descriptor of what is there, closed on exec.
+
+        Args:
+            text: the path.
+            flags: of open(2).
+            mode: permissions of a new file, less the umask.
+        """
+        relative = self.relative(text)
+        root = os.open(self.root, beneath.SEARCH | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            return self._open_beneath(root, relative, flags, mode)
+        except OSError as error:
+            if error.errno == errno.EXDEV:
+                raise PathEscapes(text, str(self.root), "a symbolic link leads there, or is absolute") from error
+            raise
+        finally:
+            os.close(root)
+
+    @contextmanager
+    def parent(self, text: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
+        """The open directory that holds an entry, and the entry's name in it; the entry itself is not followed.
+
+        Args:
+            text: the path of the entry, which need not exist.
+            make: whether to make the directory, and those above it.
+
+        Raises:
+            PathEscapes: also for the directory itself, which is in no directory of ours.
+        """
+        relative = PurePosixPath(self.relative(text))
+        if relative == PurePosixPath():
+            raise PathEscapes(text, str(self.root), "it is that directory itself")
+        if make:
+            self.mkdir(str(relative.parent))
+        directory = self.open(str(relative.parent), beneath.SEARCH | os.O_DIRECTORY)
+        try:
+            yield directory, relative.name
+        finally:
+            os.close(directory)
+
+    def mkdir(self, text: str) -> None:
+        """Make a directory and those above it; one that is there already is left as it is."""
+        parts = PurePosixPath(self.relative(text)).parts
+        for length in range(1, len(parts) + 1):
+            step = "/".join(parts[:length])
+            with self.parent(step) as (directory, name):
+                try:
+                    os.mkdir(name, NEW_DIRECTORY, dir_fd=directory)
+                except FileExistsError:
+                    if not stat.S_ISDIR(self.stat(step).st_mode):
+                        raise
+
+    def stat(self, text: str, *, follow: bool = True) -> os.stat_result:
+        """What the system knows about an entry.
+
+        Args:
+            text: the path.
+            follow: whether to look at what a symbolic link points to, or else at the link.
+        """
+        if not follow and self.relative(text) != ".":
+            with self.parent(text) as (directory, name):
+                return os.stat(name, dir_fd=directory, follow_symlinks=False)
+        descriptor = self.open(text, beneath.SEARCH | (0 if beneath.SEARCH else os.O_NONBLOCK))
+        try:
+            return os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def exists(self, text: str) -> bool:
+        """Whether there is an entry of this name; a symbolic link counts, wherever it leads."""
+        try:
+            self.stat(text, follow=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def names(self, text: str) -> list[str]:
+        """The names in a directory, sorted."""
+        descriptor = self.open(text, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with os.scandir(descriptor) as entries:
+                return sorted(entry.name for entry in entries)
+        finally:
+            os.close(descriptor)
+
+    def open_regular(self, text: str, flags: int = os.O_RDONLY) -> BinaryIO:
+        """Open a regular file as a stream. Raises NotRegular at once for a FIFO, a device, a directory."""
+        kind = self._kind(text)
+        if kind == "file":
+            descriptor = self.open(text, flags | os.O_NONBLOCK | os.O_NOCTTY)
+            kind = kind_of(os.fstat(descriptor).st_mode)
+            if kind == "file":
+                return os.fdopen(descriptor, "wb" if flags & os.O_WRONLY else "rb")
+            os.close(descriptor)
+        raise NotRegular(text, kind)
+
+    def _kind(self, text: str) -> str:
+        try:
+            return kind_of(self.stat(text).st_mode)
+        except FileNotFoundError:
+            return "file"  # is yet to be made, or opening it tells
+
+    def read(self, text: str, *, limit: int) -> bytes:
+        """The bytes of a regular file. Raises TooLarge for more than `limit` bytes."""
+        with self.open_regular(text) as file:
+            data = file.read(limit + 1)
+        if len(data) > limit:
+            raise TooLarge(text, limit)
+        return data
+
+    def write(
+        self, text: str, data: bytes, *, mode: int | None = None, parents: bool = False, overwrite: bool = True
+    ) -> None:
+        """Write a regular file, whole or not at all: it appears, or replaces the old one, with all its bytes.
+
+        A symbolic link of this name is replaced, not followed.
+
+        Args:
+            text: the path.
+            data: all of it.
+            mode: permissions; where left out those of the file that is replaced, or 0666 less the umask.
+            parents: whether to make missing directories.
+            overwrite: whether a file may be replaced. Raises FileExistsError otherwise.
+
+        Raises:
+            NotRegular: something else than a file or a link has this name.
+        """
+        with self.parent(text, make=parents) as (directory, name):
+            existing = _lstat(name, directory)
+            if existing and kind_of(existing.st_mode) not in {"file", "symlink"}:
+                raise NotRegular(text, kind_of(existing.st_mode))
+            if not overwrite:
+                os.close(os.open(name, _NEW, NEW_FILE, dir_fd=directory))  # the name is ours, or is not to be had
+            elif mode is None and existing and stat.S_ISREG(existing.st_mode):
+                mode = stat.S_IMODE(existing.st_mode)
+            _write_whole(name, directory, data, mode)
+
+    def append(self, text: str, data: bytes, *, mode: int | None = None, parents: bool = False) -> None:
+        """Add to the end of a regular file, which is made where there is none; arguments as for `write`."""
+        if parents:
+            with self.parent(text, make=True):
+                pass
+        with self.open_regular(text, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            file.write(data)
+
+    def remove(self, text: str) -> None:
+        """Remove an entry; a directory with all that is in it, a symbolic link and not what it leads to."""
+        with self.parent(text) as (directory, name):
+            if stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
+                shutil.rmtree(name, dir_fd=directory)
+            else:
+                os.unlink(name, dir_fd=directory)
+
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def _is_name(text: str) -> bool:
+    try:
+        return bool(text) and b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+
+
+def _lstat(name: str, directory: int) -> os.stat_result | None:
+    try:
+        return os.stat(name, dir_fd=directory, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+def _write_whole(name: str, directory: int, data: bytes, mode: int | None) -> None:
+    temporary = f".{secrets.token_hex(8)}.tmp"
+    descriptor = os.open(temporary, _NEW, NEW_FILE, dir_fd=directory)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            file.write(data)
+        os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
+    except BaseException:
+        os.unlink(temporary, dir_fd=directory)
+        raise
