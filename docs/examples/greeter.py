@@ -1,11 +1,11 @@
-"""An extension in 20 lines: python greeter.py, or ext-recorder record greeting.yaml -- python greeter.py"""
+"""An extension in 20 lines. Try it: `python greeter.py call greet '{"name": "Ada"}'`."""
 
 from typing import Annotated
 
 import ext_sdk
 
 
-class Greet(ext_sdk.Args):
+class Greet(ext_sdk.Args, frozen=True):
     name: Annotated[str, ext_sdk.Meta(description="Whom to greet")]
     after: Annotated[ext_sdk.Duration, ext_sdk.Meta(description="How long to wait first")] = ext_sdk.Duration.parse(
         "0s"

@@ -1,10 +1,10 @@
 """The clauses of spec 0, version 0.0.1, as data: where it says what, in short, and the check that asks.
 
-`spec` clauses follow from the text of the specification (or of JSON-RPC 2.0, which it is based on). `host` clauses are what real
-hosts do beyond it; an extension that breaks one conforms, and fails its users.
+`spec` clauses follow from the text of the specification, or of JSON-RPC 2.0, which it is based on. `host` clauses are
+what real hosts do beyond it: an extension that breaks one conforms, and fails its users.
 
-A sentence that binds the host alone has no clause, nor has one that can't be asked from outside ("Extension crash: process
-exits non-zero").
+A sentence that binds the host alone has no clause, nor has one that can't be asked from outside ("Extension crash:
+process exits non-zero").
 """
 
 from __future__ import annotations

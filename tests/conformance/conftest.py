@@ -21,7 +21,7 @@ OWN = {
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each clause and extension."""
-    if "clause" not in metafunc.fixturenames:
+    if "command" not in metafunc.fixturenames:
         return
     option = metafunc.config.getoption
     targets: dict[str, tuple[tuple[str, ...], Path | None]] = dict(OWN)

@@ -1,9 +1,7 @@
-"""An extension that keeps every clause, written without the SDK, and its mutants that each break one.
+"""An extension that keeps every clause, written without the SDK.
 
-    python foreign.py [MUTANT]
-
-It is what the conformance tests are tested with: a clause that no mutant can break would pass on anything.
-`test_mutants.py` names the mutants.
+The conformance tests are tested with it: `test_mutants.py` breaks it once for every clause, and a clause that does not
+notice would pass on anything.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 from typing import NoReturn
 
@@ -24,7 +21,6 @@ LIMIT_BYTES = 60_000
 UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0}
 PART = re.compile(r"(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)")
 DURATION = re.compile(rf"[+-]?(?:{PART.pattern})+|[+-]?0")
-MUTANT = sys.argv[1] if len(sys.argv) > 1 and not sys.argv[1].startswith("-") else ""
 EXAMPLE = {"word": "value"}
 
 # A process that ends when its stdin does, which is when this one ends, however that comes.
@@ -123,7 +119,7 @@ class Extension:
     def parsed(self, line: bytes) -> dict[str, object]:
         """The request in a line."""
         try:
-            request = json.loads(line.decode(), parse_constant=lambda name: seconds(name))
+            request = json.loads(line.decode(), parse_constant=seconds)
         except (ValueError, RecursionError, RpcError) as error:
             raise RpcError(-32700, str(error)[:200]) from None
         if not isinstance(request, dict) or request.get("jsonrpc") != "2.0":
@@ -137,7 +133,7 @@ class Extension:
         params = members(request.get("params"), "params")
         if params.get("protocolVersion") != VERSION:
             raise RpcError(-32602, f"expected protocolVersion {VERSION}")
-        self.configure(params.get("config") or {} if params.get("config") != [] else [])
+        self.configure(params.get("config", {}))
         return MANIFEST
 
     def execute(self, id: object, params: dict[str, object]) -> None:
@@ -227,4 +223,3 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-    time.sleep(0)

@@ -1,7 +1,8 @@
 """A host of spec 0 on raw pipes, for asking an extension anything, polite or not.
 
-It shares no code with `ext_sdk`: what both sides of one library get wrong, a test with that library can't see. Nothing here waits
-for ever: an answer that does not come within `PATIENCE_SECONDS` is a `Violation`, and the process is ended with all its kin.
+It shares no code with `ext_sdk`: what both sides of one library get wrong, a test with that library can't see. Nothing
+here waits for ever: an answer that does not come within `PATIENCE_SECONDS` is a `Violation`, and the process is ended
+with its group.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ import signal
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
-
     from typing import Self
 
-# Far beyond what any answer takes, and far below what the "slow" operation of a profile takes: an answer that came was not
-# waited for.
+# Far beyond what any answer takes, and far below what the "slow" operation of a profile takes: an answer that came had
+# not waited for that one.
 PATIENCE_SECONDS = 20.0
 QUIET_SECONDS = 0.3  # how long to listen where nothing should come
 READ_BYTES = 65_536
@@ -34,8 +35,8 @@ class Violation(AssertionError):
     """The extension does not do what the clause says."""
 
 
-class NotApplicable(Exception):  # noqa: N818 - no error: a reason
-    """The clause can't be asked of this extension, for want of an entry in its profile or of an operation in its manifest."""
+class NotApplicable(Exception):
+    """The clause can't be asked of this extension: its profile lacks an entry, or its manifest an operation."""
 
 
 def json_object(value: object, what: str) -> dict[str, object]:
@@ -68,11 +69,13 @@ class Host:
         command: argv of the extension.
         cwd: its working directory.
         env: its whole environment.
+        patience: seconds to wait for what must come.
     """
 
     command: Sequence[str]
     cwd: Path
     env: Mapping[str, str]
+    patience: float = PATIENCE_SECONDS
     lines: list[Line] = field(default_factory=list)
     _next_id: int = 1
     _pending: bytes = b""
@@ -95,10 +98,8 @@ class Host:
 
     def __exit__(self, *exc: object) -> None:
         """End it, if it has not ended."""
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._stderr):
             if pipe is not None:
@@ -127,7 +128,7 @@ class Host:
         listening = [] if self._process.stdout.closed else [self._process.stdout]
         try:
             while view:
-                readable, writable, _ = select.select(listening, [self._process.stdin], [], PATIENCE_SECONDS)
+                readable, writable, _ = select.select(listening, [self._process.stdin], [], self.patience)
                 if not readable and not writable:
                     raise Violation(f"does not read its stdin{self._said()}")
                 if writable:
@@ -171,14 +172,14 @@ class Host:
 
     # --- Receiving ---
 
-    def next_line(self, seconds: float = PATIENCE_SECONDS) -> Line | None:
+    def next_line(self) -> Line | None:
         """The next line of stdout; None at its end.
 
         Raises:
             Violation: none comes in time, or it is no JSON object in UTF-8.
         """
         if self._taken == len(self.lines):
-            data = self._read_line(time.monotonic() + seconds)
+            data = self._read_line(time.monotonic() + self.patience)
             if data is None:
                 return None
             self.lines.append(Line(data, self._parsed(data)))
@@ -206,7 +207,11 @@ class Host:
     def is_quiet(self, seconds: float = QUIET_SECONDS) -> bool:
         """Whether nothing comes for a moment."""
         assert self._process.stdout is not None
-        return self._taken == len(self.lines) and not select.select([self._process.stdout], [], [], seconds)[0]
+        return (
+            not self._pending
+            and self._taken == len(self.lines)
+            and not select.select([self._process.stdout], [], [], seconds)[0]
+        )
 
     def rest(self) -> list[Line]:
         """Everything up to the end of stdout.
@@ -226,7 +231,7 @@ class Host:
             Violation: it does not end.
         """
         try:
-            return self._process.wait(PATIENCE_SECONDS)
+            return self._process.wait(self.patience)
         except subprocess.TimeoutExpired:
             raise Violation(f"does not end{self._said()}") from None
 
@@ -235,7 +240,7 @@ class Host:
         while b"\n" not in self._pending:
             left = deadline - time.monotonic()
             if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
-                raise Violation(f"no line came within {PATIENCE_SECONDS:.0f} s{self._said()}")
+                raise Violation(f"no line came within {self.patience:.0f} s{self._said()}")
             data = os.read(self._process.stdout.fileno(), READ_BYTES)
             if not data and self._pending:
                 raise Violation(f"the last line is not ended by a line feed: {self._pending!r:.200}")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.conformance.host import Host, NotApplicable, Violation, json_object, text
+from tests.conformance.host import PATIENCE_SECONDS, Host, NotApplicable, Violation, json_object, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -75,17 +75,19 @@ class Target:
         command: argv.
         profile: what may be asked of it.
         workdir: an empty directory of this test's own.
+        patience: seconds to wait for what must come.
     """
 
     command: tuple[str, ...]
     profile: Profile
     workdir: Path
+    patience: float = PATIENCE_SECONDS
 
     @contextmanager
     def started(self, *arguments: str, environment: dict[str, str] | None = None) -> Iterator[Host]:
         """The extension, started and told nothing yet."""
         env = {**os.environ, **(environment or {})}
-        with Host([*self.command, *arguments], self.workdir, env) as host:
+        with Host([*self.command, *arguments], self.workdir, env, self.patience) as host:
             yield host
 
     @contextmanager

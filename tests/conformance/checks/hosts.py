@@ -1,7 +1,7 @@
 """What real hosts do beyond the spec, or against it, and an extension has to stand.
 
-They read lines of 65,535 bytes at most, leave `phase` empty, send `args: null`, send the next call while the last one runs, give
-a call 30 s, and die.
+They read lines of 65,535 bytes at most, leave `phase` empty, send `args: null`, send the next call while the last one
+runs, give a call 30 s, and die.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import os
 import re
 import signal
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.conformance.checks.initialize import operations
 from tests.conformance.checks.shutdown import ended
-from tests.conformance.host import PATIENCE_SECONDS, NotApplicable, Violation, json_object, text
+from tests.conformance.host import NotApplicable, Violation, json_object, text
 from tests.conformance.target import error_code, still_serves
 
 if TYPE_CHECKING:
@@ -58,8 +59,11 @@ def args_may_be_null(target: Target) -> None:
         for name, operation in target.operations(host).items():
             if json_object(operation["params"], name).get("required"):
                 # null is no arguments at all: it is the missing one that is refused, not the null
-                with_null = host.call("execute", target.execute_params(name, None))
-                error_code(with_null, -32602)
+                null = host.call("execute", target.execute_params(name, None))
+                empty = host.call("execute", target.execute_params(name, {}))
+                error_code(null, -32602)
+                if null["error"] != empty["error"]:
+                    raise Violation(f"expected what answers {{}}, {empty['error']!r}; found {null['error']!r}")
                 return
     raise NotApplicable("no operation of the manifest requires an argument")
 
@@ -94,7 +98,7 @@ def without_a_phase_an_operation_is_limited(target: Target) -> None:
 def an_unknown_argument_is_refused(target: Target) -> None:
     with target.session() as host:
         params = target.params("succeeds")
-        params["args"] = json_object(params["args"], "args") | {"noSuchArgument": 1}
+        params["args"] = json_object(params["args"], "args") | {"noSuchArgument": "text"}
         error_code(host.call("execute", params), -32602)
 
 
@@ -191,10 +195,10 @@ def stderr_tells_no_traceback_about_bad_input(target: Target) -> None:
 def running(pid: int) -> bool:
     """Whether the process is there and has not ended (a zombie has)."""
     try:
-        with open(f"/proc/{pid}/stat", "rb") as stat:
-            return stat.read().rpartition(b")")[2].split()[0] not in (b"Z", b"X")
-    except FileNotFoundError:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
         return False
+    return stat.rpartition(b")")[2].split()[0] not in (b"Z", b"X")
 
 
 def background(target: Target, host: Host) -> int:
@@ -205,8 +209,8 @@ def background(target: Target, host: Host) -> int:
     return pid
 
 
-def gone(pid: int, after: str) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+def gone(pid: int, host: Host, after: str) -> None:
+    deadline = time.monotonic() + host.patience
     while running(pid):
         if time.monotonic() > deadline:
             os.kill(pid, signal.SIGKILL)
@@ -219,7 +223,7 @@ def shutdown_leaves_no_process_behind(target: Target) -> None:
         pid = background(target, host)
         host.call("shutdown", {})
         host.exit_code()
-        gone(pid, "shutdown")
+        gone(pid, host, "shutdown")
 
 
 def the_end_of_stdin_leaves_no_process_behind(target: Target) -> None:
@@ -227,7 +231,7 @@ def the_end_of_stdin_leaves_no_process_behind(target: Target) -> None:
         pid = background(target, host)
         host.close_stdin()
         host.exit_code()
-        gone(pid, "the end of stdin")
+        gone(pid, host, "the end of stdin")
 
 
 def sigterm_leaves_no_process_behind(target: Target) -> None:
@@ -235,7 +239,7 @@ def sigterm_leaves_no_process_behind(target: Target) -> None:
         pid = background(target, host)
         host.signal(signal.SIGTERM)
         host.exit_code()
-        gone(pid, "SIGTERM")
+        gone(pid, host, "SIGTERM")
 
 
 def sigkill_leaves_no_process_behind(target: Target) -> None:
@@ -243,4 +247,4 @@ def sigkill_leaves_no_process_behind(target: Target) -> None:
         pid = background(target, host)
         host.signal(signal.SIGKILL)
         host.exit_code()
-        gone(pid, "SIGKILL")
+        gone(pid, host, "SIGKILL")

@@ -40,7 +40,8 @@ def initialize_is_answered_with_the_manifest(target: Target) -> None:
 
 
 def the_configuration_may_be_left_out_or_empty(target: Target) -> None:
-    for config in (None, {}):
+    configurations: tuple[object, ...] = (None, {})
+    for config in configurations:
         with target.session(config) as host:
             still_serves(target, host)
 
