@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import zip_longest
 
 TYPE_CHECKING = False
@@ -15,10 +16,15 @@ BEFORE = 20  # characters shown in front of the first difference of two long lin
 
 
 def quoted(text: str) -> str:
-    """A text in double quotes with control characters escaped; of a long one beginning, end and length."""
+    """A text in double quotes with control characters escaped; of a long one beginning, end and length.
+
+    It is cut between words, never within one: half of a secret is not found by the redactor that sees the message.
+    """
     if len(text) <= HEAD + TAIL:
         return _escaped(text)
-    return f"{_escaped(text[:HEAD])[:-1]} … {_escaped(text[-TAIL:])[1:]} ({len(text):,} characters)"
+    head = _LAST_WORD.sub("", text[: HEAD + 1])[:HEAD]
+    tail = _FIRST_WORD.sub("", text[-TAIL - 1 :])[-TAIL:]
+    return f"{_escaped(head)[:-1]} … {_escaped(tail)[1:]} ({len(text):,} characters)"
 
 
 def shown(value: object) -> str:
@@ -26,7 +32,9 @@ def shown(value: object) -> str:
     if isinstance(value, str):
         return quoted(value)
     text = json.dumps(value, ensure_ascii=False, default=repr)
-    return text if len(text) <= HEAD + TAIL else f"{text[:HEAD]} … ({len(text):,} characters)"
+    if len(text) <= HEAD + TAIL:
+        return text
+    return f"{_LAST_WORD.sub('', text[: HEAD + 1])[:HEAD]} … ({len(text):,} characters)"
 
 
 def difference(expected: str, found: str) -> tuple[str, str]:
@@ -41,10 +49,20 @@ def difference(expected: str, found: str) -> tuple[str, str]:
     at = _first_difference(expected_lines, found_lines)
     pair = [lines[at] if at < len(lines) else None for lines in (expected_lines, found_lines)]
     column = _first_difference(pair[0] or "", pair[1] or "") if None not in pair else 0
-    start = max(0, column - BEFORE) if column > HEAD else 0
+    start = _word_start(pair[1] or "", column - BEFORE) if column > HEAD else 0
     place = f"line {at + 1}" + (f", column {column + 1}" if start else "")
     first, second = ("nothing" if line is None else quoted(line[start:]) for line in pair)
     return f"{first} in {place}", f"{second} there"
+
+
+# What tokens, keys and encoded values are made of.
+_LAST_WORD = re.compile(r"[\w+/=.~%:@-]+\Z")
+_FIRST_WORD = re.compile(r"\A[\w+/=.~%:@-]+")
+
+
+def _word_start(text: str, at: int) -> int:
+    last = _LAST_WORD.search(text[:at])
+    return last.start() if last else at
 
 
 def _escaped(text: str) -> str:

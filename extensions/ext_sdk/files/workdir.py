@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import shutil
 import stat
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from . import beneath
 from .errors import NotRegular, PathEscapes, TooLarge
 from .kinds import kind_of
+from .replacing import NEW, NEW_FILE, replacing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from .beneath import Opener
 
-NEW_FILE = 0o666  # permissions of new files, less the umask
-NEW_DIRECTORY = 0o777
+NEW_DIRECTORY = 0o777  # permissions, less the umask
 
 
 class Workdir:
@@ -183,13 +182,20 @@ class Workdir:
     def write(
         self, text: str, data: bytes, *, mode: int | None = None, parents: bool = False, overwrite: bool = True
     ) -> None:
-        """Write a regular file, whole or not at all: it appears, or replaces the old one, with all its bytes.
+        """Write a regular file; arguments as for `writing`."""
+        with self.writing(text, mode=mode, parents=parents, overwrite=overwrite) as file:
+            file.write(data)
+
+    @contextmanager
+    def writing(
+        self, text: str, *, mode: int | None = None, parents: bool = False, overwrite: bool = True
+    ) -> Iterator[BinaryIO]:
+        """A stream into a regular file, which appears or replaces the old one, whole, when the block ends well.
 
         A symbolic link of this name is replaced, not followed.
 
         Args:
             text: the path.
-            data: all of it.
             mode: permissions; where left out those of the file that is replaced, or 0666 less the umask.
             parents: whether to make missing directories.
             overwrite: whether a file may be replaced. Raises FileExistsError otherwise.
@@ -202,10 +208,11 @@ class Workdir:
             if existing and kind_of(existing.st_mode) not in {"file", "symlink"}:
                 raise NotRegular(text, kind_of(existing.st_mode))
             if not overwrite:
-                os.close(os.open(name, _NEW, NEW_FILE, dir_fd=directory))  # the name is ours, or is not to be had
+                os.close(os.open(name, NEW, NEW_FILE, dir_fd=directory))  # the name is ours, or is not to be had
             elif mode is None and existing and stat.S_ISREG(existing.st_mode):
                 mode = stat.S_IMODE(existing.st_mode)
-            _write_whole(name, directory, data, mode)
+            with replacing(name, directory, mode) as file:
+                yield file
 
     def append(self, text: str, data: bytes, *, mode: int | None = None, parents: bool = False) -> None:
         """Add to the end of a regular file, which is made where there is none; arguments as for `write`."""
@@ -226,9 +233,6 @@ class Workdir:
                 os.unlink(name, dir_fd=directory)
 
 
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
 def _is_name(text: str) -> bool:
     try:
         return bool(text) and b"\0" not in os.fsencode(text)
@@ -241,17 +245,3 @@ def _lstat(name: str, directory: int) -> os.stat_result | None:
         return os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return None
-
-
-def _write_whole(name: str, directory: int, data: bytes, mode: int | None) -> None:
-    temporary = f".{secrets.token_hex(8)}.tmp"
-    descriptor = os.open(temporary, _NEW, NEW_FILE, dir_fd=directory)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            if mode is not None:
-                os.fchmod(descriptor, mode)
-            file.write(data)
-        os.replace(temporary, name, src_dir_fd=directory, dst_dir_fd=directory)
-    except BaseException:
-        os.unlink(temporary, dir_fd=directory)
-        raise

@@ -1,0 +1,43 @@
+"""`assert-agent`: what the agent answered."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+import ext_sdk
+from ext_sdk import expect
+from ext_sdk.operation import Operation
+
+
+class AssertAgent(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Arguments of `assert-agent`."""
+
+    output: Annotated[expect.Text | UnsetType, Meta(description="The agent's answer: a text, or as follows")] = UNSET
+    prompt: Annotated[expect.Text | UnsetType, Meta(description="What the agent was asked, likewise")] = UNSET
+
+    def __post_init__(self) -> None:
+        if self.output is UNSET and self.prompt is UNSET:
+            raise ValueError("this checks nothing; give output, prompt, or both")
+
+
+def assert_agent(args: AssertAgent, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Check what the agent answered, or was asked: text, regular expressions, lines, JSON. Only in the verify phase."""
+    agent = context.agent
+    if agent is None:
+        raise ext_sdk.OperationFailed(
+            "there is no agent to check",
+            error="expected the agent's prompt and output in context.agent, got none (phase: "
+            f"{context.phase or 'unknown'}); hosts send them in the verify phase, so make this a step of verify",
+        )
+    checks = []
+    with expect.Searcher() as searcher:
+        if not isinstance(args.output, UnsetType):
+            checks += expect.check_text(args.output, agent.output, where="the agent's output", searcher=searcher)
+        if not isinstance(args.prompt, UnsetType):
+            checks += expect.check_text(args.prompt, agent.prompt, where="the prompt", searcher=searcher)
+    return expect.conclude(checks, done="Checked the agent", outputs={"output": agent.output})
+
+
+OPERATIONS = (Operation("assert-agent", assert_agent, {"output": {"contains": "created", "ignoreCase": True}}),)

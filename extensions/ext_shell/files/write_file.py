@@ -1,0 +1,76 @@
+"""`write-file`: text, bytes or JSON into a file."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from typing import Annotated, Any
+
+from msgspec import UNSET, Meta, UnsetType
+
+import ext_sdk
+from ext_sdk.files import os_errors
+
+from .common import Mode, Path, counted, permissions, workdir_for
+
+
+class WriteFile(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Arguments of `write-file`."""
+
+    path: Path
+    content: Annotated[str | UnsetType, Meta(description="Text, written in UTF-8")] = UNSET
+    base64: Annotated[str | UnsetType, Meta(description="Bytes, in base64")] = UNSET
+    json: Annotated[Any, Meta(description="A value, written as indented JSON")] = UNSET
+    append: Annotated[bool, Meta(description="Add to the end of what is there")] = False
+    overwrite: Annotated[bool, Meta(description="Whether an existing file may be replaced")] = True
+    parents: Annotated[bool, Meta(description="Make missing directories")] = True
+    mode: Annotated[Mode | None, Meta(description='Permissions in octal, quoted: "0644"')] = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("content", "base64", "json") if getattr(self, name) is not UNSET]
+        if len(given) != 1:
+            raise ValueError(f"give one of content, base64 and json; {' and '.join(given) or 'none'} given")
+        if self.append and not self.overwrite:
+            raise ValueError("`append` changes an existing file, which `overwrite: false` forbids")
+
+
+def write_file(args: WriteFile, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Write a file in the working directory, all of it or nothing."""
+    data = _data(args)
+    workdir = workdir_for(context, args.path)
+    mode = permissions(args.mode)
+    with os_errors("write", args.path):
+        if args.append:
+            workdir.append(args.path, data, mode=mode, parents=args.parents)
+        else:
+            workdir.write(args.path, data, mode=mode, parents=args.parents, overwrite=args.overwrite)
+    done = "Appended" if args.append else "Wrote"
+    return ext_sdk.Result.ok(
+        f"{done} {counted(len(data), 'byte')} to {args.path}",
+        outputs={
+            "path": str(workdir.root / workdir.relative(args.path)),
+            "size": len(data),
+            "sha256": hashlib.sha256(data).hexdigest(),
+        },
+    )
+
+
+def _data(args: WriteFile) -> bytes:
+    if isinstance(args.content, str):
+        return _encoded("content", args.content)
+    if isinstance(args.base64, str):
+        try:
+            return base64.b64decode("".join(args.base64.split()), validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise ext_sdk.InvalidArgs("base64", f"this is no base64: {error}") from error
+    return _encoded("json", json.dumps(args.json, ensure_ascii=False, indent=2) + "\n")
+
+
+def _encoded(field: str, text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        message = f"half a character (U+{ord(text[error.start]):04X}) has no place in UTF-8"
+        raise ext_sdk.InvalidArgs(field, message) from error
