@@ -41,10 +41,10 @@ format: $(STAMP)  ## rewrite the code in the one format, and fix what can be fix
 	$(BIN)/ruff check --fix
 
 docs: $(STAMP)  ## generate the manifests and the reference pages from the code
-	$(BIN)/python docs/generate.py
+	$(BIN)/python docs/generate
 
 docs-check: $(STAMP)  ## fail if a generated file is not what the code says
-	$(BIN)/python docs/generate.py --check
+	$(BIN)/python docs/generate --check
 
 coverage: $(STAMP)  ## the tests with lines and branches measured, child processes included
 	$(BIN)/coverage erase

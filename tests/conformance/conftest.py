@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -12,22 +13,38 @@ from tests.conformance.clauses import CLAUSES
 
 HERE = Path(__file__).parent
 GREETER = HERE.parents[1] / "docs" / "examples" / "greeter.py"
-OWN = {
+Targets = Mapping[str, tuple[tuple[str, ...], Path | None]]
+
+OWN: Targets = {
     "ext-shell": ((sys.executable, "-m", "ext_shell"), HERE / "profiles" / "shell.json"),
     "greeter": ((sys.executable, str(GREETER)), HERE / "profiles" / "greeter.json"),
     "foreign": ((sys.executable, str(HERE / "foreign.py")), HERE / "profiles" / "foreign.json"),
 }
 
 
+def given(config: pytest.Config) -> Targets:
+    """The extension of the command line, if any. It runs elsewhere, so files in its command become absolute."""
+    command, profile = config.getoption("--extension"), config.getoption("--profile")
+    if not command:
+        return {}
+    here = config.invocation_params.dir
+    words = (str(here / word) if (here / word).is_file() else word for word in shlex.split(command))
+    return {"given": (tuple(words), here / profile if profile else None)}
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With an extension given, it alone is tested, and not the tests themselves."""
+    if given(config):
+        others = [item for item in items if "command" not in getattr(item, "fixturenames", ())]
+        items[:] = [item for item in items if item not in others]
+        config.hook.pytest_deselected(items=others)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each clause and extension."""
     if "command" not in metafunc.fixturenames:
         return
-    option = metafunc.config.getoption
-    targets: dict[str, tuple[tuple[str, ...], Path | None]] = dict(OWN)
-    if given := option("--extension"):
-        profile = Path(path) if (path := option("--profile")) else None
-        targets = {"given": (tuple(shlex.split(given)), profile)}
+    targets = given(metafunc.config) or OWN
     rows = [
         pytest.param(clause, command, profile, id=f"{name}-{clause.id}")
         for name, (command, profile) in targets.items()

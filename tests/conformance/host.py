@@ -7,13 +7,16 @@ with its group.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
 import signal
 import subprocess
 import tempfile
+import termios
 import time
+from array import array
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 # not waited for that one.
 PATIENCE_SECONDS = 20.0
 QUIET_SECONDS = 0.3  # how long to listen where nothing should come
+POLL_SECONDS = 0.0002
 READ_BYTES = 65_536
 STDERR_BYTES = 1_000_000
 
@@ -140,6 +144,21 @@ class Host:
                     listening = []
         except BrokenPipeError:
             pass
+
+    def wait_until_read(self) -> None:
+        """Wait until the extension has taken everything sent from the pipe.
+
+        Raises:
+            Violation: it does not read.
+        """
+        assert self._process.stdin is not None
+        deadline = time.monotonic() + self.patience
+        waiting = array("i", [1])
+        while waiting[0]:
+            if time.monotonic() > deadline:
+                raise Violation(f"does not read its stdin{self._said()}")
+            fcntl.ioctl(self._process.stdin, termios.FIONREAD, waiting)
+            time.sleep(POLL_SECONDS)
 
     def send(self, message: object) -> None:
         """Send a JSON value as one line."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import TYPE_CHECKING
 
 from tests.conformance.host import READ_BYTES, Violation
@@ -11,8 +10,6 @@ from tests.conformance.target import PROTOCOL_VERSION, error_code, still_serves
 
 if TYPE_CHECKING:
     from tests.conformance.target import Target
-
-BYTEWISE_PAUSE_SECONDS = 0.0005
 
 
 def each_message_is_one_line(target: Target) -> None:
@@ -76,7 +73,7 @@ def a_message_may_come_in_any_pieces(target: Target) -> None:
     with target.started() as host:
         for byte in json.dumps(request, ensure_ascii=False).encode() + b"\n":
             host.send_bytes(bytes([byte]))
-            time.sleep(BYTEWISE_PAUSE_SECONDS)  # so that the bytes do come one by one
+            host.wait_until_read()  # so that the bytes do come one by one
         host.response("é")
         still_serves(target, host)
 

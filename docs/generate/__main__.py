@@ -1,0 +1,70 @@
+"""Write what is generated from the code: `python docs/generate`, or `--check` to see whether it is fresh.
+
+- the prepared manifest of each extension, package data that a start answers `initialize` from;
+- `docs/reference/ext-*.md`, from the classes of arguments and from the command line of the recorder;
+- in pages, code blocks that name a file (```` ```python file=docs/examples/greeter.py ````), and the tables between
+  `<!-- operations: ext-shell -->` and `<!-- /operations -->`.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import extension_page
+import recorder_page
+import source_blocks
+
+from ext_sdk.extension import Extension
+from ext_sdk.prepare import prepared
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+EXTENSIONS = {"ext-shell": "ext_shell.extension:extension"}
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+
+
+def load(target: str) -> Extension:
+    """The extension that `package.module:name` names."""
+    module, _, name = target.partition(":")
+    extension: object = getattr(import_module(module), name)
+    if not isinstance(extension, Extension):
+        raise TypeError(f"{target} is no Extension")
+    return extension
+
+
+def generated() -> Iterator[tuple[Path, str]]:
+    """Every generated file with what it must hold."""
+    tables = {}
+    for program, target in EXTENSIONS.items():
+        path, content = prepared(target)
+        extension = load(target)
+        yield path, content.decode()
+        yield REFERENCE / f"{program}.md", extension_page.page(program, extension)
+        tables[program] = extension_page.contents(extension, f"docs/reference/{program}.md")
+    yield REFERENCE / "ext-recorder.md", recorder_page.page()
+    for path in PAGES:
+        yield path, source_blocks.with_tables(source_blocks.filled(path.read_text(), ROOT), tables)
+
+
+def main(arguments: list[str]) -> int:
+    """Write, or with `--check` say what would be written; exit code 1 where there is such a thing."""
+    check = arguments == ["--check"]
+    if arguments and not check:
+        sys.exit(f"expected --check or nothing, found {' '.join(arguments)}")
+    stale = [(path, text) for path, text in generated() if not path.is_file() or path.read_text() != text]
+    for path, text in stale:
+        print(f"{path.relative_to(ROOT)}: {'not what the code says; run `make docs`' if check else 'written'}")
+        if not check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+    return int(check and bool(stale))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

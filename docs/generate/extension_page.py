@@ -1,0 +1,146 @@
+"""The reference page of an extension, from its operations and their classes of arguments."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from ext_sdk.schema import object_schema, params_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ext_sdk import Extension, Operation
+
+HEAD = """\
+<!-- Generated from the code by `make docs`; changes belong there. -->
+
+# {program}
+
+{description}. Names of nested arguments are written with dots, `NAME` stands for a name of the user's, `[]` for the
+items of a list. An argument without a default is optional unless it says *required*. Durations are Go's: `30s`,
+`1m30s`, `100ms`.
+
+Every operation also takes `as: NAME`, which keeps its outputs: later steps of the same workdir write `${{NAME.key}}`
+for them. `{program} call OPERATION --describe` shows the arguments in a terminal, and
+`{program} call OPERATION '{{…}}'` runs an operation by hand.
+"""
+
+
+def page(program: str, extension: Extension) -> str:
+    """The whole page, in Markdown."""
+    parts = [HEAD.format(program=program, description=extension.description)]
+    if extension.requires:
+        commands = ", ".join(f"`{command}`" for command in extension.requires)
+        parts.append(f"Needs in PATH: {commands}.\n")
+    parts.append(contents(extension))
+    parts.extend(operation_section(program, operation) for operation in extension.operations.values())
+    parts.append(configuration(program, extension))
+    return "\n".join(parts)
+
+
+def contents(extension: Extension, page: str = "") -> str:
+    """A table of the operations, with links into a page, or into the same one."""
+    rows = [
+        f"| [`{name}`]({page}#{name}) | {first_sentence(one.description)} |"
+        for name, one in extension.operations.items()
+    ]
+    return "\n".join(["| operation | what it does |", "|---|---|", *rows, ""])
+
+
+def operation_section(program: str, operation: Operation) -> str:
+    """One operation: description, arguments, an example."""
+    schema = {**params_schema(operation.args_type)}
+    rows = [row for row in argument_rows(schema) if not row.startswith("| `as` ")]
+    parts = [f"## {operation.name}", "", operation.description, ""]
+    if rows:
+        parts += ["| argument | type | default | |", "|---|---|---|---|", *rows, ""]
+    if operation.example is not None:
+        parts += ["```console", f"$ {call(program, operation)}", "```", ""]
+    return "\n".join(parts)
+
+
+def call(program: str, operation: Operation) -> str:
+    """The command that runs the example of an operation by hand."""
+    args = json.dumps(operation.example, ensure_ascii=False).replace("'", "'\\''")
+    return f"{program} call {operation.name} '{args}'"
+
+
+def configuration(program: str, extension: Extension) -> str:
+    """What the host may configure."""
+    rows = argument_rows(object_schema(extension.config_type))
+    text = (
+        "A host hands these over as `config` of `initialize`, which in an eval file is `config` of the extension; "
+        f"for a call by hand it is `{program} --config '{{…}}'`."
+    )
+    return "\n".join(
+        ["## Configuration", "", text, "", "| setting | type | default | |", "|---|---|---|---|", *rows, ""]
+    )
+
+
+def argument_rows(schema: Mapping[str, object], prefix: str = "") -> Iterator[str]:
+    """Rows of the table of arguments, nested ones after the one that holds them."""
+    required = schema.get("required", [])
+    for name, value in members(schema.get("properties")).items():
+        shape = members(value)
+        needed = isinstance(required, list) and name in required
+        default = "*required*" if needed else shown_default(shape)
+        description = escaped(str(shape.get("description", "")))
+        yield f"| `{prefix}{name}` | {kind(shape)} | {default} | {description} |"
+        for suffix, nested in nested_objects(shape):
+            yield from argument_rows(nested, f"{prefix}{name}{suffix}.")
+
+
+def nested_objects(shape: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
+    """The objects with named members in an argument, and how the path to them goes on."""
+    if "properties" in shape:
+        yield "", shape
+    for key, suffix in (("items", "[]"), ("additionalProperties", ".NAME")):
+        if key in shape:
+            for rest, nested in nested_objects(members(shape[key])):
+                yield suffix + rest, nested
+    for branch in branches(shape):
+        yield from nested_objects(branch)
+
+
+def kind(shape: Mapping[str, object]) -> str:
+    """The type of an argument in words."""
+    if "enum" in shape and isinstance(values := shape["enum"], list):
+        return ", ".join(f"`{json.dumps(value, ensure_ascii=False)}`" for value in values)
+    if shapes := branches(shape):
+        return " or ".join(dict.fromkeys(kind(branch) for branch in shapes))
+    if shape.get("type") == "array":
+        return f"list of {kind(members(shape.get('items')))}"
+    if shape.get("type") == "object" and isinstance(shape.get("additionalProperties"), dict):
+        return f"map of {kind(members(shape['additionalProperties']))}"
+    if shape.get("format") == "duration" or "30s" in str(shape.get("examples", "")):
+        return "duration"
+    return str(shape.get("type", "any"))
+
+
+def shown_default(shape: Mapping[str, object]) -> str:
+    """The default as a user would write it; nothing where it is empty."""
+    default = shape.get("default")
+    return "" if default in (None, "", [], {}) else f"`{json.dumps(default, ensure_ascii=False)}`"
+
+
+def branches(shape: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """The alternatives of a schema, without null."""
+    found = shape.get("anyOf", [])
+    assert isinstance(found, list)
+    return [members(branch) for branch in found if members(branch).get("type") != "null"]
+
+
+def members(value: object) -> Mapping[str, object]:
+    """The value where it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def escaped(text: str) -> str:
+    """Text for a cell of a table."""
+    return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
+
+
+def first_sentence(text: str) -> str:
+    """The first sentence, for a table."""
+    return escaped(" ".join(text.split()).partition(". ")[0].rstrip("."))

@@ -1,0 +1,38 @@
+"""Parts of pages that are kept by the generator: code blocks that name a file, and tables of operations."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+BLOCK = re.compile(r"^(?P<fence>```+)(?P<info>[a-z]+ .*?\bfile=(?P<file>\S+).*)\n(?:.*\n)*?(?P=fence)$", re.MULTILINE)
+TABLE = re.compile(r"^<!-- operations: (?P<program>\S+) -->\n(?:.*\n)*?<!-- /operations -->$", re.MULTILINE)
+
+
+def with_tables(page: str, tables: Mapping[str, str]) -> str:
+    """The page with the table of a program's operations between its two comments.
+
+    Raises:
+        KeyError: a comment names an unknown program.
+    """
+    return TABLE.sub(
+        lambda match: f"<!-- operations: {match['program']} -->\n{tables[match['program']]}<!-- /operations -->", page
+    )
+
+
+def filled(page: str, root: Path) -> str:
+    """The page with the text of each named file in its block.
+
+    Raises:
+        FileNotFoundError: a block names a file that is not there.
+    """
+
+    def block(match: re.Match[str]) -> str:
+        text = (root / match["file"]).read_text()
+        return f"{match['fence']}{match['info']}\n{text}{match['fence']}"
+
+    return BLOCK.sub(block, page)

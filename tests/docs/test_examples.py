@@ -1,0 +1,127 @@
+"""Whatever a page shows can be typed, and does what the page says."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jsonschema
+import pytest
+import yaml
+
+from tests.docs.pages import KINDS, ROOT, Block, agrees, blocks, commands
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ALL = list(blocks())
+COPIED = ("README.md", "pyproject.toml", "cassettes", "docs", "tests")
+LIMIT_SECONDS = 120
+
+
+def of_kind(*kinds: str) -> pytest.MarkDecorator:
+    chosen = [block for block in ALL if block.kind in kinds]
+    return pytest.mark.parametrize("block", chosen, ids=str)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What a reader has before them, in a copy: examples write files."""
+    directory = tmp_path / "checkout"
+    directory.mkdir()
+    for name in COPIED:
+        source = ROOT / name
+        ignored = shutil.ignore_patterns("__pycache__")
+        if source.is_dir():
+            shutil.copytree(source, directory / name, ignore=ignored)
+        else:
+            shutil.copy(source, directory / name)
+    return directory
+
+
+def run(command: list[str], checkout: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(
+        command,
+        cwd=checkout,
+        env=os.environ | {"PATH": path, "PYTEST_ADDOPTS": "-p no:cacheprovider"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=LIMIT_SECONDS,
+    )
+
+
+@pytest.mark.parametrize("block", ALL, ids=str)
+def test_a_block_says_what_it_is(block: Block) -> None:
+    assert block.kind in KINDS, block.info
+    assert all(flag == "not-run" or flag.startswith("file=") for flag in block.flags), block.info
+
+
+@pytest.mark.parametrize("page", sorted({block.page for block in ALL if block.kind == "console"}))
+def test_commands_can_be_typed_one_after_the_other(page: str, checkout: Path) -> None:
+    for block in ALL:
+        if block.page == page and block.kind == "console" and "not-run" not in block.flags:
+            assert block.text.startswith("$ "), f"{block}: a console block begins with `$ ` and a command"
+            for command in commands(block):
+                if target := re.match(r"make ([a-z-]+)", command.text):
+                    assert f"\n{target[1]}:" in (ROOT / "Makefile").read_text(), f"{block}: {command.text}"
+                    continue
+                done = run(["bash", "-o", "pipefail", "-c", command.text], checkout)
+                assert done.returncode == 0, f"{block}: {command.text}\n{done.stdout}"
+                if command.output:
+                    assert agrees(command.output, done.stdout), f"{block}: {command.text}\n{done.stdout}"
+
+
+@of_kind("python")
+def test_python_runs(block: Block, checkout: Path) -> None:
+    done = run([sys.executable, "-W", "error", "-c", block.text], checkout)
+    assert done.returncode == 0, done.stdout
+
+
+@of_kind("json")
+def test_json_is_json(block: Block) -> None:
+    json.loads(block.text)
+
+
+@of_kind("yaml")
+def test_steps_fit_the_manifest(block: Block, manifests: dict[str, dict[str, object]]) -> None:
+    for document in yaml.safe_load_all(block.text):
+        for alias, operation, args in steps(document):
+            if alias in manifests:
+                operations = manifests[alias]["operations"]
+                assert isinstance(operations, dict)
+                assert operation in operations, f"{alias}.{operation}"
+                jsonschema.validate(args, operations[operation]["params"])
+
+
+@pytest.fixture(scope="module")
+def manifests() -> dict[str, dict[str, object]]:
+    """The manifests of the project's extensions, by the alias that the pages use."""
+    found = {}
+    for path in (ROOT / "extensions").glob("*/manifest.json"):
+        manifest = json.loads(path.read_text())
+        found[manifest["name"]] = manifest
+    return found
+
+
+def steps(value: object) -> Iterator[tuple[str, str, object]]:
+    """Everything of the form `ALIAS.OPERATION: args` in a document."""
+    if isinstance(value, list):
+        for item in value:
+            yield from steps(item)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            alias, dot, operation = str(key).partition(".")
+            if dot and not isinstance(item, str):
+                yield alias, operation, item
+            else:
+                yield from steps(item)
