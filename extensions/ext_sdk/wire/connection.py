@@ -60,7 +60,9 @@ class Connection:
     """Calls in both directions over one framing.
 
     Feed it with `receive_data`, take what came with `next_event`, and write the bytes that the other methods
-    return. It does no I/O, and is not to be used from several threads at once.
+    return. Each of these raises what encoding raises (TypeError, ValueError, FrameTooLong) for a message that can't be
+    sent, and then nothing has changed. It does no I/O, and, but for `settle`, is not to be used from several threads
+    at once.
 
     Args:
         framing: how messages are told apart.
@@ -104,11 +106,11 @@ class Connection:
             CallError: the id is in use.
         """
         if id is None:
-            id = self._next_id
-            self._next_id += 1
+            id = self._new_id()
         request = Request(id, method, params)
+        line = self._frame(request)
         self._begin("sent", request)
-        return id, self._frame(request)
+        return id, line
 
     def notification(self, method: str, params: object = None) -> bytes:
         """The bytes of a notification."""
@@ -116,18 +118,26 @@ class Connection:
 
     def response(self, id: Id, result: object) -> bytes:
         """The bytes of the answer to a received request. Raises CallError where none with this id is open."""
+        line = self._frame(Response(id, result))
         self._end("received", id)
-        return self._frame(Response(id, result))
+        return line
 
     def error(self, id: Id, error: RpcError) -> bytes:
         """The bytes of an error answer. `id` None answers what could not be read (JSON-RPC 2.0, section 5)."""
+        line = self._frame(ErrorResponse(id, error))
         if id is not None or _key("received", None) in self._open:
             self._end("received", id)
-        return self._frame(ErrorResponse(id, error))
+        return line
 
     def settle(self, id: Id) -> None:
-        """Take a received request as answered by bytes made elsewhere; unknown ids are ignored."""
+        """Take a received request as answered by bytes made elsewhere; unknown ids are ignored. From any thread."""
         self._open.pop(_key("received", id), None)
+
+    def _new_id(self) -> int:
+        while _key("sent", self._next_id) in self._open:  # its user chose this one
+            self._next_id += 1
+        self._next_id += 1
+        return self._next_id - 1
 
     def _frame(self, message: Message) -> bytes:
         return self._framing.encode(encode(message))

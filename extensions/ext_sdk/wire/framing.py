@@ -195,16 +195,20 @@ class HeaderDecoder(_Buffer):
     """Content-Length frames. Lines between them that are no header lines (logs, mostly) are junk, one by one.
 
     Header names are compared without regard to case, a lone line feed ends a line as well, and further
-    headers are kept: real peers do all three.
+    headers are kept: real peers do all three. The body of a frame over the limit is junk too: what is in it is
+    not looked at.
     """
 
-    __slots__ = ("_limit",)
+    __slots__ = ("_limit", "_refused")
 
     def __init__(self, limit: int | None = None) -> None:
         super().__init__()
         self._limit = limit
+        self._refused = 0  # bytes still to come of a body over the limit
 
     def next_event(self) -> Frame | Junk | None:
+        if self._refused:
+            return self._refused_piece()
         at = self.position
         lines: list[str] = []
         length = -1
@@ -219,8 +223,8 @@ class HeaderDecoder(_Buffer):
             lines.append(line.decode("latin-1"))
             if field[0] == "content-length":
                 length = _decimal(field[1])
-                if length < 0 or (self._limit is not None and length > self._limit):
-                    return Junk(self.take(at - self.position), f"Content-Length {field[1]!r} is not accepted")
+                if length < 0:
+                    return Junk(self.take(at - self.position), f"Content-Length {field[1]!r} is no length")
         if len(self.data) - at >= HEAD_LIMIT_BYTES:
             return Junk(
                 self.take(min(len(self), JUNK_PIECE_BYTES, at - self.position + HEAD_LIMIT_BYTES)),
@@ -229,11 +233,21 @@ class HeaderDecoder(_Buffer):
         return self.tail("unterminated header")
 
     def _body(self, at: int, length: int, lines: tuple[str, ...]) -> Frame | Junk | None:
+        if self._limit is not None and length > self._limit:
+            self._refused = length
+            return Junk(self.take(at - self.position), f"the header of {length} bytes, over the limit of {self._limit}")
         end = at + length
         if len(self.data) < end:
             return self.tail("unterminated body")
         payload = bytes(self.data[at:end])
         return Frame(payload, self.take(end - self.position), lines)
+
+    def _refused_piece(self) -> Junk | None:
+        count = min(self._refused, JUNK_PIECE_BYTES)
+        if len(self) < count:
+            return self.tail("unterminated body")
+        self._refused -= count
+        return Junk(self.take(count), f"part of a body over {self._limit} bytes")
 
 
 def _junk_reason(line: bytes, in_header: bool) -> str:
@@ -304,8 +318,8 @@ class _NdJson:
         return LineDecoder(limit)
 
     def encode(self, payload: bytes, head: tuple[str, ...] = ()) -> bytes:
-        if b"\n" in payload:
-            raise ValueError("a payload with a line feed can't be sent as one line")
+        if b"\n" in payload or not payload or payload.isspace():
+            raise ValueError("a line feed, or nothing but white space, can't be sent as one line")
         return payload + b"\n"
 
 
@@ -317,16 +331,23 @@ class _ContentLength:
 
     def encode(self, payload: bytes, head: tuple[str, ...] = ()) -> bytes:
         """`head` gives the header lines; the number in its Content-Length becomes the payload's."""
-        lines = [_with_length(line, len(payload)) for line in head] or [f"Content-Length: {len(payload)}"]
-        return "\r\n".join([*lines, "", ""]).encode("latin-1") + payload
+        lines = [_with_length(line, len(payload)) for line in head or ("Content-Length: 0",)]
+        text = "\r\n".join([*lines, "", ""])
+        if not any(map(_is_length, lines)) or text.count("\n") != len(lines) + 1:
+            raise ValueError(f"header lines of a frame, one of them Content-Length, can't be {list(head)!r:.200}")
+        return text.encode("latin-1") + payload
+
+
+def _is_length(line: str) -> bool:
+    return line.partition(":")[0].lower() == "content-length"
 
 
 def _with_length(line: str, length: int) -> str:
-    name, colon, value = line.partition(":")
-    if name.lower() != "content-length":
+    if not _is_length(line):
         return line
+    name, _, value = line.partition(":")
     digits = value.strip(" \t")
-    return name + colon + value.replace(digits, str(length), 1) if digits else f"{name}: {length}"
+    return f"{name}:{value.replace(digits, str(length), 1)}" if digits else f"{name}: {length}"
 
 
 class _Uint32:
@@ -336,8 +357,10 @@ class _Uint32:
         return LengthDecoder(limit)
 
     def encode(self, payload: bytes, head: tuple[str, ...] = ()) -> bytes:
-        if not 0 < len(payload) <= UINT32_LIMIT_BYTES:
-            raise FrameTooLong(f"a payload of {len(payload)} bytes; this framing carries 1 to {UINT32_LIMIT_BYTES}")
+        if not payload:
+            raise ValueError("a frame of length zero can't be sent")
+        if len(payload) > UINT32_LIMIT_BYTES:
+            raise FrameTooLong(f"a payload of {len(payload)} bytes; this framing carries {UINT32_LIMIT_BYTES}")
         return len(payload).to_bytes(4, "big") + payload
 
 

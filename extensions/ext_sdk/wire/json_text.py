@@ -33,6 +33,7 @@ else:
 __all__ = ["DuplicateKey", "dumps", "loads", "quote", "scan_string", "scan_value", "skip_whitespace"]
 
 WHITESPACE = " \t\n\r"  # RFC 8259, section 2
+_INFINITY = float("inf")
 
 
 class DuplicateKey(ValueError):
@@ -41,6 +42,14 @@ class DuplicateKey(ValueError):
 
 def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is no JSON value")
+
+
+def _finite(digits: str) -> float:
+    """1e999 would be infinity, which is no JSON value and could not be written again; Go refuses it as well."""
+    number = float(digits)
+    if number in (_INFINITY, -_INFINITY):
+        raise ValueError(f"the number {digits[:40]} is out of range")
+    return number
 
 
 def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
@@ -56,7 +65,7 @@ class _Settings:
 
     strict = True
     object_hook = None
-    parse_float = float
+    parse_float = staticmethod(_finite)
     parse_int = int
     parse_constant = staticmethod(_refuse_constant)
 

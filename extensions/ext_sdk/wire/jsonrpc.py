@@ -12,6 +12,8 @@ from .json_text import DuplicateKey, dumps, loads, scan_string, scan_value, skip
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     # JSON-RPC 2.0, section 4: a string, a number (fractions are advised against) or null.
     Id = str | int | float | None
 else:
@@ -95,7 +97,7 @@ def scan(text: str, *, unique: bool = False) -> Envelope:
         if text[at : at + 1] != '"':
             raise MessageError(PARSE_ERROR, f"not JSON: expected a name in quotation marks at character {at}")
         name, at = scan_string(text, at)
-        start = _after(text, at, ":")
+        start = _after(text, at, ":", "':'")
         try:
             value, end = scan_value(text, start, unique=unique)
         except DuplicateKey as error:
@@ -107,7 +109,7 @@ def scan(text: str, *, unique: bool = False) -> Envelope:
         more = text[at : at + 1] == ","
         if more:
             at = skip_whitespace(text, at + 1)
-    at = _after(text, at, "}")
+    at = _after(text, at, "}", "',' or '}'")
     if at != len(text):
         raise MessageError(PARSE_ERROR, f"not JSON: more text after the object, at character {at}")
     if unique and duplicates:
@@ -115,10 +117,10 @@ def scan(text: str, *, unique: bool = False) -> Envelope:
     return Envelope(text, members, duplicates)
 
 
-def _after(text: str, at: int, sign: str) -> int:
+def _after(text: str, at: int, sign: str, expected: str) -> int:
     at = skip_whitespace(text, at)
     if text[at : at + 1] != sign:
-        raise MessageError(PARSE_ERROR, f"not JSON: expected {sign!r} at character {at}")
+        raise MessageError(PARSE_ERROR, f"not JSON: expected {expected} at character {at}")
     return skip_whitespace(text, at + 1)
 
 
@@ -199,23 +201,36 @@ def parse(payload: bytes, *, batches: bool = False) -> Message | list[Message | 
         text = payload.decode("utf-8")
     except UnicodeDecodeError as error:
         raise MessageError(PARSE_ERROR, f"not UTF-8: {error.reason} at byte {error.start}") from None
-    if text.lstrip(" \t\n\r")[:1] == "[":
+    start = skip_whitespace(text, 0)
+    if text[start : start + 1] == "[":
         return _batch(text, batches)
     return _message(scan(text, unique=True))
 
 
 def _batch(text: str, accepted: bool) -> list[Message | MessageError]:
-    items = loads(text)
+    loads(text)  # an array that is no JSON is one error, not one for each element
     if not accepted:
         raise MessageError(INVALID_REQUEST, "batches are not accepted: send the messages one by one")
-    if not isinstance(items, list) or not items:
+    batch = [_batched(element) for element in _elements(text)]
+    if not batch:
         raise MessageError(INVALID_REQUEST, "an empty batch")
-    return [_batched(item) for item in items]
+    return batch
 
 
-def _batched(item: object) -> Message | MessageError:
+def _elements(text: str) -> Iterator[str]:
+    """The elements of an array, as they are spelled there: a name given twice would be gone in their values."""
+    at = skip_whitespace(text, skip_whitespace(text, 0) + 1)
+    while text[at] != "]":
+        end = scan_value(text, at)[1]
+        yield text[at:end]
+        at = skip_whitespace(text, end)
+        if text[at] == ",":
+            at = skip_whitespace(text, at + 1)
+
+
+def _batched(element: str) -> Message | MessageError:
     try:
-        return _message(scan(dumps(item), unique=True))
+        return _message(scan(element, unique=True))
     except MessageError as error:
         return error
 
