@@ -61,16 +61,12 @@ def test_the_one_shot_example_of_the_spec_works_from_the_wheel(installed: Instal
 
 
 @pytest.mark.parametrize("script", ["ext-shell", "ext-recorder"])
-def test_a_console_script_tells_its_version_and_its_use(
-    installed: Installed, tmp_path: Path, script: str
-) -> None:
+def test_a_console_script_tells_its_version_and_its_use(installed: Installed, tmp_path: Path, script: str) -> None:
     assert ext_sdk.version.__version__ in run(installed.script(script), "--version", cwd=tmp_path)
     assert script in run(installed.script(script), "--help", cwd=tmp_path)
 
 
-def test_an_extension_recorded_by_the_installed_recorder_plays_without_it(
-    installed: Installed, tmp_path: Path
-) -> None:
+def test_an_extension_recorded_by_the_installed_recorder_plays_without_it(installed: Installed, tmp_path: Path) -> None:
     session = "".join(
         json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}) + "\n"
         for number, (method, params) in enumerate(
@@ -97,18 +93,14 @@ def test_an_extension_recorded_by_the_installed_recorder_plays_without_it(
 
 
 @pytest.mark.parametrize("name", ["recorder", "extensions"])
-def test_the_source_roots_are_not_importable_from_the_wheel(
-    installed: Installed, tmp_path: Path, name: str
-) -> None:
+def test_the_source_roots_are_not_importable_from_the_wheel(installed: Installed, tmp_path: Path, name: str) -> None:
     done = subprocess.run(
         [installed.python, "-c", f"import {name}"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert f"No module named '{name}'" in done.stderr
 
 
-@pytest.mark.parametrize(
-    "line", ["import recorder", "from extensions import ext_sdk", "import recorder.ext_recorder"]
-)
+@pytest.mark.parametrize("line", ["import recorder", "from extensions import ext_sdk", "import recorder.ext_recorder"])
 def test_importing_a_source_root_as_a_package_is_refused_by_the_linter(line: str) -> None:
     # At the root of the checkout Python takes any folder for a namespace package: there it would even work.
     done = subprocess.run(

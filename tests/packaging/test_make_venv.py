@@ -55,9 +55,7 @@ def python_without(tmp_path: Path, *modules: str) -> Path:
     return python
 
 
-def make_venv(
-    tmp_path: Path, tools: Path, python: Path | None, **environment: str
-) -> subprocess.CompletedProcess[str]:
+def make_venv(tmp_path: Path, tools: Path, python: Path | None, **environment: str) -> subprocess.CompletedProcess[str]:
     chosen = {"PYTHON": str(python)} if python else {}
     return subprocess.run(
         [ROOT / ".ci" / "make-venv", "venv"],
@@ -83,9 +81,7 @@ def index(directory: Path, *, digest: str | None = None) -> Iterator[str]:
     page.mkdir(parents=True)
     shutil.copy(BUNDLED, page)
     digest = digest or hashlib.sha256(BUNDLED.read_bytes()).hexdigest()
-    older = (
-        '<a href="pip-1.0-py3-none-any.whl#sha256=0">older</a><a href="pip-99.0b1-py3-none-any.whl">beta</a>'
-    )
+    older = '<a href="pip-1.0-py3-none-any.whl#sha256=0">older</a><a href="pip-99.0b1-py3-none-any.whl">beta</a>'
     (page / "index.html").write_text(f'{older}<a href="{BUNDLED.name}#sha256={digest}">pip</a>')
 
     class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -103,9 +99,7 @@ def index(directory: Path, *, digest: str | None = None) -> Iterator[str]:
         server.server_close()
 
 
-def test_a_complete_python_makes_an_environment_and_a_second_run_keeps_it(
-    tmp_path: Path, tools: Path
-) -> None:
+def test_a_complete_python_makes_an_environment_and_a_second_run_keeps_it(tmp_path: Path, tools: Path) -> None:
     first = make_venv(tmp_path, tools, BASE)
     assert (first.returncode, first.stdout) == (0, ""), first.stderr
     assert str(tmp_path / "venv") in pip_of(tmp_path)

@@ -1,0 +1,93 @@
+"""The contracts of who may import whom are alive: each is broken by the import that it forbids."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.packaging.artefacts import ROOT
+
+CONTRACTS = [
+    contract["name"]
+    for contract in tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+]
+(
+    LAYERS,
+    RECORDER_PARTS,
+    RECORDER_AUTHORS,
+    NO_IO,
+    WIRE,
+    PROTOCOLS,
+    SHARED,
+    RECORDER_LIBRARIES,
+    EXTENSION_LIBRARIES,
+    JSON_PATH,
+    YAML,
+) = CONTRACTS
+
+SDK = "extensions/ext_sdk"
+PLANTED = [
+    (LAYERS, f"{SDK}/planted.py", "import ext_shell"),
+    (LAYERS, f"{SDK}/planted.py", "import ext_recorder"),
+    (LAYERS, "extensions/ext_shell/planted.py", "import ext_recorder"),
+    (LAYERS, "recorder/ext_recorder/planted.py", "import ext_shell"),
+    (RECORDER_PARTS, "recorder/ext_recorder/planted.py", "from ext_sdk import server"),
+    (RECORDER_PARTS, "recorder/ext_recorder/planted.py", "import ext_sdk.duration"),
+    (RECORDER_AUTHORS, "recorder/ext_recorder/planted.py", "import ext_sdk"),
+    *((NO_IO, f"{SDK}/wire/planted.py", f"import {name}") for name in ("os", "socket", "threading", "time", "select")),
+    (NO_IO, f"{SDK}/protocols/planted.py", "import subprocess"),
+    (WIRE, f"{SDK}/wire/planted.py", "from ext_sdk import duration"),
+    (WIRE, f"{SDK}/wire/planted.py", "from ext_sdk.protocols import gevals"),
+    (PROTOCOLS, f"{SDK}/protocols/planted.py", "from ext_sdk import deadline"),
+    (SHARED, f"{SDK}/process/planted.py", "from ext_sdk import context"),
+    (SHARED, f"{SDK}/redaction/planted.py", "from ext_sdk.process import run"),
+    (SHARED, f"{SDK}/process/planted.py", "import msgspec"),
+    (RECORDER_LIBRARIES, "recorder/ext_recorder/planted.py", "import msgspec"),
+    (EXTENSION_LIBRARIES, "extensions/ext_shell/planted.py", "import click"),
+    (EXTENSION_LIBRARIES, f"{SDK}/planted.py", "import asyncio"),
+    (JSON_PATH, f"{SDK}/planted.py", "import jsonpath"),
+    (YAML, "recorder/ext_recorder/planted.py", "import yaml"),
+]
+
+
+def lint(tree: Path) -> str:
+    done = subprocess.run(
+        [Path(sys.executable).parent / "lint-imports", "--no-cache"],
+        cwd=tree,
+        # the sources of this tree come before those of the editable install
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(str(tree / root) for root in ("extensions", "recorder"))},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    return " ".join(done.stdout.split())
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """The sources, to be planted into."""
+    for root in ("extensions", "recorder"):
+        shutil.copytree(ROOT / root, tmp_path / root, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_the_contracts_are_kept(tree: Path) -> None:
+    assert f"Contracts: {len(CONTRACTS)} kept, 0 broken." in lint(tree)
+
+
+@pytest.mark.parametrize("contract", CONTRACTS)
+def test_every_contract_is_broken_by_what_it_forbids(contract: str, tree: Path) -> None:
+    planted = [(path, line) for name, path, line in PLANTED if name == contract]
+    assert planted
+    for path, line in planted:
+        (tree / path).write_text(f"{line}\n")
+        assert f"{contract} BROKEN" in lint(tree), line
+        (tree / path).unlink()
