@@ -105,7 +105,7 @@ def _cassette(session: Session, batches: int) -> Report | None:
     from .transcript import Transcript
 
     dialect = DIALECTS[session.protocol]
-    redactor = Redactor(secret_variables(os.environ) | session.secrets(), rules=True)
+    redactor = Redactor(secret_variables(os.environ) | session.secrets, rules=True)
     bindings = Bindings(dialect, session.bind, os.environ.get("HOME", ""))
 
     def clean(data: bytes) -> bytes:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from .errors import UsageError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -14,15 +16,21 @@ class Session:
 
     Attributes:
         cassette: the file that it becomes.
+        partial: the file while it is being written.
         command: what is run, with its arguments.
         protocol: the name of a dialect.
         framing: the name of a framing; "" for the dialect's own.
         bind: further bindings, name to value of this machine.
-        redact: names of further environment variables whose values are secrets.
-        partial: the file while it is being written.
+        secrets: values to be redacted beside what looks secret, by the name that stands in their place.
+
+    Args:
+        redact: names of the environment variables that hold these secrets.
+
+    Raises:
+        UsageError: there is no such variable.
     """
 
-    __slots__ = ("bind", "cassette", "command", "framing", "protocol", "redact")
+    __slots__ = ("bind", "cassette", "command", "framing", "partial", "protocol", "secrets")
 
     def __init__(
         self,
@@ -35,16 +43,15 @@ class Session:
         redact: tuple[str, ...] = (),
     ) -> None:
         self.cassette = cassette
+        self.partial = f"{cassette}.partial"
         self.command = command
         self.protocol = protocol
         self.framing = framing
         self.bind = bind or {}
-        self.redact = redact
+        self.secrets = {f"env.{name}": _value(name) for name in redact}
 
-    @property
-    def partial(self) -> str:
-        return f"{self.cassette}.partial"
 
-    def secrets(self) -> dict[str, str]:
-        """What is to be redacted beside what looks secret, by the name that stands in its place."""
-        return {f"env.{name}": os.environ[name] for name in self.redact if name in os.environ}
+def _value(name: str) -> str:
+    if name not in os.environ:
+        raise UsageError(f"--redact {name}: there is no such environment variable; it names the one that holds the secret")
+    return os.environ[name]

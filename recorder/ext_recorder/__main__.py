@@ -1,0 +1,63 @@
+"""The entry point of ext-recorder, and the one place where errors become words and exit codes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+
+from .commands import COMMANDS
+from .errors import RecorderError
+from .options import read
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+EXIT_WRONG = 2  # a wrong command line, a file that can't be read or written
+EXIT_INTERNAL = 70  # a fault of ours; EX_SOFTWARE of sysexits.h
+EXIT_INTERRUPTED = 130  # 128 + SIGINT
+EXIT_NO_READER = 141  # 128 + SIGPIPE
+
+
+def main() -> int:
+    """Run the command line of this process. Returns its exit code."""
+    try:
+        return run(sys.argv[1:])
+    except RecorderError as failure:
+        return _say(str(failure), getattr(failure, "exit_code", EXIT_WRONG))
+    except BrokenPipeError:  # `show | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in a buffer is not wanted either
+        return EXIT_NO_READER
+    except OSError as failure:
+        return _say(f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure), EXIT_WRONG)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except Exception as failure:  # noqa: BLE001 - a traceback is nothing for users
+        trace = failure.__traceback__
+        while trace and trace.tb_next:
+            trace = trace.tb_next
+        place = f" ({trace.tb_frame.f_code.co_filename}:{trace.tb_lineno})" if trace else ""
+        what = f"{type(failure).__name__}: {failure}{place}"
+        return _say(f"internal error, please report it with this line: {what}", EXIT_INTERNAL)
+
+
+def run(words: Sequence[str]) -> int:
+    """Read a command line the quick way or by click, and do what it says."""
+    command = COMMANDS.get(words[0]) if words else None
+    values = read(command, words[1:]) if command else None
+    if command is None or values is None:
+        from .cli import run as run_by_click
+
+        return run_by_click(words)
+    return command.run(values)
+
+
+def _say(message: str, code: int) -> int:
+    with contextlib.suppress(OSError):  # nobody listens
+        os.write(2, f"ext-recorder: {message}\n".encode(errors="backslashreplace"))
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

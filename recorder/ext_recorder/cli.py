@@ -1,0 +1,130 @@
+"""The command line by click: help, and what is wrong with a command line. It is built of the tables in `commands`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ext_sdk.version import __version__
+
+from .commands import COMMANDS
+from .errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .options import Command, Option, Values
+
+_WIDTH = 100  # columns of the help, where the terminal has so many
+_BEHIND = " The recorded command stands behind `--`, its options too."
+EXIT_INTERRUPTED = 130  # as shells say it: 128 + SIGINT
+_ABOUT = """\
+Record a session of any child process on stdio, and play it again without the child.
+
+\b
+  ext-recorder record session.yaml -- ext-shell     stand in for ext-shell, and record
+  ext-recorder show session.yaml                    look at it
+  ext-recorder replay session.yaml                  be ext-shell, without ext-shell
+
+Exit codes: record ends as the command ended, or with 126 or 127 when it can't be run; replay as the recorded child, or
+with 3 when the session was not the recorded one; 2 is for a wrong command line, and for files that can't be read or
+written.
+"""
+
+
+def run(words: Sequence[str]) -> int:
+    """Do what a command line says. Returns the exit code.
+
+    Raises:
+        UsageError: it is wrong, and how.
+        RecorderError: from the command.
+    """
+    try:
+        code = group().main(list(words) or ["--help"], prog_name="ext-recorder", standalone_mode=False)
+    except click.Abort:
+        return EXIT_INTERRUPTED
+    except click.UsageError as wrong:
+        asked = wrong.ctx.command_path if wrong.ctx else "ext-recorder"
+        hint = _BEHIND if isinstance(wrong, click.NoSuchOption) and wrong.ctx and _has_tail(wrong.ctx) else ""
+        raise UsageError(f"{wrong.format_message()}{hint} See: {asked} --help") from None
+    except click.ClickException as wrong:
+        raise UsageError(wrong.format_message()) from None
+    return code if isinstance(code, int) else 0
+
+
+def _has_tail(context: click.Context) -> bool:
+    command = COMMANDS.get(context.info_name or "")
+    return bool(command and command.tail)
+
+
+def group() -> click.Group:
+    """The program as click knows it."""
+    program = click.Group(
+        "ext-recorder",
+        commands=[_command(command) for command in COMMANDS.values()],
+        help=_ABOUT,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _WIDTH},
+    )
+    return click.version_option(__version__, prog_name="ext-recorder")(program)
+
+
+def _command(command: Command) -> click.Command:
+    def callback(**found: str | bool | tuple[str, ...] | None) -> int:
+        return command.run(_values(command, found))
+
+    arguments = [click.Argument([_key(name)], metavar=name) for name in command.arguments]
+    if command.tail:
+        arguments.append(click.Argument([_key(command.tail)], nargs=-1, metavar=f"[-- {command.tail}…]"))
+    return click.Command(
+        command.name,
+        params=[*arguments, *(_option(option) for option in command.options)],
+        callback=callback,
+        help=_paragraphs(command),
+        short_help=command.summary,
+        options_metavar="[OPTIONS]",
+    )
+
+
+def _option(option: Option) -> click.Option:
+    names = [_key(option.name), f"--{option.name}", *([f"-{option.short}"] if option.short else [])]
+    if not option.metavar:
+        return click.Option(names, is_flag=True, help=option.help)
+    return click.Option(
+        names,
+        type=click.Choice(option.choices) if option.choices else click.STRING,
+        metavar=None if option.choices else option.metavar,
+        multiple=option.many,
+        default=option.default or None,
+        show_default=bool(option.default),
+        help=option.help,
+    )
+
+
+def _key(name: str) -> str:
+    """A name as click hands it to the callback."""
+    return name.lower().replace("-", "_")
+
+
+def _values(command: Command, found: Mapping[str, str | bool | tuple[str, ...] | None]) -> Values:
+    """The same values that `options.read` gives."""
+    names = [
+        *command.arguments,
+        *([command.tail] if command.tail else []),
+        *(option.name for option in command.options),
+    ]
+    return {name: _texts(found[_key(name)]) for name in names}
+
+
+def _texts(value: str | bool | tuple[str, ...] | None) -> tuple[str, ...]:
+    if isinstance(value, tuple):
+        return value
+    if isinstance(value, bool):
+        return ("",) if value else ()
+    return () if value is None else (value,)
+
+
+def _paragraphs(command: Command) -> str:
+    """The command's text for click, which rewraps every paragraph that is not marked."""
+    paragraphs = [command.summary, *command.text.strip("\n").split("\n\n")]
+    return "\n\n".join(f"\b\n{each}" if each.startswith(" ") else each for each in paragraphs)
