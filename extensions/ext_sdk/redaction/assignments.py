@@ -1,0 +1,138 @@
+"""Finding secrets by name outside of JSON: YAML lines, headers, ``NAME=value``, ``?token=…``, ``--password …``.
+
+Searched is the view, so a YAML document or a header within a JSON string is one of lines like any other.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from ext_sdk.redaction.finding import Finding, in_view
+from ext_sdk.redaction.names import LONGEST
+from ext_sdk.redaction.patterns import (
+    PLACEHOLDER,
+    SCHEME,
+    TELLING,
+    credential_rule,
+    is_harmless,
+    is_telling,
+)
+from ext_sdk.redaction.placeholder import rule_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ext_sdk.redaction.view import View
+
+_NAME: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_.-")
+_CANDIDATE: Final = re.compile(  # a telling word, the rest of the name, a quote, and what stands before the value
+    rb"%b[a-z0-9_.-]{0,%d}(?:('?)[ \t]{0,16}([:=])|([ \t]))[ \t]{0,16}"
+    % (TELLING, LONGEST)
+)
+_BULLETS: Final = b" \t>*<-#+|'"
+_LINE_PREFIX: Final = 32  # bytes before a name in which its line may begin
+_BEFORE_VARIABLE: Final = frozenset((b"", b"export", b"set", b"env"))
+_BEFORE_MEMBER: Final = frozenset((b"{", b",", b"(", b"[", b"&", b"?", b";"))
+
+_REST_OF_LINE: Final = re.compile(rb"[^\0\r\n]*")
+_WORD: Final = re.compile(rb"[^\s\0\"'`;&<>]*")
+_MEMBER: Final = re.compile(rb"[^\s\0\"'`;&<>,}]*")
+_QUOTED: Final = {
+    b"'": re.compile(rb"'([^'\0\r\n]*)"),
+    b'"': re.compile(rb'"([^"\0\r\n]*)'),
+}
+_QUOTED_LINE: Final = {
+    b"'": re.compile(rb"'([^\0\r\n]*)'[\s,;)}\]]*\Z"),
+    b'"': re.compile(rb'"([^\0\r\n]*)"[\s,;)}\]]*\Z'),
+}
+_PROSE: Final = 256  # bytes of a word in a sentence in which a digit is looked for
+_DIGIT_IN_WORD: Final = re.compile(rb"['\"]?[^\s\0\"'`;&<>0-9]*[0-9]")
+_BLOCK: Final = re.compile(
+    rb"[|>][1-9+-]{0,2}[ \t]{0,16}\r?\n"
+)  # a YAML block scalar begins
+_LINE: Final = re.compile(rb"([ ]*)([^\0\r\n]*)(?:\r?\n)?")
+
+
+def find_assignments(view: View) -> Iterator[Finding]:
+    """The values of names that look secret."""
+    at = 0
+    while match := _CANDIDATE.search(view.lowered, at):
+        at = match.end()
+        start = _name_start(view.lowered, match.start())
+        end = match.start(1) if match[3] is None else match.start(3)
+        name = view.text[start:end].decode("utf-8", "replace")
+        if is_telling(name):
+            first, last = _value(view, match, start)
+            at = max(at, last)
+            yield from _finding(view, first, last, f"key.{rule_name(name.lstrip('-'))}")
+
+
+def _name_start(lowered: bytes, at: int) -> int:
+    first = max(0, at - LONGEST)
+    while at > first and lowered[at - 1] in _NAME:
+        at -= 1
+    return at
+
+
+def _finding(view: View, start: int, end: int, rule: str) -> Iterator[Finding]:
+    value = view.text[start:end].rstrip()
+    if scheme := SCHEME.match(value):
+        first = start + scheme.end()
+        yield in_view(
+            view, first, start + len(value), credential_rule(scheme[1]), whole=True
+        )
+    elif not is_harmless(rule, value):
+        yield in_view(view, start, start + len(value), rule, whole=True)
+
+
+def _value(view: View, match: re.Match[bytes], start: int) -> tuple[int, int]:
+    """Where the value is that belongs to the name at ``start``; an empty stretch where there is none."""
+    text, at = view.text, match.end()
+    if match[3] is not None:
+        option = text.startswith(b"--", start) and not text.startswith(b"-", at)
+        return _simple(text, at, _WORD) if option else (at, at)
+    before = text[max(0, start - _LINE_PREFIX) : start]
+    line = before[max(before.rfind(b"\n"), before.rfind(b"\0")) + 1 :]
+    if len(line) < _LINE_PREFIX and line.strip(_BULLETS).lower() in _BEFORE_VARIABLE:
+        return _rest_of_line(text, at, indentation=len(line) - len(line.lstrip(b" ")))
+    if match[2] == b"=":
+        return _simple(text, at, _WORD)
+    if match[1] or before.rstrip()[-1:] in _BEFORE_MEMBER:
+        return _simple(text, at, _MEMBER)
+    # In the middle of a sentence ("unexpected token: end of file") only what has a digit counts.
+    beginning = PLACEHOLDER.sub(b"", text[at : at + _PROSE])
+    return _simple(text, at, _WORD) if _DIGIT_IN_WORD.match(beginning) else (at, at)
+
+
+def _simple(text: bytes, at: int, pattern: re.Pattern[bytes]) -> tuple[int, int]:
+    """A value in quotes, or as far as the pattern goes."""
+    quoted = _QUOTED.get(text[at : at + 1])
+    found = quoted.match(text, at) if quoted else pattern.match(text, at)
+    return found.span(1 if quoted else 0) if found else (at, at)
+
+
+def _rest_of_line(text: bytes, at: int, *, indentation: int) -> tuple[int, int]:
+    block = _BLOCK.match(text, at)
+    if block:
+        return _block(text, block.end(), indentation)
+    found = _REST_OF_LINE.match(text, at)
+    end = found.end() if found else at
+    quoted = _QUOTED_LINE.get(text[at : at + 1])
+    inner = quoted.match(text, at, end) if quoted else None
+    return inner.span(1) if inner else (at, end)
+
+
+def _block(text: bytes, at: int, indentation: int) -> tuple[int, int]:
+    """The lines of a block scalar: those further to the right than its key."""
+    first = last = at
+    while line := _LINE.match(text, at):
+        if line[2] and len(line[1]) <= indentation:
+            break
+        if line[2]:
+            first = line.start(2) if first == last else first
+            last = line.end(2)
+        if line.end() == at:
+            break
+        at = line.end()
+    return first, last

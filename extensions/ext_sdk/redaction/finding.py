@@ -1,0 +1,82 @@
+"""What a finder found: a stretch of the message that must not be written."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ext_sdk.redaction.view import View
+
+
+class Finding:
+    """One stretch to be replaced.
+
+    Attributes:
+        start: offset in the message.
+        end: offset behind it.
+        rule: the name for the placeholder.
+        value: the secret with its escapes undone; the same value gets the same number.
+        quote: what to put around the placeholder, because a number or the like is replaced by a string.
+        whole: the value is a secret by itself, not "secret, and something around it"; it is worth remembering.
+    """
+
+    __slots__ = ("end", "quote", "rule", "start", "value", "whole")
+
+    def __init__(
+        self,
+        start: int,
+        end: int,
+        rule: str,
+        value: bytes,
+        *,
+        quote: bytes = b"",
+        whole: bool = False,
+    ) -> None:
+        self.start = start
+        self.end = end
+        self.rule = rule
+        self.value = value
+        self.quote = quote
+        self.whole = whole
+
+
+def in_view(
+    view: View, start: int, end: int, rule: str, *, whole: bool = False
+) -> Finding:
+    """A finding at ``view.text[start:end]``."""
+    return Finding(*view.origin(start, end), rule, view.text[start:end], whole=whole)
+
+
+def without_overlaps(
+    message: bytes, findings: Iterable[Finding], protected: list[tuple[int, int]]
+) -> Iterator[Finding]:
+    """The findings in order, cut so that none touches another or a protected stretch.
+
+    Where several begin together the longest counts, and of equally long ones the first given.
+    """
+    at = 0
+    for each in sorted(findings, key=lambda each: (each.start, -each.end)):
+        for start, end in _gaps(protected, max(each.start, at), each.end):
+            if (start, end) == (each.start, each.end):
+                yield each
+            else:
+                yield Finding(
+                    start, end, each.rule, message[start:end], quote=each.quote
+                )
+        at = max(at, each.end)
+
+
+def _gaps(
+    protected: list[tuple[int, int]], start: int, end: int
+) -> Iterator[tuple[int, int]]:
+    index = bisect_right(protected, start, key=lambda stretch: stretch[1])
+    while start < end and index < len(protected) and protected[index][0] < end:
+        if start < protected[index][0]:
+            yield start, protected[index][0]
+        start = protected[index][1]
+        index += 1
+    if start < end:
+        yield start, end

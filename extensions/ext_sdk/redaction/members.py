@@ -1,0 +1,145 @@
+"""Finding secrets by the key of a JSON member, at any depth of JSON within strings within JSON.
+
+Searched is the message itself, not its view: how many backslashes stand before a quote tells the depth at which it
+was written, and with that where the value ends. A quote of depth d has 2**d - 1 backslashes.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from ext_sdk.redaction.finding import Finding
+from ext_sdk.redaction.names import LONGEST
+from ext_sdk.redaction.patterns import (
+    SCHEME,
+    TELLING,
+    credential_rule,
+    is_harmless,
+    is_telling,
+)
+from ext_sdk.redaction.placeholder import rule_name
+from ext_sdk.redaction.view import undone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_BACKSLASHES: Final = frozenset((0, 1, 3, 7))  # before a quote; nobody nests deeper
+_SPACE: Final = rb"(?:\s|\\++[nrt]){0,32}"
+_KEY: Final = (
+    re.compile(  # a telling word, the rest of the key, its quote, and what follows
+        rb"(?:%b|\\u00[4-7])(?:[\w. -]|\\++u00[0-9a-f]{2}){0,%d}(\\*+\")%b([:,])%b"
+        % (TELLING, LONGEST, _SPACE, _SPACE)
+    )
+)
+_BEFORE_NAME: Final = re.compile(rb"(\\*+\")(?:name|key)\1%b:%b\Z" % (_SPACE, _SPACE))
+_BEFORE_VALUE: Final = re.compile(rb"(\\*+\")value\1%b:%b" % (_SPACE, _SPACE))
+_NEXT: Final = re.compile(rb"%b,%b" % (_SPACE, _SPACE))
+_QUOTE: Final = re.compile(rb"(?<!\\)(\\*)\"")
+_NUMBER: Final = re.compile(
+    rb"-?[0-9][0-9.eE+-]{3,}"
+)  # `"token": 7` counts or correlates something
+_NAME_MEMBER: Final = 48  # bytes before a name in which `"name": ` is looked for
+
+
+def find_members(message: bytes, lowered: bytes) -> Iterator[Finding]:
+    """The values of members whose keys look secret.
+
+    Strings and long numbers are, lists of strings one by one; objects are not, their own members decide. Also found
+    are ``{"name": "PASSWORD", "value": …}`` and ``["--password", …]``.
+    """
+    at = 0
+    while match := _KEY.search(lowered, at):
+        at = match.end()
+        key, opening = _key(message, match)
+        value = (
+            _value_position(lowered, match, opening) if key and is_telling(key) else -1
+        )
+        if value >= 0:
+            for finding in _values(message, value, match[1], key):
+                yield finding
+                at = max(at, finding.end)
+
+
+def _key(message: bytes, match: re.Match[bytes]) -> tuple[str, int]:
+    """The key that ends with this match, and where its opening quote begins; "" where it is no key."""
+    backslashes = len(match[1]) - 1
+    quote = message.rfind(b'"', max(0, match.start() - 6 * LONGEST), match.start())
+    opening = quote - backslashes
+    if (
+        quote < 0
+        or backslashes not in _BACKSLASHES
+        or _run_before(message, quote) != backslashes
+    ):
+        return "", -1
+    return undone(message[quote + 1 : match.start(1)]).decode(
+        "utf-8", "replace"
+    ), opening
+
+
+def _run_before(message: bytes, quote: int) -> int:
+    start = max(0, quote - max(_BACKSLASHES) - 1)
+    return quote - start - len(message[start:quote].rstrip(b"\\"))
+
+
+def _value_position(lowered: bytes, match: re.Match[bytes], opening: int) -> int:
+    """Where the value begins that belongs to the key, or -1."""
+    after = match.end()
+    if match[2] == b":" or lowered.startswith(b"-", opening + len(match[1])):
+        return after
+    if _BEFORE_NAME.search(lowered, max(0, opening - _NAME_MEMBER), opening):
+        value = _BEFORE_VALUE.match(lowered, after)
+        return value.end() if value else -1
+    return -1
+
+
+def _values(message: bytes, at: int, quote: bytes, key: str) -> Iterator[Finding]:
+    rule = f"key.{rule_name(key.lstrip('-'))}"
+    if message.startswith(b"[", at):
+        at = _skip_space(message, at + 1)
+        while message.startswith(quote, at):
+            end = value_end(message, at + len(quote), len(quote) - 1)
+            yield from _string(message, at + len(quote), end, rule)
+            following = _NEXT.match(message, end + len(quote))
+            at = following.end() if following else len(message)
+    elif message.startswith(quote, at):
+        start = at + len(quote)
+        yield from _string(
+            message, start, value_end(message, start, len(quote) - 1), rule
+        )
+    elif number := _NUMBER.match(message, at):
+        yield Finding(at, number.end(), rule, number[0], quote=quote)
+
+
+def _string(message: bytes, start: int, end: int, rule: str) -> Iterator[Finding]:
+    value = undone(message[start:end])
+    if scheme := SCHEME.match(value):
+        # The scheme is spelt without escapes, or it is none.
+        plain = message.startswith(scheme[0], start)
+        yield Finding(
+            start + len(scheme[0]) * plain,
+            end,
+            credential_rule(scheme[1]),
+            value[scheme.end() :],
+            whole=True,
+        )
+    elif not is_harmless(rule, value):
+        yield Finding(start, end, rule, value, whole=True)
+
+
+def value_end(message: bytes, start: int, backslashes: int) -> int:
+    """Where a string ends whose quotes have that many backslashes; a broken one ends with its line."""
+    for match in _QUOTE.finditer(message, start):
+        run = len(match[1])
+        if run < backslashes:
+            return match.start()  # the end of a string around it
+        if run % (2 * backslashes + 2) == backslashes:
+            return match.end() - 1 - backslashes
+    end = message.find(b"\n", start)
+    return end if end >= 0 else len(message)
+
+
+def _skip_space(message: bytes, at: int) -> int:
+    while message[at : at + 1].isspace():
+        at += 1
+    return at

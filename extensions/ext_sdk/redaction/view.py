@@ -1,0 +1,168 @@
+r"""A text with its escapes undone, that still knows where each of its characters came from.
+
+A secret may be spelt ``p\u0040ss``, ``p\/q`` or, in JSON within a string within JSON, ``p\\\"q``. Finders search
+the view, where it is ``p"q`` at every depth; what they find is replaced in the text itself.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from itertools import accumulate
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# Stands in the view of a JSON text for each quote that begins or ends a string: nothing found may reach across one.
+BARRIER: Final = b"\0"
+
+_BARRIERS: Final = re.compile(BARRIER)
+# A run of backslashes and what it escapes are one unit: at each depth of nesting one more run becomes one backslash.
+# Only a quote after an even run does not belong to it, because there it is not escaped.
+_UNIT: Final = re.compile(
+    rb"(\\++u[dD][89abAB][0-9a-fA-F]{2}\\++u[dD][c-fC-F][0-9a-fA-F]{2}"  # one character beyond U+FFFF
+    rb"|\\(?:\\\\)*+\""
+    rb"|\\++(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[bfnrt/])?)"
+)
+_PERCENT: Final = re.compile(rb"(%[0-9a-fA-F]{2})")
+_SHORT: Final = {
+    b"": b"\\",
+    b"b": b"\b",
+    b"f": b"\f",
+    b"n": b"\n",
+    b"r": b"\r",
+    b"t": b"\t",
+    b"/": b"/",
+}
+_QUOTE: Final = b"\2"  # an escaped quote, until those that delimit strings are barriers
+# Escaped control characters that mean something here become another one. The text of JSON has none unescaped.
+_RESERVED: Final = bytes.maketrans(b"\0\2", b"\1\1")
+_MOST_ROUNDS: Final = 3  # of undoing: \u005cu0041 takes two
+
+
+class View:
+    """A text as its readers will see it.
+
+    Attributes:
+        text: with escapes undone.
+        lowered: the same in lower case.
+    """
+
+    __slots__ = ("_barriers", "_lowered", "_parts", "_starts", "_under", "text")
+
+    def __init__(
+        self,
+        text: bytes,
+        parts: tuple[list[bytes], list[bytes]] | None,
+        under: View | None,
+    ) -> None:
+        self.text = text
+        self._parts = (
+            parts  # what stands here, and what it was: stretches and units in turn
+        )
+        self._under = under
+        self._starts: tuple[list[int], list[int]] | None = None
+        self._barriers: list[int] | None = None
+        self._lowered: bytes | None = None
+
+    @property
+    def lowered(self) -> bytes:
+        if self._lowered is None:
+            self._lowered = self.text.lower()
+        return self._lowered
+
+    def inside(self, position: int) -> bool:
+        """Whether a position in the view of a JSON text is inside a string."""
+        if self._barriers is None:
+            self._barriers = [each.start() for each in _BARRIERS.finditer(self.text)]
+        return bisect_right(self._barriers, position) % 2 == 1
+
+    def origin(self, start: int, end: int) -> tuple[int, int]:
+        """Where ``text[start:end]`` came from, in whole units; the stretch must not be empty."""
+        if self._parts is not None:
+            if self._starts is None:
+                here, there = self._parts
+                self._starts = (
+                    [0, *accumulate(map(len, here))],
+                    [0, *accumulate(map(len, there))],
+                )
+            starts, origins = self._starts
+            first, last = (
+                bisect_right(starts, start) - 1,
+                bisect_right(starts, end - 1) - 1,
+            )
+            start = origins[first] + (0 if first % 2 else start - starts[first])
+            end = origins[last + 1] if last % 2 else origins[last] + end - starts[last]
+        return self._under.origin(start, end) if self._under else (start, end)
+
+
+def view(text: bytes, *, barriers: bool = False) -> View:
+    """The text with all escapes by backslash undone.
+
+    Args:
+        text: any bytes.
+        barriers: the text is JSON: each quote that delimits a string becomes a :data:`BARRIER`.
+    """
+    if b"\\" not in text:
+        return View(text.replace(b'"', BARRIER) if barriers else text, None, None)
+    found = _rewritten(text, _UNIT, _undo, None)
+    if barriers:
+        found.text = found.text.replace(b'"', BARRIER)
+    found.text = found.text.replace(_QUOTE, b'"')
+    for _ in range(_MOST_ROUNDS):
+        if b"\\u00" not in found.text:
+            break
+        found = _rewritten(found.text, _UNIT, _undo, found)
+        found.text = found.text.replace(_QUOTE, b'"')
+    return found
+
+
+def percent_view(under: View) -> View:
+    """The view with the escapes of URLs undone too."""
+    return _rewritten(under.text, _PERCENT, _percent_undo, under)
+
+
+def undone(value: bytes) -> bytes:
+    """A value with its escapes undone, so that all its spellings are one."""
+    return view(value).text
+
+
+def percent_undone(value: bytes) -> bytes:
+    """The same for the escapes of URLs."""
+    return _PERCENT.sub(lambda match: _percent_undo(match[0]), value)
+
+
+def _rewritten(
+    text: bytes,
+    unit: re.Pattern[bytes],
+    rewrite: Callable[[bytes], bytes],
+    under: View | None,
+) -> View:
+    there = unit.split(text)
+    units = there[1::2]
+    rewritten = {each: rewrite(each) for each in set(units)}
+    here = there.copy()
+    here[1::2] = map(rewritten.__getitem__, units)
+    return View(b"".join(here), (here, there), under)
+
+
+def _undo(unit: bytes) -> bytes:
+    escape = unit.lstrip(b"\\")
+    if escape == b'"':
+        return _QUOTE
+    if escape[:1] == b"u":
+        if len(escape) == len(b"uXXXX"):
+            character = chr(int(escape[1:], 16))
+        else:
+            high, low = int(escape[1:5], 16), int(escape[-4:], 16)
+            character = chr(0x10000 + ((high & 0x3FF) << 10) + (low & 0x3FF))
+        encoded = character.encode("utf-8", "surrogatepass")
+        return _QUOTE if encoded == b'"' else encoded.translate(_RESERVED)
+    if escape[:1] == b"x":
+        return bytes([int(escape[1:], 16)]).translate(_RESERVED)
+    return _SHORT[escape]
+
+
+def _percent_undo(unit: bytes) -> bytes:
+    return bytes([int(unit[1:], 16)]).translate(_RESERVED)
