@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ext_recorder.__main__ import main
+from ext_recorder.cli import group
 
 WIDTH = 100
 HEAD = """\
@@ -18,10 +18,11 @@ What `ext-recorder --help` and `ext-recorder COMMAND --help` say.
 
 def page() -> str:
     """The whole page, in Markdown."""
-    context = click.Context(main, info_name="ext-recorder", max_content_width=WIDTH, terminal_width=WIDTH)
-    parts = [HEAD, block(main.get_help(context))]
-    for name in main.list_commands(context):
-        command = main.get_command(context, name)
+    program = group()
+    context = click.Context(program, info_name="ext-recorder", terminal_width=WIDTH)
+    parts = [HEAD, block(program.get_help(context))]
+    for name in program.list_commands(context):
+        command = program.get_command(context, name)
         assert command is not None
         inner = click.Context(command, parent=context, info_name=name, terminal_width=WIDTH)
         parts += [f"\n## {name}\n", block(command.get_help(inner))]

@@ -1,0 +1,53 @@
+"""What is imported before the first answer: a host waits for that, and these are what makes Python start slowly."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from tests.packaging.artefacts import ROOT
+
+SLOW = {
+    *("argparse", "asyncio", "click", "dataclasses", "enum", "json", "jsonpath", "logging", "msgspec"),
+    *("pathlib", "re", "subprocess", "threading", "typing", "yaml"),
+}
+# Tells, at the first write to the wire, what has been imported until then.
+WATCHED = """
+import sys
+from ext_sdk.transport import Stdio
+
+write = Stdio.write
+
+def first_write(stdio, data):
+    Stdio.write = write
+    sys.stderr.write("\\n".join(sys.modules) + "\\n")
+    write(stdio, data)
+
+Stdio.write = first_write
+from ext_shell.__main__ import main
+sys.exit(main())
+"""
+
+
+def imported_before_the_answer(*requests: dict[str, object]) -> set[str]:
+    text = "".join(json.dumps({"jsonrpc": "2.0"} | request) + "\n" for request in requests)
+    done = subprocess.run(
+        [sys.executable, "-c", WATCHED], cwd=ROOT, input=text, capture_output=True, text=True, check=True, timeout=60
+    )
+    answer = json.loads(done.stdout.splitlines()[0])
+    assert answer["id"] == requests[0]["id"]
+    return set(done.stderr.splitlines())
+
+
+def test_the_manifest_is_out_before_anything_slow_is_imported() -> None:
+    initialize = {"id": 1, "method": "initialize", "params": {"protocolVersion": "0.0.1"}}
+    found = imported_before_the_answer(initialize, {"id": 2, "method": "shutdown"})
+    assert "ext_sdk.boot" in found
+    assert not found & SLOW
+    assert "ext_shell.extension" not in found
+
+
+def test_the_watch_sees_what_is_imported() -> None:
+    found = imported_before_the_answer({"id": 2, "method": "shutdown"})
+    assert {"msgspec", "ext_shell.extension"} <= found
