@@ -12,6 +12,8 @@ Limit: a neutral spelling that occurs in a recorded session by itself can't be t
 
 from __future__ import annotations
 
+from itertools import count
+
 from ext_sdk.wire.errors import MessageError
 from ext_sdk.wire.json_text import loads
 
@@ -21,7 +23,7 @@ from .substitution import Substitution
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from ext_sdk.protocols.dialect import Dialect
 
@@ -38,9 +40,7 @@ def parse_bind(options: Iterable[str]) -> dict[str, str]:
         if not equals or not name or not value or not name.replace("-", "").replace("_", "").isalnum():
             raise UsageError(f"--bind {option!r}: expected NAME=VALUE, as in --bind data=/srv/data")
         if value.isdigit():
-            raise UsageError(
-                f"--bind {option!r}: a number is found in too many places; set it aside by --ignore"
-            )
+            raise UsageError(f"--bind {option!r}: a number is found in too many places; set it aside by --ignore")
         given[name] = value.rstrip("/") or value
     return given
 
@@ -125,9 +125,7 @@ class Playing:
         UsageError: --bind names a binding that the cassette does not have.
     """
 
-    def __init__(
-        self, neutral: Mapping[str, str], given: Mapping[str, str] | None = None, home: str = ""
-    ) -> None:
+    def __init__(self, neutral: Mapping[str, str], given: Mapping[str, str] | None = None, home: str = "") -> None:
         self._live: dict[str, str] = {}  # neutral spelling to live value
         self._names = dict(neutral)
         for name, value in (given or {}).items():
@@ -147,9 +145,21 @@ class Playing:
         rest = spelling.removeprefix(base)
         return spelling.startswith(base) and (not rest or (rest[0] == "-" and rest[1:].isdigit()))
 
+    def neutrals(self, name: str) -> Iterator[str]:
+        """The neutral spellings of the binding's first, second, … value, without end."""
+        base = self._names.get(name)
+        if base is not None:
+            yield base
+            for number in count(2):
+                yield f"{base}-{number}"
+
     def live(self, spelling: str) -> str | None:
         """The live value of a neutral spelling, if it is known."""
         return self._live.get(spelling)
+
+    def is_live(self, value: str) -> bool:
+        """Does some neutral spelling stand for this live value?"""
+        return value in self._live.values()
 
     def bind(self, spelling: str, value: str) -> None:
         """From now on this neutral spelling stands for this live value."""
@@ -157,9 +167,19 @@ class Playing:
             self._live[spelling] = value
             self._compile()
 
+    def unbind(self, spelling: str) -> None:
+        """Forget it: it was learnt from a request that was another one after all."""
+        del self._live[spelling]
+        self._compile()
+
     def to_neutral(self, data: bytes) -> bytes:
         """A live message as it would stand in the cassette."""
         return self._backward.apply(data)
+
+    def to_neutral_if(self, spelling: str, value: str, data: bytes) -> bytes:
+        """The same as if this neutral spelling stood for this value."""
+        backward = {live: neutral for neutral, live in self._live.items()} | {value: spelling}
+        return Substitution(backward, json=False).apply(data)
 
     def to_live(self, data: bytes, *, json: bool) -> bytes:
         """A recorded message (`json`), or other bytes, as they would be here."""

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
+from ext_sdk.wire.errors import MessageError
+from ext_sdk.wire.jsonrpc import scan
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,8 +64,7 @@ def _less(value: object, tokens: list[str]) -> object:
         }
     if isinstance(value, list):
         return [
-            (_less(item, rest) if rest else MISSING) if _hits(first, str(at)) else item
-            for at, item in enumerate(value)
+            (_less(item, rest) if rest else MISSING) if _hits(first, str(at)) else item for at, item in enumerate(value)
         ]
     return value
 
@@ -77,9 +79,7 @@ def differences(left: object, right: object, pointer: str = "") -> Iterator[str]
     Types count: true is not 1, "1" is not 1. Numbers are equal when their values are, however they are
     spelled (1, 1.0, 1e0).
     """
-    todo = [
-        (left, right, pointer)
-    ]  # a stack instead of recursion: a message may be nested deeper than Python calls
+    todo = [(left, right, pointer)]  # a stack instead of recursion: a message may be nested deeper than Python calls
     while todo:
         left, right, pointer = todo.pop()
         if isinstance(left, dict) and isinstance(right, dict):
@@ -96,3 +96,20 @@ def differences(left: object, right: object, pointer: str = "") -> Iterator[str]
 def _kind(value: object) -> type:
     """The JSON type: a bool is none of the numbers."""
     return float if type(value) is int else type(value)
+
+
+def spans(text: str, pointers: Iterable[str]) -> Iterator[tuple[int, int, object]]:
+    """Where in a JSON text the values at these pointers stand: (start, end, value)."""
+    for pointer in pointers:
+        start, end, value = 0, len(text), MISSING
+        for token in parts(pointer):
+            try:
+                member = scan(text[start:end]).members.get(token)
+            except MessageError:
+                member = None
+            if member is None:
+                value = MISSING
+                break
+            start, end, value = start + member.start, start + member.end, member.value
+        if value is not MISSING:
+            yield start, end, value

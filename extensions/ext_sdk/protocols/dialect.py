@@ -8,6 +8,7 @@ A protocol of the JSON-RPC family is a row in `DIALECTS`. Another one brings its
 from __future__ import annotations
 
 from ext_sdk.wire.errors import MessageError
+from ext_sdk.wire.json_text import quote
 from ext_sdk.wire.jsonrpc import scan
 
 from . import gevals, jsonrpc
@@ -15,13 +16,10 @@ from . import gevals, jsonrpc
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Literal
 
     from ext_sdk.wire.jsonrpc import Envelope
 
-    Kind = Literal["request", "response", "notification", "other"]
-    # The value of an id with its type: 1 and "1" are two ids, 1 and 1.0 are one, and true is not 1.
-    IdKey = tuple[str, str | int | float | None]
+    from .glance import Kind
 
 
 class Classified:
@@ -41,7 +39,7 @@ class Classified:
         kind: Kind,
         text: str,
         method: str = "",
-        key: IdKey | None = None,
+        key: bytes | None = None,
         span: tuple[int, int] = (0, 0),
         *,
         envelope: Envelope | None = None,
@@ -71,7 +69,9 @@ class Dialect:
         itself. calls: whether messages are calls with ids. Without, every payload stands for itself.
     """
 
-    __slots__ = ("bound", "calls", "final", "framing", "name", "references", "title", "volatile")
+    __slots__ = (
+        "bound", "calls", "echoed", "final", "framing", "minted", "name", "references", "title", "volatile",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -82,6 +82,8 @@ class Dialect:
         bound: Mapping[str, Mapping[str, str]] | None = None,
         volatile: Mapping[str, tuple[str, ...]] | None = None,
         references: Mapping[str, tuple[str, ...]] | None = None,
+        minted: Mapping[str, tuple[str, ...]] | None = None,
+        echoed: Mapping[str, tuple[str, ...]] | None = None,
         final: tuple[str, ...] = (),
         calls: bool = True,
     ) -> None:
@@ -91,6 +93,8 @@ class Dialect:
         self.bound = bound or {}
         self.volatile = volatile or {}
         self.references = references or {}
+        self.minted = minted or {}
+        self.echoed = echoed or {}
         self.final = final
         self.calls = calls
 
@@ -106,8 +110,7 @@ class Dialect:
         return _classified(envelope)
 
     def refusal(self, request: Classified, message: str, data: Mapping[str, object]) -> bytes | None:
-        """The payload that tells the host that there is no answer to its request; None where nothing can tell
-        it.
+        """The payload that tells the host that nothing answers its request; None where nothing can.
 
         Args:
             request: what the host sent.
@@ -133,13 +136,18 @@ def _classified(envelope: Envelope) -> Classified:
     return Classified("other", text, envelope=envelope)
 
 
-def id_key(value: object, spelling: str) -> IdKey:
-    """The identity of an id: its JSON value with its JSON type."""
+def id_key(value: object, spelling: str) -> bytes:
+    """The identity of an id, in its plainest spelling: 1 and 1.0 are one id, "1" and true are others.
+
+    Args:
+        value: the id as a JSON value.
+        spelling: how it is written, for what should be no id: an object, an array, a literal.
+    """
     if isinstance(value, str):
-        return "string", value
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return "number", value
-    return "other", spelling
+        return quote(value).encode("utf-8", "surrogateescape")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return spelling.encode("utf-8", "surrogateescape")
+    return str(int(value) if value == value // 1 else value).encode()
 
 
 DIALECTS: dict[str, Dialect] = {
@@ -151,7 +159,6 @@ DIALECTS: dict[str, Dialect] = {
             "the gevals extension protocol",
             bound=gevals.BOUND,
             volatile=gevals.VOLATILE,
-            references=jsonrpc.REFERENCES,
             final=gevals.FINAL,
         ),
         Dialect(
@@ -160,6 +167,8 @@ DIALECTS: dict[str, Dialect] = {
             "any JSON-RPC 2.0: MCP, LSP, ACP, …",
             volatile=jsonrpc.VOLATILE,
             references=jsonrpc.REFERENCES,
+            minted=jsonrpc.MINTED,
+            echoed=jsonrpc.ECHOED,
             final=jsonrpc.FINAL,
         ),
         Dialect("raw", "ndjson", "lines without any further meaning", calls=False),

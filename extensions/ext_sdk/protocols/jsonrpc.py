@@ -15,6 +15,11 @@ VOLATILE: dict[str, tuple[str, ...]] = {}
 # Notifications that name a running call of the same side by its id: LSP's and MCP's ways to cancel.
 REFERENCES = {"$/cancelRequest": ("/params/id",), "notifications/cancelled": ("/params/requestId",)}
 
+# Names that the host makes up in a request ("*": any), and where its child's notifications repeat them: MCP's
+# and LSP's progress.
+MINTED = {"*": ("/params/_meta/progressToken", "/params/workDoneToken", "/params/partialResultToken")}
+ECHOED = {"notifications/progress": ("/params/progressToken",), "$/progress": ("/params/token",)}
+
 FINAL = ("exit",)  # LSP: "A notification to ask the server to exit its process."
 
 # Of the codes that JSON-RPC leaves to servers (-32000 to -32099), one that neither spec 0 nor any peer gives

@@ -10,7 +10,6 @@ from .scalars import flow_list, flow_map, quoted, scalar
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from .scalars import Flow
 
@@ -86,7 +85,7 @@ def encode_trailer(redacted: tuple[str, ...]) -> bytes:
     return f"redacted: {flow_list(redacted)}\n".encode()
 
 
-def header_of(path: Path, fields: dict[str, Flow]) -> Header:
+def header_of(path: str, fields: dict[str, Flow]) -> Header:
     """The header out of its keys. Raises CassetteError."""
     version = fields.get("cassette")
     if version is None:
@@ -113,7 +112,7 @@ def header_of(path: Path, fields: dict[str, Flow]) -> Header:
     )
 
 
-def _text(path: Path, fields: dict[str, Flow], name: str, default: str | None = None) -> str:
+def _text(path: str, fields: dict[str, Flow], name: str, default: str | None = None) -> str:
     value = fields.get(name, default)
     if not isinstance(value, str):
         raise CassetteError(path, 1, f"expected a text under the key `{name}`, found {value or 'no such key'}")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _STREAMS: dict[bytes, Stream] = {b"in:": "in", b"out:": "out", b"err:": "err"}
 _MARKS: dict[bytes, MarkKind] = {b"eof:": "eof", b"exit:": "exit", b"signal:": "signal", b"open:": "open"}
-_WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+_WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+")
 _LATEST = 1e9  # seconds; 31 years. Refuses inf and nan, too.
 
 

@@ -7,6 +7,8 @@ its line, never a shorter cassette.
 
 from __future__ import annotations
 
+import os
+
 from ext_recorder.errors import CassetteError
 
 from .events import Mark
@@ -18,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from io import BufferedReader
-    from pathlib import Path
+    from os import PathLike
     from typing import Self
 
     from .events import Event
@@ -44,13 +46,13 @@ class Reader:
         CassetteError: from the start and while iterating.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = path = os.fspath(path)
         self.line = 0
         self.redacted: tuple[str, ...] | None = None
         self._whole: list[tuple[int, Event]] = []  # all events, once PyYAML had to read the file
         try:
-            self._file: BufferedReader = path.open("rb")
+            self._file: BufferedReader = open(path, "rb")  # noqa: PTH123, SIM115 - pathlib is not imported for this alone
         except FileNotFoundError:
             raise CassetteError(path, 0, "no such file", "record it first: ext-recorder record") from None
         except OSError as error:
@@ -147,7 +149,7 @@ class Reader:
         return header
 
 
-def read_header(path: Path, file: BufferedReader) -> tuple[Header, int] | None:
+def read_header(path: str, file: BufferedReader) -> tuple[Header, int] | None:
     """The header, and the line of its `events:`; None for a header that is not of our own writing.
 
     Args:

@@ -91,7 +91,7 @@ class _Scan:
 
     def __iter__(self) -> Iterator[bytes]:
         with self.path.open("rb") as file:
-            found = read_header(self.path, file)
+            found = read_header(str(self.path), file)
             if found is None:
                 raise CassetteError(self.path, 0, "not the beginning of a recording", "remove it")
             start = found[1]

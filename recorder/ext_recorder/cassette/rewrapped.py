@@ -16,8 +16,6 @@ from .lines import mark_of, raw_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from .events import Event, MarkKind
     from .scalars import Flow
 
@@ -49,7 +47,7 @@ class File:
         self.redacted = redacted
 
 
-def load(path: Path, data: bytes) -> File:
+def load(path: str, data: bytes) -> File:
     """Read a whole file. Raises CassetteError."""
     fields = _mapping(path, _compose(path, data), "the file")
     listed = fields.pop("events", None)
@@ -66,7 +64,7 @@ def load(path: Path, data: bytes) -> File:
     return File(header, events, tuple(redacted) if redacted is not None else None)
 
 
-def _events(path: Path, node: yaml.Node) -> list[tuple[int, Event]]:
+def _events(path: str, node: yaml.Node) -> list[tuple[int, Event]]:
     if isinstance(node, yaml.ScalarNode) and node.value in {"", "null", "~"}:
         return []
     if not isinstance(node, yaml.SequenceNode):
@@ -75,7 +73,7 @@ def _events(path: Path, node: yaml.Node) -> list[tuple[int, Event]]:
     return [(_line(item), _event(path, item)) for item in node.value]
 
 
-def load_line(path: Path, line: bytes) -> Event | None:
+def load_line(path: str, line: bytes) -> Event | None:
     """Read one event line by itself; None where only the whole file can tell what it is, or what is wrong."""
     try:
         root = yaml.compose(line, Loader=_LOADER)
@@ -89,19 +87,19 @@ def load_line(path: Path, line: bytes) -> Event | None:
         return None
 
 
-def _text(path: Path, node: yaml.Node, what: str) -> str:
+def _text(path: str, node: yaml.Node, what: str) -> str:
     if not isinstance(node, yaml.ScalarNode):
         raise CassetteError(path, _line(node), f"{what} is not a text", "put it in quotation marks")
     return str(node.value)
 
 
-def _texts(path: Path, node: yaml.Node, what: str) -> tuple[str, ...]:
+def _texts(path: str, node: yaml.Node, what: str) -> tuple[str, ...]:
     if not isinstance(node, yaml.SequenceNode):
         raise CassetteError(path, _line(node), f"{what} is not a list")
     return tuple(_text(path, item, f"an item of {what}") for item in node.value)
 
 
-def _compose(path: Path, data: bytes) -> yaml.Node:
+def _compose(path: str, data: bytes) -> yaml.Node:
     try:
         root = yaml.compose(data, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
@@ -132,7 +130,7 @@ def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _mapping(path: Path, node: yaml.Node, what: str) -> Fields:
+def _mapping(path: str, node: yaml.Node, what: str) -> Fields:
     if not isinstance(node, yaml.MappingNode):
         raise CassetteError(path, _line(node), f"{what} is not a mapping of keys to values")
     fields: Fields = {}
@@ -144,7 +142,7 @@ def _mapping(path: Path, node: yaml.Node, what: str) -> Fields:
     return fields
 
 
-def _event(path: Path, node: yaml.Node) -> Event:
+def _event(path: str, node: yaml.Node) -> Event:
     line = _line(node)
     fields = _mapping(path, node, "an event")
     kinds = [key for key in fields if key in STREAMS or key in MARKS]
@@ -169,7 +167,7 @@ def _event(path: Path, node: yaml.Node) -> Event:
     return Data(stream, time, str(value.value).encode("utf-8", "surrogatepass"), head=head, conn=conn)
 
 
-def _time(path: Path, line: int, node: yaml.Node | None) -> float:
+def _time(path: str, line: int, node: yaml.Node | None) -> float:
     spelled = node.value if isinstance(node, yaml.ScalarNode) else None
     try:
         time = float(spelled or "")
@@ -180,7 +178,7 @@ def _time(path: Path, line: int, node: yaml.Node | None) -> float:
     return time
 
 
-def _conn(path: Path, line: int, node: yaml.Node | None) -> int:
+def _conn(path: str, line: int, node: yaml.Node | None) -> int:
     if node is None:
         return 1
     spelled = node.value if isinstance(node, yaml.ScalarNode) else ""
@@ -189,7 +187,7 @@ def _conn(path: Path, line: int, node: yaml.Node | None) -> int:
     return int(spelled)
 
 
-def _mark(path: Path, line: int, kind: MarkKind, word: str, place: tuple[float, int]) -> Event:
+def _mark(path: str, line: int, kind: MarkKind, word: str, place: tuple[float, int]) -> Event:
     time, conn = place
     mark = mark_of(kind, time, word, conn) if word.isascii() else None
     if mark is None:
@@ -201,7 +199,7 @@ def _mark(path: Path, line: int, kind: MarkKind, word: str, place: tuple[float, 
 _WORDS = {"exit": "an exit code, or a signal as in SIGKILL", "signal": "a signal as in SIGTERM"}
 
 
-def _raw(path: Path, line: int, node: yaml.MappingNode) -> bytes:
+def _raw(path: str, line: int, node: yaml.MappingNode) -> bytes:
     fields = _mapping(path, node, "a message in braces")
     if fields.keys() != {"raw"}:
         raise CassetteError(

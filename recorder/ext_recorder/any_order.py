@@ -1,0 +1,304 @@
+"""Order `any`: the host may do what it did in another order, and need not do all of it.
+
+Threads
+-------
+The recording is cut into threads. Each thing that the host did on its own account begins one: a request, a
+notification, bytes that are no message, the end of its input, a signal. To a thread belong, in their recorded order,
+
+- the answer to its request, wherever that stands in the recording: it depends on its own request, not on what other
+calls happen to
+  stand between;
+- whatever else the child did after the thread's last event of the host and before the next event of the host in the
+recording:
+  notifications, stderr, its own requests, its exit. No field tells whose they are, and what came last is the
+  likeliest cause;
+- the host's answer to a request of the child that belongs to the thread. What follows that answer goes on in the
+thread, so the
+  answer of a call still waits for the answers that the child waited for.
+
+What the child said before the host said anything begins at the start. Within a thread the rule of `player` holds: an
+event of the child is released once the events of the host before it, in the thread, have arrived.
+
+A live message takes the first thread, in recorded order, that it matches and that was not taken before; when all of
+them were, it is used up. Threads are looked up by the message without its id, then by a spelling that is the same for
+all messages that match, so a play costs the same however long the cassette is. All of the cassette is held in memory.
+"""
+
+from __future__ import annotations
+
+from ext_sdk.protocols.glance import glance
+
+from .cassette.events import Data, Mark
+from .errors import UsageError
+from .player import SECOND_CONNECTION, Player, listed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ext_sdk.wire.framing import Framing
+
+    from .cassette.events import Event
+    from .cassette.reader import Reader
+    from .hearing import Ear, Recorded
+    from .stage import Stage
+    from .voice import Voice
+
+    # What follows in a thread: something of the child, or an answer of the host.
+    Step = Event | Recorded
+
+
+class Thread:
+    """One thing that the host did, and what follows from it.
+
+    Attributes:
+        origin: the message; None for the start, the end of the input, a signal.
+        time: when the host did it, in the recording.
+        steps: what follows, in its order.
+        position: how many of the steps are done.
+        taken: a live message has begun it.
+    """
+
+    __slots__ = ("origin", "position", "steps", "taken", "time")
+
+    def __init__(self, origin: Recorded | None, time: float) -> None:
+        self.origin = origin
+        self.time = time
+        self.steps: list[Step] = []
+        self.position = 0
+        self.taken = False
+
+
+class _Cutter:
+    """Cuts a recording into threads.
+
+    Attributes:
+        first: what the child did at the start.
+        threads: those that begin with a message, in their order.
+        marks: those that begin with the end of the input, or with a signal, by its name.
+    """
+
+    def __init__(self, ear: Ear) -> None:
+        self._dialect = ear.dialect
+        self.first = Thread(None, 0.0)
+        self.threads: list[Thread] = []
+        self.marks: dict[str, list[Thread]] = {}
+        self._last = self.first
+        self._host_calls: dict[bytes, list[Thread]] = {}  # open calls by their id, the oldest first
+        self._child_calls: dict[bytes, list[Thread]] = {}
+
+    def heard(self, item: Recorded, time: float) -> None:
+        """A message of the host."""
+        message = item.message(self._dialect) if item.is_message else None
+        if message is not None and message.kind == "response" and message.key is not None:
+            waiting = self._child_calls.get(message.key)
+            if waiting:
+                self._last = waiting.pop(0)
+                self._last.steps.append(item)
+                return
+        self._last = Thread(item, time)
+        self.threads.append(self._last)
+        if message is not None and message.kind == "request" and message.key is not None:
+            self._host_calls.setdefault(message.key, []).append(self._last)
+
+    def marked(self, name: str, time: float) -> None:
+        """The end of the host's input, or a signal."""
+        self._last = Thread(None, time)
+        self.marks.setdefault(name, []).append(self._last)
+
+    def said(self, event: Event) -> None:
+        """Something of the child."""
+        thread = self._last
+        if isinstance(event, Data) and event.kind == "out" and not event.raw:
+            thread = self._owner(event.payload)
+        thread.steps.append(event)
+
+    def _owner(self, payload: bytes) -> Thread:
+        seen = glance(payload)
+        if seen is not None:
+            kind, key = seen[0], payload[seen[1] : seen[2]]
+        else:
+            message = self._dialect.classify(payload)
+            if message.key is None:
+                return self._last
+            kind, key = message.kind, message.key
+        if kind == "response" and (waiting := self._host_calls.get(key)):
+            return waiting.pop(0)
+        if kind == "request":
+            self._child_calls.setdefault(key, []).append(self._last)
+        return self._last
+
+
+class AnyOrderPlayer(Player):
+    """Plays the threads of a cassette in the order in which the host begins them.
+
+    Args:
+        reader: the cassette, at its start.
+        ear, voice, stage, framing: see Player.
+    """
+
+    def __init__(self, reader: Reader, ear: Ear, voice: Voice, stage: Stage, framing: Framing) -> None:
+        super().__init__(ear, voice, stage, framing, str(reader.path))
+        self._cut = _Cutter(ear)
+        self._by_text: dict[int, list[Thread]] = {}
+        self._by_key: dict[str, list[Thread]] | None = None
+        self._waiting: list[Thread] = []  # for an answer of the host
+        self._spelled: dict[str, list[str]] = {}
+        for event in reader:
+            self._add(event, reader.line)
+
+    def _add(self, event: Event, line: int) -> None:
+        if event.conn != 1:
+            raise UsageError(f"{self._name}:{line}: {SECOND_CONNECTION}")
+        if isinstance(event, Data) and event.kind == "in":
+            for item in self._items(event, line):
+                self._cut.heard(item, event.time)
+                if self._cut.threads and self._cut.threads[-1].origin is item:
+                    self._by_text.setdefault(_text_key(item.payload), []).append(self._cut.threads[-1])
+        elif isinstance(event, Mark) and (event.kind == "signal" or (event.kind == "eof" and event.value == "in")):
+            self._cut.marked(str(event.value), event.time)
+        else:
+            self._cut.said(event)
+
+    def start(self) -> None:
+        self._go_on(self._cut.first, 0.0)
+
+    def _hear(self, payload: bytes) -> None:
+        if self._kind(payload) == "response" and self._answered(payload):
+            return
+        thread = self._find(payload)
+        if thread is None:
+            self._miss(payload)
+            return
+        thread.taken = True
+        self._go_on(thread, thread.time)
+        if not self._stage.over and self._is_final(payload):
+            self._mark("in")
+
+    def _kind(self, payload: bytes) -> str:
+        seen = glance(payload)
+        return seen[0] if seen else self._ear.dialect.classify(payload).kind
+
+    def _is_final(self, payload: bytes) -> bool:
+        """Does the child end by itself after this?"""
+        dialect = self._ear.dialect
+        return any(method.encode() in payload for method in dialect.final) and (
+            dialect.classify(payload).method in dialect.final
+        )
+
+    def _answered(self, payload: bytes) -> bool:
+        """Take the host's answer to a request of the child."""
+        for thread in self._waiting:
+            step = thread.steps[thread.position]
+            if not isinstance(step, (Data, Mark)) and self._ear.accepts(step, payload):
+                self._waiting.remove(thread)
+                thread.position += 1
+                self._go_on(thread, thread.time)
+                return True
+        return False
+
+    def _hear_junk(self, wire: bytes) -> None:
+        thread = self._first_free(self._by_text.get(_text_key(wire), []), wire)
+        if thread is not None:
+            thread.taken = True
+            self._go_on(thread, thread.time)
+        elif not wire.isspace():
+            self._miss(wire, is_message=False)
+
+    def _hear_eof(self) -> None:
+        self._mark("in")
+        if not self._stage.over:
+            self._end(0)
+
+    def receive_signal(self, name: str) -> None:
+        self._mark(name)
+        if not self._stage.over:
+            self._end(name)
+
+    def _mark(self, name: str) -> None:
+        threads = self._cut.marks.get(name)
+        if threads:
+            thread = threads.pop(0)
+            self._go_on(thread, thread.time)
+
+    def _go_on(self, thread: Thread, since: float) -> None:
+        """Play the thread up to the next answer of the host."""
+        while thread.position < len(thread.steps) and not self._stage.over:
+            step = thread.steps[thread.position]
+            if not isinstance(step, (Data, Mark)):
+                self._waiting.append(thread)
+                return
+            self._stage.after = max(0.0, step.time - since)
+            self._play(step)
+            thread.position += 1
+
+    # Which thread
+
+    def _find(self, payload: bytes) -> Thread | None:
+        """The first free thread that this message begins."""
+        for spelling in self._spellings(payload):
+            thread = self._first_free(self._by_text.get(_text_key(spelling), []), payload)
+            if thread is not None:
+                return thread
+        for spelling in self._spellings(payload):
+            key = self._ear.matcher.key(self._ear.neutral(spelling))
+            thread = self._first_free(self._keys().get(key, []), payload)
+            if thread is not None:
+                return thread
+        return None
+
+    def _spellings(self, payload: bytes) -> Iterator[bytes]:
+        """The message, with its paths under each of the neutral spellings that they might have."""
+        bindings = self._ear.bindings
+        yield bindings.to_neutral(payload)
+        for name, value in self._ear.unbound(payload):
+            for neutral in self._neutrals(name):
+                if bindings.live(neutral) is None:
+                    yield bindings.to_neutral_if(neutral, value, payload)
+
+    def _neutrals(self, name: str) -> list[str]:
+        """The neutral spellings of a binding that occur in the cassette."""
+        if name not in self._spelled:
+            payloads = [thread.origin.payload for thread in self._cut.threads if thread.origin is not None]
+            found = []
+            for spelling in self._ear.bindings.neutrals(name):
+                if not any(spelling.encode() in payload for payload in payloads):
+                    break
+                found.append(spelling)
+            self._spelled[name] = found
+        return self._spelled[name]
+
+    def _first_free(self, threads: list[Thread], payload: bytes) -> Thread | None:
+        while threads and threads[0].taken:
+            del threads[0]
+        for thread in threads:
+            if not thread.taken and thread.origin is not None and self._ear.accepts(thread.origin, payload):
+                return thread
+        return None
+
+    def _keys(self) -> dict[str, list[Thread]]:
+        """Threads by the spelling that is the same for all messages that match; made when a text was not found."""
+        if self._by_key is None:
+            self._by_key = {}
+            for thread in self._cut.threads:
+                if thread.origin is not None and thread.origin.is_message:
+                    key = self._ear.matcher.key(thread.origin.message(self._ear.dialect))
+                    self._by_key.setdefault(key, []).append(thread)
+        return self._by_key
+
+    def _report(self) -> list[str]:
+        # What was never played is told, but is no fault here: a host may want a part of the recording.
+        faults = super()._report()
+        never = [thread.origin for thread in self._cut.threads if not thread.taken and thread.origin is not None]
+        return faults + (listed(never, len(never), self._ear, self._name) if faults else [])
+
+    def _history(self) -> Iterator[tuple[Recorded, bool]]:
+        for thread in self._cut.threads:
+            if thread.origin is not None:
+                yield thread.origin, thread.taken
+
+
+def _text_key(payload: bytes) -> int:
+    """What a message is found by: its bytes without its id."""
+    seen = glance(payload)
+    return hash(payload) if seen is None else hash((payload[: seen[1]], payload[seen[2] :]))

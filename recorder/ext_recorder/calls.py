@@ -1,0 +1,50 @@
+"""The host's open calls: by which id each goes in the cassette, and by which one here.
+
+Ids are compared by `id_key`. An id may come back once its call is answered, and some hosts do not even wait
+for that: calls of one id are answered in the order in which they were made.
+"""
+
+from __future__ import annotations
+
+# A message that cancels a call may come after its answer; so many renamed calls are remembered for that.
+_REMEMBERED = 256
+
+
+class Calls:
+    """Recorded ids to live ones, for the calls of one side."""
+
+    __slots__ = ("_later", "_open", "_past")
+
+    def __init__(self) -> None:
+        self._open: dict[bytes, bytes] = {}
+        self._later: dict[bytes, list[bytes]] = {}  # further calls by an id that is open
+        self._past: dict[bytes, bytes] = {}
+
+    def begin(self, recorded: bytes, live: bytes) -> None:
+        """A request.
+
+        Args:
+            recorded: its id in the cassette, as a key.
+            live: its id here, as it is spelled.
+        """
+        if recorded in self._open:
+            self._later.setdefault(recorded, []).append(live)
+        else:
+            self._open[recorded] = live
+
+    def end(self, recorded: bytes) -> bytes | None:
+        """An answer: the spelling of the live id; None where no call of this id is open."""
+        live = self._open.pop(recorded, None)
+        if live != recorded and live is not None:
+            self._past[recorded] = live
+            if len(self._past) > _REMEMBERED:
+                del self._past[next(iter(self._past))]
+        if self._later and (later := self._later.get(recorded)):
+            self._open[recorded] = later.pop(0)
+            if not later:
+                del self._later[recorded]
+        return live
+
+    def live(self, recorded: bytes) -> bytes:
+        """How the id of a call, open or lately answered, is spelled here."""
+        return self._open.get(recorded) or self._past.get(recorded) or recorded

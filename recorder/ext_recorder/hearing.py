@@ -1,0 +1,190 @@
+"""Hearing the host: a live message beside a recorded one, from the cheapest look to the closest.
+
+1. The bytes are the same.
+2. They are the same but for the id, which a glance finds.
+3. So they are with bindings put back to their neutral spellings.
+4. All is read: bindings are learnt, secrets taken out, and values compared (see `matching`).
+
+Each step only ever says yes, and says it in cases in which the last one would as well; nearly all messages of
+a session that repeats the recorded one stop at the first three.
+"""
+
+from __future__ import annotations
+
+from ext_sdk.protocols.dialect import id_key
+from ext_sdk.protocols.glance import glance
+
+from .bindings import is_bindable
+from .pointers import resolve, spans
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ext_sdk.protocols.dialect import Classified, Dialect
+    from ext_sdk.protocols.glance import Kind
+
+    from .bindings import Playing
+    from .calls import Calls
+    from .matching import Matcher
+
+    Redact = Callable[[bytes], bytes]
+
+
+class Recorded:
+    """A message of the host, as it stands in the cassette.
+
+    Attributes:
+        payload: without its framing.
+        line: where it stands.
+        is_message: False for bytes that were no frame.
+    """
+
+    __slots__ = ("_message", "is_message", "line", "payload")
+
+    def __init__(self, payload: bytes, line: int, *, is_message: bool = True) -> None:
+        self.payload = payload
+        self.line = line
+        self.is_message = is_message
+        self._message: Classified | None = None
+
+    def message(self, dialect: Dialect) -> Classified:
+        """What it is; read once."""
+        if self._message is None:
+            self._message = dialect.classify(self.payload)
+        return self._message
+
+
+class Ear:
+    """Says whether a live message is the recorded one, and if so remembers its id, its paths, its names.
+
+    Args:
+        dialect: what a message is.
+        matcher: the closest look.
+        bindings: learnt from requests.
+        calls: opened by requests.
+        redact: takes out what a recorder would have taken out.
+        minted: names made up by the host, recorded key to live spelling; filled here.
+    """
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        matcher: Matcher,
+        bindings: Playing,
+        calls: Calls,
+        *,
+        redact: Redact,
+        minted: dict[bytes, bytes],
+    ) -> None:
+        self.dialect = dialect
+        self.matcher = matcher
+        self.bindings = bindings
+        self._calls = calls
+        self._redact = redact
+        self._minted = minted
+
+    def accepts(self, recorded: Recorded, payload: bytes) -> bool:
+        """Is this payload the recorded message?"""
+        expected = recorded.payload
+        if not self.dialect.calls or not recorded.is_message:
+            return payload == expected or self._clean(payload) == expected
+        if self._minted:
+            return self._closely(recorded, payload)
+        live, seen = glance(payload), glance(expected)
+        if payload == expected:
+            if seen is None:
+                return self._taken_in(recorded, payload)
+            if seen[0] == "request":
+                token = expected[seen[1] : seen[2]]
+                self._calls.begin(token, token)
+            return True
+        if live is None or seen is None or live[0] != "request" or seen[0] != "request":
+            return self._closely(recorded, payload)
+        token = payload[live[1] : live[2]]
+        if not self._same_but_for_id(payload, live, expected, seen):
+            neutral = self.bindings.to_neutral(payload)
+            again = glance(neutral) if neutral is not payload else None
+            if again is None or not self._same_but_for_id(neutral, again, expected, seen):
+                return self._closely(recorded, payload)
+        self._calls.begin(expected[seen[1] : seen[2]], token)
+        return True
+
+    def _same_but_for_id(
+        self, payload: bytes, live: tuple[Kind, int, int], expected: bytes, seen: tuple[Kind, int, int]
+    ) -> bool:
+        return payload[live[2] :] == expected[seen[2] :] and payload[: live[1]] == expected[: seen[1]]
+
+    def neutral(self, payload: bytes) -> Classified:
+        """A live message as a recorder would have written it: without secrets and paths of this machine."""
+        return self.dialect.classify(self._clean(payload))
+
+    def _clean(self, payload: bytes) -> bytes:
+        return self.bindings.to_neutral(self._redact(payload))
+
+    def _closely(self, recorded: Recorded, payload: bytes) -> bool:
+        bound = self._learn(recorded, payload)
+        if self._same(recorded, payload):
+            return self._taken_in(recorded, payload)
+        for spelling in bound:
+            self.bindings.unbind(spelling)
+        return False
+
+    def _same(self, recorded: Recorded, payload: bytes) -> bool:
+        message = recorded.message(self.dialect)
+        neutral = self.bindings.to_neutral(payload)
+        if self.matcher.same(message, self.dialect.classify(neutral)):
+            return True
+        # Secrets last: a cassette that was recorded without redaction has them, and then the live ones must
+        # stay.
+        cleaned = self._clean(payload)
+        return cleaned != neutral and self.matcher.same(message, self.dialect.classify(cleaned))
+
+    def unbound(self, payload: bytes) -> Iterator[tuple[str, str]]:
+        """The bindings that this request would make: (name, live value), where the value is not bound yet."""
+        message = self.dialect.classify(payload)
+        for name, pointer in self.dialect.bound.get(message.method, {}).items():
+            value = resolve(_members(message), pointer)
+            if isinstance(value, str) and is_bindable(value) and not self.bindings.is_live(value.rstrip("/")):
+                yield name, value.rstrip("/")
+
+    def _learn(self, recorded: Recorded, payload: bytes) -> list[str]:
+        """Bind what this request binds if it is the recorded one: the neutral spellings that are new."""
+        message = recorded.message(self.dialect)
+        places = self.dialect.bound.get(message.method, {})
+        live = self.dialect.classify(payload) if places else message
+        if not places or live.envelope is None or message.envelope is None:
+            return []
+        bound = []
+        for name, pointer in places.items():
+            neutral = resolve(_members(message), pointer)
+            value = resolve(_members(live), pointer)
+            if not isinstance(neutral, str) or not isinstance(value, str) or not is_bindable(value):
+                continue
+            if self.bindings.is_neutral(name, neutral) and self.bindings.live(neutral) is None:
+                self.bindings.bind(neutral, value.rstrip("/"))
+                bound.append(neutral)
+        return bound
+
+    def _taken_in(self, recorded: Recorded, payload: bytes) -> bool:
+        """Remember the ids and names of a request that was accepted."""
+        message, live = recorded.message(self.dialect), self.dialect.classify(payload)
+        if message.kind == "request" and message.key is not None:
+            start, end = live.span
+            self._calls.begin(message.key, live.text[start:end].encode("utf-8", "surrogateescape"))
+        pointers = self.dialect.minted.get("*", ()) + self.dialect.minted.get(message.method, ())
+        if message.envelope is None or live.envelope is None or not pointers:
+            return True
+        for pointer in pointers:
+            for start, end, value in spans(message.text, [pointer]):
+                for live_start, live_end, _ in spans(live.text, [pointer]):
+                    spelling = live.text[live_start:live_end].encode("utf-8", "surrogateescape")
+                    key = id_key(value, message.text[start:end])
+                    if spelling != key or key in self._minted:
+                        self._minted[key] = spelling
+        return True
+
+
+def _members(message: Classified) -> dict[str, object]:
+    envelope = message.envelope
+    return {name: member.value for name, member in envelope.members.items()} if envelope else {}

@@ -1,0 +1,200 @@
+"""Is this live message the recorded one?
+
+Two messages of the host match when they are of one kind (request, notification, response) and have the same
+method and params (for a response: the same result or error), after setting apart
+
+- ids, which are the host's to choose; an answer to the child's own request has to name that request,
+- bindings (see `bindings`) and what the dialect calls volatile, minted, or a reference to another call,
+- secrets: the live message is redacted as the recorded one was, and placeholders are equal whatever their
+numbers,
+- what `--ignore POINTER` names; or everything but what `--match-on` names.
+
+Values are compared as JSON values: key order, white space and escapes do not count, types do. true is not 1,
+"1" is not 1. Numbers are equal when their values are: 1, 1.0 and 1e0 match, integers of any length are exact,
+and other numbers are what an IEEE double makes of them. Of a name given twice the last counts. What is no
+JSON has to be equal byte for byte.
+"""
+
+from __future__ import annotations
+
+from ext_sdk.protocols.dialect import id_key
+from ext_sdk.wire.errors import MessageError
+from ext_sdk.wire.json_text import loads
+
+from .errors import UsageError
+from .pointers import MISSING, differences, parts, resolve, without
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ext_sdk.protocols.dialect import Classified, Dialect
+
+    from .bindings import Playing
+    from .calls import Calls
+
+MATCH_ON = ("method", "params")
+_PLACEHOLDER = "[redacted:"
+
+
+class Difference:
+    """One place where two messages differ.
+
+    Attributes:
+        pointer: JSON pointer within the message; "" for the whole of it.
+        recorded: the value there, or MISSING.
+        live: the same of the live message.
+    """
+
+    __slots__ = ("live", "pointer", "recorded")
+
+    def __init__(self, pointer: str, recorded: object, live: object) -> None:
+        self.pointer = pointer
+        self.recorded = recorded
+        self.live = live
+
+
+class Matcher:
+    """Compares live messages with recorded ones.
+
+    Args:
+        dialect: what is volatile, bound, minted, a reference.
+        bindings: the session's.
+        calls: the session's.
+        ignore: JSON pointers within the message, such as "/params/args/seed"; `*` is every member or item.
+        match_on: "method", "params", or JSON pointers.
+
+    Raises:
+        UsageError: what is given is no JSON pointer.
+    """
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        bindings: Playing,
+        calls: Calls,
+        *,
+        ignore: tuple[str, ...] = (),
+        match_on: tuple[str, ...] = MATCH_ON,
+    ) -> None:
+        for pointer in [*ignore, *(part for part in match_on if part not in MATCH_ON)]:
+            try:
+                parts(pointer)
+            except ValueError as error:
+                raise UsageError(str(error)) from None
+        self._dialect = dialect
+        self._bindings = bindings
+        self._calls = calls
+        self._ignore = ignore
+        self._match_on = match_on
+
+    def same(self, recorded: Classified, live: Classified) -> bool:
+        """Do they match?"""
+        return next(iter(self.differences(recorded, live, most=1)), None) is None
+
+    def differences(self, recorded: Classified, live: Classified, *, most: int) -> list[Difference]:
+        """Where they don't match, at most so many places."""
+        if recorded.kind != live.kind:
+            return [Difference("", recorded.kind, live.kind)]
+        if recorded.kind == "response" and recorded.key != live.key:
+            return [Difference("/id", _spelled_id(recorded), _spelled_id(live))]
+        left, right = self._compared(recorded), self._compared(live)
+        found: list[Difference] = []
+        secrets: list[Difference] = []
+        for pointer in differences(left, right):
+            each = Difference(pointer, resolve(left, pointer), resolve(right, pointer))
+            if _may_be_secret(each):
+                secrets.append(each)
+            elif not self._set_apart(recorded.method, each):
+                found.append(each)
+                if len(found) >= most:
+                    return found
+        return found if _same_secrets(secrets) else (found + secrets)[:most]
+
+    def key(self, message: Classified) -> str:
+        """A text that is the same for messages that match, to look them up; `same` has the last word."""
+        held = [
+            *_pointers(self._dialect.references, message.method),
+            *_pointers(self._dialect.minted, message.method),
+            *self._dialect.bound.get(message.method, {}).values(),
+        ]
+        try:
+            return f"{message.kind} {_canonical(without(self._compared(message), held))}"
+        except RecursionError:
+            return message.kind
+
+    def _compared(self, message: Classified) -> object:
+        """The part of a message that counts."""
+        if message.envelope is None:
+            try:
+                return loads(message.text)
+            except MessageError:
+                return {"": message.text}  # equal as text or not at all
+        members = {name: message.envelope.members[name].value for name in message.envelope.members}
+        kept: dict[str, object]
+        if message.kind == "response":
+            kept = {name: members[name] for name in ("result", "error") if name in members}
+        else:
+            kept = {name: members[name] for name in self._match_on if name in members}
+            if kept.get("params", MISSING) is None:
+                del kept["params"]  # Go's way to have none
+            for pointer in self._match_on:
+                if pointer.startswith("/"):
+                    kept[pointer] = resolve(members, pointer)
+        return without(kept, [*_pointers(self._dialect.volatile, message.method), *self._ignore])
+
+    def _set_apart(self, method: str, each: Difference) -> bool:
+        """Does the dialect say that these two need not be equal?"""
+        recorded, live = each.recorded, each.live
+        if each.pointer in _pointers(self._dialect.minted, method):
+            return recorded is not MISSING and live is not MISSING
+        if each.pointer in _pointers(self._dialect.references, method):
+            return self._calls.live(id_key(recorded, "")) == id_key(live, "")
+        places = self._dialect.bound.get(method, {})
+        if each.pointer not in places.values() or not isinstance(recorded, str) or not isinstance(live, str):
+            return False
+        # Two live values of one neutral spelling would mix up two folders; anything else is only another
+        # place.
+        return self._bindings.live(recorded) is None
+
+
+def _pointers(table: Mapping[str, tuple[str, ...]], method: str) -> tuple[str, ...]:
+    return table.get("*", ()) + table.get(method, ())
+
+
+def _may_be_secret(each: Difference) -> bool:
+    recorded, live = each.recorded, each.live
+    return isinstance(recorded, str) and isinstance(live, str) and _PLACEHOLDER in recorded and _PLACEHOLDER in live
+
+
+def _same_secrets(found: list[Difference]) -> bool:
+    """Do the placeholders stand for each other, throughout the message?"""
+    if not found:
+        return True
+    from ext_sdk.redaction import same_but_for_numbers
+
+    return same_but_for_numbers(
+        "\n".join(str(each.recorded) for each in found), "\n".join(str(each.live) for each in found)
+    )
+
+
+def _spelled_id(message: Classified) -> str:
+    return message.text[slice(*message.span)] or "none"
+
+
+def _canonical(value: object) -> str:
+    """A spelling that is equal for equal values; a placeholder stands in it without its number."""
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{key!r}:{_canonical(value[key])}" for key in sorted(value)) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(_canonical(item) for item in value) + "]"
+    if isinstance(value, str):
+        return repr(_without_numbers(value) if _PLACEHOLDER in value else value)
+    if isinstance(value, float) and value == value // 1:
+        return str(int(value))
+    return str(value)
+
+
+def _without_numbers(text: str) -> str:
+    first, *pieces = text.split(_PLACEHOLDER)
+    return _PLACEHOLDER.join([first, *(piece.partition("]")[2] for piece in pieces)])

@@ -1,0 +1,157 @@
+"""A miss: the host sent what the cassette has no answer for. What was it, and what came closest?
+
+    never recorded       no message of this kind and method is in the cassette
+    used up              it was recorded so many times, and each of them has been played
+    arguments differ     the method was recorded, but with other arguments: these
+    out of turn          it is in the cassette, but another message is next there (order `strict` only)
+
+The cassette is read again from its beginning for each miss, so that playing without one needs no memory.
+"""
+
+from __future__ import annotations
+
+from ext_sdk.wire.json_text import dumps
+
+from .pointers import MISSING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Literal
+
+    from ext_sdk.protocols.dialect import Classified
+
+    from .hearing import Ear, Recorded
+    from .matching import Difference
+
+    Reason = Literal["never-recorded", "used-up", "arguments-differ", "out-of-turn"]
+    # Every message of the host in the cassette, in its order, and whether it has been played.
+    History = Callable[[], Iterator[tuple[Recorded, bool]]]
+
+SHOWN_DIFFERENCES = 5
+SHOWN_CHARS = 80  # of a value in a message for people
+_COUNTED_DIFFERENCES = 50  # more make no message less close
+
+
+class Miss:
+    """What is said about one message without an answer.
+
+    Attributes:
+        reason: see the module.
+        text: one line for people.
+        data: the same for programs, as JSON values.
+    """
+
+    __slots__ = ("data", "reason", "text")
+
+    def __init__(self, reason: Reason, text: str, data: dict[str, object]) -> None:
+        self.reason = reason
+        self.text = text
+        self.data = data
+
+
+class _Candidate:
+    """A recorded message, and how far the live one is from it."""
+
+    __slots__ = ("differences", "played", "recorded")
+
+    def __init__(self, recorded: Recorded, differences: list[Difference], *, played: bool) -> None:
+        self.recorded = recorded
+        self.differences = differences
+        self.played = played
+
+    def distance(self) -> tuple[int, int, bool]:
+        """The nearer a difference is to the root the more it counts; what has not been played is nearer."""
+        near_root = sum(each.pointer.count("/") <= 2 for each in self.differences)
+        return near_root, len(self.differences), self.played
+
+
+def explain(ear: Ear, live: Classified, history: History, *, where: str, turn: str = "") -> Miss:
+    """Find out why a live message has no answer.
+
+    Args:
+        ear: what is compared, and how.
+        live: the message, without secrets and paths of this machine.
+        history: the messages of the cassette.
+        where: the name of the cassette.
+        turn: what is next, where the order counts.
+    """
+    closest: _Candidate | None = None
+    equal: list[_Candidate] = []
+    methods: dict[str, None] = {}
+    for recorded, played in history():
+        message = recorded.message(ear.dialect)
+        if message.kind != live.kind:
+            continue
+        methods[message.method] = None
+        if message.method != live.method:
+            continue
+        found = ear.matcher.differences(message, live, most=_COUNTED_DIFFERENCES)
+        candidate = _Candidate(recorded, found, played=played)
+        if not found:
+            equal.append(candidate)
+        elif closest is None or candidate.distance() < closest.distance():
+            closest = candidate
+    subject = describe(live)
+    if equal:
+        return _repeated(subject, equal, where, turn)
+    if closest is None:
+        return _unknown(subject, live, list(methods), where)
+    return _different(subject, closest, where)
+
+
+def describe(message: Classified) -> str:
+    """A message in a few words."""
+    if message.kind == "other":
+        return f"a line that is no message: {_cut(message.text)}"
+    if message.kind == "response":
+        return f"the answer to the child's request {message.text[slice(*message.span)] or 'null'}"
+    id = f" (id {_cut(message.text[slice(*message.span)])})" if message.kind == "request" else ""
+    return f"{message.kind} {_cut(message.method)}{id}"
+
+
+def _repeated(subject: str, equal: list[_Candidate], where: str, turn: str) -> Miss:
+    lines = [each.recorded.line for each in equal]
+    left = [each.recorded.line for each in equal if not each.played]
+    if left:
+        text = f"{subject}: out of turn: it is at {where}:{left[0]}, but next is {turn} (--order any plays either)"
+        return Miss("out-of-turn", text, {"reason": "out-of-turn", "line": left[0]})
+    times = "once" if len(lines) == 1 else f"{len(lines)} times"
+    text = f"{subject}: used up: it is recorded {times} ({where}:{lines[-1]}) and has been played as often"
+    return Miss("used-up", text, {"reason": "used-up", "recorded": len(lines), "line": lines[-1]})
+
+
+def _unknown(subject: str, live: Classified, methods: list[str], where: str) -> Miss:
+    if live.kind in {"request", "notification"}:
+        known = ", ".join(_cut(method) for method in methods[:20]) or "none"
+        text = f"{subject}: never recorded: {where} has no such {live.kind}; it has: {known}"
+    else:
+        text = f"{subject}: never recorded: {where} has nothing like it"
+    return Miss("never-recorded", text, {"reason": "never-recorded", "methods": list(methods[:20])})
+
+
+def _different(subject: str, closest: _Candidate, where: str) -> Miss:
+    found = closest.differences
+    line = closest.recorded.line
+    shown = "; ".join(
+        f"{each.pointer or '/'}: recorded {_value(each.recorded)}, now {_value(each.live)}"
+        for each in found[:SHOWN_DIFFERENCES]
+    )
+    more = f"; and {len(found) - SHOWN_DIFFERENCES} more" if len(found) > SHOWN_DIFFERENCES else ""
+    played = " (already played)" if closest.played else ""
+    text = f"{subject}: arguments differ from the closest one, {where}:{line}{played}: {shown}{more}"
+    data: dict[str, object] = {
+        "reason": "arguments-differ",
+        "line": line,
+        "pointers": [each.pointer for each in found[:SHOWN_DIFFERENCES]],
+    }
+    return Miss("arguments-differ", text, data)
+
+
+def _value(value: object) -> str:
+    return "nothing" if value is MISSING else _cut(dumps(value))
+
+
+def _cut(text: str) -> str:
+    text = "".join(char if char.isprintable() else "\ufffd" for char in text[: SHOWN_CHARS + 1])
+    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"

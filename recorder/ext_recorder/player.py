@@ -1,0 +1,203 @@
+"""Players: the child's side of a session, out of a cassette. Sans-IO: the host's bytes in, actions out.
+
+The rule
+--------
+A recording is one sequence of what the host did (messages, end of input, signals) and what the child did
+(messages, lines on stderr, ends of its streams, its exit). Between the two there are no other causes that a
+recorder can see: whatever the child did, it did after all that stands before it. So
+
+    what the child did is released once everything of the host that stands before it has arrived,
+
+in the recorded order and at once. That one rule puts notifications before, between and after answers,
+requests of the child and what it says after the host answered them, answers in another order than their
+calls, lines that are no messages, and a crash in mid-call each in its place, without a word about any of
+them.
+
+`StrictPlayer` is the rule itself: the host must repeat what it did, in its order. `AnyOrderPlayer` cuts the
+sequence into threads, one for each thing that the host did on its own account, and keeps the rule within
+each.
+
+What differs from the recording stops nothing that does not depend on it. A request that has no answer is told
+so, by an error answer of its own; the recorded message that was due stays due. Nothing else is ever played in
+the place of what was asked for.
+"""
+
+from __future__ import annotations
+
+from ext_sdk.wire.framing import Frame
+
+from .cassette.events import Data
+from .hearing import Recorded
+from .misses import describe, explain
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ext_sdk.wire.framing import Framing
+
+    from .cassette.events import Event, Mark
+    from .hearing import Ear
+    from .misses import History
+    from .stage import Stage
+    from .voice import Voice
+
+EXIT_DIFFERS = 3  # the session was not the recorded one
+# So many misses are explained in full; a host that goes on after them has lost its way, and each costs a pass
+# through the file.
+_EXPLAINED = 10
+_LISTED = 5  # messages never played, told one by one
+SECOND_CONNECTION = "a second connection of a socket server, which can't be played on stdio"
+_UNTERMINATED = "unterminated line"
+
+
+class Player:
+    """What both orders have in common.
+
+    Args:
+        ear: tells whether a live message is a recorded one.
+        voice: makes live bytes of recorded ones.
+        stage: where actions go.
+        framing: the host's.
+        name: the cassette's, for messages.
+    """
+
+    def __init__(self, ear: Ear, voice: Voice, stage: Stage, framing: Framing, name: str) -> None:
+        self._ear = ear
+        self._voice = voice
+        self._stage = stage
+        self._framing = framing
+        self._name = name
+        self._decoder = framing.decoder()
+        self._misses = 0
+
+    def start(self) -> None:
+        """Release what the child said before the host said anything."""
+        raise NotImplementedError
+
+    def receive_data(self, data: bytes) -> None:
+        """Bytes of the host."""
+        self._decoder.receive_data(data)
+        self._hear_all()
+
+    def receive_eof(self) -> None:
+        """The host has closed its end."""
+        self._decoder.receive_eof()
+        self._hear_all()
+        if not self._stage.over:
+            self._hear_eof()
+
+    def receive_signal(self, name: str) -> None:
+        """The host has sent a signal."""
+        raise NotImplementedError
+
+    def _hear_all(self) -> None:
+        next_event, hear, stage = self._decoder.next_event, self._hear, self._stage
+        while not stage.over and (item := next_event()) is not None:
+            if isinstance(item, Frame):
+                hear(item.payload)
+            elif item.reason == _UNTERMINATED:
+                hear(item.wire)  # a last line without its line feed is a message to most children
+            else:
+                self._hear_junk(item.wire)
+
+    def _hear(self, payload: bytes) -> None:
+        raise NotImplementedError
+
+    def _hear_junk(self, wire: bytes) -> None:
+        raise NotImplementedError
+
+    def _hear_eof(self) -> None:
+        raise NotImplementedError
+
+    def _history(self) -> Iterator[tuple[Recorded, bool]]:
+        """Every recorded message of the host, and whether it has been played."""
+        raise NotImplementedError
+
+    # What the child did
+
+    def _play(self, event: Event) -> None:
+        """Say or do what the child said or did."""
+        if isinstance(event, Data):
+            if event.kind == "out":
+                self._stage.out(self._voice.out(event))
+            else:
+                self._stage.err(self._voice.err(event))
+        else:
+            self._do(event)
+
+    def _do(self, mark: Mark) -> None:
+        if mark.kind == "exit":
+            self._end(mark.value)
+        elif mark.kind == "eof":
+            self._stage.close("out" if mark.value == "out" else "err")
+
+    def _end(self, status: int | str) -> None:
+        """The end, as recorded or as it came, unless the session was another one."""
+        report = self._report()
+        for line in report:
+            self._tell(line)
+        self._stage.exit(EXIT_DIFFERS if report else status)
+
+    def _report(self) -> list[str]:
+        """What was not as recorded, for the end."""
+        if not self._misses:
+            return []
+        count = "one message" if self._misses == 1 else f"{self._misses} messages"
+        return [f"{count} of the host had no match in {self._name}"]
+
+    # What the host did and the child never heard of
+
+    def _miss(self, payload: bytes, *, turn: str = "", is_message: bool = True) -> None:
+        """Tell the host, and whoever reads stderr, that nothing answers this."""
+        self._misses += 1
+        message = self._ear.neutral(payload)
+        history: History = self._history
+        if self._misses > _EXPLAINED:
+            history = _no_history
+        miss = explain(self._ear, message, history, where=self._name, turn=turn)
+        text = (
+            miss.text
+            if self._misses <= _EXPLAINED
+            else f"{describe(message)}: no match; too many misses to look closer"
+        )
+        self._tell(text)
+        live = self._ear.dialect.classify(payload)
+        if is_message and live.kind == "request":
+            refusal = self._ear.dialect.refusal(live, f"ext-recorder: {text}", {**miss.data, "cassette": self._name})
+            if refusal is not None:
+                self._stage.out(self._framing.encode(refusal))
+
+    def _tell(self, text: str) -> None:
+        self._stage.err(f"ext-recorder: {text}\n".encode("utf-8", "backslashreplace"))
+
+    def _items(self, event: Data, line: int) -> list[Recorded]:
+        """The messages in something that the host wrote."""
+        if not event.raw:
+            return [Recorded(event.payload, line)]
+        decoder = self._framing.decoder()
+        decoder.receive_data(event.payload)
+        decoder.receive_eof()
+        items = []
+        while item := decoder.next_event():
+            if isinstance(item, Frame):
+                items.append(Recorded(item.payload, line))
+            else:
+                items.append(Recorded(item.wire, line, is_message=item.reason == _UNTERMINATED))
+        return items
+
+
+def _no_history() -> Iterator[tuple[Recorded, bool]]:
+    return iter(())
+
+
+def listed(never: list[Recorded], count: int, ear: Ear, name: str) -> list[str]:
+    """Lines about what was never played: the first few one by one, the rest as a number."""
+    if not count:
+        return []
+    what = "one recorded message of the host was" if count == 1 else f"{count} recorded messages of the host were"
+    lines = [f"{what} never played:"]
+    lines += [f"  {name}:{each.line}: {describe(each.message(ear.dialect))}" for each in never[:_LISTED]]
+    if count > _LISTED:
+        lines.append(f"  and {count - _LISTED} more")
+    return lines

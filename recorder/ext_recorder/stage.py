@@ -1,0 +1,115 @@
+"""What a replay does to the outside, as data: the players say it here, the shell around them does it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Output = Literal["out", "err"]
+else:
+    Output = str
+
+
+class Write:
+    """Write bytes to stdout or stderr.
+
+    Attributes:
+        stream: "out" or "err".
+        data: the bytes.
+        after: how long after the host's last message this came in the recording, in seconds.
+    """
+
+    __slots__ = ("after", "data", "stream")
+
+    def __init__(self, stream: Output, data: bytes, after: float = 0.0) -> None:
+        self.stream = stream
+        self.data = data
+        self.after = after
+
+    def __repr__(self) -> str:
+        return f"Write({self.stream!r}, {self.data!r})"
+
+
+class Close:
+    """Close stdout or stderr; `after` as in Write."""
+
+    __slots__ = ("after", "stream")
+
+    def __init__(self, stream: Output, after: float = 0.0) -> None:
+        self.stream = stream
+        self.after = after
+
+    def __repr__(self) -> str:
+        return f"Close({self.stream!r})"
+
+
+class Exit:
+    """End with this exit code, or by the signal of this name; nothing comes after it. `after` as in Write."""
+
+    __slots__ = ("after", "status")
+
+    def __init__(self, status: int | str, after: float = 0.0) -> None:
+        self.status = status
+        self.after = after
+
+    def __repr__(self) -> str:
+        return f"Exit({self.status!r})"
+
+
+Action = Write | Close | Exit
+
+
+class Stage:
+    """Collects actions. Writes that follow each other are made one, unless the pace of the recording counts.
+
+    Args:
+        paced: keep each event's own time.
+
+    Attributes:
+        after: the time of what is said next.
+        over: an Exit was said; whatever comes now is too late.
+    """
+
+    __slots__ = ("_actions", "_out", "_paced", "after", "over")
+
+    def __init__(self, *, paced: bool = False) -> None:
+        self._actions: list[Action] = []
+        self._out: list[bytes] = []
+        self._paced = paced
+        self.after = 0.0
+        self.over = False
+
+    def out(self, data: bytes) -> None:
+        """Say something on stdout."""
+        self._out.append(data)
+        if self._paced:
+            self._flush()
+
+    def err(self, data: bytes) -> None:
+        """Say something on stderr."""
+        self._flush()
+        self._actions.append(Write("err", data, self.after))
+
+    def close(self, stream: Output) -> None:
+        """Close stdout or stderr."""
+        self._flush()
+        self._actions.append(Close(stream, self.after))
+
+    def exit(self, status: int | str) -> None:
+        """End."""
+        if not self.over:
+            self._flush()
+            self._actions.append(Exit(status, self.after))
+            self.over = True
+
+    def take(self) -> list[Action]:
+        """What was said since the last time."""
+        self._flush()
+        actions, self._actions = self._actions, []
+        return actions
+
+    def _flush(self) -> None:
+        if self._out:
+            self._actions.append(Write("out", b"".join(self._out), self.after))
+            self._out.clear()

@@ -1,0 +1,132 @@
+"""Order `strict`: the host repeats what it did, message by message.
+
+The cassette is read as it is played, one event ahead, so neither start nor memory depend on its length.
+"""
+
+from __future__ import annotations
+
+from .cassette.events import Data, Mark
+from .cassette.reader import Reader
+from .errors import UsageError
+from .player import SECOND_CONNECTION, Player, listed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ext_sdk.wire.framing import Framing
+
+    from .hearing import Ear, Recorded
+    from .stage import Stage
+    from .voice import Voice
+
+
+class StrictPlayer(Player):
+    """Plays a cassette in its order.
+
+    Args:
+        reader: the cassette, at its start.
+        ear, voice, stage, framing: see Player.
+    """
+
+    def __init__(self, reader: Reader, ear: Ear, voice: Voice, stage: Stage, framing: Framing) -> None:
+        super().__init__(ear, voice, stage, framing, str(reader.path))
+        self._reader = reader
+        self._events = iter(reader)
+        self._due: list[Recorded] = []  # messages of the host that are next, the first one last
+        self._mark: Mark | None = None  # or something else of the host that is next
+        self._last: Recorded | None = None  # the message of the host that was accepted last
+        self._time = 0.0  # of what the host did last, in the recording
+
+    def start(self) -> None:
+        self._release()
+
+    def _release(self) -> None:
+        """Play everything up to what the host has to do next."""
+        stage, out, base = self._stage, self._voice.out, self._time
+        self._mark = None
+        for event in self._events:
+            if event.conn != 1:
+                raise UsageError(f"{self._name}:{self._reader.line}: {SECOND_CONNECTION}")
+            if isinstance(event, Data):
+                if event.kind == "in":
+                    self._due = self._items(event, self._reader.line)[::-1]
+                    self._time = event.time
+                    return
+                stage.after = event.time - base
+                if event.kind == "out":
+                    stage.out(out(event))
+                    continue
+            elif event.kind == "signal" or (event.kind == "eof" and event.value == "in"):
+                if event.kind == "eof" and self._is_final():
+                    continue
+                self._mark = event
+                self._time = event.time
+                return
+            stage.after = event.time - base
+            self._play(event)
+            if stage.over:
+                return
+
+    def _is_final(self) -> bool:
+        """Does the child end by itself now? Its host need not close its input first: some wait for the exit."""
+        last = self._last
+        return last is not None and last.message(self._ear.dialect).method in self._ear.dialect.final
+
+    def _hear(self, payload: bytes) -> None:
+        due = self._due
+        if due and self._ear.accepts(due[-1], payload):
+            self._last = due.pop()
+            if not due:
+                self._release()
+        else:
+            self._miss(payload, turn=self._turn())
+
+    def _hear_junk(self, wire: bytes) -> None:
+        due = self._due
+        if due and not due[-1].is_message and self._ear.accepts(due[-1], wire):
+            self._last = due.pop()
+            if not due:
+                self._release()
+        elif not wire.isspace():  # blank lines that nobody waits for say nothing
+            self._miss(wire, turn=self._turn(), is_message=False)
+
+    def _turn(self) -> str:
+        """What the host has to do next."""
+        if self._due:
+            return f"line {self._due[-1].line}"
+        if self._mark is not None:
+            return "the end of its input" if self._mark.kind == "eof" else f"its signal {self._mark.value}"
+        return "nothing: the session is over"
+
+    def _hear_eof(self) -> None:
+        if self._mark is not None and self._mark.kind == "eof":
+            self._release()
+        else:
+            self._end(0)
+
+    def receive_signal(self, name: str) -> None:
+        if self._mark is not None and self._mark.kind == "signal" and self._mark.value == name:
+            self._release()
+        else:
+            self._end(name)
+
+    def _report(self) -> list[str]:
+        never = list(reversed(self._due))
+        count = len(never)
+        if self._mark is not None and self._mark.kind == "signal":
+            count += 1
+        for event in self._events:
+            if isinstance(event, Data) and event.kind == "in":
+                items = self._items(event, self._reader.line)
+                count += len(items)
+                never += items if len(never) < 10 else []
+        return super()._report() + listed(never, count, self._ear, self._name)
+
+    def _history(self) -> Iterator[tuple[Recorded, bool]]:
+        with Reader(self._reader.path) as reader:
+            due = self._reader.line if self._due else self._reader.line + 1
+            for event in reader:
+                if isinstance(event, Data) and event.kind == "in":
+                    for item in self._items(event, reader.line):
+                        yield item, reader.line < due
