@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # Bytes that go on with a name: a path that ends before, or begins after one of them is another path.
-_ASCII_NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-_NAME = frozenset(_ASCII_NAME) | frozenset(range(0x80, 0x100))
+_NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
+_INSIDE = frozenset(bytes([byte]) for byte in (*_NAME, *range(0x80, 0x100)))
 _DOT = ord(".")
 _ESCAPES = frozenset(b"nrtbf")  # letters that are a JSON escape when a backslash goes before them
 _HEX = frozenset(b"0123456789abcdefABCDEF")
@@ -30,42 +30,59 @@ class Substitution:
             with and without escapes either way.
     """
 
-    __slots__ = ("_olds", "_table")
+    __slots__ = ("_plain", "_slashed", "_table")
 
     def __init__(self, pairs: Mapping[str, str], *, json: bool) -> None:
+        slashed: dict[bytes, bytes] = {}
         table: dict[bytes, bytes] = {}
         for old, new in pairs.items():
             if old and old != new:
-                table.setdefault(_slashed(old), _slashed(new))
+                slashed[_slashed(old)] = _slashed(new)
                 table.setdefault(_ascii(old), _ascii(new))
                 table.setdefault(_escaped(old), _escaped(new))
-                table.setdefault(_raw(old), _escaped(new) if json else _raw(new))
-        self._table = table
-        self._olds = tuple(sorted(table, key=len, reverse=True))
+                table[_raw(old)] = _escaped(new) if json else _raw(new)
+        self._plain = tuple(table)
+        self._slashed = tuple(each for each in slashed if each not in table)
+        self._table = slashed | table
 
     def __bool__(self) -> bool:
-        return bool(self._olds)
+        return bool(self._table)
 
     def apply(self, data: bytes) -> bytes:
         """The bytes with everything replaced; the same object where there is nothing to replace."""
-        for old in self._olds:
-            if old in data:
-                return self._replaced(data)
+        present = [old for old in self._plain if old in data]
+        if self._slashed and b"\\/" in data:
+            present += [old for old in self._slashed if old in data]
+        if not present:
+            return data
+        return self._replaced(data, present) if len(present) > 1 else self._replaced_one(data, present[0])
+
+    def _replaced_one(self, data: bytes, old: bytes) -> bytes:
+        """The same as below, for the usual case of one binding."""
+        new = self._table[old]
+        at = _find(data, old, 0)
+        while at >= 0:
+            data = data[:at] + new + data[at + len(old) :]
+            at = _find(data, old, at + len(new))
         return data
 
-    def _replaced(self, data: bytes) -> bytes:
-        found = {old: at for old in self._olds if (at := _find(data, old, 0)) >= 0}
-        parts = []
+    def _replaced(self, data: bytes, present: list[bytes]) -> bytes:
+        """One pass over all that is there: the leftmost first, of those the longest."""
+        parts: list[bytes] = []
         position = 0
-        while found:
-            at, _, old = min((at, -len(old), old) for old, at in found.items())
-            parts += [data[position:at], self._table[old]]
+        found = [(_find(data, old, 0), -len(old), old) for old in present]
+        while True:
+            found = [each for each in found if each[0] >= 0]
+            if not found:
+                break
+            at, _, old = min(found)
+            parts += (data[position:at], self._table[old])
             position = at + len(old)
-            found = {
-                old: later
-                for old, at in found.items()
-                if (later := at if at >= position else _find(data, old, position)) >= 0
-            }
+            found = [
+                each if each[0] >= position else (_find(data, each[2], position), each[1], each[2]) for each in found
+            ]
+        if not parts:
+            return data
         parts.append(data[position:])
         return b"".join(parts)
 
@@ -73,29 +90,26 @@ class Substitution:
 def _find(data: bytes, old: bytes, start: int) -> int:
     """The first place where `old` stands at boundaries, or -1."""
     at = data.find(old, start)
-    while at >= 0 and not (_begins(data, at) and _ends(data, at + len(old))):
+    while at >= 0:
+        end = at + len(old)
+        before, after = data[at - 1 : at], data[end : end + 1]
+        if (before not in _INSIDE or _begins(data, at)) and (after not in _INSIDE or _ends(data, end)):
+            return at
         at = data.find(old, at + 1)
-    return at
+    return -1
 
 
 def _begins(data: bytes, at: int) -> bool:
-    if at == 0:
-        return True
+    r"""After a byte of names: only where that is the end of a JSON escape, as in "\n/tmp" or "\u001b/tmp"."""
     before = data[at - 1]
-    if before not in _NAME and before != _DOT:
-        return True
-    # The last letter of an escape is no part of a name: "\n/tmp/workdir", "\u001b/tmp/workdir".
     if before in _ESCAPES and data[at - 2 : at - 1] == b"\\":
         return True
     return before in _HEX and data[at - 6 : at - 4] == b"\\u"
 
 
 def _ends(data: bytes, end: int) -> bool:
-    after = data[end : end + 2]
-    if not after or (after[0] not in _NAME and after[0] != _DOT):
-        return True
-    # A full stop ends a sentence, unless the name goes on behind it.
-    return after[0] == _DOT and (len(after) == 1 or (after[1] not in _NAME and after[1] != _DOT))
+    """Before a byte that could be a name's: only where it is a full stop that ends a sentence."""
+    return data[end] == _DOT and data[end + 1 : end + 2] not in _INSIDE
 
 
 def _raw(text: str) -> bytes:
