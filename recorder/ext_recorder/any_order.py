@@ -87,19 +87,18 @@ class _Cutter:
         self._host_calls: dict[bytes, list[Thread]] = {}  # open calls by their id, the oldest first
         self._child_calls: dict[bytes, list[Thread]] = {}
 
-    def heard(self, item: Recorded, time: float) -> None:
-        """A message of the host."""
-        message = item.message(self._dialect) if item.is_message else None
-        if message is not None and message.kind == "response" and message.key is not None:
-            waiting = self._child_calls.get(message.key)
-            if waiting:
-                self._last = waiting.pop(0)
-                self._last.steps.append(item)
-                return
+    def heard(self, item: Recorded, time: float) -> Thread | None:
+        """A message of the host: the thread that it begins, or None where it goes on in one."""
+        kind, key = self._look(item.payload) if item.is_message else ("other", b"")
+        if kind == "response" and (waiting := self._child_calls.get(key)):
+            self._last = waiting.pop(0)
+            self._last.steps.append(item)
+            return None
         self._last = Thread(item, time)
         self.threads.append(self._last)
-        if message is not None and message.kind == "request" and message.key is not None:
-            self._host_calls.setdefault(message.key, []).append(self._last)
+        if kind == "request":
+            self._host_calls.setdefault(key, []).append(self._last)
+        return self._last
 
     def marked(self, name: str, time: float) -> None:
         """The end of the host's input, or a signal."""
@@ -114,19 +113,23 @@ class _Cutter:
         thread.steps.append(event)
 
     def _owner(self, payload: bytes) -> Thread:
-        seen = glance(payload)
-        if seen is not None:
-            kind, key = seen[0], payload[seen[1] : seen[2]]
-        else:
-            message = self._dialect.classify(payload)
-            if message.key is None:
-                return self._last
-            kind, key = message.kind, message.key
+        kind, key = self._look(payload)
         if kind == "response" and (waiting := self._host_calls.get(key)):
-            return waiting.pop(0)
+            owner = waiting.pop(0)
+            if not waiting:
+                del self._host_calls[key]
+            return owner
         if kind == "request":
             self._child_calls.setdefault(key, []).append(self._last)
         return self._last
+
+    def _look(self, payload: bytes) -> tuple[str, bytes]:
+        """The kind of a message and its id; nothing else of it is kept."""
+        seen = glance(payload)
+        if seen is not None:
+            return seen[0], payload[seen[1] : seen[2]]
+        message = self._dialect.classify(payload)
+        return message.kind, message.key or b""
 
 
 class AnyOrderPlayer(Player):
@@ -152,9 +155,9 @@ class AnyOrderPlayer(Player):
             raise UsageError(f"{self._name}:{line}: {SECOND_CONNECTION}")
         if isinstance(event, Data) and event.kind == "in":
             for item in self._items(event, line):
-                self._cut.heard(item, event.time)
-                if self._cut.threads and self._cut.threads[-1].origin is item:
-                    self._by_text.setdefault(_text_key(item.payload), []).append(self._cut.threads[-1])
+                thread = self._cut.heard(item, event.time)
+                if thread is not None:
+                    self._by_text.setdefault(_text_key(item.payload), []).append(thread)
         elif isinstance(event, Mark) and (event.kind == "signal" or (event.kind == "eof" and event.value == "in")):
             self._cut.marked(str(event.value), event.time)
         else:
@@ -282,7 +285,7 @@ class AnyOrderPlayer(Player):
             self._by_key = {}
             for thread in self._cut.threads:
                 if thread.origin is not None and thread.origin.is_message:
-                    key = self._ear.matcher.key(thread.origin.message(self._ear.dialect))
+                    key = self._ear.matcher.key(self._ear.dialect.classify(thread.origin.payload))
                     self._by_key.setdefault(key, []).append(thread)
         return self._by_key
 

@@ -59,12 +59,18 @@ class Substitution:
 
     def _replaced_one(self, data: bytes, old: bytes) -> bytes:
         """The same as below, for the usual case of one binding."""
-        new = self._table[old]
         at = _find(data, old, 0)
+        if at < 0:
+            return data
+        new = self._table[old]
+        parts: list[bytes] = []
+        position = 0
         while at >= 0:
-            data = data[:at] + new + data[at + len(old) :]
-            at = _find(data, old, at + len(new))
-        return data
+            parts += (data[position:at], new)
+            position = at + len(old)
+            at = _find(data, old, position)
+        parts.append(data[position:])
+        return b"".join(parts)
 
     def _replaced(self, data: bytes, present: list[bytes]) -> bytes:
         """One pass over all that is there: the leftmost first, of those the longest."""

@@ -1,0 +1,56 @@
+"""What a JSON-RPC message is, seen from its first or last bytes, without reading it through.
+
+Nearly all peers write the envelope in one of three ways. Where a message begins or ends like that, a look
+tells its kind and where its id stands, ten times as fast as `wire.jsonrpc.scan`; where it doesn't, the answer
+is None and `scan` decides. The message is taken to be JSON: that is for the caller to know, or to find out by
+comparing it with one that is.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal
+
+    Kind = Literal["request", "response", "notification", "other"]
+else:
+    Kind = str
+
+_COMPACT = b'{"jsonrpc":"2.0","id":'  # Go, Rust, most JavaScript
+_SPACED = b'{"jsonrpc": "2.0", "id": '  # Python's json.dumps as it comes
+_LAST = b',"jsonrpc":"2.0","id":'  # the MCP SDK for TypeScript
+_NAME = b'"id"'
+_FIRST_MEMBERS: dict[bytes, Kind] = {b'"method"': "request", b'"result"': "response", b'"error":': "response"}
+
+
+def glance(payload: bytes) -> tuple[Kind, int, int] | None:
+    """The kind of a message, and its id, `payload[start:end]`; None: it can't be seen like this.
+
+    The id is a decimal number or a string of letters, digits and hyphens, so its spelling is its identity.
+    """
+    if payload.startswith(_COMPACT):
+        start, gap = 22, 1
+    elif payload.startswith(_SPACED):
+        start, gap = 25, 2
+    else:
+        return _id_last(payload)
+    end = payload.find(b",", start)
+    kind = _FIRST_MEMBERS.get(payload[end + gap : end + gap + 8])
+    if kind is None or not _is_plain(payload[start:end]) or payload.find(_NAME, end) >= 0:
+        return None
+    return kind, start, end
+
+
+def _id_last(payload: bytes) -> tuple[Kind, int, int] | None:
+    """An unescaped `"id":N}` at the very end is the outermost object's last member."""
+    start = payload.rfind(_LAST) + len(_LAST)
+    if start < len(_LAST) or payload[-1:] != b"}" or payload.find(_NAME) != start - 5:
+        return None
+    kind = _FIRST_MEMBERS.get(payload[1:9])
+    return (kind, start, len(payload) - 1) if kind and _is_plain(payload[start:-1]) else None
+
+
+def _is_plain(token: bytes) -> bool:
+    if token.isdigit():
+        return token[:1] != b"0" or token == b"0"
+    return token[:1] == token[-1:] == b'"' and token[1:-1].replace(b"-", b"").isalnum()
