@@ -16,13 +16,13 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_USER := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint format docs docs-check coverage clean distclean
+.PHONY: help demo test bench lint format cassettes docs docs-check coverage clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(STAMP)  ## an extension runs, its session is recorded, and the recording plays without it
-	@$(BIN)/python docs/demo.py
+	@$(BIN)/python -m docs.demo
 
 test: $(STAMP)  ## all tests; ARGS="-k name" for some
 	$(BIN)/python -m pytest -n auto $(ARGS)
@@ -39,6 +39,9 @@ lint: $(STAMP)  ## ruff, mypy, and the contracts of who may import whom
 format: $(STAMP)  ## rewrite the code in the one format, and fix what can be fixed
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
+
+cassettes: $(STAMP)  ## record the sessions in cassettes/ anew; ARGS=shell/one-shot for one of them
+	$(BIN)/python -m cassettes.record $(ARGS)
 
 docs: $(STAMP)  ## generate the manifests and the reference pages from the code
 	$(BIN)/python docs/generate

@@ -1,4 +1,4 @@
-"""Record the cassettes of this folder anew: `python cassettes/record.py [NAME...]`, or `make cassettes`.
+"""Record the cassettes of this folder anew: `make cassettes`, or `make cassettes ARGS=NAME`.
 
 Each session is told here as a host would send it; the extension is the real one, run under `ext-recorder record`. A
 cassette is a test (it is replayed byte for byte) and an example, so record again only when a session should change, and
@@ -13,6 +13,8 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from docs.examples.host import Host
 
 Step = tuple[str, dict[str, object]]
 
@@ -77,8 +79,6 @@ SESSIONS: dict[str, list[Step]] = {
 
 def record(name: str) -> Path:
     """Record one session. Returns the cassette's path."""
-    from docs.examples.host import Host
-
     path = FOLDER / f"{name}.yaml"
     path.parent.mkdir(exist_ok=True)
     program = f"ext-{path.parent.name}"
@@ -88,7 +88,7 @@ def record(name: str) -> Path:
     try:
         with Host(command, environment) as host:
             for method, params in SESSIONS[name]:
-                host.try_call(method, _in(params, str(workdir)))
+                host.try_call(method, in_workdir(params, str(workdir)))
             if host.end() != 0:
                 raise SystemExit(f"{name}: the extension did not end well")
     finally:
@@ -96,16 +96,15 @@ def record(name: str) -> Path:
     return path
 
 
-def _in(value: object, workdir: str) -> object:
+def in_workdir(value: object, workdir: str) -> object:
     """Put the live workdir where the session says {workdir}."""
     if isinstance(value, dict):
-        return {name: _in(item, workdir) for name, item in value.items()}
+        return {name: in_workdir(item, workdir) for name, item in value.items()}
     return workdir if value == "{workdir}" else value
 
 
 def main(names: list[str]) -> int:
     """See the module."""
-    sys.path.insert(0, str(FOLDER.parent))
     for name in names or SESSIONS:
         if name not in SESSIONS:
             print(f"{name}: no such session; there are {', '.join(SESSIONS)}", file=sys.stderr)

@@ -1,6 +1,6 @@
 """What `make demo` shows: an extension runs, its session is recorded, and the recording plays without the extension.
 
-Everything here is what a user would do; the commands are printed as one would type them.
+The commands are printed as a user would type them. The session is the one of `cassettes/shell/eval-task.yaml`.
 """
 
 from __future__ import annotations
@@ -11,31 +11,24 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from examples.host import Host
-
+from cassettes.record import SESSIONS, in_workdir
+from docs.examples.host import Host
 from ext_sdk.wire import RpcError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 SCRIPTS = Path(sys.executable).parent
 RECORDER = str(SCRIPTS / "ext-recorder")
-AGENT = {"prompt": "Greet the world from greet.sh", "output": "Done: greet.sh says hello now."}
-# One eval task: a file is prepared, the agent (played by a command) works on it, its work is checked, all is removed.
-STEPS: tuple[tuple[str, str, dict[str, object]], ...] = (
-    ("setup", "write-file", {"path": "greet.sh", "content": "echo helo\n"}),
-    ("setup", "run", {"command": ["sed", "-i", "s/helo/hello/", "greet.sh"]}),
-    ("verify", "run", {"command": ["sh", "greet.sh"], "expect": {"stdout": {"equals": "hello\n"}}}),
-    ("verify", "assert-agent", {"output": {"contains": "greet.sh"}}),
-    ("cleanup", "remove", {"path": "greet.sh"}),
-)
+COMMITTED = "cassettes/shell/eval-task.yaml"
+SESSION = SESSIONS["shell/eval-task"]
 OUT_OF_REACH = {"PATH": "/nonexistent"}  # no ext-shell, and nothing that ext-shell would run
 
 
 def main() -> int:
-    """Play the three acts. Returns 1 where the recording did not play as it was recorded."""
+    """Play the four acts. Returns 1 where one did not come out as announced."""
     with tempfile.TemporaryDirectory(prefix="demo-") as directory:
         workdir = Path(directory) / "task"
         workdir.mkdir()
@@ -44,61 +37,57 @@ def main() -> int:
         heading("1. An extension runs the steps of a task, and its session is recorded")
         recorded = session([RECORDER, "record", cassette, "--", str(SCRIPTS / "ext-shell")], workdir)
 
-        heading("2. The recording is a text that people can review")
-        show(["ext-recorder", "show", cassette])
-
-        heading("3. It plays without the extension: nothing is in PATH now")
+        heading("2. The recording plays without the extension: there is nothing in PATH now")
         replayed = session([RECORDER, "replay", cassette], workdir, OUT_OF_REACH)
         same = recorded == replayed
         print(f"{len(replayed)} bytes, {'the same as' if same else 'NOT the same as'} those of the extension")
 
-        heading("4. What was never recorded is told, with what differs")
-        missed = miss([RECORDER, "replay", cassette], workdir)
+        heading("3. So does the one that is kept in cassettes/, a text for people to review")
+        show([RECORDER, "show", COMMITTED])
+        session([RECORDER, "replay", COMMITTED], workdir, OUT_OF_REACH)
+
+        heading("4. What was never recorded is told, with what differs, and the exit code says so")
+        missed = miss([RECORDER, "replay", COMMITTED], workdir)
     return 0 if same and missed else 1
 
 
-def session(command: Sequence[str], workdir: Path, environment: dict[str, str] | None = None) -> bytes:
-    """Be the host of a whole session; what the extension said."""
-    print(f"$ {typed(command)}")
+def session(command: Sequence[str], workdir: Path, environment: Mapping[str, str] | None = None) -> bytes:
+    """Be the host of the whole session; what the extension said."""
+    print(f"$ {typed(command)}", flush=True)
     with Host(command, {**os.environ, **(environment or {})}) as host:
-        host.call("initialize", {"protocolVersion": "0.0.1"})
-        for step in STEPS:
-            result = host.call("execute", request(step, workdir))
-            assert isinstance(result, dict)
-            mark = "ok    " if result["success"] else "FAILED"
-            print(f"  {mark} {step[0]:8} {step[1]:13} {result['message']}")
-        host.call("shutdown")
+        for method, params in SESSION:
+            result = host.call(method, in_workdir(params, str(workdir)))
+            if method == "execute":
+                print(f"  {told(params['operation'], result)}")
         if code := host.end():
             raise SystemExit(f"{typed(command)} ended with exit code {code}")
         return host.received
 
 
+def told(operation: object, result: object) -> str:
+    """A result in one line."""
+    members = cast("dict[str, object]", result)
+    return f"{'ok' if members['success'] else 'FAILED':6} {operation!s:13} {members['message']}"
+
+
 def miss(command: Sequence[str], workdir: Path) -> bool:
     """Ask a replay for a step that the recording does not have; whether it said so and failed."""
+    print(f"$ {typed(command)}", flush=True)
     with Host(command, {**os.environ, **OUT_OF_REACH}) as host:
-        host.call("initialize", {"protocolVersion": "0.0.1"})
-        phase, operation, args = STEPS[0]
-        try:
-            host.call("execute", request((phase, operation, args | {"content": "echo goodbye\n"}), workdir))
-        except RpcError as error:
-            print(f"  {error}")
-            return host.end() != 0
-    return False
-
-
-def request(step: tuple[str, str, dict[str, object]], workdir: Path) -> dict[str, object]:
-    """Params of `execute` for a step."""
-    phase, operation, args = step
-    context: dict[str, object] = {"workdir": str(workdir), "phase": phase}
-    if phase == "verify":
-        context["agent"] = AGENT
-    return {"operation": operation, "args": args, "context": context}
+        host.call(*SESSION[0])
+        method, params = SESSION[1]
+        args = cast("dict[str, object]", params["args"]) | {"content": "something else"}
+        answer = host.try_call(method, in_workdir(params | {"args": args}, str(workdir)))
+        print(f"  {answer}")
+        code = host.end()
+        print(f"  exit code {code}")
+        return isinstance(answer, RpcError) and code != 0
 
 
 def show(command: Sequence[str]) -> None:
     """Run a command in sight."""
     print(f"$ {typed(command)}", flush=True)
-    subprocess.run([str(SCRIPTS / command[0]), *command[1:]], check=True)
+    subprocess.run(command, check=True)
 
 
 def heading(text: str) -> None:
