@@ -1,0 +1,67 @@
+"""Expectations on whole numbers."""
+
+from __future__ import annotations
+
+import pytest
+
+import ext_sdk
+from ext_sdk import expect
+from ext_sdk.validation import validate
+
+
+class Arguments(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    exit_code: expect.Integer
+
+
+def checks_of(expectation: object, value: int) -> list[expect.Check]:
+    return expect.check_integer(validate(Arguments, {"exitCode": expectation}).exit_code, value, where="exitCode")
+
+
+@pytest.mark.parametrize(
+    ("expectation", "value"),
+    [
+        (0, 0),
+        ([0, 2], 2),
+        ("nonzero", -1),
+        ({"equals": 9007199254740993}, 9007199254740993),
+        ({"in": [1, 2]}, 1),
+        ({"not": 1}, 2),
+        ({"not": [1, 3]}, 2),
+        ({"gt": 1, "gte": 2, "lt": 3, "lte": 2}, 2),
+    ],
+)
+def test_an_expectation_holds(expectation: object, value: int) -> None:
+    assert expect.passed(checks_of(expectation, value))
+
+
+@pytest.mark.parametrize(
+    ("expectation", "value", "told"),
+    [
+        (0, 1, "exitCode: expected to equal 0, got 1"),
+        ([0, 2], 1, "exitCode: expected to be one of 0, 2, got 1"),
+        ("nonzero", 0, "exitCode: expected to be nonzero, got 0"),
+        ({"equals": 9007199254740993}, 9007199254740992, "expected to equal 9007199254740993, got 9007199254740992"),
+        ({"in": [1]}, 2, "expected to be one of 1, got 2"),
+        ({"not": 2}, 2, "expected not to be 2, got 2"),
+        ({"not": [1, 2]}, 2, "expected not to be 1, 2, got 2"),
+        ({"gt": 2}, 2, "expected to be greater than 2, got 2"),
+        ({"gte": 3}, 2, "expected to be at least 3, got 2"),
+        ({"lt": 2}, 2, "expected to be less than 2, got 2"),
+        ({"lte": 1}, 2, "expected to be at most 1, got 2"),
+    ],
+)
+def test_an_expectation_that_does_not_hold_says_expected_and_got(expectation: object, value: int, told: str) -> None:
+    checks = checks_of(expectation, value)
+    assert not expect.passed(checks)
+    assert told in expect.failure_text(checks)
+
+
+@pytest.mark.parametrize("expectation", [{}, [], {"in": []}, {"not": []}, True, "0", "zero", 1.5, None, {"notin": 1}])
+def test_what_is_no_expectation_or_checks_nothing_is_refused(expectation: object) -> None:
+    with pytest.raises(ext_sdk.InvalidArgs) as refused:
+        validate(Arguments, {"exitCode": expectation})
+    assert refused.value.field.startswith("exitCode")
+
+
+def test_each_bound_is_a_check() -> None:
+    assert expect.summary(checks_of({"gt": 0, "lt": 2, "not": [5, 6]}, 9)) == "1 of 3 checks failed"
