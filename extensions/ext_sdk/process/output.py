@@ -35,6 +35,12 @@ class Output:
             self._tail += data[max(0, room) :]
             del self._tail[:-TAIL_BYTES]
 
+    def copy(self) -> Output:
+        """The same as it is now, for somebody who looks at it while it grows."""
+        copied = Output(self._cap)
+        copied._head, copied._tail, copied.size = self._head[:], self._tail[:], self.size
+        return copied
+
     @property
     def lost(self) -> int:
         """How many bytes were not kept."""
@@ -69,27 +75,38 @@ class LineSplitter:
     """Cuts a stream into lines for somebody who reads along.
 
     Args:
-        limit: bytes after which a line is handed over though it has not ended.
+        limit: bytes of a line that are handed over; what is longer is cut there.
     """
 
-    __slots__ = ("_limit", "_pending")
+    __slots__ = ("_limit", "_pending", "_skipping")
 
-    def __init__(self, limit: int = 8192) -> None:
+    def __init__(self, limit: int = 64 * 1024) -> None:
         self._limit = limit
         self._pending = b""
+        self._skipping = False  # inside of a line whose beginning has been handed over
 
     def feed(self, data: bytes) -> list[str]:
         """Take what came next; return the lines that are complete now, without their ends."""
-        *lines, self._pending = (self._pending + data).split(b"\n")
-        while len(self._pending) > self._limit:
-            lines.append(self._pending[: self._limit])
-            self._pending = self._pending[self._limit :]
-        return [_text(line) for line in lines]
+        *ends, rest = data.split(b"\n")
+        lines = [line for end in ends if (line := self._ended(end)) is not None]
+        if not self._skipping:
+            self._pending += rest
+            if len(self._pending) > self._limit:
+                lines += self.finish()
+                self._skipping = True
+        return lines
 
     def finish(self) -> list[str]:
         """Return the last line, where it had no end."""
-        line, self._pending = self._pending, b""
+        line, self._pending = self._pending[: self._limit], b""
         return [_text(line)] if line else []
+
+    def _ended(self, end: bytes) -> str | None:
+        line, self._pending = self._pending + end, b""
+        if self._skipping:
+            self._skipping = False
+            return None
+        return _text(line[: self._limit])
 
 
 def _text(line: bytes) -> str:

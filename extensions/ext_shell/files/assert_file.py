@@ -48,7 +48,7 @@ def assert_file(args: AssertFile, context: ext_sdk.Context) -> ext_sdk.Result:
     """Check that a file exists, or does not, and what it is: type, content, JSON, mode, size, SHA-256."""
     workdir = workdir_for(context, args.path)
     with expect.Searcher() as searcher:
-        look = _Look(args, workdir, context, searcher)
+        look = Look(args, workdir, context, searcher)
         checks, attempts = _until_passed(look, context, wait=not isinstance(args.timeout, UnsetType))
     result = expect.conclude(checks, done=f"Checked {args.path}", outputs=look.outputs | {"attempts": attempts})
     if attempts > 1 and not result.success:
@@ -56,7 +56,7 @@ def assert_file(args: AssertFile, context: ext_sdk.Context) -> ext_sdk.Result:
     return result
 
 
-def _until_passed(look: _Look, context: Context, *, wait: bool) -> tuple[list[Check], int]:
+def _until_passed(look: Look, context: Context, *, wait: bool) -> tuple[list[Check], int]:
     """Look at once, then again and again, and a last time when the deadline is over.
 
     Returns:
@@ -74,7 +74,7 @@ def _until_passed(look: _Look, context: Context, *, wait: bool) -> tuple[list[Ch
         pause = min(pause * 1.5, LONGEST_PAUSE)
 
 
-class _Look:
+class Look:
     """What is looked at. What can't become right by waiting, such as a path that leads outside, is raised at once.
 
     Attributes:

@@ -112,7 +112,9 @@ class TestLineSplitter:
         assert [*lines, *splitter.finish()] == ["one", "twö", "", "last"]
         assert splitter.finish() == []
 
-    def test_a_line_without_an_end_does_not_grow_for_ever(self) -> None:
+    def test_a_line_that_is_too_long_is_cut(self) -> None:
         splitter = LineSplitter(limit=4)
-        assert splitter.feed(b"0123456789") == ["0123", "4567"]
-        assert splitter.finish() == ["89"]
+        assert splitter.feed(b"0123456789") == ["0123"]
+        assert splitter.feed(b"abc") == []
+        assert splitter.feed(b"def\nnext\nand longer\nend") == ["next", "and "]
+        assert splitter.finish() == ["end"]

@@ -1,0 +1,128 @@
+"""What operations that run a command have in common, as users write it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+import ext_sdk
+
+from .config import Shell  # noqa: TC001 - msgspec reads it
+from .limits import Limits
+
+Name = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
+Part = Annotated[str, Meta(min_length=1)]
+DEFAULT_GRACE = ext_sdk.Duration.parse("500ms")  # a host waits one second more than it lets an operation take
+
+
+class CommandArgs(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What to run, and where, and with what."""
+
+    command: Annotated[
+        Annotated[list[str], Meta(min_length=1)] | UnsetType,
+        Meta(
+            description="Program and arguments, each passed as it is: no shell reads them, so ${NAME.key} is safe here",
+        ),
+    ] = UNSET
+    script: Annotated[
+        Annotated[str, Meta(min_length=1)] | UnsetType,
+        ext_sdk.Verbatim,
+        Meta(
+            description="Text for `shell`. ${NAME.key} is never replaced in it: hand values over by `env` or `stdin`",
+        ),
+    ] = UNSET
+    shell: Annotated[
+        Shell | UnsetType,
+        Meta(description="Runs `script`; bash, the default, with -euo pipefail, sh and dash with -eu"),
+    ] = UNSET
+    cwd: Annotated[str, Meta(description="Directory to run in; in the workdir, symbolic links included")] = "."
+    env: Annotated[
+        dict[str, str],
+        Meta(
+            description="Environment variables. Commands get these, the task's and the configuration's, PATH, HOME, "
+            "USER, LOGNAME and TMPDIR of the extension, LANG=C.UTF-8, TZ=UTC, TERM=dumb, and nothing else"
+        ),
+    ] = field(default_factory=dict)
+    pass_env: Annotated[
+        list[str],
+        Meta(description="Names of further variables of the extension's environment to pass on; * and ? are wildcards"),
+    ] = field(default_factory=list)
+    stdin: Annotated[str | UnsetType, Meta(description="Text for standard input, which is empty otherwise")] = UNSET
+    stdin_file: Annotated[str | UnsetType, Meta(description="File in the workdir as standard input")] = UNSET
+    limits: Annotated[Limits, Meta(description="Resource limits for each process of the command")] = field(
+        default_factory=Limits
+    )
+    umask: Annotated[
+        Annotated[str, Meta(pattern="^[0-7]{3,4}$")] | UnsetType, Meta(description="File mode mask, such as 027")
+    ] = UNSET
+    kill_after: Annotated[
+        ext_sdk.Duration,
+        Meta(
+            description="How long the command and all that it started have between SIGTERM and SIGKILL. "
+            "The answer comes that much later than the timeout; more than a second may be too late for the host"
+        ),
+    ] = DEFAULT_GRACE
+
+    def __post_init__(self) -> None:
+        if (self.command is UNSET) == (self.script is UNSET):
+            raise ValueError(
+                "expected one of command and script, found " + ("none" if self.script is UNSET else "both")
+            )
+        if self.shell is not UNSET and self.script is UNSET:
+            raise ValueError("shell is for script; a command is run without one")
+        if self.stdin is not UNSET and self.stdin_file is not UNSET:
+            raise ValueError("expected one of stdin and stdinFile, found both")
+        if self.kill_after.seconds < 0:
+            raise ValueError(f"killAfter: expected a duration of 0s or more, found {self.kill_after}")
+
+
+class Capture(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """A part of the output that becomes an output of the operation."""
+
+    from_: Annotated[Literal["stdout", "stderr"], Meta(description="Where to look")] = field(
+        default="stdout", name="from"
+    )
+    regex: Annotated[
+        Part | UnsetType,
+        Meta(
+            description="Regular expression (Python's re); its first group is taken, or the whole match if it has none",
+        ),
+    ] = UNSET
+    group: Annotated[int | str | UnsetType, Meta(description="Number or name of another group of `regex`")] = UNSET
+    json: Annotated[
+        Part | UnsetType,
+        Meta(
+            description="JSONPath (RFC 9535) to one value; strings as they are, all else as JSON writes it",
+        ),
+    ] = UNSET
+    line: Annotated[int | UnsetType, Meta(description="Number of a line: 1 is the first, -1 the last")] = UNSET
+    trim: Annotated[bool, Meta(description="Without blanks and line ends around it")] = True
+    default: Annotated[str | UnsetType, Meta(description="Taken where nothing is found, which is a failure else")] = (
+        UNSET
+    )
+    secret: Annotated[
+        bool,
+        Meta(
+            description="Only for later steps of this workdir, as ${NAME.key}, and hidden in all that is written. "
+            "Lines of the output are not logged then"
+        ),
+    ] = False
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("regex", "json", "line") if getattr(self, name) is not UNSET]
+        if len(given) > 1:
+            raise ValueError(f"expected one of regex, json and line, found {' and '.join(given)}")
+        if self.group is not UNSET and self.regex is UNSET:
+            raise ValueError("group is for regex")
+        if self.line == 0:
+            raise ValueError("line: expected a number other than 0; 1 is the first line, -1 the last")
+
+
+class OutputArgs(CommandArgs, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What is done with the output of a command."""
+
+    log: Annotated[
+        bool,
+        Meta(description="Send lines of the output as log while it runs: the first hundred, then one a second"),
+    ] = True

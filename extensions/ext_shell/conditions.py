@@ -1,0 +1,177 @@
+"""What one can wait for while a process gets ready: a port, a line of its output, a file, an answer, its end."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
+
+import ext_sdk
+from ext_sdk.expect import Integer, Searcher, SearchFailed, check_integer
+
+from .files.common import workdir_for
+
+if TYPE_CHECKING:
+    from .processes import Process
+
+ANSWER_TIME = 1.0  # seconds for one connection, or one answer over HTTP
+LOOPBACK = ("127.0.0.1", "::1")
+LOCAL_NAMES = {"localhost": "127.0.0.1", "127.0.0.1": "127.0.0.1", "::1": "::1"}
+LONGEST_STATUS_LINE = 1024  # bytes
+
+
+def local_url(text: str, port: int | None) -> str:
+    """The URL that a readiness condition asks; a path is completed by the process's own port.
+
+    Only this machine is asked: what is to get ready was started here, and nothing else is to be reached by this way.
+
+    Raises:
+        InvalidArgs: anything else.
+    """
+    if text.startswith("/"):
+        if port is None:
+            raise ext_sdk.InvalidArgs(
+                "ready.http", f"the path {text!r:.100} needs the process's `port`, or write a URL"
+            )
+        text = f"http://{LOOPBACK[0]}:{port}{text}"
+    try:
+        parts = urlsplit(text)
+        known = parts.scheme == "http" and parts.hostname in LOCAL_NAMES and parts.port != 0
+    except ValueError:
+        known = False
+    if not known or not text.isascii() or any(character <= " " for character in text):
+        hosts = "localhost, 127.0.0.1 or [::1]"
+        raise ext_sdk.InvalidArgs("ready.http", f"expected a path, or http://… on {hosts}, found {text!r:.200}")
+    return text
+
+
+class Condition(Protocol):
+    """Something that becomes true. Once it was, it is not asked again."""
+
+    what: str  # as it goes on after "waiting for"
+
+    def holds(self) -> bool:
+        """Look now."""
+
+    def last(self) -> str:
+        """What was seen last, in words."""
+
+
+class PortOpen:
+    """A TCP port of this machine takes connections."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self._error = "not tried"
+        self.what = f"port {port} to take connections"
+
+    def holds(self) -> bool:
+        for address in LOOPBACK:
+            try:
+                socket.create_connection((address, self.port), ANSWER_TIME).close()
+            except OSError as error:
+                self._error = error.strerror or str(error)
+            else:
+                return True
+        return False
+
+    def last(self) -> str:
+        return self._error
+
+
+class LineLogged:
+    """A line of the output matches."""
+
+    def __init__(self, pattern: str, process: Process, searcher: Searcher) -> None:
+        self._pattern = pattern
+        self._process = process
+        self._searcher = searcher
+        self._next = 0
+        self.what = f"a line of its output that matches {pattern!r:.200}"
+
+    def holds(self) -> bool:
+        lines, self._next = self._process.lines_since(self._next)
+        try:
+            return any(self._searcher.search(self._pattern, line) for line in lines)
+        except SearchFailed as error:
+            raise ext_sdk.OperationFailed("logLine could not be searched for", error=f"logLine: {error}") from error
+
+    def last(self) -> str:
+        return f"{self._next} lines, none of which does"
+
+
+class FileThere:
+    """A file exists."""
+
+    def __init__(self, path: str, context: ext_sdk.Context) -> None:
+        self._path = path
+        self._context = context
+        self.what = f"the file {path!r}"
+
+    def holds(self) -> bool:
+        return workdir_for(self._context, self._path).exists(self._path)
+
+    def last(self) -> str:
+        return "it is not there"
+
+
+class HttpAnswers:
+    """A GET is answered with the status that was asked for."""
+
+    def __init__(self, url: str, status: Integer) -> None:
+        parts = urlsplit(url)
+        self._host = LOCAL_NAMES[parts.hostname or ""]
+        self._port = parts.port or 80
+        self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+        self._status = status
+        self._seen = "not tried"
+        self.what = f"an answer from {url}"
+
+    def holds(self) -> bool:
+        try:
+            status = self._ask()
+        except (OSError, ValueError) as error:
+            self._seen = str(error)
+            return False
+        checks = check_integer(self._status, status, where="status")
+        self._seen = "; ".join(str(check) for check in checks if not check.ok)
+        return all(check.ok for check in checks)
+
+    def last(self) -> str:
+        return self._seen
+
+    def _ask(self) -> int:
+        """Send a GET and read the status line of the answer, and nothing else."""
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        request = (
+            f"GET {self._target} HTTP/1.1\r\nHost: {host}:{self._port}\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+        )
+        with socket.create_connection((self._host, self._port), ANSWER_TIME) as connection:
+            connection.sendall(request.encode("ascii"))
+            line = connection.makefile("rb").readline(LONGEST_STATUS_LINE)
+        version, _, rest = line.decode("latin-1").partition(" ")
+        if not version.startswith("HTTP/") or not rest[:3].isdecimal():
+            raise ValueError(f"no HTTP: it begins with {line[:60]!r}")
+        return int(rest[:3])
+
+
+class Exited:
+    """The command has ended with the exit code that was asked for."""
+
+    def __init__(self, code: Integer, process: Process) -> None:
+        self._code = code
+        self._process = process
+        self.what = "it to end"
+
+    def holds(self) -> bool:
+        status = self._process.status
+        if status is None:
+            return False
+        checks = [] if status.code is None else check_integer(self._code, status.code, where="exitCode")
+        if not checks or not all(check.ok for check in checks):
+            text = "; ".join(str(check) for check in checks if not check.ok) or str(status)
+            raise ext_sdk.OperationFailed(f"{self._process.name}: {status}", error=text)
+        return True
+
+    def last(self) -> str:
+        return "it still runs"

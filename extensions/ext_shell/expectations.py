@@ -1,0 +1,176 @@
+"""What a command must have done: exit code or signal, output, files, duration."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from ext_sdk import Duration
+from ext_sdk.expect import Check, Expectation, Integer, Searcher, Text, check_integer, check_text
+
+from .arguments import Part  # noqa: TC001 - msgspec reads it
+from .file_expectations import FileExpectation, check_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import ext_sdk
+
+    from .attempt import Attempt
+
+
+class DurationExpectation(Expectation, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """How long a command may, or must, have taken; all that is given must hold."""
+
+    gt: Duration | UnsetType = UNSET
+    gte: Duration | UnsetType = UNSET
+    lt: Duration | UnsetType = UNSET
+    lte: Duration | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        self.refuse_empty()
+
+
+class RunExpectation(Expectation, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What a command must have done; all that is given must hold."""
+
+    exit_code: Annotated[
+        Integer | UnsetType,
+        Meta(description='0, [0, 1], "nonzero", {"lt": 3}; 0 where neither this nor `signal` is given'),
+    ] = UNSET
+    signal: Annotated[
+        str | UnsetType, Meta(description="The signal that must have ended it, such as SIGTERM", examples=["SIGTERM"])
+    ] = UNSET
+    stdout: Annotated[Text | UnsetType, Meta(description="A text that it must equal, or an object")] = UNSET
+    stderr: Annotated[Text | UnsetType, Meta(description="A text that it must equal, or an object")] = UNSET
+    files: Annotated[
+        Annotated[dict[Part, FileExpectation], Meta(min_length=1)] | UnsetType,
+        Meta(description="What files of the workdir must be, by path"),
+    ] = UNSET
+    duration: Annotated[DurationExpectation | UnsetType, Meta(description="How long it may have taken")] = UNSET
+
+    def __post_init__(self) -> None:
+        self.refuse_empty()
+        if isinstance(self.signal, str):
+            if self.exit_code is not UNSET:
+                raise ValueError("expected one of exitCode and signal: a command that a signal ends has no exit code")
+            signal_number(self.signal)
+
+
+DEFAULT = RunExpectation(exit_code=0)
+
+
+def signal_number(name: str) -> int:
+    """The number of `SIGTERM`, `TERM` or `term`. Raises ValueError for none of them."""
+    full = name.upper() if name.upper().startswith("SIG") else f"SIG{name.upper()}"
+    try:
+        return signal.Signals[full].value
+    except KeyError:
+        raise ValueError(f"expected the name of a signal, such as SIGTERM, found {name!r:.40}") from None
+
+
+def check_attempt(
+    expectation: RunExpectation,
+    attempt: Attempt,
+    context: ext_sdk.Context,
+    searcher: Searcher,
+    *,
+    running: bool = False,
+) -> list[Check]:
+    """Hold what a command did against what was expected; secrets are not shown.
+
+    Args:
+        expectation: what was expected.
+        attempt: what it did.
+        context: of the call.
+        searcher: for regular expressions.
+        running: it has not ended, so that nothing is expected of its end that was not asked for.
+    """
+    asked = expectation.exit_code is not UNSET or expectation.signal is not UNSET
+    checks = _check_end(expectation, attempt, running=running) if asked or not running else []
+    for name, wanted, output in (
+        ("stdout", expectation.stdout, attempt.stdout),
+        ("stderr", expectation.stderr, attempt.stderr),
+    ):
+        if wanted is not UNSET:
+            checks += check_hidden(wanted, output.text, name, context.secrets, searcher)
+            if output.lost:
+                text = f"{output.size} bytes, of which {output.lost} were not kept (outputLimit)"
+                checks.append(Check.failed("to be checked whole", text, where=name))
+    if expectation.files is not UNSET:
+        checks += check_files(expectation.files, context, searcher)
+    if expectation.duration is not UNSET:
+        checks += _check_duration(expectation.duration, attempt.duration)
+    return checks
+
+
+def check_hidden(wanted: Text, text: str, where: str, secrets: ext_sdk.Secrets, searcher: Searcher) -> list[Check]:
+    """Check a text, and show it without its secrets where a check fails.
+
+    The text is redacted before it is cut for a message, since half a secret would not be recognized.
+    """
+    checks = check_text(wanted, text, where=where, searcher=searcher)
+    if all(check.ok for check in checks):
+        return checks
+    hidden = secrets.redact(text)
+    if hidden == text:
+        return checks
+    shown = check_text(wanted, hidden, where=where, searcher=searcher)
+    if len(shown) != len(checks):
+        return [_without_text(check) for check in checks]
+    return [
+        check
+        if check.ok
+        else Check(False, check.what, check.expected, other.found, where=where)  # noqa: FBT003
+        if not other.ok
+        else _without_text(check)
+        for check, other in zip(checks, shown, strict=True)
+    ]
+
+
+def without_texts(checks: list[Check], streams: set[str]) -> list[Check]:
+    """The checks with nothing shown of these streams."""
+    return [_without_text(check) if not check.ok and check.where.split()[0] in streams else check for check in checks]
+
+
+def _without_text(check: Check) -> Check:
+    if check.ok:
+        return check
+    return Check(False, check.what, check.expected, "a text with a secret in it, not shown", where=check.where)  # noqa: FBT003
+
+
+def _check_end(expectation: RunExpectation, attempt: Attempt, *, running: bool) -> list[Check]:
+    status = attempt.status
+    unknown = "it still runs" if running else "no known end: its supervisor was killed"
+    how = unknown if status is None else str(status)
+    if isinstance(expectation.signal, str):
+        number = signal_number(expectation.signal)
+        ok = status is not None and status.signal == number
+        return [Check(ok, "to be killed by", signal.Signals(number).name, how, where="the command")]
+    wanted = 0 if expectation.exit_code is UNSET else expectation.exit_code
+    if status is not None and status.code is not None:
+        return check_integer(wanted, status.code, where="exitCode")
+    return [
+        Check(False, check.what, check.expected, f"none ({how})", where="exitCode")  # noqa: FBT003
+        for check in check_integer(wanted, 0, where="exitCode")
+    ]
+
+
+_COMPARISONS: tuple[tuple[str, str, Callable[[int, int], bool]], ...] = (
+    ("gt", "to be more than", lambda found, bound: found > bound),
+    ("gte", "to be at least", lambda found, bound: found >= bound),
+    ("lt", "to be less than", lambda found, bound: found < bound),
+    ("lte", "to be at most", lambda found, bound: found <= bound),
+)
+
+
+def _check_duration(wanted: DurationExpectation, found: Duration) -> list[Check]:
+    checks = []
+    for name, what, holds in _COMPARISONS:
+        bound = getattr(wanted, name)
+        if isinstance(bound, Duration):
+            ok = holds(found.nanoseconds, bound.nanoseconds)
+            checks.append(Check(ok, what, str(bound), str(found), where="duration"))
+    return checks

@@ -1,0 +1,124 @@
+"""From what a command did to the result of the operation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import ext_sdk
+from ext_sdk.expect import Check, failure_text, summary
+
+from .limits import explanation
+from .present import Shown, show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .attempt import Attempt
+    from .capture import Captured
+    from .limits import Limits
+
+
+WITHHELD = Shown("[withheld: a secret was to be captured from this output, and can't be hidden in it]")
+
+
+class Outcome:
+    """What a command did, and what is to be said of it.
+
+    Args:
+        label: of the command.
+        attempt: what it did.
+        checks: of what was expected.
+        captured: from its output.
+        limits: that held for it.
+        context: of the call.
+        extra: further outputs.
+        reason: why it was stopped, where it was.
+        notes: further sentences for the text of a failure.
+        running: it has not ended.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        attempt: Attempt,
+        checks: list[Check],
+        captured: Captured,
+        *,
+        limits: Limits,
+        context: ext_sdk.Context,
+        extra: Mapping[str, str | int | bool] | None = None,
+        reason: str = "",
+        notes: tuple[str, ...] = (),
+        running: bool = False,
+    ) -> None:
+        self._label = label
+        self._attempt = attempt
+        self._checks = checks
+        self._captured = captured
+        self._limits = limits
+        self._extra = dict(extra or {})
+        self._reason = reason
+        self._notes = notes
+        self._running = running
+        self._shown = {
+            name: WITHHELD if name in captured.withheld else show(output, name, context)
+            for name, output in attempt.outputs.items()
+        }
+
+    @property
+    def good(self) -> bool:
+        """Whether all that was expected holds."""
+        return not self._reason and not self._attempt.stuck and all(check.ok for check in self._checks)
+
+    def result(self) -> ext_sdk.Result:
+        """The result of the operation."""
+        if self.good:
+            checked = f", {summary(self._checks)}" if self._checks else ""
+            message = f"{self._end()}{checked}{self._left()}"
+            return ext_sdk.Result.ok(message, outputs=self._outputs(), secret_outputs=self._captured.secrets)
+        message = f"{self._end()}: {self._reason or summary(self._checks)}"
+        return ext_sdk.Result(
+            success=False,
+            message=message,
+            error=self._error(),
+            outputs=self._outputs(),
+            secret_outputs=self._captured.secrets,
+        )
+
+    def _end(self) -> str:
+        status = self._attempt.status
+        if status is None and self._running:
+            return f"{self._label}: running for {self._attempt.duration}"
+        how = "ended in an unknown way" if status is None else str(status)
+        return f"{self._label}: {how} after {self._attempt.duration}"
+
+    def _left(self) -> str:
+        left = self._attempt.left
+        return f"; stopped what it left running: {left} (use `start` for a process that goes on)" if left else ""
+
+    def _error(self) -> str:
+        failed = failure_text(self._checks) if not self._reason else ""
+        parts = [self._reason, failed, *self._notes, f"command: {self._label}"]
+        status = self._attempt.status
+        if status is not None and (why := explanation(self._limits, status)):
+            parts.append(why)
+        if self._attempt.stuck:
+            parts.append(f"could not be stopped: {self._attempt.stuck}")
+        parts += [f"{name} ends with: {shown.excerpt}" for name, shown in self._shown.items() if shown.excerpt]
+        if not any(shown.excerpt for shown in self._shown.values()):
+            parts.append("it wrote nothing")
+        return "; ".join(filter(None, parts)) + self._left()
+
+    def _outputs(self) -> dict[str, str | int | bool]:
+        status = self._attempt.status
+        outputs: dict[str, str | int | bool] = dict(self._extra)
+        if status is not None and status.code is not None:
+            outputs["exitCode"] = status.code
+        if status is not None and status.signal is not None:
+            outputs["signal"] = status.signal_name
+        for name, shown in self._shown.items():
+            outputs[name] = shown.text
+            if shown.path:
+                outputs[f"{name}File"] = shown.path
+        outputs["duration"] = str(self._attempt.duration)
+        return outputs | self._captured.values

@@ -1,0 +1,126 @@
+"""What an answer shows of the output of a command, and the lines of it that are logged while it runs."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ext_sdk.process import LineSplitter
+
+from .hiding import redacted_pieces
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import ext_sdk
+    from ext_sdk.process import Output
+
+HEAD_BYTES = 10 * 1024  # of the beginning of an output that an answer shows; two outputs and the rest fit its line
+TAIL_BYTES = 6 * 1024  # of its end
+EXCERPT = 1000  # characters of the end of an output that the text of a failure shows
+LOGGED_AT_ONCE = 100  # lines; a short run is logged whole, and always the same
+LOGGED_EACH = 1.0  # seconds between two further lines
+LOGGED_LENGTH = 2000  # characters of a line
+
+
+class Shown:
+    """An output as the answer has it, without secrets.
+
+    Attributes:
+        text: whole where it is short, else beginning and end around a note.
+        path: of the file that has all that was kept; "" where the text says it all.
+    """
+
+    __slots__ = ("path", "text")
+
+    def __init__(self, text: str, path: str = "") -> None:
+        self.text = text
+        self.path = path
+
+    @property
+    def excerpt(self) -> str:
+        """The end of it, for the text of a failure."""
+        text = self.text.strip()
+        return text if len(text) <= EXCERPT else f"… {text[-EXCERPT:].lstrip()}"
+
+
+def show(output: Output, name: str, context: ext_sdk.Context) -> Shown:
+    """Make a text for the answer and, where that can't say it all, a file with every byte that was kept.
+
+    Args:
+        output: of a command.
+        name: stdout or stderr.
+        context: of the call.
+    """
+    data = output.data
+    if output.exact and len(data) <= HEAD_BYTES + TAIL_BYTES:
+        return Shown(context.secrets.redact(output.text))
+    try:
+        path = context.artifact(f"{name}.txt")
+        with path.open("wb") as file:
+            head, tail, size = _copied(data, context.secrets, file.write)
+        where = str(path)
+    except OSError as error:
+        context.log.warn(f"the whole {name} could not be written to a file: {error}")
+        head, tail, size = _copied(data, context.secrets, len)
+        where = ""
+    if size <= HEAD_BYTES + TAIL_BYTES:
+        return Shown((head + tail).decode("utf-8", "replace"), where)
+    hint = f"all of it is in {name}File" if where and not output.lost else f"{name}File has more" if where else "lost"
+    note = f"\n[... {size - HEAD_BYTES - TAIL_BYTES} of {size} bytes left out; {hint} ...]\n"
+    texts = [part.decode("utf-8", "replace").strip("\ufffd") for part in (head[:HEAD_BYTES], tail)]
+    return Shown(note.join(texts), where)
+
+
+def _copied(data: bytes, secrets: ext_sdk.Secrets, write: Callable[[bytes], object]) -> tuple[bytes, bytes, int]:
+    """Hand over all without secrets; return beginning, the end that follows it, and the size."""
+    head, tail, size = b"", b"", 0
+    for piece in redacted_pieces(data, secrets):
+        write(piece)
+        size += len(piece)
+        room = HEAD_BYTES - len(head)
+        head += piece[: max(0, room)]
+        tail = (tail + piece[max(0, room) :])[-TAIL_BYTES:]
+    return head, tail, size
+
+
+class LineLog:
+    """Logs lines of an output as they come: the first hundred, then one a second, and how many were not.
+
+    Args:
+        log: of the call.
+        secrets: what must not be seen, taken out before a line is cut.
+        stream: stdout or stderr; None logs nothing.
+    """
+
+    def __init__(self, log: ext_sdk.Log, secrets: ext_sdk.Secrets, stream: str | None) -> None:
+        self._log = log
+        self._secrets = secrets
+        self._stream = stream
+        self._lines = LineSplitter()
+        self._count = 0
+        self._next = 0.0
+        self._skipped = 0
+
+    def feed(self, data: bytes) -> None:
+        """Take what came next."""
+        if self._stream:
+            self.send(self._lines.feed(data))
+
+    def finish(self) -> None:
+        """Log what has had no end, and how many lines were passed over."""
+        if self._stream:
+            self.send(self._lines.finish())
+        if self._skipped:
+            self._log.info(f"{self._skipped} lines of {self._stream} were not logged", stream=self._stream)
+
+    def send(self, lines: list[str]) -> None:
+        """Log lines that are complete, as far as they are not too many."""
+        for line in lines:
+            if self._count >= LOGGED_AT_ONCE and time.monotonic() < self._next:
+                self._skipped += 1
+                continue
+            self._count += 1
+            self._next = time.monotonic() + LOGGED_EACH
+            text = self._secrets.redact(line)
+            self._log.info(text if len(text) <= LOGGED_LENGTH else f"{text[:LOGGED_LENGTH]}…", stream=self._stream)

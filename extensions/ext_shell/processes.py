@@ -1,0 +1,224 @@
+"""Processes that go on between calls: one registry for each workdir."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections import deque
+from typing import TYPE_CHECKING
+
+import ext_sdk
+from ext_sdk.process import LineSplitter, Output
+
+from .attempt import Attempt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from ext_sdk.process import Child, ExitStatus, Pump, Spawner
+
+    from .command import Prepared
+    from .hiding import HidingFile
+    from .readiness import Ready
+
+KEPT_LINES = 20_000  # of the end of the log, for conditions that look for a line
+CLOSING_GRACE = 1.0  # seconds between SIGTERM and SIGKILL when the extension ends
+CLOSING_TIME = 2.0  # seconds in which all must have ended then
+STEP = 1.0  # seconds; the pump wakes up by itself when there is something to do
+
+
+class Process:
+    """A command in the background, its output and its log. A thread moves its bytes until nothing of it is left.
+
+    Attributes:
+        name: by which operations find it.
+        prepared: the command.
+        log_path: where its output is written, without secrets.
+        port: that it was given, or None.
+        ready: what was waited for when it was started, or None.
+        kept: what it leaves running goes on, so that its own end is not the end of all.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        prepared: Prepared,
+        *,
+        log: HidingFile,
+        log_path: Path,
+        output_limit: int,
+        port: int | None = None,
+        ready: Ready | None = None,
+    ) -> None:
+        self.name = name
+        self.prepared = prepared
+        self.log_path = log_path
+        self.port = port
+        self.ready = ready
+        self._log: HidingFile | None = log
+        self._limit = output_limit
+        self._lock = threading.Lock()  # guards outputs and lines
+        self._outputs = {stream: Output(output_limit) for stream in ("stdout", "stderr")}
+        self._splitters = {stream: LineSplitter() for stream in self._outputs}
+        self._lines: deque[str] = deque(maxlen=KEPT_LINES)
+        self._lines_seen = 0
+        self._ended = threading.Event()
+        self._seconds = 0.0
+        self.kept = False
+        self._begun = 0.0
+        self._child: Child | None = None
+
+    def start(self, spawner: Spawner, *, keep: bool) -> None:
+        """Start it; see Prepared.start for what is raised."""
+        child, pump = self.prepared.start(spawner, self._sink("stdout"), self._sink("stderr"), keep=keep)
+        self._child = child
+        self.kept = keep
+        self._begun = time.monotonic()
+        threading.Thread(target=self._work, args=(child, pump), daemon=True, name=f"pump {self.name}").start()
+
+    @property
+    def pid(self) -> int:
+        """The command's process id."""
+        return self._started.pid
+
+    @property
+    def status(self) -> ExitStatus | None:
+        """How the command itself ended; None while it runs."""
+        return self._started.status
+
+    @property
+    def exited(self) -> bool:
+        """Whether the command itself has ended."""
+        return self._started.status is not None or self._ended.is_set()
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing of it is left, and all its output has been read."""
+        return self._ended.is_set()
+
+    def stop(self, number: int, grace: float) -> None:
+        """Send a signal to all of it, and SIGKILL after `grace` seconds."""
+        self._started.stop(number, grace)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until nothing of it is left. Returns whether that is so."""
+        return self._ended.wait(seconds)
+
+    def lines_since(self, number: int) -> tuple[list[str], int]:
+        """Return lines of its output from that number on, as far as they are kept, and the number of the next one."""
+        with self._lock:
+            new = min(self._lines_seen - number, len(self._lines))
+            return (list(self._lines)[-new:] if new > 0 else []), self._lines_seen
+
+    def attempt(self) -> Attempt:
+        """What it has done so far."""
+        child = self._started
+        with self._lock:
+            outputs = {stream: output.copy() for stream, output in self._outputs.items()}
+        seconds = self._seconds if self._ended.is_set() else time.monotonic() - self._begun
+        return Attempt(
+            status=child.status,
+            stdout=outputs["stdout"],
+            stderr=outputs["stderr"],
+            seconds=seconds,
+            left=child.left,
+            stuck=child.stuck,
+        )
+
+    @property
+    def _started(self) -> Child:
+        if self._child is None:
+            raise RuntimeError("the process was not started")
+        return self._child
+
+    def _sink(self, stream: str) -> Callable[[bytes], None]:
+        def take(data: bytes) -> None:
+            with self._lock:
+                self._outputs[stream].write(data)
+                self._note(self._splitters[stream].feed(data))
+            self._write_log(stream, data)
+
+        return take
+
+    def _note(self, lines: list[str]) -> None:
+        self._lines.extend(lines)
+        self._lines_seen += len(lines)
+
+    def _write_log(self, stream: str, data: bytes) -> None:
+        try:
+            if self._log:
+                self._log.write(stream, data)
+        except OSError:  # no space: the process goes on without its log
+            self._log = None
+
+    def _work(self, child: Child, pump: Pump) -> None:
+        while not pump.done:
+            pump.step(STEP)
+        self._seconds = time.monotonic() - self._begun
+        with self._lock:
+            for splitter in self._splitters.values():
+                self._note(splitter.finish())
+        try:
+            if self._log:
+                self._log.close()
+        except OSError:
+            self._log = None
+        self._ended.set()
+        child.close()
+
+
+class Processes:
+    """The background processes of one workdir, by name."""
+
+    def __init__(self) -> None:
+        self._processes: dict[str, Process] = {}
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def start(self, process: Process, spawner: Spawner, *, keep: bool) -> None:
+        """Start a process and register it; what had its name and has ended is forgotten.
+
+        Raises:
+            OperationFailed: one of its name still runs, or the extension ends; and what Process.start raises.
+        """
+        with self._lock:
+            other = self._processes.get(process.name)
+            if other and not other.ended:
+                raise ext_sdk.OperationFailed(
+                    f"process {process.name!r} runs already",
+                    error=f"name: expected one that no process of this workdir has, found {process.name!r}, which runs "
+                    f"since an earlier `start` (pid {other.pid}); stop it first, or choose another name",
+                )
+            if self._closed:
+                raise ext_sdk.OperationFailed("the extension was told to end and starts nothing more")
+            process.start(spawner, keep=keep)
+            self._processes[process.name] = process
+
+    def get(self, name: str) -> Process | None:
+        """The process of this name."""
+        with self._lock:
+            return self._processes.get(name)
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        with self._lock:
+            return sorted(self._processes)
+
+    def remove(self, process: Process) -> None:
+        """Forget a process."""
+        with self._lock:
+            if self._processes.get(process.name) is process:
+                del self._processes[process.name]
+
+    def close(self) -> None:
+        """Stop all of them, side by side."""
+        with self._lock:
+            self._closed = True
+            processes, self._processes = list(self._processes.values()), {}
+        for process in processes:
+            process.stop(signal.SIGTERM, CLOSING_GRACE)
+        until = time.monotonic() + CLOSING_TIME
+        for process in processes:
+            process.wait(max(0.0, until - time.monotonic()))

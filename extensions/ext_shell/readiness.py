@@ -1,0 +1,127 @@
+"""When a process in the background is ready: conditions, and the wait for all of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+import ext_sdk
+from ext_sdk.expect import Integer, IntegerExpectation
+from ext_sdk.expect.pattern import problem
+
+from .arguments import Part  # noqa: TC001 - msgspec reads it
+from .conditions import Exited, FileThere, HttpAnswers, LineLogged, PortOpen, local_url
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ext_sdk.expect import Searcher
+
+    from .conditions import Condition
+    from .present import LineLog
+    from .processes import Process
+
+FIRST_PAUSE = 0.02  # seconds between two looks; each pause is half as long again as the one before
+LONGEST_PAUSE = 0.25  # seconds
+FIELDS = ("port", "log_line", "file", "http", "exit")
+GOOD_STATUS = IntegerExpectation(gte=200, lt=400)
+
+Port = Annotated[int, Meta(ge=1, le=65535)]
+
+
+class Ready(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """When a process is ready: when all that is given holds. It is a failure when the process ends before."""
+
+    port: Annotated[
+        bool | Port | UnsetType,
+        Meta(description="This TCP port of this machine takes connections; true: the process's own `port`"),
+    ] = UNSET
+    log_line: Annotated[
+        Part | UnsetType,
+        Meta(description="A line of its output in which this regular expression (Python's re) is found"),
+    ] = UNSET
+    file: Annotated[Part | UnsetType, Meta(description="This file or directory exists in the workdir")] = UNSET
+    http: Annotated[
+        Part | UnsetType,
+        Meta(
+            description="A GET of this URL on this machine is answered with `httpStatus`; a path such as /healthz is "
+            "asked of the process's own `port`. Redirects are answers, and not followed"
+        ),
+    ] = UNSET
+    http_status: Annotated[Integer, Meta(description="200, [200, 204], or a range")] = GOOD_STATUS
+    exit: Annotated[
+        Integer | UnsetType,
+        Meta(description="It ends with this exit code. What it leaves running, such as a daemon, goes on until `stop`"),
+    ] = UNSET
+
+    def __post_init__(self) -> None:
+        given = [name for name in FIELDS if getattr(self, name) is not UNSET]
+        if not given or (given == ["port"] and self.port is False):
+            raise ValueError("this waits for nothing; give at least one of port, logLine, file, http and exit")
+        if self.log_line is not UNSET and (wrong := problem(self.log_line)):
+            raise ValueError(f"logLine: {self.log_line!r:.100} is {wrong}")
+        if self.exit is not UNSET and len(given) > 1:
+            raise ValueError("exit stands alone: a process that has ended opens no port")
+        if self.http_status is not GOOD_STATUS and self.http is UNSET:
+            raise ValueError("httpStatus is for http")
+
+
+def conditions_of(ready: Ready, process: Process, context: ext_sdk.Context, searcher: Searcher) -> list[Condition]:
+    """The conditions that `ready` stands for. Raises InvalidArgs for one that can't be."""
+    conditions: list[Condition] = []
+    if ready.port is not UNSET and ready.port is not False:
+        conditions.append(PortOpen(_port(ready.port, process.port)))
+    if ready.log_line is not UNSET:
+        conditions.append(LineLogged(ready.log_line, process, searcher))
+    if ready.file is not UNSET:
+        conditions.append(FileThere(ready.file, context))
+    if ready.http is not UNSET:
+        conditions.append(HttpAnswers(local_url(ready.http, process.port), ready.http_status))
+    if ready.exit is not UNSET:
+        conditions.append(Exited(ready.exit, process))
+    return conditions
+
+
+def _port(wanted: int, own: int | None) -> int:  # a bool is an int
+    if wanted is not True:
+        return wanted
+    if own is None:
+        raise ext_sdk.InvalidArgs(
+            "ready.port", "true stands for the process's `port`, which is not given; name a number"
+        )
+    return own
+
+
+def await_ready(process: Process, conditions: Sequence[Condition], context: ext_sdk.Context, log: LineLog) -> None:
+    """Wait until all conditions have held. The first look is at once, the last one at the deadline.
+
+    Args:
+        process: whose conditions they are.
+        conditions: see conditions_of.
+        context: of the call.
+        log: takes the lines that it writes meanwhile.
+
+    Raises:
+        OperationFailed: it ended before, or the time is up; the text says what was missing.
+    """
+    waiting = list(conditions)
+    pause, next_line, last = FIRST_PAUSE, 0, False
+    while waiting:
+        exited = process.exited
+        waiting = [condition for condition in waiting if not condition.holds()]
+        lines, next_line = process.lines_since(next_line)
+        log.send(lines)
+        if not waiting:
+            return
+        if exited and not isinstance(waiting[0], Exited):
+            raise _not_ready(process, waiting, f"it ended before it was ready: {process.attempt().status}")
+        if last:
+            raise _not_ready(process, waiting, f"it was not ready in time ({process.attempt().duration})")
+        last = not context.deadline.wait(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE)
+
+
+def _not_ready(process: Process, waiting: Sequence[Condition], why: str) -> ext_sdk.OperationFailed:
+    missing = "; ".join(f"waited for {condition.what} (last: {condition.last()})" for condition in waiting)
+    return ext_sdk.OperationFailed(f"{process.name}: {why}", error=f"{process.name}: {why}; {missing}")

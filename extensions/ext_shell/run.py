@@ -1,0 +1,164 @@
+"""Run a command to its end."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+import ext_sdk
+from ext_sdk.expect import Searcher
+from ext_sdk.process import Spawner
+
+from .arguments import Capture, OutputArgs
+from .attempt import Attempt, run_once
+from .capture import capture_all, check_names
+from .command import Prepared
+from .expectations import DEFAULT, RunExpectation, check_attempt, without_texts
+from .outcome import Outcome
+
+LONG_WORK = (
+    "a host gives a call some 30 s: for longer work use `start`, and then `wait` with allowRunning as often as it takes"
+)
+
+
+class Retry(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Run again until all that is expected holds, the time is up, or it can't come true any more."""
+
+    attempts: Annotated[
+        Annotated[int, Meta(ge=1)] | UnsetType, Meta(description="At most so many; as the time allows if left out")
+    ] = UNSET
+    interval: Annotated[ext_sdk.Duration, Meta(description="Between the end of one and the start of the next")] = (
+        ext_sdk.Duration.parse("1s")
+    )
+    backoff: Annotated[float, Meta(ge=1, le=10, description="Multiplies the interval after each attempt")] = 1.0
+    max_interval: Annotated[ext_sdk.Duration, Meta(description="The interval grows no longer")] = (
+        ext_sdk.Duration.parse("10s")
+    )
+    attempt_timeout: Annotated[
+        ext_sdk.Duration | UnsetType, Meta(description="For each attempt; `timeout` is for all together")
+    ] = UNSET
+    give_up_on: Annotated[
+        RunExpectation | UnsetType,
+        Meta(description="An attempt for which all of this holds is the last one: what is expected can't come true"),
+    ] = UNSET
+
+    def __post_init__(self) -> None:
+        for name, value in (("interval", self.interval), ("maxInterval", self.max_interval)):
+            if value.seconds < 0:
+                raise ValueError(f"{name}: expected a duration of 0s or more, found {value}")
+        if isinstance(self.attempt_timeout, ext_sdk.Duration) and self.attempt_timeout.seconds <= 0:
+            raise ValueError(f"attemptTimeout: expected a duration over 0, found {self.attempt_timeout}")
+
+
+class Run(OutputArgs, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What to run, what to expect of it, and what to keep."""
+
+    timeout: Annotated[
+        ext_sdk.Duration | UnsetType,
+        Meta(
+            description="For all attempts together; then SIGTERM and, after killAfter, SIGKILL go to the command and "
+            f"all that it started. Never longer than the host's time for a call: {LONG_WORK}"
+        ),
+    ] = UNSET
+    expect: Annotated[RunExpectation, Meta(description="What must hold; exit code 0 if left out")] = DEFAULT
+    retry: Annotated[Retry | UnsetType, Meta(description="Run again until what is expected holds")] = UNSET
+    capture: Annotated[dict[str, Capture], Meta(description="Parts of the output that become outputs, by name")] = (
+        field(default_factory=dict)
+    )
+
+
+def run(args: Run, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Run a command, or a script, to its end and check what it did.
+
+    Expects exit code 0 unless `expect` says otherwise. Whatever the command leaves running is stopped; `start` is for
+    processes that go on, and for work that takes longer than the host's time for a call (some 30 s).
+    """
+    check_names(args.capture)
+    prepared = Prepared(args, context)
+    with Searcher() as searcher:
+        return _Runs(args, context, prepared, searcher).until_good().result()
+
+
+class _Runs:
+    """The attempts of one call."""
+
+    def __init__(self, args: Run, context: ext_sdk.Context, prepared: Prepared, searcher: Searcher) -> None:
+        self._args = args
+        self._context = context
+        self._prepared = prepared
+        self._searcher = searcher
+        self._spawner = context.extension_state(Spawner)
+        self._log = args.log and not any(capture.secret for capture in args.capture.values())
+        self._begun = time.monotonic()
+
+    def until_good(self) -> Outcome:
+        """Run once, or as often as `retry` says; return what came of the last attempt."""
+        retry = self._args.retry
+        if retry is UNSET:
+            return self._outcome(self._attempt(self._context.deadline))
+        interval = retry.interval.seconds
+        number = 0
+        while True:
+            number += 1
+            attempt = self._attempt(self._context.deadline.limit(_or_none(retry.attempt_timeout)))
+            outcome = self._outcome(attempt, number)
+            if outcome.good or attempt.stopped:
+                return outcome
+            if why := self._why_last(retry, attempt, number, interval):
+                return self._outcome(attempt, number, f"gave up after {_attempts(number)}: {why}")
+            self._context.log.info(f"attempt {number} failed, the next one is in {interval:g} s")
+            self._context.deadline.wait(interval)
+            interval = min(interval * retry.backoff, max(retry.max_interval.seconds, retry.interval.seconds))
+
+    def _attempt(self, deadline: ext_sdk.Deadline) -> Attempt:
+        return run_once(self._prepared, self._spawner, self._context, deadline, log=self._log)
+
+    def _why_last(self, retry: Retry, attempt: Attempt, number: int, interval: float) -> str:
+        if number == retry.attempts:
+            return "this is the number of attempts that `retry` allows"
+        if self._context.deadline.remaining() <= interval:
+            return f"the time was up after {time.monotonic() - self._begun:.1f} s"
+        if retry.give_up_on is not UNSET:
+            checks = check_attempt(retry.give_up_on, attempt, self._context, self._searcher)
+            if all(check.ok for check in checks):
+                return "what `giveUpOn` says was the case, so what is expected can't come true"
+        return ""
+
+    def _outcome(self, attempt: Attempt, number: int | None = None, note: str = "") -> Outcome:
+        streams = {"stdout": attempt.stdout.text, "stderr": attempt.stderr.text} if self._args.capture else {}
+        captured = capture_all(self._args.capture, streams, self._context.secrets, self._searcher)
+        checks = check_attempt(self._args.expect, attempt, self._context, self._searcher) + captured.failures
+        return Outcome(
+            self._prepared.label,
+            attempt,
+            without_texts(checks, captured.withheld),
+            captured,
+            limits=self._prepared.limits,
+            context=self._context,
+            extra={} if number is None else {"attempts": number},
+            reason=self._why_stopped(attempt),
+            notes=(note,),
+        )
+
+    def _why_stopped(self, attempt: Attempt) -> str:
+        if attempt.stopped:
+            return "stopped because the extension was told to end"
+        if not attempt.timed_out:
+            return ""
+        retry, timeout = self._args.retry, self._args.timeout
+        if not self._context.deadline.expired and retry is not UNSET:
+            return f"timed out: it did not end within attemptTimeout ({retry.attempt_timeout}) and was stopped"
+        seconds = time.monotonic() - self._begun
+        text = f"timed out: it did not end within {seconds:.1f} s and was stopped with all that it started"
+        own = isinstance(timeout, ext_sdk.Duration) and seconds >= timeout.seconds
+        return f"{text}; raise `timeout` ({timeout}) if it needs longer; {LONG_WORK}" if own else f"{text}; {LONG_WORK}"
+
+
+def _attempts(number: int) -> str:
+    return f"{number} attempt" if number == 1 else f"{number} attempts"
+
+
+def _or_none(duration: ext_sdk.Duration | UnsetType) -> ext_sdk.Duration | None:
+    return None if duration is UNSET else duration

@@ -1,0 +1,116 @@
+"""`start`: a process in the background."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+import ext_sdk
+from ext_sdk.expect import Searcher
+from ext_sdk.process import Spawner
+
+from .arguments import Name, OutputArgs
+from .background import end, excerpt, outputs_of
+from .command import Prepared
+from .conditions import PortOpen
+from .config import config_of
+from .hiding import HidingFile
+from .limits import size_in_bytes
+from .present import LineLog
+from .processes import Process, Processes
+from .readiness import Port, Ready, await_ready, conditions_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .conditions import Condition
+
+
+class Start(OutputArgs, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What to start in the background, and when it is ready."""
+
+    name: Annotated[Name, Meta(description="By which `wait` and `stop` of this workdir find it")]
+    port: Annotated[
+        Port | Literal["auto"] | UnsetType,
+        Meta(description="A TCP port for it, as variable PORT and output `port`; auto: a free one of this machine"),
+    ] = UNSET
+    ready: Annotated[
+        Ready | UnsetType, Meta(description="Wait until all of this holds; if left out, until the program runs")
+    ] = UNSET
+    timeout: Annotated[ext_sdk.Duration, Meta(description="Until it must be ready; then it is stopped")] = (
+        ext_sdk.Duration.parse("20s")
+    )
+
+
+def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Start a command, or a script, that goes on in the background, and wait until it is ready.
+
+    It is stopped, with all that it started, by `stop` and when the extension ends, however that ends. It may not end
+    before it is ready. This is also the way for work that takes longer than a call may: `start`, then `wait`.
+    """
+    port = _chosen(args.port)
+    process = _process(args, context, port)
+    with Searcher() as searcher:
+        conditions = [] if process.ready is None else conditions_of(process.ready, process, context, searcher)
+        _refuse_taken(conditions, args.name)
+        processes = context.state(Processes)
+        keep = process.ready is not None and process.ready.exit is not UNSET
+        processes.start(process, context.extension_state(Spawner), keep=keep)
+        log = LineLog(context.log, context.secrets, "output" if args.log else None)
+        try:
+            await_ready(process, conditions, context, log)
+        except BaseException as error:
+            end(process, process.prepared.grace)
+            processes.remove(process)
+            if isinstance(error, ext_sdk.OperationFailed):
+                raise _explained(error, process, context) from error
+            raise
+    ready = "" if process.ready is None else f", ready after {process.attempt().duration}"
+    message = f"started {args.name}: {process.prepared.label} (pid {process.pid}){ready}"
+    return ext_sdk.Result.ok(message, outputs=outputs_of(process))
+
+
+def _process(args: Start, context: ext_sdk.Context, port: int | None) -> Process:
+    prepared = Prepared(args, context, {} if port is None else {"PORT": str(port)})
+    limit = size_in_bytes(config_of(context).output_limit)
+    log_path = context.artifact(f"{args.name}.log")
+    return Process(
+        args.name,
+        prepared,
+        log=HidingFile(log_path, context.secrets, limit),
+        log_path=log_path,
+        output_limit=limit,
+        port=port,
+        ready=None if args.ready is UNSET else args.ready,
+    )
+
+
+def _chosen(port: int | str | UnsetType) -> int | None:
+    """The port for the process; a free one is free now, and others may take it before the process does."""
+    if port is UNSET:
+        return None
+    if isinstance(port, int):
+        return port
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        free: int = probe.getsockname()[1]
+    return free
+
+
+def _refuse_taken(conditions: Sequence[Condition], name: str) -> None:
+    """A port that is open already would look like readiness, and hide that the process could not open it."""
+    for condition in conditions:
+        if isinstance(condition, PortOpen) and condition.holds():
+            raise ext_sdk.OperationFailed(
+                f"port {condition.port} is taken",
+                error=f"ready.port: expected port {condition.port} to be free before {name!r} starts, found that it "
+                "takes connections: another process has it; stop that one, or use `port: auto`",
+            )
+
+
+def _explained(failure: ext_sdk.OperationFailed, process: Process, context: ext_sdk.Context) -> ext_sdk.OperationFailed:
+    shown = excerpt(process, context)
+    error = f"{failure.error}; it was stopped; command: {process.prepared.label}; {shown}"
+    return ext_sdk.OperationFailed(failure.message, error=error, outputs=outputs_of(process))

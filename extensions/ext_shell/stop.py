@@ -1,0 +1,53 @@
+"""`stop`: the end of a process in the background."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+import ext_sdk
+from ext_sdk.expect import Searcher
+
+from .arguments import Capture  # noqa: TC001 - msgspec reads it
+from .background import ProcessName, end, find, finish
+from .capture import check_names
+from .expectations import RunExpectation, signal_number
+from .processes import Processes
+
+
+class Stop(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What to stop, and how."""
+
+    name: ProcessName
+    signal: Annotated[str, Meta(description="For the process and all that it started")] = "SIGTERM"
+    timeout: Annotated[ext_sdk.Duration, Meta(description="Until SIGKILL")] = ext_sdk.Duration.parse("5s")
+    ignore_missing: Annotated[bool, Meta(description="A success if there is no such process")] = False
+    expect: Annotated[RunExpectation | UnsetType, Meta(description="What must hold; any end is fine if left out")] = (
+        UNSET
+    )
+    capture: Annotated[dict[str, Capture], Meta(description="Parts of its output that become outputs, by name")] = (
+        field(default_factory=dict)
+    )
+
+    def __post_init__(self) -> None:
+        signal_number(self.signal)
+
+
+def stop(args: Stop, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Stop a process that `start` started, and all that it started; check, on request, how it ended and what it wrote.
+
+    It gets SIGTERM, or another signal, and SIGKILL at the timeout. One that has ended before is a success too.
+    """
+    check_names(args.capture)
+    processes = context.state(Processes)
+    if args.ignore_missing and processes.get(args.name) is None:
+        return ext_sdk.Result.ok(f"there is no process {args.name!r} to stop")
+    process = find(args.name, context)
+    end(process, context.deadline.remaining(), signal_number(args.signal))
+    with Searcher() as searcher:
+        expect = None if args.expect is UNSET else args.expect
+        outcome = finish(process, expect, args.capture, context, searcher, running=not process.ended)
+    if process.ended:
+        processes.remove(process)
+    return outcome.result()
