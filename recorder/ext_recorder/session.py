@@ -53,5 +53,5 @@ class Session:
 
 def _value(name: str) -> str:
     if name not in os.environ:
-        raise UsageError(f"--redact {name}: there is no such environment variable; it names the one that holds the secret")
+        raise UsageError(f"--redact {name}: expected the name of an environment variable, and there is none of it")
     return os.environ[name]

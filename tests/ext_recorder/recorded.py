@@ -1,0 +1,190 @@
+"""A host for the tests of `record`: it starts the recorder as a real process, around a real child."""
+
+from __future__ import annotations
+
+import os
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from ext_recorder.cassette.events import Data, Event, Mark
+from ext_recorder.cassette.reader import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Process: TypeAlias = "subprocess.Popen[bytes]"
+
+# Far beyond what anything here takes; a test that needs it hangs, and says where.
+PATIENCE_S = 60.0
+RECORDER = (sys.executable, "-P", "-m", "ext_recorder")
+
+
+def python(program: str) -> list[str]:
+    """The command of a child that is a few lines of Python."""
+    return [sys.executable, "-S", "-E", "-c", program]
+
+
+ECHO = python("import os\nwhile data := os.read(0, 65536):\n    os.write(1, data)")
+# Ends by no end of input, and by no signal but SIGKILL.
+DEAF = python(
+    "import os, signal\n"
+    "for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP): signal.signal(number, signal.SIG_IGN)\n"
+    "os.write(1, b'%d\\n' % os.getpid())\n"
+    "while True: signal.pause()"
+)
+
+
+def recorder(cassette: Path, child: Sequence[str], *options: str) -> list[str]:
+    """The command line that records a child."""
+    return [*RECORDER, "record", *options, str(cassette), "--", *child]
+
+
+class Session:
+    """What a host has seen of a whole session."""
+
+    def __init__(self, code: int, out: bytes, err: bytes) -> None:
+        self.code = code
+        self.out = out
+        self.err = err
+
+
+def run(
+    cassette: Path,
+    child: Sequence[str],
+    *options: str,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> Session:
+    """Record a session whose input is known from the start."""
+    command = recorder(cassette, child, *options)
+    done = subprocess.run(
+        command, input=stdin, capture_output=True, env=environment(env), cwd=cwd, timeout=PATIENCE_S, check=False
+    )
+    return Session(done.returncode, done.stdout, done.stderr)
+
+
+def environment(more: Mapping[str, str] | None) -> dict[str, str]:
+    """This process' environment, with some variables more."""
+    return {**os.environ, **(more or {})}
+
+
+def start(cassette: Path, child: Sequence[str], *options: str, env: Mapping[str, str] | None = None) -> Process:
+    """Record a session, and be its host step by step."""
+    return subprocess.Popen(
+        recorder(cassette, child, *options),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        env=environment(env),
+    )
+
+
+def say(host: Process, data: bytes) -> None:
+    """Write to the child."""
+    assert host.stdin is not None
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(host.stdin.fileno(), rest) :]
+
+
+def hear(host: Process, count: int) -> bytes:
+    """Read so many bytes from the child, or up to its end of file."""
+    assert host.stdout is not None
+    return read(host.stdout.fileno(), count)
+
+
+def hear_line(host: Process) -> bytes:
+    """Read one line from the child."""
+    assert host.stdout is not None
+    line = b""
+    while not line.endswith(b"\n") and (byte := read(host.stdout.fileno(), 1)):
+        line += byte
+    return line
+
+
+def read(fd: int, count: int) -> bytes:
+    """Read so many bytes, or up to the end of file; fail rather than wait for ever."""
+    data = b""
+    readable = select.poll()
+    readable.register(fd, select.POLLIN)
+    while len(data) < count:
+        assert readable.poll(PATIENCE_S * 1000), f"nothing comes any more, after {data[-100:]!r}"
+        piece = os.read(fd, count - len(data))
+        if not piece:
+            break
+        data += piece
+    return data
+
+
+def end(host: Process) -> Session:
+    """Close the child's input, read what it still says, and wait for its exit."""
+    out, err = host.communicate(timeout=PATIENCE_S)
+    return Session(host.returncode, out, err)
+
+
+def wait_until_gone(pid: int) -> None:
+    """Wait for the end of a process that is not a child of ours. A zombie is gone, too."""
+    try:
+        guard = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        gone = select.poll()
+        gone.register(guard, select.POLLIN)
+        assert gone.poll(PATIENCE_S * 1000), f"process {pid} is still there"
+    finally:
+        os.close(guard)
+
+
+def wait_for(path: Path, content: bytes = b"") -> None:
+    """Wait until a file is there and has this in it."""
+    deadline = time.monotonic() + PATIENCE_S
+    pause = select.poll()
+    while not path.exists() or content not in path.read_bytes():
+        assert time.monotonic() < deadline, f"{content!r} does not come into {path}"
+        pause.poll(5)
+
+
+def children_of(pid: int) -> list[int]:
+    """The process ids of a process' children."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def command_of(pid: int) -> list[str]:
+    """The command line of a process."""
+    return [os.fsdecode(word) for word in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]]
+
+
+def scribe_of(host: Process) -> int:
+    """The process id of a recorder's scribe: the child of the recorder that runs the same program."""
+    mine = command_of(host.pid)
+    (scribe,) = [pid for pid in children_of(host.pid) if command_of(pid) == mine]
+    return scribe
+
+
+def events(cassette: Path) -> list[Event]:
+    """All events of a cassette."""
+    with Reader(cassette) as reader:
+        return list(reader)
+
+
+def messages(cassette: Path, kind: str) -> list[bytes]:
+    """The payloads of one stream."""
+    return [event.payload for event in events(cassette) if isinstance(event, Data) and event.kind == kind]
+
+
+def wire(cassette: Path, kind: str) -> bytes:
+    """The bytes of one stream, of a session of lines."""
+    data = [event for event in events(cassette) if isinstance(event, Data) and event.kind == kind]
+    return b"".join(event.payload if event.raw else event.payload + b"\n" for event in data)
+
+
+def marks(cassette: Path, *kinds: str) -> list[tuple[str, int | str]]:
+    """What happened without bytes: (kind, value)."""
+    return [(event.kind, event.value) for event in events(cassette) if isinstance(event, Mark) and event.kind in kinds]

@@ -1,0 +1,259 @@
+"""How a recorded session ends: exit codes, signals, and processes that are killed, each in its turn."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ext_recorder.cassette.recovery import recover
+from tests.ext_recorder.recorded import (
+    DEAF,
+    ECHO,
+    PATIENCE_S,
+    RECORDER,
+    children_of,
+    end,
+    hear_line,
+    marks,
+    messages,
+    python,
+    recorder,
+    run,
+    say,
+    scribe_of,
+    start,
+    wait_for,
+    wait_until_gone,
+)
+
+
+@pytest.fixture
+def cassette(tmp_path: Path) -> Path:
+    return tmp_path / "session.yaml"
+
+
+def partial_of(cassette: Path) -> Path:
+    return cassette.with_name(cassette.name + ".partial")
+
+
+@pytest.mark.parametrize("code", [0, 1, 7, 255])
+def test_the_exit_code_is_the_childs(cassette: Path, code: int) -> None:
+    assert run(cassette, python(f"raise SystemExit({code})")).code == code
+    assert marks(cassette, "exit") == [("exit", code)]
+
+
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGSEGV", "SIGABRT", "SIGUSR1"])
+def test_a_child_that_dies_by_a_signal_makes_the_recorder_die_by_it(cassette: Path, name: str) -> None:
+    number = signal.Signals[name]
+    session = run(cassette, python(f"import os; os.kill(os.getpid(), {number})"))
+    assert session.code == -number
+    assert marks(cassette, "exit") == [("exit", name)]
+
+
+@pytest.mark.parametrize(
+    "name", ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGRTMIN"]
+)
+def test_signals_are_passed_on_and_noted(cassette: Path, name: str) -> None:
+    number = signal.Signals[name]
+    child = python(
+        "import os, signal\n"
+        f"signal.pthread_sigmask(signal.SIG_BLOCK, [{number}])\n"
+        "os.write(1, b'ready\\n')\n"
+        f"os.write(1, b'%d\\n' % signal.sigwait([{number}]))"
+    )
+    host = start(cassette, child)
+    assert hear_line(host) == b"ready\n"
+    host.send_signal(number)
+    assert hear_line(host) == b"%d\n" % number
+    assert end(host).code == 0
+    assert marks(cassette, "signal") == [("signal", name)]
+
+
+def test_a_signal_that_ends_the_child_ends_the_recorder(cassette: Path) -> None:
+    host = start(cassette, python("import os, signal; os.write(1, b'ready\\n'); signal.pause()"))
+    hear_line(host)
+    host.terminate()
+    assert end(host).code == -signal.SIGTERM
+    assert marks(cassette, "signal", "exit") == [("signal", "SIGTERM"), ("exit", "SIGTERM")]
+
+
+def test_a_signal_that_the_child_survives_does_not_end_the_recorder(cassette: Path) -> None:
+    host = start(cassette, DEAF)
+    pid = int(hear_line(host))
+    host.terminate()
+    host.send_signal(signal.SIGINT)
+    os.kill(pid, signal.SIGKILL)
+    assert end(host).code == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("name", ["SIGHUP", "SIGINT", "SIGTERM"])
+def test_a_signal_that_the_host_has_set_to_be_ignored_is_ignored_by_the_child(cassette: Path, name: str) -> None:
+    child = python(f"import signal; print(signal.getsignal(signal.{name}) is signal.SIG_IGN)")
+    shell = f"trap '' {name.removeprefix('SIG')}; exec \"$@\""
+    command = ["/bin/sh", "-c", shell, "sh", *recorder(cassette, child)]
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=True)
+    assert done.stdout == b"True\n"
+
+
+def test_sigpipe_is_not_ignored_by_the_child_though_python_ignores_it(cassette: Path) -> None:
+    shell = ["/bin/sh", "-c", "grep SigIgn /proc/self/status"]
+    ignored = int(run(cassette, shell).out.split()[1], 16)
+    assert not ignored & 1 << (signal.SIGPIPE - 1)
+    assert not ignored & 1 << (signal.SIGXFSZ - 1)
+
+
+# --- Commands that can't be run -------------------------------------------------------------------------------------
+
+
+def test_a_command_that_is_not_in_path_is_an_error_of_the_shells_code(cassette: Path) -> None:
+    session = run(cassette, ["no-such-command"])
+    assert session.code == 127
+    assert session.err == b"ext-recorder: the command 'no-such-command' is not in PATH\n"
+    assert list(cassette.parent.iterdir()) == []
+
+
+def test_a_path_that_does_not_exist_is_said_to_be_that(cassette: Path) -> None:
+    session = run(cassette, ["./no/such"])
+    assert session.code == 127
+    assert session.err == b"ext-recorder: the command './no/such' does not exist\n"
+
+
+def test_a_file_that_is_no_program_is_said_to_be_that(cassette: Path, tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("hello\n")
+    session = run(cassette, [str(tmp_path / "note.txt")])
+    assert session.code == 126
+    assert b"can't be run: Permission denied" in session.err
+
+
+def test_a_script_without_interpreter_is_said_to_be_that(cassette: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("echo hi\n")
+    script.chmod(0o755)
+    session = run(cassette, [str(script)])
+    assert session.code == 126
+    assert b"a script needs a first line like #!/bin/sh" in session.err
+    script.write_text("#!/no/such/interpreter\n")
+    session = run(cassette, [str(script)])
+    assert session.code == 127
+    assert b"the interpreter in its first line is not" in session.err
+
+
+# --- Who is killed --------------------------------------------------------------------------------------------------
+
+
+def test_a_killed_child_leaves_a_whole_cassette(cassette: Path) -> None:
+    host = start(cassette, python("import os, signal; os.write(1, b'%d\\n' % os.getpid()); signal.pause()"))
+    os.kill(int(hear_line(host)), signal.SIGKILL)
+    assert end(host).code == -signal.SIGKILL
+    assert marks(cassette, "exit") == [("exit", "SIGKILL")]
+
+
+def test_a_killed_scribe_stops_the_recording_and_not_the_session(cassette: Path) -> None:
+    host = start(cassette, ECHO)
+    say(host, b"one\n")
+    assert hear_line(host) == b"one\n"
+    os.kill(scribe_of(host), signal.SIGKILL)
+    say(host, b"two\n")
+    assert hear_line(host) == b"two\n"
+    session = end(host)
+    assert session.code == 0
+    assert session.err.startswith(b"ext-recorder: recording stopped, the session goes on: ")
+    assert b"SIGKILL" in session.err
+    assert not cassette.exists()
+
+
+def test_a_killed_recorder_leaves_what_can_be_recovered_and_no_process(cassette: Path) -> None:
+    host = start(cassette, ECHO)
+    say(host, b"one\n")
+    assert hear_line(host) == b"one\n"
+    wait_for(partial_of(cassette), b"out: 'one'")
+    processes = children_of(host.pid)
+    assert len(processes) == 2
+    host.kill()
+    assert end(host).code == -signal.SIGKILL
+    for pid in processes:
+        wait_until_gone(pid)
+    assert not cassette.exists()
+    assert recover(partial_of(cassette)).events >= 2
+    assert messages(cassette, "in") == messages(cassette, "out") == [b"one"]
+    assert marks(cassette, "exit") == []
+
+
+def test_a_killed_recorder_takes_a_child_along_that_does_not_end_by_itself(cassette: Path) -> None:
+    hurried = (
+        "import sys\n"
+        "from ext_recorder import scribe\n"
+        "from ext_recorder.__main__ import main\n"
+        "scribe.CHILD_GRACE_S = 0.1\n"
+        "sys.exit(main())"
+    )
+    command = [sys.executable, "-P", "-c", hurried, *recorder(cassette, DEAF)[len(RECORDER) :]]
+    host = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    pid = int(hear_line(host))
+    host.kill()
+    end(host)
+    wait_until_gone(pid)
+
+
+def test_a_killed_host_leaves_a_whole_cassette_and_no_process(cassette: Path) -> None:
+    program = (
+        "import subprocess, sys, time\n"
+        "child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)\n"
+        "child.stdin.write(b'one\\n')\n"
+        "print(child.stdout.read(4), child.pid, flush=True)\n"
+        "time.sleep(1000)"
+    )
+    host = subprocess.Popen([*python(program), *recorder(cassette, ECHO)], stdout=subprocess.PIPE, bufsize=0)
+    pid = int(hear_line(host).split()[1])
+    processes = [pid, *children_of(pid)]
+    assert len(processes) == 3
+    host.kill()
+    end(host)
+    for each in processes:
+        wait_until_gone(each)
+    assert messages(cassette, "out") == [b"one"]
+    assert marks(cassette, "exit") == [("exit", 0)]
+
+
+def test_a_killed_process_group_leaves_what_can_be_recovered(cassette: Path) -> None:
+    command = recorder(cassette, ECHO)
+    host = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, process_group=0)
+    say(host, b"one\n")
+    assert hear_line(host) == b"one\n"
+    wait_for(partial_of(cassette), b"out: 'one'")
+    scribe = scribe_of(host)
+    os.killpg(host.pid, signal.SIGKILL)
+    end(host)
+    wait_until_gone(scribe)
+    recover(partial_of(cassette))
+    assert messages(cassette, "out") == [b"one"]
+
+
+def test_the_scribe_holds_none_of_the_hosts_files(cassette: Path) -> None:
+    host = start(cassette, ECHO)
+    say(host, b"one\n")
+    hear_line(host)
+    scribe = scribe_of(host)
+    theirs = {entry.readlink() for entry in Path(f"/proc/{scribe}/fd").iterdir()}
+    mine = {
+        Path(f"/proc/self/fd/{file.fileno()}").readlink() for file in (host.stdin, host.stdout, host.stderr) if file
+    }
+    assert theirs
+    assert not theirs & mine
+    end(host)
+
+
+def test_the_cassette_is_there_when_the_host_sees_the_exit(cassette: Path) -> None:
+    host = start(cassette, python("for number in range(20000): print(number)"))
+    assert host.stdout is not None
+    while os.read(host.stdout.fileno(), 65_536):
+        pass
+    host.wait(PATIENCE_S)
+    assert cassette.exists()
+    assert not partial_of(cassette).exists()
+    end(host)
