@@ -1,0 +1,132 @@
+"""A timeline: the events of a cassette with what they mean, for `show`."""
+
+from __future__ import annotations
+
+from ext_sdk.protocols.dialect import DIALECTS
+from ext_sdk.wire.framing import FRAMINGS, Frame
+
+from .cassette.events import STDERR_FRAMING, Data
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ext_sdk.protocols.dialect import Classified
+
+    from .cassette.events import Event
+    from .cassette.header import Header
+
+
+class Entry:
+    """One thing that happened, ready to be shown.
+
+    Attributes:
+        time: seconds since the start.
+        kind: request, response, error, failure, notification, stderr, junk, other, or that of a mark.
+        stream: in, out or err; "" for what concerns none.
+        label: what it is about, in a word or two.
+        text: its content: JSON, or text.
+        payload: all of it.
+        took: for answers: seconds since the request.
+        conn: the connection.
+    """
+
+    __slots__ = ("conn", "kind", "label", "payload", "stream", "text", "time", "took")
+
+    def __init__(self, event: Event, kind: str, label: str, text: str = "", payload: str = "") -> None:
+        self.time = event.time
+        self.conn = event.conn
+        self.stream = event.kind if isinstance(event, Data) else str(event.value) if event.kind == "eof" else ""
+        self.kind = kind
+        self.label = label
+        self.text = text
+        self.payload = payload
+        self.took: float | None = None
+
+
+class Timeline:
+    """Events to entries; knows the open calls of both sides.
+
+    Args:
+        header: what the events are.
+        redact: takes out secrets.
+    """
+
+    def __init__(self, header: Header, redact: Callable[[bytes], bytes]) -> None:
+        self._dialect = DIALECTS.get(header.protocol, DIALECTS["jsonrpc"])
+        self._framing = FRAMINGS[header.framing]
+        self._redact = redact
+        self._calls: dict[tuple[str, int, bytes], list[tuple[float, str]]] = {}
+
+    def entries(self, event: Event) -> Iterator[Entry]:
+        """What an event is: most often one thing; raw bytes may hold several messages."""
+        if not isinstance(event, Data):
+            yield Entry(event, event.kind, _mark_label(event.kind, event.value))
+            return
+        framing = STDERR_FRAMING if event.kind == "err" else self._framing
+        if not event.raw:
+            yield self._entry(event, event.payload)
+            return
+        decoder = framing.decoder()
+        decoder.receive_data(event.payload)
+        decoder.receive_eof()
+        while item := decoder.next_event():
+            if isinstance(item, Frame):
+                yield self._entry(event, item.payload)
+            else:
+                text = self._text(item.wire)
+                yield Entry(event, "junk", f"{len(item.wire)} bytes, {item.reason}", text, text)
+
+    def _entry(self, event: Data, payload: bytes) -> Entry:
+        text = self._text(payload)
+        if event.kind == "err":
+            return Entry(event, "stderr", "", text, text)
+        message = self._dialect.classify(text.encode("utf-8", "surrogateescape"))
+        if message.kind == "other":
+            return Entry(event, "other" if not self._dialect.calls else "junk", "no message", text, text)
+        if message.kind == "response":
+            return self._response(event, message)
+        id = message.text[slice(*message.span)]
+        entry = Entry(event, message.kind, message.method + (f" #{id}" if id else ""), _member(message, "params"), text)
+        if message.key is not None:
+            self._calls.setdefault((event.kind, event.conn, message.key), []).append((event.time, message.method))
+        return entry
+
+    def _response(self, event: Data, message: Classified) -> Entry:
+        asked = "in" if event.kind == "out" else "out"
+        calls = self._calls.get((asked, event.conn, message.key or b"null"), [])
+        began, method = calls.pop(0) if calls else (None, "")
+        label = f"{method or 'an answer to nothing'} #{message.text[slice(*message.span)] or 'null'}"
+        kind, text = _outcome(message)
+        entry = Entry(event, kind, label, text, message.text)
+        entry.took = None if began is None else event.time - began
+        return entry
+
+    def _text(self, data: bytes) -> str:
+        return self._redact(data).decode("utf-8", "surrogateescape")
+
+
+def _outcome(message: Classified) -> tuple[str, str]:
+    """The kind of a response, and what it says."""
+    envelope = message.envelope
+    error = envelope.value("error") if envelope else None
+    if isinstance(error, dict):
+        return "error", f"error {error.get('code')}: {error.get('message')}"
+    result = envelope.value("result") if envelope else None
+    # gevals: an operation that failed is a result (spec 0, "Failure Response").
+    if isinstance(result, dict) and result.get("success") is False:
+        said = [str(result[key]) for key in ("message", "error") if result.get(key)]
+        return "failure", f"failed: {'; '.join(said)}"
+    return "response", _member(message, "result") or _member(message, "error")
+
+
+def _member(message: Classified, name: str) -> str:
+    return (message.envelope.spelling(name) if message.envelope else None) or ""
+
+
+def _mark_label(kind: str, value: int | str) -> str:
+    if kind == "eof":
+        return {"in": "end of input", "out": "end of output"}.get(str(value), "end of stderr")
+    if kind == "open":
+        return "connected"
+    return f"{kind} {value}"
