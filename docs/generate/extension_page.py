@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+import yaml
+from outputs import OUTPUTS
+
 from ext_sdk.schema import object_schema, params_schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ext_sdk import Extension, Operation
+
+Told = dict[str, str]  # the members of an object, as JSON, and where the page lists them
 
 HEAD = """\
 <!-- Generated from the code by `make docs`; changes belong there. -->
@@ -23,7 +28,7 @@ items of a list. An argument without a default is optional unless it says *requi
 
 Every operation also takes `as: NAME`, which keeps its outputs: later steps of the same workdir write `${{NAME.key}}`
 for them. `{program} call OPERATION --describe` shows the arguments in a terminal, and
-`{program} call OPERATION '{{…}}'` runs an operation by hand.
+`{program} call OPERATION '{{…}}'` runs an operation by hand. The examples are steps of one task, one after the other.
 """
 
 
@@ -34,7 +39,8 @@ def page(program: str, extension: Extension) -> str:
         commands = ", ".join(f"`{command}`" for command in extension.requires)
         parts.append(f"Needs in PATH: {commands}.\n")
     parts.append(contents(extension))
-    parts.extend(operation_section(program, operation) for operation in extension.operations.values())
+    told: Told = {}
+    parts.extend(operation_section(program, operation, told) for operation in extension.operations.values())
     parts.append(configuration(program, extension))
     return "\n".join(parts)
 
@@ -48,27 +54,30 @@ def contents(extension: Extension, page: str = "") -> str:
     return "\n".join(["| operation | what it does |", "|---|---|", *rows, ""])
 
 
-def operation_section(program: str, operation: Operation) -> str:
-    """One operation: description, arguments, an example."""
+def operation_section(program: str, operation: Operation, told: Told) -> str:
+    """One operation: description, arguments, outputs, an example."""
     schema = {**params_schema(operation.args_type)}
-    rows = [row for row in argument_rows(schema) if not row.startswith("| `as` ")]
+    rows = [row for row in argument_rows(schema, told, operation.name) if not row.startswith("| `as` ")]
     parts = [f"## {operation.name}", "", operation.description, ""]
     if rows:
         parts += ["| argument | type | default | |", "|---|---|---|---|", *rows, ""]
+    if outputs := OUTPUTS[program][operation.name]:
+        parts += ["| output | |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in outputs.items()), ""]
     if operation.example is not None:
-        parts += ["```console", f"$ {call(program, operation)}", "```", ""]
+        parts += ["```yaml", step(program, operation), "```", ""]
     return "\n".join(parts)
 
 
-def call(program: str, operation: Operation) -> str:
-    """The command that runs the example of an operation by hand."""
-    args = json.dumps(operation.example, ensure_ascii=False).replace("'", "'\\''")
-    return f"{program} call {operation.name} '{args}'"
+def step(program: str, operation: Operation) -> str:
+    """The example of an operation as a step of an eval task."""
+    key = f"{program.removeprefix('ext-')}.{operation.name}"
+    text: str = yaml.safe_dump([{key: operation.example}], sort_keys=False, allow_unicode=True, width=100)
+    return text.rstrip()
 
 
 def configuration(program: str, extension: Extension) -> str:
     """What the host may configure."""
-    rows = argument_rows(object_schema(extension.config_type))
+    rows = argument_rows(object_schema(extension.config_type), {}, "")
     text = (
         "A host hands these over as `config` of `initialize`, which in an eval file is `config` of the extension; "
         f"for a call by hand it is `{program} --config '{{…}}'`."
@@ -78,17 +87,37 @@ def configuration(program: str, extension: Extension) -> str:
     )
 
 
-def argument_rows(schema: Mapping[str, object], prefix: str = "") -> Iterator[str]:
-    """Rows of the table of arguments, nested ones after the one that holds them."""
+def argument_rows(schema: Mapping[str, object], told: Told, operation: str, prefix: str = "") -> Iterator[str]:
+    """Rows of the table of arguments, nested ones after the one that holds them.
+
+    Args:
+        schema: of an object.
+        told: objects whose members a table on this page has; what this one adds is noted in it.
+        operation: whose arguments these are.
+        prefix: the path to the object, with its dot.
+    """
     required = schema.get("required", [])
     for name, value in members(schema.get("properties")).items():
         shape = members(value)
         needed = isinstance(required, list) and name in required
         default = "*required*" if needed else shown_default(shape)
         description = escaped(str(shape.get("description", "")))
-        yield f"| `{prefix}{name}` | {kind(shape)} | {default} | {description} |"
-        for suffix, nested in nested_objects(shape):
-            yield from argument_rows(nested, f"{prefix}{name}{suffix}.")
+        nested = list(nested_objects(shape))
+        known = {told[key] for _, inner in nested if (key := json.dumps(inner["properties"])) in told}
+        reference = "".join(f" Members as of {place}." for place in sorted(known))
+        yield f"| `{prefix}{name}` | {kind(shape)} | {default} | {sentence(description, reference)} |"
+        for suffix, inner in nested:
+            path = f"{prefix}{name}{suffix}"
+            if (
+                told.setdefault(json.dumps(inner["properties"]), f"`{path}` in [{operation}](#{operation})")
+                not in known
+            ):
+                yield from argument_rows(inner, told, operation, f"{path}.")
+
+
+def sentence(description: str, more: str) -> str:
+    """A description with something after it."""
+    return f"{description.rstrip('.')}.{more}" if description and more else description + more.lstrip()
 
 
 def nested_objects(shape: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:

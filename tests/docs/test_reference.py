@@ -1,0 +1,59 @@
+"""The reference pages: their examples, run one after the other in one session, do what they should."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+import yaml
+from outputs import OUTPUTS
+
+from tests.conformance.host import json_object
+from tests.conformance.target import Profile, Target
+from tests.docs.pages import blocks
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+COMMANDS = {"ext-shell": (sys.executable, "-m", "ext_shell")}
+AGENT = {"prompt": "Create a file.", "output": "I created notes/todo.txt."}
+Step = tuple[str, dict[str, object]]
+
+
+def examples(program: str) -> list[Step]:
+    page = f"docs/reference/{program}.md"
+    alias = program.removeprefix("ext-")
+    found: list[Step] = []
+    for block in blocks():
+        if block.page == page and block.kind == "yaml":
+            for step in yaml.safe_load(block.text):
+                found += [(name.removeprefix(f"{alias}."), json_object(args, name)) for name, args in step.items()]
+    return found
+
+
+def results(program: str, workdir: Path) -> dict[str, dict[str, object]]:
+    target = Target(COMMANDS[program], Profile({}, program), workdir)
+    found = {}
+    with target.session() as host:
+        for operation, args in examples(program):
+            params = target.execute_params(operation, args, phase="verify", agent=AGENT)
+            found[operation] = json_object(host.call("execute", params).get("result"), operation)
+        host.call("shutdown", {})
+    return found
+
+
+@pytest.mark.parametrize("program", OUTPUTS)
+def test_every_operation_has_an_example_that_succeeds(program: str, tmp_path: Path) -> None:
+    found = results(program, tmp_path)
+    assert found.keys() == OUTPUTS[program].keys()
+    assert {name: result for name, result in found.items() if not result["success"]} == {}
+
+
+@pytest.mark.parametrize("program", OUTPUTS)
+def test_the_outputs_of_the_examples_are_those_of_the_page(program: str, tmp_path: Path) -> None:
+    for operation, result in results(program, tmp_path).items():
+        seen = json_object(result.get("outputs", {}), operation).keys()
+        told = OUTPUTS[program][operation]
+        always = {name for name, text in told.items() if not text.startswith(("where", "the same for"))}
+        assert always <= seen <= told.keys(), operation
