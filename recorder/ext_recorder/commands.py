@@ -37,7 +37,25 @@ def _record(values: Values) -> int:
 
 
 def _replay(values: Values) -> int:
-    raise NotImplementedError
+    from .matching import MATCH_ON
+    from .replay import Options, run_replay
+
+    options = Options(
+        order=one(values, "order"),
+        ignore=values["ignore"],
+        match_on=values["match-on"] or MATCH_ON,
+        bind=_bindings(values),
+        redact=values["redact"],
+        speed=_speed(one(values, "speed")),
+    )
+    return run_replay(one(values, "CASSETTE"), options)
+
+
+def _show(values: Values) -> int:
+    from .show import show
+
+    show(one(values, "CASSETTE"), raw=bool(values["raw"]), as_json=bool(values["json"]))
+    return 0
 
 
 def _recover(values: Values) -> int:
@@ -85,6 +103,19 @@ def one(values: Values, name: str) -> str:
     return values[name][-1] if values[name] else ""
 
 
+def _speed(text: str) -> float:
+    """How many times as fast as recorded; 0.0 for as fast as possible."""
+    try:
+        speed = float(text or 0)
+    except ValueError:
+        speed = -1.0
+    if 0 <= speed < float("inf"):
+        return speed
+    from .errors import UsageError
+
+    raise UsageError(f"--speed {text}: expected a number, as 1 for the recorded pace, 2 for twice as fast")
+
+
 def _bindings(values: Values) -> dict[str, str]:
     if not values["bind"]:
         return {}
@@ -122,8 +153,20 @@ _ORDER = Option(
 _IGNORE = Option(
     "ignore", "a place in requests that need not match, as /params/args/seed; repeatable", "POINTER", many=True
 )
+_MATCH_ON = Option(
+    "match-on",
+    "what has to match: method, params, or a place; repeatable; by default method and params",
+    "WHAT",
+    many=True,
+)
+_SPEED = Option("speed", "1: at the recorded pace; by default as fast as possible", "NUMBER")
 _FORCE = Option("force", "replace the file when it is there")
 _OUTPUT = Option("output", "the cassette; by default NAME, for NAME.partial", "FILE", short="o")
+
+_RAW = Option("raw", "messages in full")
+_JSON = Option("json", "one JSON object a line, for programs")
+_RECORDING = (_PROTOCOL, _FRAMING, _BIND, _REDACT)
+_PLAYING = (_ORDER, _IGNORE, _MATCH_ON, _SPEED)
 
 COMMANDS = {
     command.name: command
@@ -147,7 +190,7 @@ directory and what --bind names are kept by a neutral name, so that the cassette
             _record,
             arguments=("CASSETTE",),
             tail="COMMAND",
-            options=(_MODE, _PROTOCOL, _FRAMING, _BIND, _REDACT, _ORDER, _IGNORE),
+            options=(_MODE, *_RECORDING, *_PLAYING),
         ),
         Command(
             "replay",
@@ -161,7 +204,20 @@ ended. A request that was not recorded is answered by an error that names the ne
 """,
             _replay,
             arguments=("CASSETTE",),
-            options=(_ORDER, _IGNORE, _BIND),
+            options=(_BIND, _REDACT, *_PLAYING),
+        ),
+        Command(
+            "show",
+            "Show a cassette to people.",
+            """
+One line for each thing that happened: when, which way, what, and how long the answer took.
+
+    ext-recorder show session.yaml
+    ext-recorder show --json session.yaml
+""",
+            _show,
+            arguments=("CASSETTE",),
+            options=(_RAW, _JSON),
         ),
         Command(
             "recover",
@@ -203,7 +259,7 @@ It has no other needs: the folder in which it is started, and what PATH says the
             _shim,
             arguments=("FILE", "CASSETTE"),
             tail="COMMAND",
-            options=(_MODE, _PROTOCOL, _FRAMING, _BIND, _REDACT, _ORDER, _IGNORE, _FORCE),
+            options=(_MODE, *_RECORDING, *_PLAYING, _FORCE),
         ),
     )
 }
