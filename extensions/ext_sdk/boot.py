@@ -63,9 +63,9 @@ def run(load: Callable[[], Extension], arguments: Sequence[str], prepared: str |
     try:
         received, eof = _first_line(stdio)
         manifest_sent = prepared is not None and _answer_initialize(stdio, received, prepared)
+        return serve_host(load(), stdio, received, manifest_sent=manifest_sent, eof=eof)
     except (PeerGone, KeyboardInterrupt):
         return 1  # nothing has begun that would have to be ended
-    return serve_host(load(), stdio, received, manifest_sent=manifest_sent, eof=eof)
 
 
 def serve_host(
@@ -91,13 +91,12 @@ def serve_host(
 
 def _first_line(stdio: Stdio) -> tuple[bytes, bool]:
     """Read until there is a line, or an end: what was read, and whether it ended."""
-    received = b""
-    while b"\n" not in received:
-        data = stdio.read()
-        if not data:
-            return received, True
+    received = bytearray()
+    while data := stdio.read():
         received += data
-    return received, False
+        if b"\n" in data:
+            return bytes(received), False
+    return bytes(received), True
 
 
 def _answer_initialize(stdio: Stdio, received: bytes, prepared: str) -> bool:

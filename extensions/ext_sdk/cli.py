@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
@@ -23,8 +25,10 @@ if TYPE_CHECKING:
     from .extension import Extension
     from .result import Result
 
-USAGE_ERROR = 2
 FAILURE = 1
+USAGE_ERROR = 2
+INTERRUPTED = 130  # as shells say it: 128 and the number of SIGINT
+_OF_THE_CALLER = (gevals.INVALID_PARAMS, gevals.METHOD_NOT_FOUND)
 
 
 def main(extension: Extension, arguments: Sequence[str]) -> int:
@@ -36,25 +40,48 @@ def main(extension: Extension, arguments: Sequence[str]) -> int:
             terminal.
 
     Returns:
-        The exit code: 0, FAILURE of an operation, or USAGE_ERROR.
+        The exit code: 0, FAILURE of an operation, USAGE_ERROR, or INTERRUPTED.
     """
     program = f"ext-{extension.name}"
-    parser = _parser(extension, program)
+    _accept_any_text()
+    try:
+        code = _serve(extension, _parser(extension, program), arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (RpcError, _UsageError) as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return FAILURE if isinstance(error, RpcError) and error.code not in _OF_THE_CALLER else USAGE_ERROR
+    except OSError as error:  # of stdout: the disk is full, or a pager has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else the interpreter tries again at its end, and complains
+        if not isinstance(error, BrokenPipeError):
+            print(f"{program}: stdout: {error.strerror}", file=sys.stderr)
+        return FAILURE
+    return code
+
+
+def _accept_any_text() -> None:
+    """What a terminal can't show is shown as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _serve(extension: Extension, parser: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
     if not arguments:
         parser.print_help()
         return 0
-    chosen = parser.parse_args(arguments)
     try:
-        if chosen.manifest:
-            print(dumps(extension.manifest()))
-            return 0
-        config = _json(chosen.config, "--config") if chosen.config else {}
-        if chosen.command == "call":
-            return _call(extension, chosen, config)
-        return serve_host(extension, Stdio.claim(), config=config)
-    except (RpcError, _UsageError) as error:
-        print(f"{program}: {error}", file=sys.stderr)
-        return USAGE_ERROR
+        chosen = parser.parse_args(arguments)
+    except SystemExit as end:  # --help, --version, or a usage error, which is told
+        return int(end.code or 0)
+    if chosen.manifest:
+        print(dumps(extension.manifest()))
+        return 0
+    config = _json(chosen.config, "--config") if chosen.config else {}
+    if chosen.command == "call":
+        return _call(extension, chosen, config)
+    return serve_host(extension, Stdio.claim(), config=config)
 
 
 class _UsageError(Exception):
@@ -71,8 +98,8 @@ class _Parser(argparse.ArgumentParser):
 def _parser(extension: Extension, program: str) -> argparse.ArgumentParser:
     parser = _Parser(
         prog=program,
-        description=f"{extension.description}. An eval host starts this program without arguments and speaks the "
-        "gevals extension protocol with it on stdin and stdout.",
+        description=f"{extension.description.rstrip('.')}. An eval host starts this program without arguments and "
+        "speaks the gevals extension protocol with it on stdin and stdout.",
         epilog=_epilog(extension, program),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -148,12 +175,20 @@ def _call(extension: Extension, chosen: argparse.Namespace, config: object) -> i
         return 0
     redactor = Redactor(secret_variables(os.environ))
     session = Session(extension, redactor, config)
+
+    def print_log(level: str, message: str, data: Mapping[str, object]) -> None:
+        details = "".join(f" {name}={value}" for name, value in data.items())
+        print(redactor.redact_text(f"{level}: {message}{details}"), file=sys.stderr)
+
     try:
-        call = session.prepare(_params(chosen), _print_log)
+        call = session.prepare(_params(chosen), print_log)
         result = session.perform(call)
+    except RpcError as error:
+        raise RpcError(error.code, redactor.redact_text(error.message)) from error
     finally:
         for close in session.begin_shutdown():
-            close()
+            with suppress(Exception):  # there is a result, or an error, and it is what counts
+                close()
     print(redactor.redact_text(dumps(_members(result)) if chosen.json else _readable(result)))
     return 0 if result.success else FAILURE
 
@@ -177,11 +212,6 @@ def _variable(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise _UsageError(f"--env: expected NAME=VALUE, found {text!r}")
     return name, value
-
-
-def _print_log(level: str, message: str, data: Mapping[str, object]) -> None:
-    details = "".join(f" {name}={value}" for name, value in data.items())
-    print(f"{level}: {message}{details}", file=sys.stderr)
 
 
 def _members(result: Result) -> dict[str, object]:

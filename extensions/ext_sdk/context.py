@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
 
 from .deadline import Deadline
+from .errors import OperationFailed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -83,19 +85,27 @@ class States:
 
     def __init__(self) -> None:
         self._states: dict[tuple[Hashable, Hashable], object] = {}
-        self._lock = threading.Lock()
+        self._closed = False
+        self._lock = threading.RLock()  # a factory may ask for another state
 
     def get(self, scope: Hashable, factory: Callable[[], T]) -> T:
-        """The object of this scope, made at the first call."""
+        """The object of this scope, made at the first call.
+
+        Raises:
+            OperationFailed: it would be made after the end began, and nobody would close it.
+        """
         with self._lock:
             key = (scope, factory)
             if key not in self._states:
+                if self._closed:
+                    raise OperationFailed("the extension is shutting down")
                 self._states[key] = factory()
             return cast("T", self._states[key])
 
     def close(self) -> list[Closable]:
-        """Forget all and return what has to be closed."""
+        """Make no more, and return what has to be closed; each is returned once."""
         with self._lock:
+            self._closed = True
             states, self._states = self._states, {}
         return [state for state in states.values() if isinstance(state, Closable)]
 
@@ -109,13 +119,13 @@ class Artifacts:
     """
 
     def __init__(self, directory: str, name: str) -> None:
-        self._directory = Path(directory) if directory else None
+        self._directory = Path(directory).absolute() if directory else None
         self._name = name
         self._count = 0
         self._lock = threading.Lock()
 
     def new(self, name: str) -> Path:
-        """A path that nothing has yet; `name` is its ending, such as `stdout.txt`. Raises OSError."""
+        """A new, empty file; `name` is the ending of its name, such as `stdout.txt`. Raises OSError."""
         with self._lock:
             if self._directory is None:
                 import tempfile
@@ -125,9 +135,11 @@ class Artifacts:
             while True:
                 self._count += 1
                 path = self._directory / f"{self._count:03d}-{re.sub(r'[^A-Za-z0-9._-]', '_', name)[-80:]}"
-                if not path.exists():
+                try:
                     path.touch(mode=0o600, exist_ok=False)
-                    return path
+                except FileExistsError:  # of another process, in a directory that was given
+                    continue
+                return path
 
 
 class Context:
@@ -191,7 +203,7 @@ class Context:
 
         If it has a method `close`, that is called once when the extension ends.
         """
-        return self._states.get(str(self.workdir.resolve()), factory)
+        return self._states.get(os.path.realpath(self.workdir), factory)
 
     def extension_state(self, factory: Callable[[], T]) -> T:
         """The same for all workdirs of this process."""

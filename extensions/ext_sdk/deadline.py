@@ -48,5 +48,5 @@ class Deadline:
 
     def wait(self, seconds: float) -> bool:
         """Wait, but not beyond the deadline. Returns whether time is left; False at once when stopped."""
-        self.stopped.wait(min(seconds, self.remaining()))
+        self.stopped.wait(min(seconds, self.remaining(), threading.TIMEOUT_MAX))
         return not self.expired

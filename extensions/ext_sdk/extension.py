@@ -52,8 +52,10 @@ class Extension:
 
         Raises:
             ValueError: the name is taken.
-            TypeError: see Operation.
+            TypeError: see Operation; or the decorator was written without its parentheses.
         """
+        if not isinstance(name, str):
+            raise TypeError("write @extension.operation(), with parentheses")
 
         def register(function: Function) -> Function:
             self.add(Operation(name or function.__name__.strip("_").replace("_", "-"), function, example))

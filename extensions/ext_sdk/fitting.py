@@ -10,25 +10,28 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from .wire import ErrorResponse, Id, Notification, Response, RpcError, dumps, encode
+from .protocols.gevals import INTERNAL_ERROR, LOG
+from .wire import ErrorResponse, Id, Notification, Response, RpcError, dumps, encode, loads
 
 if TYPE_CHECKING:
     from .redaction import Redactor
     from .result import Result
 
 LINE_LIMIT_BYTES = 65_535  # without the line feed
-BUDGET_BYTES = (
-    60 * 1024
-)  # after JSON escaping; the rest is room for redaction, whose placeholders may be longer than a secret
+BUDGET_BYTES = 60 * 1024  # after JSON escaping; the rest is room for the id and for long paths of files
 ID_LIMIT_BYTES = 1_024  # of the id as JSON; it comes back in the answer, where it can't be cut
 _SMALLEST_TEXT_BYTES = 200  # a text is not cut shorter than this while anything else can be left out
+_BUDGETS = (BUDGET_BYTES, BUDGET_BYTES // 4, BUDGET_BYTES // 32)  # one after the other, for paths that are longer still
 
 KeepWhole = Callable[[str, str], str]
-"""Writes a text to a file, named after its output, and returns the path."""
+"""Writes a text to a file whose name ends in the first argument, and returns the path."""
 
 
 class Fitter:
     """Makes lines that fit, without secrets.
+
+    Redacted are the values that an extension fills in, before they are cut (half a secret would not be found any
+    more). The id and the protocol's own words are not: a secret may well be `1234` or `code`.
 
     Args:
         redactor: what must not be seen.
@@ -41,45 +44,44 @@ class Fitter:
 
     def result(self, id: Id, result: Result) -> bytes:
         """The line of an operation's result, with its line feed."""
-        texts = {"message": result.message, "error": result.error}
-        outputs = {name: self._redactor.redact_text(value) for name, value in result.outputs.items()}
+        texts = {"message": result.message, "error": "" if result.success else result.error}
         texts = {name: self._redactor.redact_text(value) for name, value in texts.items()}
-        for budget in _budgets():
-            line = self._line(encode(Response(id, self._fitted(result.success, texts, outputs, budget))))
-            if len(line) <= LINE_LIMIT_BYTES + 1:
-                return line
-        return self.error(id, RpcError(-32603, "the result does not fit a line, however much of it is left out"))
+        outputs = {name: self._redactor.redact_text(value) for name, value in result.outputs.items()}
+        for budget in _BUDGETS:
+            line = encode(Response(id, self._fitted(result.success, texts, outputs, budget)))
+            if len(line) <= LINE_LIMIT_BYTES:
+                return line + b"\n"
+        return self.error(id, RpcError(INTERNAL_ERROR, "the result does not fit a line, however much is left out"))
 
     def log(self, level: str, message: str, data: Mapping[str, object]) -> bytes:
         """The line of a log notification, with its line feed. Data that is no JSON is written as text."""
-        params: dict[str, object] = {"level": level, "message": message}
+        params: dict[str, object] = {"level": level, "message": self._redactor.redact_text(message)}
         if data:
-            params["data"] = {name: _json_or_text(value) for name, value in data.items()}
-        line = self._line(encode(Notification("log", params)))
-        for budget in _budgets():
-            if len(line) <= LINE_LIMIT_BYTES + 1:
-                break
-            params = {"level": level, "message": cut(message, budget // 2)}
+            params["data"] = self._redacted({name: _json_or_text(value) for name, value in data.items()})
+        line = encode(Notification(LOG, params))
+        if len(line) > BUDGET_BYTES:
+            params["message"] = cut(str(params["message"]), BUDGET_BYTES // 2)
             if data:
-                params["data"] = {"cut": f"{len(data)} values that do not fit a line"}
-            line = self._line(encode(Notification("log", params)))
-        return line
+                params["data"] = _cut_data(params["data"], BUDGET_BYTES // 2 - 200)
+            line = encode(Notification(LOG, params))
+        return line + b"\n"
 
     def error(self, id: Id, error: RpcError) -> bytes:
-        """The line of an error answer, with its line feed; a text that does not fit is cut, data left out."""
-        line = self._line(encode(ErrorResponse(id, error)))
-        for budget in _budgets():
-            if len(line) <= LINE_LIMIT_BYTES + 1:
-                break
-            line = self._line(encode(ErrorResponse(id, RpcError(error.code, cut(str(error.message), budget // 2)))))
-        return line
+        """The line of an error answer, with its line feed: code and message, which is cut where it does not fit.
+
+        An id that is too long to come back is null, as one that could not be read (JSON-RPC 2.0, section 5).
+        """
+        message = cut(self._redactor.redact_text(error.message), BUDGET_BYTES)
+        return encode(ErrorResponse(id if id_fits(id) else None, RpcError(error.code, message))) + b"\n"
 
     def plain(self, id: Id, result: object) -> bytes:
-        """The line of an answer that is known to fit: the manifest, the answer to shutdown."""
-        return self._line(encode(Response(id, result)))
+        """The line of an answer that is known to fit and has no secret: the manifest, the answer to shutdown."""
+        return encode(Response(id, result)) + b"\n"
 
-    def _line(self, payload: bytes) -> bytes:
-        return self._redactor.redact(payload) + b"\n"
+    def _redacted(self, value: object) -> object:
+        data = dumps(value).encode("utf-8", "backslashreplace")
+        redacted = self._redactor.redact(data)
+        return value if redacted is data else loads(redacted.decode())
 
     def _fitted(
         self, success: bool, texts: Mapping[str, str], outputs: dict[str, str], budget: int
@@ -91,19 +93,19 @@ class Fitter:
             return _members(success, texts, outputs)
         share = _share(sizes, room - 300 * sum(size > _SMALLEST_TEXT_BYTES for size in sizes))
         if share < _SMALLEST_TEXT_BYTES:
-            return self._fitted(success, texts, self._moved_out(outputs, texts, budget), budget)
+            return self._fitted(success, texts, self._moved_out(outputs), budget)
         cut_outputs: dict[str, str] = {}
         for name, value in outputs.items():
             cut_outputs[name] = cut(value, share)
             if cut_outputs[name] != value and f"{name}File" not in outputs:
-                cut_outputs[f"{name}File"] = self._kept(name, value)
-        whole = {name: self._kept(name, text) for name, text in texts.items() if cut(text, share) != text}
+                cut_outputs[f"{name}File"] = self._kept(f"{name}.txt", value)
+        whole = {name: self._kept(f"{name}.txt", text) for name, text in texts.items() if cut(text, share) != text}
         named = {f"{name}File": path for name, path in whole.items() if f"{name}File" not in outputs}
         return _members(success, {name: cut(text, share) for name, text in texts.items()}, cut_outputs | named)
 
-    def _moved_out(self, outputs: Mapping[str, str], texts: Mapping[str, str], budget: int) -> dict[str, str]:
+    def _moved_out(self, outputs: Mapping[str, str]) -> dict[str, str]:
         """So many outputs that their names alone fill the line: one file holds them all, as JSON."""
-        if len(outputs) <= 1:
+        if "outputsFile" in outputs:
             return {}
         return {"outputsFile": self._kept("outputs.json", dumps(outputs))}
 
@@ -114,14 +116,9 @@ class Fitter:
             return f"(could not be written: {error})"
 
 
-def _budgets() -> Iterable[int]:
-    """Smaller and smaller, for the rare text in which redaction makes much longer what was cut to fit."""
-    return (BUDGET_BYTES, BUDGET_BYTES // 4, BUDGET_BYTES // 32)
-
-
 def _members(success: bool, texts: Mapping[str, str], outputs: Mapping[str, str]) -> dict[str, object]:
     members: dict[str, object] = {"success": success}
-    members |= {name: text for name, text in texts.items() if text and not (success and name == "error")}
+    members |= {name: text for name, text in texts.items() if text}
     if outputs:
         members["outputs"] = dict(outputs)
     return members
@@ -167,9 +164,25 @@ def cut(text: str, limit: int) -> str:
             return shorter
 
 
+def id_fits(id: Id) -> bool:
+    """Whether an id can come back in an answer. Raises nothing for what `parse` gives as an id."""
+    return isinstance(id, float) or id is None or _size(str(id)) <= ID_LIMIT_BYTES
+
+
 def _json_or_text(value: object) -> object:
     try:
         dumps(value)
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError):
         return str(value)
+    except RecursionError:
+        return f"a {type(value).__name__} that is nested too deeply"
     return value
+
+
+def _cut_data(data: object, room: int) -> dict[str, object]:
+    """Data that fits: each value as text, cut to an equal share; only how many there were where that is too little."""
+    values = data if isinstance(data, dict) else {}
+    share = room // max(1, len(values)) - max(map(_size, values), default=0) - 2
+    if share < _SMALLEST_TEXT_BYTES:
+        return {"cut": f"{len(values)} values that do not fit a line"}
+    return {name: cut(value if isinstance(value, str) else dumps(value), share) for name, value in values.items()}

@@ -92,10 +92,10 @@ def _is_verbatim(kind: msgspec.inspect.Type) -> bool:
 
 def _args_type(function: Function) -> type[Args]:
     """The class of a function's first argument; the annotation of the second may be for type checkers only."""
-    first, *others = inspect.signature(function).parameters.values()
-    holder = type("Annotations", (), {"__annotations__": {"args": first.annotation}})
-    hints = get_type_hints(holder, function.__globals__)
-    args_type = hints.get("args") if len(others) == 1 else None
+    parameters = list(inspect.signature(function).parameters.values())
+    annotations = {"args": parameters[0].annotation} if len(parameters) == 2 else {}
+    hints = get_type_hints(type("Annotations", (), {"__annotations__": annotations}), function.__globals__)
+    args_type = hints.get("args")
     if not (isinstance(args_type, type) and issubclass(args_type, Args)):
         raise TypeError(f"{function.__name__} is no operation: expected (args: SomeArgs, context: Context) -> Result")
     return args_type

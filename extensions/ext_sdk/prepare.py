@@ -30,10 +30,11 @@ def prepared(target: str) -> tuple[Path, bytes]:
 def main(arguments: list[str]) -> int:
     """See the module."""
     check = "--check" in arguments
+    targets = [target for target in arguments if target != "--check"]
+    if not targets or any(":" not in target for target in targets):
+        raise SystemExit("usage: python -m ext_sdk.prepare [--check] PACKAGE.MODULE:NAME ...")
     stale = 0
-    for target in arguments:
-        if target == "--check":
-            continue
+    for target in targets:
         path, content = prepared(target)
         if path.is_file() and path.read_bytes() == content:
             continue

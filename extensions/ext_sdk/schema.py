@@ -37,13 +37,18 @@ def object_schema(args_type: type[Args]) -> Schema:
     return _of(inspect.type_info(args_type), ())
 
 
-def properties_of(schema: object) -> dict[str, Schema]:
+def branches_of(schema: Schema) -> list[Schema]:
+    """The schemas of which a value has to fit one."""
+    found = schema.get("anyOf")
+    return [inner for branch in found for inner in branches_of(branch)] if isinstance(found, list) else [schema]
+
+
+def properties_of(schema: Schema) -> dict[str, Schema]:
     """The properties of an object's schema, by name; those of all branches where there are several."""
-    if not isinstance(schema, dict):
-        return {}
-    found: dict[str, Schema] = dict(schema.get("properties", {}))
-    for branch in schema.get("anyOf", ()):
-        found |= properties_of(branch)
+    found: dict[str, Schema] = {}
+    for branch in branches_of(schema):
+        properties = branch.get("properties")
+        found |= properties if isinstance(properties, dict) else {}
     return found
 
 
@@ -80,9 +85,14 @@ def _struct(kind: inspect.StructType, within: tuple[type, ...]) -> Schema:
     if kind.cls in within:
         return {"type": "object"}
     inner = (*within, kind.cls)
-    properties = {field.encode_name: _property(field, inner) for field in kind.fields}
+    properties: dict[str, Schema] = {field.encode_name: _property(field, inner) for field in kind.fields}
+    required = [field.encode_name for field in kind.fields if field.required]
+    if kind.tag_field is not None:
+        tag: Schema = {"enum": [kind.tag]}
+        properties = {kind.tag_field: tag} | properties
+        required = [kind.tag_field, *required]
     schema: Schema = {"type": "object", "properties": properties}
-    if required := [field.encode_name for field in kind.fields if field.required]:
+    if required:
         schema["required"] = required
     schema["additionalProperties"] = not kind.forbid_unknown_fields
     return schema
@@ -93,7 +103,7 @@ def _property(field: inspect.Field, within: tuple[type, ...]) -> Schema:
     default = field.default
     if default is msgspec.NODEFAULT or default is None:
         return schema
-    return schema | {"default": str(default) if isinstance(default, Duration) else msgspec.to_builtins(default)}
+    return schema | {"default": msgspec.to_builtins(default, enc_hook=str)}
 
 
 def _union(kind: inspect.UnionType, within: tuple[type, ...]) -> Schema:

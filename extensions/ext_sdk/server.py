@@ -12,12 +12,11 @@ import select
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import FrameType
 from typing import TYPE_CHECKING
 
-from .fitting import ID_LIMIT_BYTES, Fitter
+from .fitting import ID_LIMIT_BYTES, Fitter, id_fits
+from .hints import LONGEST, hint
 from .protocols import gevals
 from .session import Call, Session
 from .transport import PeerGone, Stdio
@@ -30,17 +29,17 @@ from .wire import (
     Notification,
     Request,
     RpcError,
-    dumps,
 )
 from .workers import Workers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from .extension import Extension
     from .redaction import Redactor
-    from .result import Result
 
 CLEANUP_SECONDS = 3.0  # the known host kills 5 s after its request to shut down, without asking again
-Handler = Callable[[int, FrameType | None], object] | int | None
+LONGEST_WAIT_MILLISECONDS = 3_600_000  # poll() takes no more than 24 days; a timeout may be 292 years
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -98,17 +97,18 @@ class Server:
         self._running: list[_Running] = []
         self._reading = True
         self._ending = False
+        self._closed = False
         self._manifest_sent = False
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
 
     def run(self, opening: Opening) -> int:
-        """Serve until the host shuts down, closes its end, or a signal comes.
+        """Serve until the host shuts down, closes its end, or a signal comes; after this the process has to end.
 
         Returns:
             The exit code: 0, or 1 where the host went away without waiting for its answers.
         """
-        previous = self._take_signals()
+        self._take_signals()
         self._manifest_sent = opening.manifest_sent
         self._connection.receive_data(opening.received)
         if opening.eof:
@@ -119,23 +119,21 @@ class Server:
             return 1
         finally:
             self._close()
-            signal.alarm(0)
-            signal.set_wakeup_fd(-1)
-            for number, handler in previous.items():
-                signal.signal(number, handler)
+            _end_soon()  # a thread that an operation left behind may keep the interpreter from ending
         return 0
 
-    def _take_signals(self) -> dict[signal.Signals, Handler]:
+    def _take_signals(self) -> None:
         """A signal becomes a byte in the pipe that the loop waits for; it interrupts nothing."""
-        previous = {number: signal.signal(number, _end_soon) for number in SIGNALS}
+        for number in SIGNALS:
+            signal.signal(number, _end_soon)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-        return previous
 
     # The loop
 
     def _serve(self) -> None:
         poll = select.poll()
-        poll.register(self._stdio.input, select.POLLIN)
+        if self._reading:
+            poll.register(self._stdio.input, select.POLLIN)
         poll.register(self._stdio.output, 0)  # POLLERR comes unasked when nobody reads any more
         poll.register(self._wake_read, select.POLLIN)
         self._handle_received()
@@ -171,7 +169,7 @@ class Server:
 
     def _woken(self) -> None:
         """Signals write their number, finished operations write 0: they only let the loop look again."""
-        if any(os.read(self._wake_read, 512)):
+        if any(number in SIGNALS for number in os.read(self._wake_read, 512)):
             self._ending = True
 
     def _wake(self) -> None:
@@ -183,18 +181,18 @@ class Server:
             latest = min((one.latest for one in self._running if not one.claimed), default=float("inf"))
         if latest == float("inf"):
             return None
-        return max(0, int((latest - time.monotonic()) * 1000) + 1)
+        return int(min(max(0.0, latest - time.monotonic()) * 1000 + 1, LONGEST_WAIT_MILLISECONDS))
 
     def _enforce_deadlines(self) -> None:
         """Answer for operations that did not answer themselves, and tell them to stop."""
         now = time.monotonic()
         with self._table:
-            late = [one for one in self._running if one.latest <= now]
+            late = [one for one in self._running if one.latest <= now and not one.claimed]
         for one in late:
             one.call.context.deadline.stopped.set()
             name, seconds = one.call.operation.name, one.call.latest
             text = f"{name}: the operation did not end in its {seconds:g} s and was told to stop"
-            self._answer(one, RpcError(gevals.TIMEOUT, text))
+            self._answer(one, self._fitter.error(one.id, RpcError(gevals.TIMEOUT, text)))
 
     # What the host says
 
@@ -216,19 +214,20 @@ class Server:
             gevals.EXECUTE: self._execute,
             gevals.SHUTDOWN: self._shutdown,
         }
-        if len(dumps(request.id).encode("utf-8", "backslashreplace")) > ID_LIMIT_BYTES:
-            text = f"the id is longer than {ID_LIMIT_BYTES} bytes, and its answer would not fit a line"
-            self._connection.settle(request.id)
-            self._answer_error(None, RpcError(gevals.INVALID_REQUEST, text))
-            return
-        if request.method not in handlers:
-            text = _unknown_method(request.method, handlers)
-            self._answer_error(request.id, RpcError(gevals.METHOD_NOT_FOUND, text))
-            return
         try:
+            if not id_fits(request.id):
+                text = f"the id is longer than {ID_LIMIT_BYTES} bytes, and its answer would not fit a line"
+                raise RpcError(gevals.INVALID_REQUEST, text)
+            if request.method not in handlers:
+                text = f"unknown method: {request.method[:LONGEST]}; {hint(request.method, handlers)}"
+                raise RpcError(gevals.METHOD_NOT_FOUND, text)
             handlers[request.method](request)
         except RpcError as error:
             self._answer_error(request.id, error)
+        except PeerGone:
+            raise
+        except Exception as error:  # noqa: BLE001  (a fault in one request is no end of the others)
+            self._answer_error(request.id, self._session.fault(request.method, error))
 
     def _initialize(self, request: Request) -> None:
         self._session.initialize(request.params)
@@ -243,11 +242,17 @@ class Server:
         running = _Running(request.id, call)
         with self._table:
             self._running.append(running)
-        self._workers.run(lambda: self._perform(running))
+        try:
+            self._workers.run(lambda: self._perform(running))
+        except RuntimeError as error:  # the system gives no more threads
+            self._answer(running, self._fitter.error(request.id, self._session.fault(call.operation.name, error)))
 
     def _shutdown(self, request: Request) -> None:
         """Clean up, then say so: what the host reads as the end is the end (spec 0, "Shutdown")."""
         self._close()
+        for one in list(self._running):
+            text = f"{one.call.operation.name}: the extension was shut down before the operation ended"
+            self._answer(one, self._fitter.error(one.id, RpcError(gevals.OPERATION_FAILED, text)))
         self._answer_plain(request.id, {})
         self._ending = True
 
@@ -255,25 +260,24 @@ class Server:
 
     def _perform(self, running: _Running) -> None:
         try:
-            outcome: Result | RpcError = self._session.perform(running.call)
+            line = self._fitter.result(running.id, self._session.perform(running.call))
         except RpcError as error:
-            outcome = error
+            line = self._fitter.error(running.id, error)
+        except BaseException as error:  # noqa: BLE001  (a thread that ends here leaves the host without an answer)
+            line = self._fitter.error(running.id, self._session.fault(running.call.operation.name, error))
         with suppress(PeerGone):  # the loop has seen it as well
-            self._answer(running, outcome)
+            self._answer(running, line)
         if not self._reading:
             self._wake()
 
-    def _answer(self, running: _Running, outcome: Result | RpcError) -> None:
+    def _answer(self, running: _Running, line: bytes) -> None:
         """Write a call's answer, unless it has one."""
         with self._table:
             if running.claimed:
                 return
             running.claimed = True
         try:
-            if isinstance(outcome, RpcError):
-                self._answer_error(running.id, outcome)
-            else:
-                self._write_answer(running.id, self._fitter.result(running.id, outcome))
+            self._write_answer(running.id, line)
         finally:
             with self._table:
                 self._running.remove(running)
@@ -299,14 +303,17 @@ class Server:
             self._stdio.write(line)
 
     def _keep_whole(self, name: str, text: str) -> str:
-        path = self._session.artifact(f"{name}.txt")
+        path = self._session.artifact(name)
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
         return str(path)
 
     # The end
 
     def _close(self) -> None:
-        """Stop operations and close what they left, all side by side, within CLEANUP_SECONDS."""
+        """Stop operations and close what they left, all side by side, within CLEANUP_SECONDS; once."""
+        if self._closed:
+            return
+        self._closed = True
         _end_soon()
         with self._table:
             for one in self._running:
@@ -324,11 +331,3 @@ class Server:
 def _end_soon(*_: object) -> None:
     """Have the system end this process should it hang, on a host that neither reads nor goes, for one."""
     signal.alarm(int(CLEANUP_SECONDS) + 2)
-
-
-def _unknown_method(method: str, known: Mapping[str, object]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(method, known, 1)
-    hint = f"did you mean {near[0]!r}?" if near else "known are " + ", ".join(known)
-    return f"unknown method: {method[:80]}; {hint}"

@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-import difflib
 import os
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from .context import Agent, Artifacts, Context, Log, Secrets, States
 from .deadline import Deadline
 from .duration import Duration
 from .errors import InvalidArgs, OperationFailed, RequirementNotMet
+from .hints import LONGEST, hint
 from .protocols import gevals
 from .result import Result
 from .validation import validate
@@ -21,14 +22,14 @@ from .variables import NAME, Variables
 from .wire import RpcError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from .extension import Extension
     from .operation import Args, Config, Operation
     from .redaction import Redactor
 
 # A host that gives a call `context.timeout` stops waiting at its end: the operation gets this share less, at
-# most one second.
+# most one second, and has most of that to come to its end before it is answered for.
 ANSWER_SHARE = 0.1
 ANSWER_SECONDS = 1.0
 
@@ -69,7 +70,6 @@ class Session:
         self._variables = Variables()
         self._states = States()
         self._initialized = False
-        self._closing = False
         self._configure({} if config is None else config)
 
     def initialize(self, params: object) -> None:
@@ -81,20 +81,20 @@ class Session:
         """
         if self._initialized:
             raise RpcError(gevals.INVALID_REQUEST, "initialize was sent before; it opens a session and comes once")
-        members = _object(params, "params")
-        version = members.get("protocolVersion")
-        if version != gevals.PROTOCOL_VERSION:
-            raise RpcError(
-                gevals.INVALID_PARAMS,
-                f"unsupported protocol version: {_shown(version)} (expected {gevals.PROTOCOL_VERSION})",
-            )
-        if members.get("config") is not None:
-            self._configure(members["config"])
+        with _of_bounded_depth():
+            members = _object(params, "params")
+            version = members.get("protocolVersion")
+            if version != gevals.PROTOCOL_VERSION:
+                raise RpcError(
+                    gevals.INVALID_PARAMS,
+                    f"unsupported protocol version: {_shown(version)} (expected {gevals.PROTOCOL_VERSION})",
+                )
+            if members.get("config") is not None:
+                self._configure(members["config"])
         self._initialized = True
 
     def begin_shutdown(self) -> list[Callable[[], None]]:
-        """No more calls from here on. Returns what has to be closed."""
-        self._closing = True
+        """What has to be closed now; operations that still run make nothing more of that kind."""
         return [state.close for state in self._states.close()]
 
     def artifact(self, name: str) -> Path:
@@ -108,8 +108,10 @@ class Session:
             RpcError: METHOD_NOT_FOUND for an unknown operation, INVALID_PARAMS for anything else that does
             not fit.
         """
-        if self._closing:
-            raise RpcError(gevals.INVALID_REQUEST, "the extension is shutting down and takes no more calls")
+        with _of_bounded_depth():
+            return self._prepared(params, send_log)
+
+    def _prepared(self, params: object, send_log: Callable[[str, str, Mapping[str, object]], None]) -> Call:
         members = _object(params, "params")
         operation = self._operation(members.get("operation"))
         sent = _object(members.get("context"), "context")
@@ -140,33 +142,40 @@ class Session:
 
         Raises:
             RpcError: INVALID_PARAMS, REQUIREMENT_NOT_MET as the operation says; INTERNAL_ERROR for an
-            exception that it should
-                not have raised.
+            exception that it should not have raised.
         """
         try:
-            result = call.operation(call.args, call.context)
-        except OperationFailed as failure:
-            return Result.of_failure(failure)
+            result = _outcome(call)
         except InvalidArgs as error:
             raise RpcError(gevals.INVALID_PARAMS, f"{call.operation.name}: {error}") from error
         except RequirementNotMet as error:
             raise RpcError(gevals.REQUIREMENT_NOT_MET, str(error)) from error
-        except Exception as error:
-            _trace(error)
-            raise RpcError(
-                gevals.INTERNAL_ERROR,
-                f"{call.operation.name}: unexpected {type(error).__name__}: {error}; "
-                "this is a fault of the extension, its stderr has the details",
-            ) from error
+        except KeyboardInterrupt:  # of the person who tries the operation by hand
+            raise
+        except BaseException as error:
+            raise self.fault(call.operation.name, error) from error
         if call.keep_as:
             self._variables.keep(call.context.workdir, call.keep_as, result.outputs | result.secret_outputs)
         for name, value in result.secret_outputs.items():
             self._secrets.add(f"output.{name}", value)
         return result
 
+    def fault(self, where: str, error: BaseException) -> RpcError:
+        """The answer where something went wrong that nobody foresaw; where that was goes to stderr."""
+        import traceback
+
+        details = self._secrets.redact("".join(traceback.format_exception(error)))
+        with suppress(OSError):  # nobody reads stderr any more
+            os.write(2, details.encode("utf-8", "backslashreplace"))
+        told = "".join(traceback.format_exception_only(error)).strip()
+        text = f"{where}: unexpected {told}; this is a fault of the extension, its stderr has the details"
+        return RpcError(gevals.INTERNAL_ERROR, text)
+
     def _configure(self, config: object) -> None:
         try:
             self._config: Config = validate(self._extension.config_type, _object(config, "config"))
+            if self._config.max_operation_time.nanoseconds <= 0:
+                raise InvalidArgs("maxOperationTime", "expected a duration of more than 0s")
         except InvalidArgs as error:
             raise RpcError(gevals.INVALID_PARAMS, f"config: {error}") from error
         self._artifacts = Artifacts(self._config.artifacts, self._extension.name)
@@ -176,9 +185,7 @@ class Session:
             raise RpcError(gevals.INVALID_PARAMS, f"operation: expected the name of an operation, found {_shown(name)}")
         known = self._extension.operations
         if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else "known are " + ", ".join(known)
-            raise RpcError(gevals.METHOD_NOT_FOUND, f"unknown operation: {name[:80]}; {hint}")
+            raise RpcError(gevals.METHOD_NOT_FOUND, f"unknown operation: {name[:LONGEST]}; {hint(name, known)}")
         return known[name]
 
     def _args(self, operation: Operation, sent: object, workdir: Path) -> tuple[Args, str]:
@@ -199,19 +206,39 @@ class Session:
         `maxOperationTime`: that host gives up after 30 s without a word.
         """
         limits: list[float] = []
-        latest: float | None = None
+        latest: list[float] = []
         if timeout is not None:
-            limits.append(timeout - min(ANSWER_SHARE * timeout, ANSWER_SECONDS))
-            latest = timeout
-        elif not phase:
+            spare = min(ANSWER_SHARE * timeout, ANSWER_SECONDS)
+            limits.append(timeout - spare)
+            latest.append(timeout - spare / 10)
+        if not phase:
             most = self._config.max_operation_time.seconds
             limits.append(most)
-            latest = most + ANSWER_SECONDS
+            latest.append(most + ANSWER_SECONDS)
         if isinstance(own, Duration):
             if own.seconds < 0:
                 raise RpcError(gevals.INVALID_PARAMS, f"timeout: expected a duration of 0s or more, found {own}")
             limits.append(own.seconds)
-        return Deadline(min(limits, default=None)), latest
+        return Deadline(min(limits, default=None)), min(latest, default=None)
+
+
+@contextmanager
+def _of_bounded_depth() -> Iterator[None]:
+    """A thousand arrays within each other are JSON, and more than a recursion can look through."""
+    try:
+        yield
+    except RecursionError:
+        raise RpcError(gevals.INVALID_PARAMS, "params: the values are nested too deeply") from None
+
+
+def _outcome(call: Call) -> Result:
+    try:
+        result: object = call.operation(call.args, call.context)
+    except OperationFailed as failure:
+        return Result.of_failure(failure)
+    if not isinstance(result, Result):
+        raise TypeError(f"expected a Result, found {type(result).__name__}")
+    return result
 
 
 def _object(value: object, name: str) -> dict[str, object]:
@@ -220,8 +247,19 @@ def _object(value: object, name: str) -> dict[str, object]:
     return value
 
 
+def _of_the_system(value: object) -> TypeGuard[str]:
+    """Whether it is a text that can be a path or a variable of this system: no NUL, no lone surrogate."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def _workdir(value: object) -> Path:
-    if not isinstance(value, str) or not value or "\0" in value:
+    if not value or not _of_the_system(value):
         raise RpcError(gevals.INVALID_PARAMS, f"context.workdir: expected a directory, found {_shown(value)}")
     return Path(os.path.abspath(value))  # noqa: PTH100  (without looking at the disk: it need not exist)
 
@@ -259,11 +297,14 @@ def _timeout(value: object) -> float | None:
 def _env(value: object) -> dict[str, str]:
     if value is None:
         return {}
-    members = _object(value, "context.env")
-    for name, text in members.items():
-        if not isinstance(text, str):
+    env: dict[str, str] = {}
+    for name, text in _object(value, "context.env").items():
+        if not name or "=" in name or not _of_the_system(name):
+            raise RpcError(gevals.INVALID_PARAMS, f"context.env: expected names of variables, found {_shown(name)}")
+        if not _of_the_system(text):
             raise RpcError(gevals.INVALID_PARAMS, f"context.env.{name}: expected a string, found {_shown(text)}")
-    return {name: str(text) for name, text in members.items()}
+        env[name] = text
+    return env
 
 
 def _agent(value: object) -> Agent | None:
@@ -283,10 +324,3 @@ def _shown(value: object) -> str:
 
     text = dumps(value)
     return "nothing" if value is None else text if len(text) <= 60 else f"{text[:60]}…"
-
-
-def _trace(error: Exception) -> None:
-    """Where an unexpected exception came from, for stderr; hosts show their users none of it."""
-    import traceback
-
-    traceback.print_exception(error)

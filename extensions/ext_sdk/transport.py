@@ -30,16 +30,14 @@ class Stdio:
         """Move the wire away from 0 and 1, which become /dev/null and a copy of stderr.
 
         From here on a print, a library and a child started without care reach stderr, and no child reads the
-        host's messages.
+        host's messages. Of 0, 1 and 2, what was closed is opened as /dev/null first: a file opened later would get
+        that number, and be taken for the wire.
         """
+        while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
+            os.set_inheritable(null, True)  # noqa: FBT003  (takes no keyword)
         wire = cls(os.dup(0), os.dup(1))  # not inheritable (PEP 446)
-        null = os.open(os.devnull, os.O_RDWR)
         os.dup2(null, 0)
-        try:
-            os.dup2(2, 1)
-        except OSError:  # a host that closed stderr
-            os.dup2(null, 1)
-            os.dup2(null, 2)
+        os.dup2(2, 1)
         os.close(null)
         return wire
 

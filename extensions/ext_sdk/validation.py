@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-import difflib
 import re
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
 from .duration import Duration
 from .errors import InvalidArgs
+from .hints import LONGEST, hint
 from .operation import Args
-from .schema import object_schema, properties_of
+from .schema import Schema, branches_of, object_schema, properties_of
+from .wire import dumps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 A = TypeVar("A", bound=Args)
 
@@ -42,38 +46,47 @@ def _decode(kind: type, value: object) -> object:
     raise NotImplementedError(f"{kind.__name__} can't be made of JSON")
 
 
-_WHERE = re.compile(r"^(?P<what>.*?)(?: - at `(?:key in )?\$(?P<path>.*?)`)?$", re.DOTALL)
+# What msgspec says, such as "Expected `int`, got `str` - at `$.expect.lines[0]`". The values of a dict are at `[...]`.
+_WHERE = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>[^`]*)`)?", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
-_MISSING = re.compile(r"Object missing required field `(?P<name>.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
+_NOT_IN_ENUM = re.compile(r"Invalid (?:enum )?value (?P<found>.*)", re.DOTALL)
+_STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?:\d+|\.\.\.)\]")
 
 
 def _explained(text: str, args_type: type[Args], extra: tuple[str, ...]) -> InvalidArgs:
-    match = _WHERE.match(text)
-    what, path = (match["what"], (match["path"] or "").lstrip(".")) if match else (text, "")
+    match = _WHERE.fullmatch(text)
+    what, path = (match["what"], match["path"] or "") if match else (text, "")
+    field = path.removeprefix(".")
     if unknown := _UNKNOWN.fullmatch(what):
-        return InvalidArgs(path, _unknown_name(unknown["name"], _names_at(args_type, path), extra if not path else ()))
+        known = [*properties_of(_schema_at(args_type, path)), *(() if path else extra)]
+        name = unknown["name"]
+        told = f"unknown argument {name[:LONGEST]!r}"
+        return InvalidArgs(field, f"{told}; {hint(name, known)}" if known else told)
     if missing := _MISSING.fullmatch(what):
-        field = f"{path}.{missing['name']}".lstrip(".")
-        return InvalidArgs(field, "this argument is required and was not given")
-    return InvalidArgs(path, what[:1].lower() + what[1:].replace("`", ""))
+        return InvalidArgs(f"{path}.{missing['name']}".removeprefix("."), "this argument is required and was not given")
+    if wrong := _NOT_IN_ENUM.fullmatch(what):
+        values = [value for branch in branches_of(_schema_at(args_type, path)) for value in _listed(branch)]
+        return InvalidArgs(field, f"expected one of {', '.join(map(dumps, values))}; found {wrong['found'][:LONGEST]}")
+    return InvalidArgs(field, what[:1].lower() + what[1:].replace("`", ""))
 
 
-def _unknown_name(name: str, known: tuple[str, ...], extra: tuple[str, ...]) -> str:
-    near = difflib.get_close_matches(name, [*known, *extra], 1)
-    hint = f"did you mean {near[0]!r}?" if near else "known are " + ", ".join(known) if known else "none is known"
-    return f"unknown argument {name!r}; {hint}"
+def _schema_at(args_type: type[Args], path: str) -> Schema:
+    """The schema of the value at this path, as far as it can be told: one that contains itself is told once."""
+    schema = object_schema(args_type)
+    for step in _STEP.finditer(path):
+        inner = [found for branch in branches_of(schema) for found in _within(branch, step["name"])]
+        schema = {"anyOf": inner}
+    return schema
 
 
-def _names_at(args_type: type[Args], path: str) -> tuple[str, ...]:
-    """The names that an object at this path may have, as far as the schema tells."""
-    schema: object = object_schema(args_type)
-    for step in filter(None, re.split(r"[.\[\]]+", path)):
-        schema = _step(schema, step)
-    return tuple(properties_of(schema))
+def _within(branch: Schema, name: str | None) -> Iterator[Schema]:
+    """The schemas of one property, or of the items and values where there is no name."""
+    places = properties_of(branch) if name else branch
+    found = (places.get(word) for word in ((name,) if name else ("items", "additionalProperties")))
+    yield from (one for one in found if isinstance(one, dict))
 
 
-def _step(schema: object, step: str) -> object:
-    properties = properties_of(schema)
-    if step in properties:
-        return properties[step]
-    return schema.get("items", schema.get("additionalProperties", {})) if isinstance(schema, dict) else {}
+def _listed(branch: Schema) -> list[object]:
+    values = branch.get("enum")
+    return values if isinstance(values, list) else []

@@ -8,12 +8,13 @@ strings are looked through, once: what a value brings in is never expanded again
 
 from __future__ import annotations
 
-import difflib
+import os
 import re
 import threading
 from typing import TYPE_CHECKING
 
 from .errors import InvalidArgs
+from .hints import LONGEST, hint
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +69,7 @@ class Variables:
 
 
 def _key(workdir: Path) -> str:
-    return str(workdir.resolve())
+    return os.path.realpath(workdir)
 
 
 def _expand_text(text: str, field: str, known: Mapping[str, str]) -> str:
@@ -84,9 +85,9 @@ def _expand_text(text: str, field: str, known: Mapping[str, str]) -> str:
 
 
 def _unknown(reference: str, known: Mapping[str, str]) -> str:
-    text = f"${{{reference}}} is not known in this workdir"
-    if not known:
-        return f"{text}: no operation has been called with `as: NAME` yet; write $${{ for a literal ${{"
-    near = difflib.get_close_matches(reference, known, 1)
-    hint = f"did you mean ${{{near[0]}}}?" if near else "known are " + ", ".join(sorted(known)[:10])
-    return f"{text}; {hint} Write $${{ for a literal ${{"
+    text = f"${{{reference[:LONGEST]}}} is not known in this workdir"
+    if known:
+        names = hint(f"${{{reference}}}", [f"${{{name}}}" for name in sorted(known)])
+    else:
+        names = "no operation has been called with `as: NAME` yet"
+    return f"{text}: {names}; write $${{ for a literal ${{"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -40,13 +40,11 @@ class Workers:
             next_task = self._next()
 
     def _next(self) -> Callable[[], None] | None:
-        import queue
-
         with self._lock:
             self._idle += 1
         try:
             return self._tasks.get(timeout=IDLE_SECONDS)
-        except queue.Empty:
+        except Empty:
             with self._lock:
                 if self._idle:
                     self._idle -= 1
