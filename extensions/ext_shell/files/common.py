@@ -6,7 +6,7 @@ import hashlib
 import stat
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import Meta, UnsetType
 
 from ext_sdk.errors import OperationFailed
 from ext_sdk.files import Workdir
@@ -43,9 +43,9 @@ def workdir_for(context: Context, path: str) -> Workdir:
     return Workdir(context.workdir)
 
 
-def permissions(mode: str | None) -> int | None:
-    """The number of permissions written in octal."""
-    return None if mode is None else int(mode, 8)
+def permissions(mode: str | UnsetType) -> int | None:
+    """The number of permissions written in octal; None where none were given."""
+    return None if isinstance(mode, UnsetType) else int(mode, 8)
 
 
 def permissions_text(mode: int) -> str:

@@ -26,7 +26,7 @@ class WriteFile(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=T
     append: Annotated[bool, Meta(description="Add to the end of what is there")] = False
     overwrite: Annotated[bool, Meta(description="Whether an existing file may be replaced")] = True
     parents: Annotated[bool, Meta(description="Make missing directories")] = True
-    mode: Annotated[Mode | None, Meta(description='Permissions in octal, quoted: "0644"')] = None
+    mode: Mode | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         given = [name for name in ("content", "base64", "json") if getattr(self, name) is not UNSET]

@@ -1,0 +1,71 @@
+"""The file operations as a host calls them: through the session, which checks arguments and keeps variables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+import ext_sdk
+from ext_sdk.redaction import Redactor
+from ext_sdk.session import Session
+from ext_shell import agent, files
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+class FileHost:
+    """Calls operations in one working directory."""
+
+    def __init__(self, workdir: Path) -> None:
+        self.workdir = workdir
+        self.more_context: dict[str, object] = {}
+        extension = ext_sdk.Extension("files", version="1.0.0")
+        for operation in (*files.OPERATIONS, *agent.OPERATIONS):
+            extension.add(operation)
+        self._session = Session(extension, Redactor())
+
+    def __call__(self, operation: str, **args: object) -> ext_sdk.Result:
+        """Call an operation. Raises RpcError for arguments that don't fit."""
+        context = {"workdir": str(self.workdir), "phase": "verify", "timeout": "60s"} | self.more_context
+        call = self._session.prepare({"operation": operation, "args": args, "context": context}, lambda *_: None)
+        return self._session.perform(call)
+
+    def ok(self, operation: str, **args: object) -> ext_sdk.Result:
+        """Call an operation that must succeed."""
+        result = self(operation, **args)
+        assert result.success, result
+        return result
+
+    def failed(self, operation: str, **args: object) -> ext_sdk.Result:
+        """Call an operation that must fail."""
+        result = self(operation, **args)
+        assert not result.success, result
+        assert result.message
+        assert result.error
+        return result
+
+    def close(self) -> None:
+        """End the session as the server does."""
+        for close in self._session.begin_shutdown():
+            close()
+
+
+@pytest.fixture
+def workdir(tmp_path: Path) -> Path:
+    """A working directory beside which there is a secret."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret").write_text("secret")
+    workdir = tmp_path / "workdir"
+    workdir.mkdir()
+    return workdir
+
+
+@pytest.fixture
+def host(workdir: Path) -> Iterator[FileHost]:
+    """A host with a session."""
+    host = FileHost(workdir)
+    yield host
+    host.close()
