@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 
 from docs.examples.host import Host
+from ext_sdk.wire import Request, encode
 
 Step = tuple[str, dict[str, object]]
 
@@ -42,7 +43,15 @@ SESSIONS: dict[str, list[Step]] = {
     "shell/eval-task": [
         INITIALIZE,
         execute("write-file", {"path": "greet.py", "content": 'print("Helo, world")\n'}),
-        execute("run", {"command": ["python3", "greet.py"], "expect": {"stdout": "Helo, world"}, "as": "before"}),
+        execute(
+            "run",
+            {
+                "command": ["python3", "greet.py"],
+                "expect": {"stdout": "Helo, world"},
+                "capture": {"text": {}},
+                "as": "before",
+            },
+        ),
         execute("start", {"name": "server", "script": "echo ready; exec sleep 60", "ready": {"logLine": "ready"}}),
         execute("write-file", {"path": "greet.py", "content": 'print("Hello, world")\n'}),
         execute(
@@ -51,7 +60,7 @@ SESSIONS: dict[str, list[Step]] = {
             phase="verify",
             agent=AGENT,
         ),
-        execute("run", {"command": ["echo", "it was: ${before.stdout}"]}, phase="verify", agent=AGENT),
+        execute("run", {"command": ["echo", "it was: ${before.text}"]}, phase="verify", agent=AGENT),
         execute("assert-file", {"path": "greet.py", "content": {"contains": "Hello"}}, phase="verify", agent=AGENT),
         execute("assert-agent", {"output": {"contains": "greet.py"}}, phase="verify", agent=AGENT),
         execute("stop", {"name": "server"}, phase="cleanup"),
@@ -83,17 +92,30 @@ def record(name: str) -> Path:
     path.parent.mkdir(exist_ok=True)
     program = f"ext-{path.parent.name}"
     workdir = Path(tempfile.mkdtemp())
-    environment = {"PATH": f"{BIN}{os.pathsep}/usr/bin{os.pathsep}/bin", "HOME": str(workdir), "LANG": "C.UTF-8"}
+    environment = {"PATH": f"{BIN}{os.pathsep}/usr/bin{os.pathsep}/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"}
     command = [str(BIN / "ext-recorder"), "record", "--mode", "all", str(path), "--", program]
+    told = [(method, in_workdir(params, str(workdir))) for method, params in SESSIONS[name]]
     try:
-        with Host(command, environment) as host:
-            for method, params in SESSIONS[name]:
-                host.try_call(method, in_workdir(params, str(workdir)))
-            if host.end() != 0:
-                raise SystemExit(f"{name}: the extension did not end well")
+        code = _converse(command, environment, told) if len(told) > 1 else _pipe(command, environment, *told[0])
     finally:
         shutil.rmtree(workdir)
+    if code != 0:
+        raise SystemExit(f"{name}: the extension ended with exit code {code}")
     return path
+
+
+def _converse(command: list[str], environment: dict[str, str], requests: list[tuple[str, object]]) -> int:
+    """Be the host of a session. Returns the exit code."""
+    with Host(command, environment) as host:
+        for method, params in requests:
+            host.try_call(method, params)
+        return host.end()
+
+
+def _pipe(command: list[str], environment: dict[str, str], method: str, params: object) -> int:
+    """Use an extension for one shot, as `echo … | ext-shell` does: its input ends at once. Returns the exit code."""
+    line = encode(Request(1, method, params)) + b"\n"
+    return subprocess.run(command, input=line, env=environment, stdout=subprocess.DEVNULL, check=False).returncode
 
 
 def in_workdir(value: object, workdir: str) -> object:
