@@ -44,10 +44,10 @@ cassettes: $(STAMP)  ## record the sessions in cassettes/ anew; ARGS=shell/one-s
 	$(BIN)/python -m cassettes.record $(ARGS)
 
 docs: $(STAMP)  ## generate the manifests and the reference pages from the code
-	$(BIN)/python docs/generate
+	$(BIN)/python -m docs.generate
 
 docs-check: $(STAMP)  ## fail if a generated file is not what the code says
-	$(BIN)/python docs/generate --check
+	$(BIN)/python -m docs.generate --check
 
 coverage: $(STAMP)  ## the tests with lines and branches measured, child processes included
 	$(BIN)/coverage erase

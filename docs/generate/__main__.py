@@ -1,4 +1,4 @@
-"""Write what is generated from the code: `python docs/generate`, or `--check` to see whether it is fresh.
+"""Write what is generated from the code: `python -m docs.generate`, or `--check` to see whether it is fresh.
 
 - the prepared manifest of each extension, package data that a start answers `initialize` from;
 - `docs/reference/ext-*.md`, from the classes of arguments and from the command line of the recorder;
@@ -13,12 +13,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import extension_page
-import recorder_page
-import source_blocks
-
 from ext_sdk.extension import Extension
 from ext_sdk.prepare import prepared
+
+from . import conformance_tables, extension_page, recorder_page, source_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,13 +38,13 @@ def load(target: str) -> Extension:
 
 def generated() -> Iterator[tuple[Path, str]]:
     """Every generated file with what it must hold."""
-    tables = {}
+    tables = conformance_tables.tables()
     for program, target in EXTENSIONS.items():
         path, content = prepared(target)
         extension = load(target)
         yield path, content.decode()
         yield REFERENCE / f"{program}.md", extension_page.page(program, extension)
-        tables[program] = extension_page.contents(extension, f"docs/reference/{program}.md")
+        tables[f"operations: {program}"] = extension_page.contents(extension, f"docs/reference/{program}.md")
     yield REFERENCE / "ext-recorder.md", recorder_page.page()
     for path in PAGES:
         yield path, source_blocks.with_tables(source_blocks.filled(path.read_text(), ROOT), tables)

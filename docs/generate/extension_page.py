@@ -6,9 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 import yaml
-from outputs import OUTPUTS
 
 from ext_sdk.schema import object_schema, params_schema
+
+from .outputs import OUTPUTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -10,18 +10,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BLOCK = re.compile(r"^(?P<fence>```+)(?P<info>[a-z]+ .*?\bfile=(?P<file>\S+).*)\n(?:.*\n)*?(?P=fence)$", re.MULTILINE)
-TABLE = re.compile(r"^<!-- operations: (?P<program>\S+) -->\n(?:.*\n)*?<!-- /operations -->$", re.MULTILINE)
+TABLE = re.compile(r"^<!-- (?P<name>(?P<kind>\w+): \S+) -->\n(?:.*\n)*?<!-- /(?P=kind) -->$", re.MULTILINE)
 
 
 def with_tables(page: str, tables: Mapping[str, str]) -> str:
-    """The page with the table of a program's operations between its two comments.
+    """The page with each table between its comments: `<!-- operations: ext-shell -->` and `<!-- /operations -->`.
 
     Raises:
-        KeyError: a comment names an unknown program.
+        KeyError: a comment names an unknown table.
     """
-    return TABLE.sub(
-        lambda match: f"<!-- operations: {match['program']} -->\n{tables[match['program']]}<!-- /operations -->", page
-    )
+    return TABLE.sub(lambda match: f"<!-- {match['name']} -->\n{tables[match['name']]}<!-- /{match['kind']} -->", page)
 
 
 def filled(page: str, root: Path) -> str:

@@ -6,8 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import source_blocks
-
+from docs.generate import source_blocks
 from tests.docs.pages import ROOT, Block, agrees, commands
 
 if TYPE_CHECKING:
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
 
 def test_manifests_and_reference_pages_are_fresh() -> None:
     done = subprocess.run(
-        [sys.executable, "docs/generate", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "docs.generate", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stdout + done.stderr
 
@@ -31,9 +30,9 @@ def test_a_block_that_names_a_file_is_filled_with_its_text(tmp_path: Path) -> No
 
 def test_a_table_of_operations_stands_between_its_comments() -> None:
     page = "before\n<!-- operations: ext-a -->\nold\n<!-- /operations -->\nafter\n"
-    filled = source_blocks.with_tables(page, {"ext-a": "| new |\n"})
+    filled = source_blocks.with_tables(page, {"operations: ext-a": "| new |\n"})
     assert filled == "before\n<!-- operations: ext-a -->\n| new |\n<!-- /operations -->\nafter\n"
-    assert source_blocks.with_tables(filled, {"ext-a": "| new |\n"}) == filled
+    assert source_blocks.with_tables(filled, {"operations: ext-a": "| new |\n"}) == filled
 
 
 def test_commands_are_told_from_their_output() -> None:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 import yaml
-from outputs import OUTPUTS
 
+from docs.generate.outputs import OUTPUTS
 from tests.conformance.host import json_object
 from tests.conformance.target import Profile, Target
 from tests.docs.pages import blocks
