@@ -5,7 +5,7 @@ from __future__ import annotations
 from ext_recorder.errors import CassetteError
 from ext_sdk.wire.framing import FRAMINGS
 
-from .scalars import flow_list, flow_map, quoted, scalar
+from .scalars import flow_list, flow_map, scalar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,4 +120,4 @@ def _text(path: str, fields: dict[str, Flow], name: str, default: str | None = N
 
 
 def _version(text: str) -> str:
-    return text if text and _NUMBERS.issuperset(text) else quoted(text)
+    return text if _NUMBERS.issuperset(text) and text[0].isdigit() else scalar(text)

@@ -110,7 +110,7 @@ def _scalar(text: str) -> tuple[str | None, str]:
     if not text.startswith("'"):
         end = next((at for at in range(len(text)) if not _goes_on(text, at)), len(text))
         plain = text[:end]
-        return (plain, text[end:]) if plain not in {"", "-"} and plain[0] != "@" else (None, text)
+        return (plain, text[end:]) if plain not in {"", "-"} and plain[0] not in "@:" else (None, text)
     end = 1
     while (end := text.find("'", end)) >= 0:
         if text[end + 1 : end + 2] != "'":
