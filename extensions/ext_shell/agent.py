@@ -31,12 +31,13 @@ def assert_agent(args: AssertAgent, context: ext_sdk.Context) -> ext_sdk.Result:
             error="expected the agent's prompt and output in context.agent, got none (phase: "
             f"{context.phase or 'unknown'}); hosts send them in the verify phase, so make this a step of verify",
         )
+    texts = (("the agent's output", args.output, agent.output), ("the prompt", args.prompt, agent.prompt))
     checks = []
     with expect.Searcher() as searcher:
-        if not isinstance(args.output, UnsetType):
-            checks += expect.check_text(args.output, agent.output, where="the agent's output", searcher=searcher)
-        if not isinstance(args.prompt, UnsetType):
-            checks += expect.check_text(args.prompt, agent.prompt, where="the prompt", searcher=searcher)
+        for where, wanted, text in texts:
+            if not isinstance(wanted, UnsetType):
+                redact = context.secrets.redact
+                checks += expect.check_text(wanted, text, where=where, searcher=searcher, redact=redact)
     return expect.conclude(checks, done="Checked the agent", outputs={"output": agent.output})
 
 

@@ -8,18 +8,22 @@ from itertools import zip_longest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    # Takes secrets out of a text. It has to see the text before it is cut: half a secret is not found.
+    Redact = Callable[[str], str]
 
 HEAD = 160  # characters of the beginning that are shown of a long text
 TAIL = 60  # and of its end, where programs tend to write what went wrong
 BEFORE = 20  # characters shown in front of the first difference of two long lines
 
 
-def quoted(text: str) -> str:
+def quoted(text: str, redact: Redact = str) -> str:
     """A text in double quotes with control characters escaped; of a long one beginning, end and length.
 
-    It is cut between words, never within one: half of a secret is not found by the redactor that sees the message.
+    It is cut between words, so that a secret that nobody knows yet is shown whole or not at all.
     """
+    text = redact(text)
     if len(text) <= HEAD + TAIL:
         return _escaped(text)
     head = _LAST_WORD.sub("", text[: HEAD + 1])[:HEAD]
@@ -27,22 +31,23 @@ def quoted(text: str) -> str:
     return f"{_escaped(head)[:-1]} … {_escaped(tail)[1:]} ({len(text):,} characters)"
 
 
-def shown(value: object) -> str:
+def shown(value: object, redact: Redact = str) -> str:
     """A JSON value on one line, cut like a text."""
     if isinstance(value, str):
-        return quoted(value)
-    text = json.dumps(value, ensure_ascii=False, default=repr)
+        return quoted(value, redact)
+    text = redact(json.dumps(value, ensure_ascii=False, default=repr))
     if len(text) <= HEAD + TAIL:
         return text
     return f"{_LAST_WORD.sub('', text[: HEAD + 1])[:HEAD]} … ({len(text):,} characters)"
 
 
-def difference(expected: str, found: str) -> tuple[str, str]:
+def difference(expected: str, found: str, redact: Redact = str) -> tuple[str, str]:
     """What to show of two texts that should be equal: both when short, else the first line that differs.
 
     Returns:
         expected and found, quoted, with number and column of the line where they are not whole.
     """
+    expected, found = redact(expected), redact(found)
     if len(expected) <= HEAD and len(found) <= HEAD and expected.count("\n") + found.count("\n") <= 2:
         return quoted(expected), quoted(found)
     expected_lines, found_lines = expected.split("\n"), found.split("\n")

@@ -10,15 +10,16 @@ from msgspec import UNSET, Meta, UnsetType, field
 from . import pattern
 from .base import Expectation, Json
 from .check import Check
-from .excerpt import shown
+from .excerpt import quoted, shown
 from .integer import Integer, check_integer
 from .json_values import differs, equal, is_type, type_name
 from .pattern import Searcher, SearchFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from .excerpt import Redact
     from .json_path import Node
 
 Number = int | float
@@ -97,7 +98,9 @@ _COMPARISONS: tuple[tuple[str, str, Callable[[object, object], bool]], ...] = (
 )
 
 
-def check_json(expectation: JsonExpectation, document: object, *, where: str, searcher: Searcher) -> list[Check]:
+def check_json(
+    expectation: JsonExpectation, document: object, *, where: str, searcher: Searcher, redact: Redact = str
+) -> list[Check]:
     """Hold a JSON document against an expectation about one of its places.
 
     Args:
@@ -105,65 +108,73 @@ def check_json(expectation: JsonExpectation, document: object, *, where: str, se
         document: the value of a JSON text.
         where: what the document is, for the message: `stdout`.
         searcher: runs the regular expressions.
+        redact: takes secrets out of what is shown: `context.secrets.redact`.
 
     Returns:
         One Check for each comparison; with `nodes: all` one for all values, the first that does not hold being told.
     """
-    from . import json_path
-
-    place = f"{where} at {expectation.path}"
-    try:
-        nodes = json_path.select(expectation.path, document, searcher)
-        return [
-            *_of_the_selection(expectation, nodes, place),
-            *_of_the_values(expectation, nodes, where, place, searcher),
-        ]
-    except (json_path.PathFailed, SearchFailed, RecursionError) as error:
-        return [Check.failed("to be checked", f"an error: {error}", where=place)]
+    return _Comparison(expectation, where, searcher, redact).checks(document)
 
 
-def _of_the_selection(expectation: JsonExpectation, nodes: Sequence[Node], place: str) -> list[Check]:
-    checks = []
-    if not isinstance(expectation.exists, UnsetType):
-        what = "to exist" if expectation.exists else "not to exist"
-        found = shown(nodes[0].value) if nodes else "nothing"
-        checks.append(Check(bool(nodes) == expectation.exists, what, "", found, where=place))
-    if not isinstance(expectation.count, UnsetType):
-        checks += check_integer(expectation.count, len(nodes), where=f"number of values of {place}")
-    return checks
+class _Comparison:
+    """What is expected at one path."""
 
+    def __init__(self, wanted: JsonExpectation, where: str, searcher: Searcher, redact: Redact) -> None:
+        self._wanted = wanted
+        self._where = where
+        self._place = f"{where} at {wanted.path}"
+        self._searcher = searcher
+        self._redact = redact
 
-def _of_the_values(
-    expectation: JsonExpectation, nodes: Sequence[Node], where: str, place: str, searcher: Searcher
-) -> list[Check]:
-    if not expectation.given(besides=(*_HOW, "exists", "count")):
-        return []
-    if not nodes:
-        return [Check.failed("to select a value", "nothing", where=place)]
-    if expectation.nodes == "one" and len(nodes) > 1:
-        found = f"{len(nodes)}; say `nodes: all` or `nodes: any`, or make the path narrower"
-        return [Check.failed("to select one value", found, where=place)]
-    places = [place] if len(nodes) == 1 else [f"{where} at {node.path}" for node in nodes]
-    checks = [_of_one_value(expectation, node.value, at, searcher) for node, at in zip(nodes, places, strict=True)]
-    if expectation.nodes == "any":
-        return min(checks, key=lambda made: sum(not check.ok for check in made))
-    return [next((check for check in column if not check.ok), column[0]) for column in zip(*checks, strict=True)]
+    def checks(self, document: object) -> list[Check]:
+        """Make all comparisons that are asked for."""
+        from . import json_path
 
+        try:
+            nodes = json_path.select(self._wanted.path, document, self._searcher)
+            return [*self._of_the_selection(nodes), *self._of_the_values(nodes)]
+        except (json_path.PathFailed, SearchFailed, RecursionError) as error:
+            return [Check.failed("to be checked", f"an error: {error}", where=self._place)]
 
-def _of_one_value(expectation: JsonExpectation, value: object, place: str, searcher: Searcher) -> list[Check]:
-    found = f"{shown(value)} ({type_name(value)})"
-    checks = []
-    for name, what, holds in _COMPARISONS:
-        wanted: object = getattr(expectation, name)
-        if wanted is not UNSET:
-            text = str(wanted) if name == "type" else shown(wanted)
-            checks.append(Check(holds(value, wanted), what, text, found, where=place))
-    if isinstance(expectation.matches, str):
-        matched = isinstance(value, str) and searcher.search(expectation.matches, value) is not None
-        checks.append(Check(matched, "to match", shown(expectation.matches), found, where=place))
-    if not isinstance(expectation.length, UnsetType):
-        checks += _of_the_length(expectation.length, value, place, found)
-    return checks
+    def _of_the_selection(self, nodes: Sequence[Node]) -> Iterator[Check]:
+        wanted = self._wanted
+        if not isinstance(wanted.exists, UnsetType):
+            what = "to exist" if wanted.exists else "not to exist"
+            found = shown(nodes[0].value, self._redact) if nodes else "nothing"
+            yield Check(bool(nodes) == wanted.exists, what, "", found, where=self._place)
+        if not isinstance(wanted.count, UnsetType):
+            yield from check_integer(wanted.count, len(nodes), where=f"number of values of {self._place}")
+
+    def _of_the_values(self, nodes: Sequence[Node]) -> list[Check]:
+        wanted = self._wanted
+        if not wanted.given(besides=(*_HOW, "exists", "count")):
+            return []
+        if not nodes:
+            return [Check.failed("to select a value", "nothing", where=self._place)]
+        if wanted.nodes == "one" and len(nodes) > 1:
+            found = f"{len(nodes)}; say `nodes: all` or `nodes: any`, or make the path narrower"
+            return [Check.failed("to select one value", found, where=self._place)]
+        places = [self._place] if len(nodes) == 1 else [f"{self._where} at {node.path}" for node in nodes]
+        checks = [self._of_one_value(node.value, place) for node, place in zip(nodes, places, strict=True)]
+        if wanted.nodes == "any":
+            return min(checks, key=lambda made: sum(not check.ok for check in made))
+        return [next((check for check in column if not check.ok), column[0]) for column in zip(*checks, strict=True)]
+
+    def _of_one_value(self, value: object, place: str) -> list[Check]:
+        wanted = self._wanted
+        found = f"{shown(value, self._redact)} ({type_name(value)})"
+        checks = []
+        for name, what, holds in _COMPARISONS:
+            bound: object = getattr(wanted, name)
+            if bound is not UNSET:
+                text = str(bound) if name == "type" else shown(bound, self._redact)
+                checks.append(Check(holds(value, bound), what, text, found, where=place))
+        if isinstance(wanted.matches, str):
+            matched = isinstance(value, str) and self._searcher.search(wanted.matches, value) is not None
+            checks.append(Check(matched, "to match", quoted(wanted.matches, self._redact), found, where=place))
+        if not isinstance(wanted.length, UnsetType):
+            checks += _of_the_length(wanted.length, value, place, found)
+        return checks
 
 
 def _of_the_length(expectation: Integer, value: object, place: str, found: str) -> list[Check]:

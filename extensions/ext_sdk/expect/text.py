@@ -17,7 +17,9 @@ from .pattern import Searcher, SearchFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+    from .excerpt import Redact
 
 Part = Annotated[str, Meta(min_length=1)]  # an empty text is contained in everything
 Parts = Part | Annotated[list[Part], Meta(min_length=1)]
@@ -71,7 +73,9 @@ class TextExpectation(Expectation, frozen=True, kw_only=True, forbid_unknown_fie
 Text = str | TextExpectation
 
 
-def check_text(expectation: Text, text: str, *, where: str, searcher: Searcher | None = None) -> list[Check]:
+def check_text(
+    expectation: Text, text: str, *, where: str, searcher: Searcher | None = None, redact: Redact = str
+) -> list[Check]:
     """Hold a text against an expectation.
 
     Args:
@@ -79,6 +83,7 @@ def check_text(expectation: Text, text: str, *, where: str, searcher: Searcher |
         text: the text found.
         where: what it is, for the message: `stdout`.
         searcher: runs the regular expressions; one is made and ended where left out.
+        redact: takes secrets out of what is shown of the text: `context.secrets.redact`.
 
     Returns:
         One Check for each comparison.
@@ -86,14 +91,8 @@ def check_text(expectation: Text, text: str, *, where: str, searcher: Searcher |
     wanted = TextExpectation(equals=expectation) if isinstance(expectation, str) else expectation
     if searcher is None:
         with Searcher() as own:
-            return check_text(wanted, text, where=where, searcher=own)
-    return [
-        *_compare_whole(wanted, text, where),
-        *_compare_parts(wanted, text, where),
-        *_compare_patterns(wanted, text, where, searcher),
-        *_compare_lines(wanted, text, where),
-        *_compare_json(wanted, text, where, searcher),
-    ]
+            return check_text(wanted, text, where=where, searcher=own, redact=redact)
+    return _Comparison(wanted, text, where, searcher, redact).checks()
 
 
 def without_final_line_ending(text: str) -> str:
@@ -108,116 +107,129 @@ def lines_of(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in without_final_line_ending(text).split("\n")]
 
 
-def _compare_whole(wanted: TextExpectation, text: str, where: str) -> list[Check]:
-    fold = _fold(wanted)
-    checks = []
-    pairs = (
-        ("to equal", wanted.equals, without_final_line_ending),
-        ("to be exactly", wanted.exactly, str),
-    )
-    for what, whole, trimmed in pairs:
-        if isinstance(whole, str):
-            expected, found = difference(trimmed(whole), trimmed(text))
-            checks.append(Check(fold(trimmed(whole)) == fold(trimmed(text)), what, expected, found, where=where))
-    if isinstance(wanted.empty, bool):
-        what = "to be empty" if wanted.empty else "not to be empty"
-        checks.append(Check((not text) == wanted.empty, what, "", quoted(text), where=where))
-    return checks
+class _Comparison:
+    """One text and what is expected of it."""
 
+    def __init__(self, wanted: TextExpectation, text: str, where: str, searcher: Searcher, redact: Redact) -> None:
+        self._wanted = wanted
+        self._text = text
+        self._where = where
+        self._searcher = searcher
+        self._redact = redact
+        self._fold: Callable[[str], str] = str.casefold if wanted.ignore_case else str
 
-def _compare_parts(wanted: TextExpectation, text: str, where: str) -> list[Check]:
-    fold, shown_text = _fold(wanted), quoted(text)
-    folded = fold(text)
+    def checks(self) -> list[Check]:
+        """Make all comparisons that are asked for."""
+        return [*self._whole(), *self._parts(), *self._patterns(), *self._lines(), *self._json()]
 
-    def check(ok: bool, what: str, expected: str) -> Check:
-        return Check(ok, what, expected, shown_text, where=where)
+    def _check(self, ok: bool, what: str, expected: str = "") -> Check:
+        """A check that shows the text where it fails."""
+        found = "" if ok else quoted(self._text, self._redact)
+        return Check(ok, what, expected, found, where=self._where)
 
-    checks = [check(fold(part) in folded, "to contain", quoted(part)) for part in _many(wanted.contains)]
-    checks += [check(fold(part) not in folded, "not to contain", quoted(part)) for part in _many(wanted.not_contains)]
-    if any_of := _many(wanted.contains_any):
-        found = any(fold(part) in folded for part in any_of)
-        checks.append(check(found, "to contain one of", ", ".join(map(quoted, any_of))))
-    if isinstance(wanted.starts_with, str):
-        start = fold(wanted.starts_with)
-        checks.append(check(folded.startswith(start), "to start with", quoted(wanted.starts_with)))
-    if isinstance(wanted.ends_with, str):
-        end, trimmed = (fold(without_final_line_ending(each)) for each in (wanted.ends_with, text))
-        checks.append(check(trimmed.endswith(end), "to end with", quoted(wanted.ends_with)))
-    return checks
+    def _difference(self, ok: bool, what: str, expected: str, found: str) -> Check:
+        """A check that shows where two texts differ."""
+        pair = ("", "") if ok else difference(expected, found, self._redact)
+        return Check(ok, what, *pair, where=self._where)
 
+    def _quoted(self, *parts: str) -> str:
+        return ", ".join(quoted(part, self._redact) for part in parts)
 
-def _compare_patterns(wanted: TextExpectation, text: str, where: str, searcher: Searcher) -> list[Check]:
-    checks = []
-    for what, patterns, expected in (("to match", wanted.matches, True), ("not to match", wanted.not_matches, False)):
-        for each in _many(patterns):
-            try:
-                found = searcher.search(each, text, ignore_case=wanted.ignore_case)
-            except SearchFailed as error:
-                checks.append(Check.failed(f"{what} {quoted(each)}", f"an error: {error}", where=where))
-                continue
-            seen = quoted(text) if expected or not found else f"{quoted(found.groups[0] or '')} in {quoted(text)}"
-            checks.append(Check((found is not None) == expected, what, quoted(each), seen, where=where))
-    return checks
+    def _whole(self) -> Iterator[Check]:
+        wanted, fold = self._wanted, self._fold
+        for what, whole, trimmed in (
+            ("to equal", wanted.equals, without_final_line_ending),
+            ("to be exactly", wanted.exactly, str),
+        ):
+            if isinstance(whole, str):
+                expected, found = trimmed(whole), trimmed(self._text)
+                yield self._difference(fold(expected) == fold(found), what, expected, found)
+        if isinstance(wanted.empty, bool):
+            yield self._check((not self._text) == wanted.empty, "to be empty" if wanted.empty else "not to be empty")
 
+    def _parts(self) -> Iterator[Check]:
+        wanted, fold = self._wanted, self._fold
+        text = fold(self._text)
+        for part in _many(wanted.contains):
+            yield self._check(fold(part) in text, "to contain", self._quoted(part))
+        for part in _many(wanted.not_contains):
+            yield self._unwanted(text.find(fold(part)), text, "not to contain", part)
+        if any_of := _many(wanted.contains_any):
+            yield self._check(any(fold(part) in text for part in any_of), "to contain one of", self._quoted(*any_of))
+        if isinstance(wanted.starts_with, str):
+            start = wanted.starts_with
+            yield self._check(text.startswith(fold(start)), "to start with", self._quoted(start))
+        if isinstance(wanted.ends_with, str):
+            end, trimmed = (without_final_line_ending(each) for each in (wanted.ends_with, self._text))
+            yield self._check(fold(trimmed).endswith(fold(end)), "to end with", self._quoted(wanted.ends_with))
 
-def _compare_lines(wanted: TextExpectation, text: str, where: str) -> list[Check]:
-    fold = _fold(wanted)
-    lines = lines_of(text)
-    checks = []
-    if not isinstance(wanted.lines, UnsetType):
-        expected, found = difference("\n".join(wanted.lines), "\n".join(lines))
-        same = list(map(fold, wanted.lines)) == list(map(fold, lines))
-        checks.append(Check(same, f"to be {_count(len(wanted.lines), 'line')}:", expected, found, where=where))
-    folded = set(map(fold, lines))
-    checks += [
-        Check(fold(line) in folded, "to have the line", quoted(line), quoted(text), where=where)
-        for line in _many(wanted.contains_lines)
-    ]
-    if not isinstance(wanted.line_count, UnsetType):
-        checks += check_integer(wanted.line_count, len(lines), where=f"number of lines of {where}")
-    return checks
+    def _patterns(self) -> Iterator[Check]:
+        for what, patterns in (("to match", self._wanted.matches), ("not to match", self._wanted.not_matches)):
+            for each in _many(patterns):
+                yield self._pattern(each, what)
 
+    def _pattern(self, wanted: str, what: str) -> Check:
+        try:
+            found = self._searcher.search(wanted, self._text, ignore_case=self._wanted.ignore_case)
+        except SearchFailed as error:
+            return Check.failed(f"{what} {self._quoted(wanted)}", f"an error: {error}", where=self._where)
+        if what == "to match":
+            return self._check(found is not None, what, self._quoted(wanted))
+        return self._unwanted(found.start if found else -1, self._text, what, wanted)
 
-def _compare_json(wanted: TextExpectation, text: str, where: str, searcher: Searcher) -> list[Check]:
-    if not {"json", "jsonEquals", "jsonContains"} & set(wanted.given()):
-        return []
-    try:
-        document = parse(text)
-    except NotJson as error:
-        return [Check.failed("to be JSON", f"{quoted(text)}: {error}", where=where)]
-    checks = []
-    for whole, what, partial in (
-        (wanted.json_equals, "to equal", False),
-        (wanted.json_contains, "to contain", True),
-    ):
-        if whole is not UNSET:
-            checks.append(_compare_document(whole, document, what, partial, where))
-    for each in () if isinstance(wanted.json, UnsetType) else wanted.json:
-        checks += check_json(each, document, where=where, searcher=searcher)
-    return checks
+    def _unwanted(self, at: int, text: str, what: str, unwanted: str) -> Check:
+        """A check that shows the line in which there is what should not be, `at` a place of the text; -1: it is not."""
+        check = self._check(at < 0, what, self._quoted(unwanted))
+        # Where there are secrets, the text is shown as a whole: a line may hold only a part of one.
+        if at >= 0 and "\n" in text and self._redact(text) == text:
+            line = text[text.rfind("\n", 0, at) + 1 :].split("\n", 1)[0]
+            check.found = f"{quoted(line)} in line {text.count(chr(10), 0, at) + 1}"
+        return check
 
+    def _lines(self) -> Iterator[Check]:
+        wanted, lines = self._wanted, lines_of(self._text)
+        folded = list(map(self._fold, lines))
+        if not isinstance(wanted.lines, UnsetType):
+            number = len(wanted.lines)
+            what = f"to be {number} line{'' if number == 1 else 's'}:"
+            same = list(map(self._fold, wanted.lines)) == folded
+            yield self._difference(same, what, "\n".join(wanted.lines), "\n".join(lines))
+        for line in _many(wanted.contains_lines):
+            yield self._check(self._fold(line) in folded, "to have the line", self._quoted(line))
+        if not isinstance(wanted.line_count, UnsetType):
+            yield from check_integer(wanted.line_count, len(lines), where=f"number of lines of {self._where}")
 
-def _compare_document(expected: object, document: object, what: str, partial: bool, where: str) -> Check:
-    try:
-        difference = differs(expected, document, partial=partial)
-    except RecursionError:
-        return Check.failed("to be compared", "JSON that is nested too deeply", where=where)
-    if difference is None:
-        return Check(ok=True, what=what, expected=shown(expected), where=where)
-    sides = (side if side is MISSING else f"{shown(side)} ({type_name(side)})" for side in difference[1:])
-    expected_there, found_there = map(str, sides)
-    return Check(ok=False, what=what, expected=expected_there, found=found_there, where=f"{where} at {difference.path}")
+    def _json(self) -> Iterator[Check]:
+        wanted = self._wanted
+        if not {"json", "jsonEquals", "jsonContains"} & set(wanted.given()):
+            return
+        try:
+            document = parse(self._text)
+        except NotJson as error:
+            yield Check.failed("to be JSON", f"{quoted(self._text, self._redact)}: {error}", where=self._where)
+            return
+        if wanted.json_equals is not UNSET:
+            yield self._document(wanted.json_equals, document, "to equal", partial=False)
+        if wanted.json_contains is not UNSET:
+            yield self._document(wanted.json_contains, document, "to contain", partial=True)
+        for each in () if isinstance(wanted.json, UnsetType) else wanted.json:
+            yield from check_json(each, document, where=self._where, searcher=self._searcher, redact=self._redact)
 
+    def _document(self, expected: object, document: object, what: str, *, partial: bool) -> Check:
+        try:
+            found = differs(expected, document, partial=partial)
+        except RecursionError:
+            return Check.failed("to be compared", "JSON that is nested too deeply", where=self._where)
+        if found is None:
+            return Check(ok=True, what=what, expected=shown(expected, self._redact), where=self._where)
+        sides = (self._side(found.expected), self._side(found.found))
+        return Check(False, what, *sides, where=f"{self._where} at {found.path}")  # noqa: FBT003  # as Check has it
 
-def _fold(wanted: TextExpectation) -> Callable[[str], str]:
-    return str.casefold if wanted.ignore_case else str
+    def _side(self, value: object) -> str:
+        return str(value) if value is MISSING else f"{shown(value, self._redact)} ({type_name(value)})"
 
 
 def _many(given: T | list[T] | UnsetType) -> list[T]:
     if isinstance(given, UnsetType):
         return []
     return given if isinstance(given, list) else [given]
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -144,4 +144,6 @@ class Look:
         except UnicodeDecodeError as error:
             found = f"byte 0x{data[error.start]:02x} at offset {error.start:,}"
             return [Check.failed("to be UTF-8", found, where=self._args.path)]
-        return expect.check_text(wanted, text, where=self._args.path, searcher=self._searcher)
+        return expect.check_text(
+            wanted, text, where=self._args.path, searcher=self._searcher, redact=self._context.secrets.redact
+        )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 import ext_sdk
@@ -81,7 +83,10 @@ FAIL = [
     ({"endsWith": "he"}, "hello", 'expected to end with "he", got "hello"'),
     ({"matches": "^e"}, "hello", 'expected to match "^e", got "hello"'),
     ({"matches": "^b$"}, "a\nb", 'expected to match "^b$", got "a\\nb"'),
-    ({"notMatches": "l+"}, "hello", 'expected not to match "l+", got "ll" in "hello"'),
+    ({"notMatches": "l+"}, "hello", 'expected not to match "l+", got "hello"'),
+    ({"notMatches": "x+"}, "a\nb\naxxb\nc", 'expected not to match "x+", got "axxb" in line 3'),
+    ({"notContains": "X", "ignoreCase": True}, "x\n", 'expected not to contain "X", got "x" in line 1'),
+    ({"notContains": "\n\n"}, "a\n\nb", 'expected not to contain "\\n\\n", got "a" in line 1'),
     ({"lines": ["a"]}, "a\nb", 'expected to be 1 line: "a", got "a\\nb"'),
     ({"lines": ["b", "a"]}, "a\nb", 'expected to be 2 lines: "b\\na", got "a\\nb"'),
     ({"containsLines": "hell"}, "hello", 'expected to have the line "hell", got "hello"'),
@@ -168,6 +173,63 @@ def test_a_pattern_that_would_run_for_ever_is_a_failure_that_names_it() -> None:
     with expect.Searcher(0.1) as searcher:
         checks = expect.check_text(arguments.stdout, "a" * 50 + "b", where="stdout", searcher=searcher)
     assert "'(a+)+$' took longer than 0.1 s" in expect.failure_text(checks)
+
+
+SECRET = "correct horse battery staple"
+LONG = "begin " * 24 + SECRET + " end" * 100
+
+
+@pytest.mark.parametrize(
+    "expectation",
+    [
+        "other",
+        {"exactly": "other"},
+        {"empty": True},
+        {"contains": "other"},
+        {"contains": SECRET + "!"},
+        {"containsAny": [SECRET + "?", "other"]},
+        {"notContains": "horse"},
+        {"notContains": SECRET},
+        {"startsWith": "other"},
+        {"matches": "other"},
+        {"notMatches": "horse b"},
+        {"lines": ["other"]},
+        {"lines": ["begin " * 30]},
+        {"containsLines": "other"},
+        {"jsonEquals": 1},
+        {"json": [{"path": "$", "exists": True}]},
+    ],
+)
+@pytest.mark.parametrize("text", [LONG, f"first\n{LONG}\nlast"])
+def test_secrets_are_taken_out_before_a_text_is_cut(expectation: object, text: str) -> None:
+    arguments = validate(Arguments, {"stdout": expectation})
+    checks = expect.check_text(
+        arguments.stdout, text, where="stdout", redact=lambda shown: shown.replace(SECRET, "[redacted]")
+    )
+    told = expect.failure_text(checks)
+    assert told
+    assert not any(word in told for word in ("correct", "battery", "staple")), told
+
+
+@pytest.mark.parametrize(
+    "expectation",
+    [
+        {"jsonEquals": {"a": 1}},
+        {"jsonContains": {"a": "x"}},
+        {"json": [{"path": "$.a", "equals": "x"}]},
+        {"json": [{"path": "$.a", "exists": False}]},
+        {"json": [{"path": "$", "matches": SECRET}]},
+    ],
+)
+def test_secrets_are_taken_out_of_values_in_json(expectation: object) -> None:
+    arguments = validate(Arguments, {"stdout": expectation})
+    text = json.dumps({"a": LONG})
+    checks = expect.check_text(
+        arguments.stdout, text, where="stdout", redact=lambda shown: shown.replace(SECRET, "[redacted]")
+    )
+    told = expect.failure_text(checks)
+    assert told
+    assert not any(word in told for word in ("correct", "battery", "staple")), told
 
 
 def test_a_document_that_is_nested_too_deeply_is_a_failure_and_no_crash() -> None:
