@@ -12,6 +12,7 @@ from .config import Shell  # noqa: TC001 - msgspec reads it
 from .limits import Limits
 
 Name = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
+Codes = int | Annotated[list[int], Meta(min_length=1)]
 Part = Annotated[str, Meta(min_length=1)]
 DEFAULT_GRACE = ext_sdk.Duration.parse("500ms")  # a host waits one second more than it lets an operation take
 
@@ -22,31 +23,31 @@ class CommandArgs(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields
     command: Annotated[
         Annotated[list[str], Meta(min_length=1)] | UnsetType,
         Meta(
-            description="Program and arguments, each passed as it is: no shell reads them, so ${NAME.key} is safe here",
+            description="Program and arguments, passed as they are: no shell reads them",
         ),
     ] = UNSET
     script: Annotated[
         Annotated[str, Meta(min_length=1)] | UnsetType,
         ext_sdk.Verbatim,
         Meta(
-            description="Text for `shell`. ${NAME.key} is never replaced in it: hand values over by `env` or `stdin`",
+            description="Text for `shell`; ${NAME.key} is not replaced in it: hand values over by `env` or `stdin`",
         ),
     ] = UNSET
     shell: Annotated[
         Shell | UnsetType,
         Meta(description="Runs `script`; bash, the default, with -euo pipefail, sh and dash with -eu"),
     ] = UNSET
-    cwd: Annotated[str, Meta(description="Directory to run in; in the workdir, symbolic links included")] = "."
+    cwd: Annotated[str, Meta(description="Directory to run in, inside of the workdir")] = "."
     env: Annotated[
         dict[str, str],
         Meta(
-            description="Environment variables. Commands get these, the task's and the configuration's, PATH, HOME, "
-            "USER, LOGNAME and TMPDIR of the extension, LANG=C.UTF-8, TZ=UTC, TERM=dumb, and nothing else"
+            description="Variables. Beside these and the task's, a command gets PATH, HOME, USER, LOGNAME, TMPDIR, "
+            "LANG=C.UTF-8, TZ=UTC and TERM=dumb only"
         ),
     ] = field(default_factory=dict)
     pass_env: Annotated[
         list[str],
-        Meta(description="Names of further variables of the extension's environment to pass on; * and ? are wildcards"),
+        Meta(description="Variables of the extension's environment to pass on; * and ? are wildcards"),
     ] = field(default_factory=list)
     stdin: Annotated[str | UnsetType, Meta(description="Text for standard input, which is empty otherwise")] = UNSET
     stdin_file: Annotated[str | UnsetType, Meta(description="File in the workdir as standard input")] = UNSET
@@ -58,10 +59,7 @@ class CommandArgs(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields
     ] = UNSET
     kill_after: Annotated[
         ext_sdk.Duration,
-        Meta(
-            description="How long the command and all that it started have between SIGTERM and SIGKILL. "
-            "The answer comes that much later than the timeout; more than a second may be too late for the host"
-        ),
+        Meta(description="Time between SIGTERM and SIGKILL, by which an answer is late; hosts wait a second"),
     ] = DEFAULT_GRACE
 
     def __post_init__(self) -> None:
@@ -77,6 +75,11 @@ class CommandArgs(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError(f"killAfter: expected a duration of 0s or more, found {self.kill_after}")
 
 
+def codes_of(codes: int | list[int]) -> list[int]:
+    """One number, or several, as several."""
+    return codes if isinstance(codes, list) else [codes]
+
+
 class Capture(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """A part of the output that becomes an output of the operation."""
 
@@ -86,27 +89,22 @@ class Capture(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     regex: Annotated[
         Part | UnsetType,
         Meta(
-            description="Regular expression (Python's re); its first group is taken, or the whole match if it has none",
+            description="Regular expression (Python's re); its first group, or the whole match if it has none",
         ),
     ] = UNSET
     group: Annotated[int | str | UnsetType, Meta(description="Number or name of another group of `regex`")] = UNSET
     json: Annotated[
         Part | UnsetType,
         Meta(
-            description="JSONPath (RFC 9535) to one value; strings as they are, all else as JSON writes it",
+            description="JSONPath (RFC 9535) to one value; a string as it is, all else as JSON",
         ),
     ] = UNSET
     line: Annotated[int | UnsetType, Meta(description="Number of a line: 1 is the first, -1 the last")] = UNSET
     trim: Annotated[bool, Meta(description="Without blanks and line ends around it")] = True
-    default: Annotated[str | UnsetType, Meta(description="Taken where nothing is found, which is a failure else")] = (
-        UNSET
-    )
+    default: Annotated[str | UnsetType, Meta(description="Where nothing is found, else a failure")] = UNSET
     secret: Annotated[
         bool,
-        Meta(
-            description="Only for later steps of this workdir, as ${NAME.key}, and hidden in all that is written. "
-            "Lines of the output are not logged then"
-        ),
+        Meta(description="Only for later steps, as ${NAME.key}, and hidden in all that is written; nothing is logged"),
     ] = False
 
     def __post_init__(self) -> None:

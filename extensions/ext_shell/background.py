@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ext_sdk.expect import Searcher
 
     from .arguments import Capture
-    from .expectations import RunExpectation
+    from .expectations import EndExpectation
     from .processes import Process
 
 AFTER_KILL = 2.0  # seconds after SIGKILL that an answer waits for what does not go
@@ -58,7 +58,7 @@ def end(process: Process, grace: float, number: int = signal.SIGTERM) -> None:
 
 def finish(
     process: Process,
-    expect: RunExpectation | None,
+    expect: EndExpectation | None,
     captures: Mapping[str, Capture],
     context: ext_sdk.Context,
     searcher: Searcher,

@@ -33,30 +33,38 @@ class DurationExpectation(Expectation, frozen=True, kw_only=True, forbid_unknown
         self.refuse_empty()
 
 
-class RunExpectation(Expectation, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
-    """What a command must have done; all that is given must hold."""
+class EndExpectation(Expectation, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """How a command must have ended."""
 
     exit_code: Annotated[
         Integer | UnsetType,
         Meta(description='0, [0, 1], "nonzero", {"lt": 3}; 0 where neither this nor `signal` is given'),
     ] = UNSET
-    signal: Annotated[
-        str | UnsetType, Meta(description="The signal that must have ended it, such as SIGTERM", examples=["SIGTERM"])
-    ] = UNSET
+    signal: Annotated[str | UnsetType, Meta(description="The signal that must have ended it, such as SIGTERM")] = UNSET
+
+    def __post_init__(self) -> None:
+        self.refuse_empty()
+        if self.signal is not UNSET:
+            if self.exit_code is not UNSET:
+                raise ValueError("expected one of exitCode and signal: a command that a signal ends has no exit code")
+            signal_number(self.signal)
+
+
+class OutputExpectation(EndExpectation, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """How a command must have ended, and what it must have written; all that is given must hold."""
+
     stdout: Annotated[Text | UnsetType, Meta(description="A text that it must equal, or an object")] = UNSET
     stderr: Annotated[Text | UnsetType, Meta(description="A text that it must equal, or an object")] = UNSET
+
+
+class RunExpectation(OutputExpectation, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """What a command must have done; all that is given must hold."""
+
     files: Annotated[
         Annotated[dict[Part, FileExpectation], Meta(min_length=1)] | UnsetType,
         Meta(description="What files of the workdir must be, by path"),
     ] = UNSET
     duration: Annotated[DurationExpectation | UnsetType, Meta(description="How long it may have taken")] = UNSET
-
-    def __post_init__(self) -> None:
-        self.refuse_empty()
-        if isinstance(self.signal, str):
-            if self.exit_code is not UNSET:
-                raise ValueError("expected one of exitCode and signal: a command that a signal ends has no exit code")
-            signal_number(self.signal)
 
 
 DEFAULT = RunExpectation(exit_code=0)
@@ -72,7 +80,7 @@ def signal_number(name: str) -> int:
 
 
 def check_attempt(
-    expectation: RunExpectation,
+    expectation: EndExpectation,
     attempt: Attempt,
     context: ext_sdk.Context,
     searcher: Searcher,
@@ -87,22 +95,33 @@ def check_attempt(
         context: of the call.
         searcher: for regular expressions.
         running: it has not ended, so that nothing is expected of its end that was not asked for.
+
+    Raises:
+        OperationFailed: the path of a file leads out of the workdir.
     """
     asked = expectation.exit_code is not UNSET or expectation.signal is not UNSET
     checks = _check_end(expectation, attempt, running=running) if asked or not running else []
-    for name, wanted, output in (
-        ("stdout", expectation.stdout, attempt.stdout),
-        ("stderr", expectation.stderr, attempt.stderr),
-    ):
+    if isinstance(expectation, OutputExpectation):
+        checks += _check_outputs(expectation, attempt, context, searcher)
+    if isinstance(expectation, RunExpectation):
+        if expectation.files is not UNSET:
+            checks += check_files(expectation.files, context, searcher)
+        if expectation.duration is not UNSET:
+            checks += _check_duration(expectation.duration, attempt.duration)
+    return checks
+
+
+def _check_outputs(
+    expectation: OutputExpectation, attempt: Attempt, context: ext_sdk.Context, searcher: Searcher
+) -> list[Check]:
+    checks: list[Check] = []
+    for name, output in attempt.outputs.items():
+        wanted: Text | UnsetType = getattr(expectation, name)
         if wanted is not UNSET:
             checks += check_hidden(wanted, output.text, name, context.secrets, searcher)
             if output.lost:
                 text = f"{output.size} bytes, of which {output.lost} were not kept (outputLimit)"
                 checks.append(Check.failed("to be checked whole", text, where=name))
-    if expectation.files is not UNSET:
-        checks += check_files(expectation.files, context, searcher)
-    if expectation.duration is not UNSET:
-        checks += _check_duration(expectation.duration, attempt.duration)
     return checks
 
 
@@ -141,7 +160,7 @@ def _without_text(check: Check) -> Check:
     return Check(False, check.what, check.expected, "a text with a secret in it, not shown", where=check.where)  # noqa: FBT003
 
 
-def _check_end(expectation: RunExpectation, attempt: Attempt, *, running: bool) -> list[Check]:
+def _check_end(expectation: EndExpectation, attempt: Attempt, *, running: bool) -> list[Check]:
     status = attempt.status
     unknown = "it still runs" if running else "no known end: its supervisor was killed"
     how = unknown if status is None else str(status)

@@ -30,16 +30,14 @@ class Limits(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     cpu: Annotated[
         ext_sdk.Duration | UnsetType,
-        Meta(description="Time on a processor, in whole seconds; then the process is ended by SIGXCPU"),
+        Meta(description="Time on a processor, in whole seconds; then SIGXCPU"),
     ] = UNSET
     memory: Annotated[Size | UnsetType, Meta(description="Address space, as bytes or 512MiB")] = UNSET
     open_files: Annotated[Count | UnsetType, Meta(description="Files, sockets and pipes open at once")] = UNSET
-    file_size: Annotated[
-        Size | UnsetType, Meta(description="Largest file it may write; then the process is ended by SIGXFSZ")
-    ] = UNSET
+    file_size: Annotated[Size | UnsetType, Meta(description="Largest file it may write; then SIGXFSZ")] = UNSET
     processes: Annotated[
         Count | UnsetType,
-        Meta(description="Processes and threads at once; the system counts all of the user's, and root has no limit"),
+        Meta(description="Processes and threads of the user; root has no limit"),
     ] = UNSET
 
     def __post_init__(self) -> None:

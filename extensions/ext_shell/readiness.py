@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
-from ext_sdk.expect import Integer, IntegerExpectation
 from ext_sdk.expect.pattern import problem
 
-from .arguments import Part  # noqa: TC001 - msgspec reads it
+from .arguments import Codes, Part, codes_of
 from .conditions import Exited, FileThere, HttpAnswers, LineLogged, PortOpen, local_url
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 FIRST_PAUSE = 0.02  # seconds between two looks; each pause is half as long again as the one before
 LONGEST_PAUSE = 0.25  # seconds
 FIELDS = ("port", "log_line", "file", "http", "exit")
-GOOD_STATUS = IntegerExpectation(gte=200, lt=400)
+GOOD_STATUS = tuple(range(200, 400))
 
 Port = Annotated[int, Meta(ge=1, le=65535)]
 
@@ -39,20 +38,19 @@ class Ready(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True,
     ] = UNSET
     log_line: Annotated[
         Part | UnsetType,
-        Meta(description="A line of its output in which this regular expression (Python's re) is found"),
+        Meta(description="This regular expression (Python's re) is found in a line of its output"),
     ] = UNSET
     file: Annotated[Part | UnsetType, Meta(description="This file or directory exists in the workdir")] = UNSET
     http: Annotated[
         Part | UnsetType,
-        Meta(
-            description="A GET of this URL on this machine is answered with `httpStatus`; a path such as /healthz is "
-            "asked of the process's own `port`. Redirects are answers, and not followed"
-        ),
+        Meta(description="GET of this URL on this machine, or of a path at the process's own `port`, is answered"),
     ] = UNSET
-    http_status: Annotated[Integer, Meta(description="200, [200, 204], or a range")] = GOOD_STATUS
+    http_status: Annotated[
+        Codes | UnsetType, Meta(description="With this status, or one of these; 200 to 399 if left out")
+    ] = UNSET
     exit: Annotated[
-        Integer | UnsetType,
-        Meta(description="It ends with this exit code. What it leaves running, such as a daemon, goes on until `stop`"),
+        Codes | UnsetType,
+        Meta(description="It ends with this exit code; a daemon that it leaves goes on until `stop`"),
     ] = UNSET
 
     def __post_init__(self) -> None:
@@ -63,7 +61,7 @@ class Ready(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True,
             raise ValueError(f"logLine: {self.log_line!r:.100} is {wrong}")
         if self.exit is not UNSET and len(given) > 1:
             raise ValueError("exit stands alone: a process that has ended opens no port")
-        if self.http_status is not GOOD_STATUS and self.http is UNSET:
+        if self.http_status is not UNSET and self.http is UNSET:
             raise ValueError("httpStatus is for http")
 
 
@@ -77,9 +75,10 @@ def conditions_of(ready: Ready, process: Process, context: ext_sdk.Context, sear
     if ready.file is not UNSET:
         conditions.append(FileThere(ready.file, context))
     if ready.http is not UNSET:
-        conditions.append(HttpAnswers(local_url(ready.http, process.port), ready.http_status))
+        good = GOOD_STATUS if ready.http_status is UNSET else codes_of(ready.http_status)
+        conditions.append(HttpAnswers(local_url(ready.http, process.port), good))
     if ready.exit is not UNSET:
-        conditions.append(Exited(ready.exit, process))
+        conditions.append(Exited(codes_of(ready.exit), process))
     return conditions
 
 

@@ -8,10 +8,11 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
-from ext_sdk.expect import Searcher
+from ext_sdk.expect import Searcher, SearchFailed
+from ext_sdk.expect.pattern import problem
 from ext_sdk.process import Spawner
 
-from .arguments import Capture, OutputArgs
+from .arguments import Capture, Codes, OutputArgs, Part, codes_of
 from .attempt import Attempt, run_once
 from .capture import capture_all, check_names
 from .command import Prepared
@@ -39,15 +40,21 @@ class Retry(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True,
     attempt_timeout: Annotated[
         ext_sdk.Duration | UnsetType, Meta(description="For each attempt; `timeout` is for all together")
     ] = UNSET
-    give_up_on: Annotated[
-        RunExpectation | UnsetType,
-        Meta(description="An attempt for which all of this holds is the last one: what is expected can't come true"),
+    fatal_exit_code: Annotated[
+        Codes | UnsetType,
+        Meta(description="An attempt with this exit code, or one of these, is the last one"),
+    ] = UNSET
+    fatal_output: Annotated[
+        Part | UnsetType,
+        Meta(description="So is one with this in stdout or stderr: a regular expression (Python's re)"),
     ] = UNSET
 
     def __post_init__(self) -> None:
         for name, value in (("interval", self.interval), ("maxInterval", self.max_interval)):
             if value.seconds < 0:
                 raise ValueError(f"{name}: expected a duration of 0s or more, found {value}")
+        if self.fatal_output is not UNSET and (wrong := problem(self.fatal_output)):
+            raise ValueError(f"fatalOutput: {self.fatal_output!r:.100} is {wrong}")
         if isinstance(self.attempt_timeout, ext_sdk.Duration) and self.attempt_timeout.seconds <= 0:
             raise ValueError(f"attemptTimeout: expected a duration over 0, found {self.attempt_timeout}")
 
@@ -58,8 +65,8 @@ class Run(OutputArgs, frozen=True, kw_only=True, forbid_unknown_fields=True, ren
     timeout: Annotated[
         ext_sdk.Duration | UnsetType,
         Meta(
-            description="For all attempts together; then SIGTERM and, after killAfter, SIGKILL go to the command and "
-            f"all that it started. Never longer than the host's time for a call: {LONG_WORK}"
+            description="For all attempts; then the command and all that it started get SIGTERM, then SIGKILL. "
+            "Hosts give some 30 s: for longer work use `start` and `wait`"
         ),
     ] = UNSET
     expect: Annotated[RunExpectation, Meta(description="What must hold; exit code 0 if left out")] = DEFAULT
@@ -120,11 +127,7 @@ class _Runs:
             return "this is the number of attempts that `retry` allows"
         if self._context.deadline.remaining() <= interval:
             return f"the time was up after {time.monotonic() - self._begun:.1f} s"
-        if retry.give_up_on is not UNSET:
-            checks = check_attempt(retry.give_up_on, attempt, self._context, self._searcher)
-            if all(check.ok for check in checks):
-                return "what `giveUpOn` says was the case, so what is expected can't come true"
-        return ""
+        return _why_fatal(retry, attempt, self._searcher)
 
     def _outcome(self, attempt: Attempt, number: int | None = None, note: str = "") -> Outcome:
         streams = {"stdout": attempt.stdout.text, "stderr": attempt.stderr.text} if self._args.capture else {}
@@ -154,6 +157,21 @@ class _Runs:
         text = f"timed out: it did not end within {seconds:.1f} s and was stopped with all that it started"
         own = isinstance(timeout, ext_sdk.Duration) and seconds >= timeout.seconds
         return f"{text}; raise `timeout` ({timeout}) if it needs longer; {LONG_WORK}" if own else f"{text}; {LONG_WORK}"
+
+
+def _why_fatal(retry: Retry, attempt: Attempt, searcher: Searcher) -> str:
+    """Why what is expected can't come true any more, as far as `retry` says; "" if it can."""
+    code = None if attempt.status is None else attempt.status.code
+    if code is not None and retry.fatal_exit_code is not UNSET and code in codes_of(retry.fatal_exit_code):
+        return f"exit code {code} is fatal, as fatalExitCode says"
+    if retry.fatal_output is not UNSET:
+        for name, output in attempt.outputs.items():
+            try:
+                if searcher.search(retry.fatal_output, output.text):
+                    return f"{name} matches fatalOutput"
+            except SearchFailed as error:
+                return f"fatalOutput: {error}"
+    return ""
 
 
 def _attempts(number: int) -> str:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, Meta, UnsetType, field
+from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_sdk.expect import Searcher
 
-from .arguments import Capture  # noqa: TC001 - msgspec reads it
 from .background import ProcessName, end, find, finish
-from .capture import check_names
-from .expectations import RunExpectation, signal_number
+from .expectations import EndExpectation, signal_number
 from .processes import Processes
 
 
@@ -23,12 +21,9 @@ class Stop(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     signal: Annotated[str, Meta(description="For the process and all that it started")] = "SIGTERM"
     timeout: Annotated[ext_sdk.Duration, Meta(description="Until SIGKILL")] = ext_sdk.Duration.parse("5s")
     ignore_missing: Annotated[bool, Meta(description="A success if there is no such process")] = False
-    expect: Annotated[RunExpectation | UnsetType, Meta(description="What must hold; any end is fine if left out")] = (
-        UNSET
-    )
-    capture: Annotated[dict[str, Capture], Meta(description="Parts of its output that become outputs, by name")] = (
-        field(default_factory=dict)
-    )
+    expect: Annotated[
+        EndExpectation | UnsetType, Meta(description="How it must have ended; any end is fine if left out")
+    ] = UNSET
 
     def __post_init__(self) -> None:
         signal_number(self.signal)
@@ -39,7 +34,6 @@ def stop(args: Stop, context: ext_sdk.Context) -> ext_sdk.Result:
 
     It gets SIGTERM, or another signal, and SIGKILL at the timeout. One that has ended before is a success too.
     """
-    check_names(args.capture)
     processes = context.state(Processes)
     if args.ignore_missing and processes.get(args.name) is None:
         return ext_sdk.Result.ok(f"there is no process {args.name!r} to stop")
@@ -47,7 +41,7 @@ def stop(args: Stop, context: ext_sdk.Context) -> ext_sdk.Result:
     end(process, context.deadline.remaining(), signal_number(args.signal))
     with Searcher() as searcher:
         expect = None if args.expect is UNSET else args.expect
-        outcome = finish(process, expect, args.capture, context, searcher, running=not process.ended)
+        outcome = finish(process, expect, {}, context, searcher, running=not process.ended)
     if process.ended:
         processes.remove(process)
     return outcome.result()

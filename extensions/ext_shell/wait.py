@@ -12,7 +12,7 @@ from ext_sdk.expect import Searcher
 from .arguments import Capture  # noqa: TC001 - msgspec reads it
 from .background import TICK, ProcessName, find, finish
 from .capture import check_names
-from .expectations import DEFAULT, RunExpectation
+from .expectations import DEFAULT, OutputExpectation
 from .present import LineLog
 from .readiness import Ready, await_ready, conditions_of
 
@@ -39,7 +39,7 @@ class Wait(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, 
         ),
     ] = False
     expect: Annotated[
-        RunExpectation | UnsetType, Meta(description="What must hold; exit code 0 for `exit` if left out")
+        OutputExpectation | UnsetType, Meta(description="What must hold; exit code 0 for `exit` if left out")
     ] = UNSET
     capture: Annotated[dict[str, Capture], Meta(description="Parts of its output that become outputs, by name")] = (
         field(default_factory=dict)

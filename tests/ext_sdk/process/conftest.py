@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-import select
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -9,12 +8,11 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import pytest
 
 from ext_sdk.process import Child, Command, Output, Pump, Spawner
+from tests.canary import Canary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
-
-PATIENCE = 30.0  # seconds until a test gives up waiting for something that has to happen
 
 
 class Options(TypedDict, total=False):
@@ -23,43 +21,6 @@ class Options(TypedDict, total=False):
     umask: int
     grace: float
     keep: bool
-
-
-class Canary:
-    """A pipe that whatever a script starts holds open: it ends when nothing of it is left, and not before."""
-
-    def __init__(self, path: Path) -> None:
-        os.mkfifo(path)
-        self.path = path
-        self._reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-
-    @property
-    def hold(self) -> str:
-        """Shell text that takes hold of the canary as descriptor 9, which everything started later inherits."""
-        return f"exec 9>'{self.path}'"
-
-    def line(self) -> str:
-        """Wait for what the script says with `echo ... >&9`: one line."""
-        text = b""
-        while not text.endswith(b"\n"):
-            assert self._readable(PATIENCE), "the script did not say anything"
-            text += os.read(self._reader, 1) or pytest.fail("the script ended without a word")
-        return text.decode().strip()
-
-    def left(self, patience: float = PATIENCE) -> bool:
-        """Whether something still holds it when patience is over."""
-        while self._readable(patience):
-            if not os.read(self._reader, 4096):
-                return False
-        return True
-
-    def _readable(self, patience: float) -> bool:
-        poll = select.poll()
-        poll.register(self._reader, select.POLLIN | select.POLLHUP)
-        return bool(poll.poll(patience * 1000))
-
-    def close(self) -> None:
-        os.close(self._reader)
 
 
 class Shell:

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .conftest import PATIENCE, Canary, Shell
+from tests.canary import PATIENCE, Canary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ext_sdk.process import Child
+
+    from .conftest import Shell
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the child subreaper of Linux")
 

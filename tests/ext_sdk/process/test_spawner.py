@@ -19,11 +19,12 @@ from ext_sdk.process import (
     find_executable,
     signal_name,
 )
-
-from .conftest import PATIENCE, Shell
+from tests.canary import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from .conftest import Shell
 
 
 def test_a_command_gets_its_arguments_unchanged(shell: Shell) -> None:
