@@ -14,9 +14,13 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
+GRACE_SECONDS = 5.0  # for those that are about to end: supervisors outlive what they clean up after
+POLL_SECONDS = 0.02
 
 
 def children() -> list[int]:
@@ -25,13 +29,17 @@ def children() -> list[int]:
     return [int(pid) for task in tasks for pid in task.read_text().split()]
 
 
-def reap() -> None:
-    """Take the exit status of every child that has ended."""
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
+def left_behind() -> list[int]:
+    """The processes that are still there when the grace is over."""
+    deadline = time.monotonic() + GRACE_SECONDS
+    while found := children():
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        if time.monotonic() > deadline:
+            return found
+        time.sleep(POLL_SECONDS)
+    return []
 
 
 def main(command: list[str]) -> int:
@@ -39,8 +47,7 @@ def main(command: list[str]) -> int:
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     code = subprocess.run(command, check=False).returncode
-    reap()
-    orphans = children() if sys.platform == "linux" else []
+    orphans = left_behind() if sys.platform == "linux" else []
     for pid in orphans:
         told = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
         print(f"left behind: process {pid}: {told}", file=sys.stderr)
