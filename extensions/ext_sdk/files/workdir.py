@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from .beneath import Opener
 
+CHUNK = 1024 * 1024  # bytes read at once
 NEW_DIRECTORY = 0o777  # permissions, less the umask
 
 
@@ -173,11 +174,13 @@ class Workdir:
 
     def read(self, text: str, *, limit: int) -> bytes:
         """The bytes of a regular file. Raises TooLarge for more than `limit` bytes."""
+        data = bytearray()
         with self.open_regular(text) as file:
-            data = file.read(limit + 1)
+            while chunk := file.read(min(CHUNK, limit + 1 - len(data))):  # one byte more shows that it is too large
+                data += chunk
         if len(data) > limit:
             raise TooLarge(text, limit)
-        return data
+        return bytes(data)
 
     def write(
         self, text: str, data: bytes, *, mode: int | None = None, parents: bool = False, overwrite: bool = True

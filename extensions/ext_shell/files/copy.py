@@ -131,7 +131,7 @@ class _Copying:
         if text.startswith("/"):
             raise PathEscapes(source, str(self._source.root), f"it is a symbolic link to {text}")
         self._target.relative(f"{PurePosixPath(destination).parent}/{text}")  # raises where it leads out
-        if self._target.exists(destination):
+        if self._args.overwrite and self._target.exists(destination):
             self._make_room(destination)
         with self._target.parent(destination) as (directory, name):
             os.symlink(text, name, dir_fd=directory)
@@ -139,8 +139,6 @@ class _Copying:
 
     def _make_room(self, destination: str) -> None:
         kind = kind_of(self._target.stat(destination, follow=False).st_mode)
-        if not self._args.overwrite:
-            raise FileExistsError(errno.EEXIST, f"the destination has {destination}")
         if kind == "directory":
             raise NotRegular(destination, kind)
         self._target.remove(destination)

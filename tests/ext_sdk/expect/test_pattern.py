@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -111,6 +113,21 @@ def test_the_child_ends_when_its_owner_is_killed_in_the_middle_of_a_search() -> 
     while is_running(child):
         assert time.monotonic() < give_up, "the child outlived its owner"
         time.sleep(0.02)
+
+
+def test_a_child_that_ends_is_told_and_replaced() -> None:
+    with Searcher() as searcher:
+        searcher.search("a", "a")
+        os.kill(child_of(searcher), signal.SIGTERM)
+        with pytest.raises(SearchFailed, match="the process that searched for 'a' ended with status -15"):
+            searcher.search("a", "a")
+        assert searcher.search("a", "a")
+
+
+def test_a_child_that_does_not_end_by_itself_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pattern, "GRACE", -60.0)  # gives up at once, where the child would go on for a minute
+    with Searcher(60) as searcher, pytest.raises(SearchFailed, match="took longer"):
+        searcher.search("(a+)+$", "a" * 100 + "b")
 
 
 def test_no_process_to_be_had_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

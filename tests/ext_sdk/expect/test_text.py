@@ -236,3 +236,8 @@ def test_a_document_that_is_nested_too_deeply_is_a_failure_and_no_crash() -> Non
     checks = checks_of({"jsonEquals": []}, "[" * 100_000 + "]" * 100_000)
     assert not expect.passed(checks)
     assert "nested too deeply" in expect.failure_text(checks)
+    deep: object = 1
+    for _ in range(600):
+        deep = [deep]
+    checks = checks_of({"jsonEquals": deep}, "[" * 600 + "1" + "]" * 600)
+    assert "nested too deeply" in expect.failure_text(checks)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -21,7 +22,7 @@ def test_on_linux_the_kernel_does_it_and_the_walk_where_the_call_is_not_to_be_ha
         assert best() is not beneath.open_by_walk
     monkeypatch.setattr(beneath, "SYS_OPENAT2", 100_000)  # no such system call, as on an older kernel
     assert best() is beneath.open_by_walk
-    monkeypatch.setattr(beneath, "_kernel_opener", lambda: None)  # no ctypes
+    monkeypatch.setitem(sys.modules, "ctypes", None)  # a Python that was built without
     assert best() is beneath.open_by_walk
 
 

@@ -226,6 +226,7 @@ def test_the_walk_does_not_enter_a_link_that_takes_the_place_of_a_directory(
 def test_a_file_is_read_up_to_the_limit(workdir: Workdir, root: Path) -> None:
     (root / "a").write_bytes(b"12345")
     assert workdir.read("a", limit=5) == b"12345"
+    assert workdir.read("a", limit=1 << 62) == b"12345"
     with pytest.raises(TooLarge, match="too large") as failure:
         workdir.read("a", limit=4)
     assert "at most 4 bytes" in failure.value.error

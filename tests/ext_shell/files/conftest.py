@@ -8,12 +8,15 @@ import pytest
 
 import ext_sdk
 from ext_sdk.redaction import Redactor
-from ext_sdk.session import Session
+from ext_sdk.session import Call, Session
 from ext_shell import agent, files
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+
+SECRET = "correct horse battery staple"
 
 
 class FileHost:
@@ -25,12 +28,19 @@ class FileHost:
         extension = ext_sdk.Extension("files", version="1.0.0")
         for operation in (*files.OPERATIONS, *agent.OPERATIONS):
             extension.add(operation)
-        self._session = Session(extension, Redactor())
+        self._session = Session(extension, Redactor({"env.API_TOKEN": SECRET}))
+
+    def prepare(self, operation: str, **args: object) -> Call:
+        """A call of an operation. Raises RpcError for arguments that don't fit."""
+        context = {"workdir": str(self.workdir), "phase": "verify", "timeout": "60s"} | self.more_context
+        return self._session.prepare({"operation": operation, "args": args, "context": context}, lambda *_: None)
 
     def __call__(self, operation: str, **args: object) -> ext_sdk.Result:
-        """Call an operation. Raises RpcError for arguments that don't fit."""
-        context = {"workdir": str(self.workdir), "phase": "verify", "timeout": "60s"} | self.more_context
-        call = self._session.prepare({"operation": operation, "args": args, "context": context}, lambda *_: None)
+        """Call an operation."""
+        return self.perform(self.prepare(operation, **args))
+
+    def perform(self, call: Call) -> ext_sdk.Result:
+        """Do what was prepared."""
         return self._session.perform(call)
 
     def ok(self, operation: str, **args: object) -> ext_sdk.Result:

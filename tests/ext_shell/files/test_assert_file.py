@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import os
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_sdk.deadline import Deadline
+from ext_sdk.files import Workdir
 from ext_sdk.wire import RpcError
 
 if TYPE_CHECKING:
@@ -107,23 +109,25 @@ def test_facts_are_outputs(host: FileHost, workdir: Path) -> None:
     assert host.failed("assert-file", path="nothing").outputs["exists"] == "false"
 
 
-def test_a_file_that_comes_in_time_is_waited_for(host: FileHost, workdir: Path) -> None:
-    def write_soon() -> None:
-        (workdir / "soon").write_text("not yet")
-        (workdir / "soon").write_text("ready")
+def test_a_file_that_comes_in_time_is_waited_for(
+    host: FileHost, workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = iter(["not yet", "ready"])
 
-    writer = threading.Timer(0.1, write_soon)
-    writer.start()
-    result = host.ok("assert-file", path="soon", content="ready", timeout="30s")
-    writer.join()
-    assert int(result.outputs["attempts"]) > 1
+    def write_meanwhile(deadline: Deadline, seconds: float) -> bool:
+        (workdir / "soon").write_text(next(texts))
+        return not deadline.expired
+
+    monkeypatch.setattr(Deadline, "wait", write_meanwhile)
+    result = host.ok("assert-file", path="soon", content="ready", timeout="1h")
+    assert result.outputs["attempts"] == "3"
 
 
 def test_a_file_that_goes_in_time_is_waited_for(host: FileHost, workdir: Path) -> None:
-    remover = threading.Timer(0.1, (workdir / "file").unlink)
-    remover.start()
-    host.ok("assert-file", path="file", exists=False, timeout="30s")
-    remover.join()
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(host, "assert-file", path="file", exists=False, timeout="1h")
+        (workdir / "file").unlink()
+        assert waiting.result().success
 
 
 def test_the_timeout_ends_the_waiting_and_the_last_look_is_told(host: FileHost) -> None:
@@ -140,6 +144,35 @@ def test_what_waiting_does_not_mend_fails_at_once(host: FileHost, path: str) -> 
     # An hour: the test would not end if this waited.
     failure = host.failed("assert-file", path=path, content="x", timeout="1h")
     assert failure.error
+
+
+def test_an_extension_that_shuts_down_does_not_wait_on(host: FileHost) -> None:
+    call = host.prepare("assert-file", path="nothing", timeout="1h")
+    call.context.deadline.stopped.set()
+    result = host.perform(call)
+    assert (result.success, result.outputs["attempts"]) == (False, "1")
+
+
+def test_a_file_that_goes_while_it_is_looked_at_is_not_there(
+    host: FileHost, workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = Workdir.stat
+
+    def look_and_remove(looked: Workdir, text: str, *, follow: bool = True) -> os.stat_result:
+        found = look(looked, text, follow=follow)
+        (workdir / "file").unlink()
+        return found
+
+    monkeypatch.setattr(Workdir, "stat", look_and_remove)
+    failure = host.failed("assert-file", path="file", content="hello")
+    assert failure.error == "file: expected to exist, got nothing"
+
+
+@pytest.mark.parametrize("content", ["x", {"notContains": "horse"}, {"matches": "x"}, {"jsonEquals": 1}])
+def test_no_secret_not_even_half_of_one_is_told(host: FileHost, workdir: Path, content: object) -> None:
+    (workdir / "file").write_text("begin " * 24 + "correct horse battery staple" + " end" * 100)
+    told = host.failed("assert-file", path="file", content=content).error
+    assert not any(word in told.replace('"horse"', "") for word in ("correct", "horse", "battery", "staple"))
 
 
 def test_the_timeout_of_the_host_counts_too(host: FileHost) -> None:

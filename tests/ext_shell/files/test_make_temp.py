@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -79,6 +80,17 @@ def test_the_private_one_of_another_working_directory_is_out_of_reach(
     assert "no path inside" in host.failed("read-file", path=path).error
     host.workdir = workdir
     assert host.ok("read-file", path=path).outputs["content"] == "mine"
+
+
+def test_a_name_that_is_taken_is_left_and_another_one_tried(
+    host: FileHost, workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (workdir / "tmp-taken").write_text("mine")
+    names = iter(["taken", "free"])
+    monkeypatch.setattr(secrets, "token_hex", lambda _: next(names, "taken"))
+    assert host.ok("make-temp", kind="file").outputs["name"] == "tmp-free"
+    assert "no free name was found" in host.failed("make-temp", kind="file").message
+    assert (workdir / "tmp-taken").read_text() == "mine"
 
 
 @pytest.mark.parametrize("prefix", ["../", "a/b", "a\0", "x" * 65, "ä"])

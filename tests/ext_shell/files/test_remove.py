@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_sdk.files import Workdir
 from ext_sdk.wire import RpcError
 
 if TYPE_CHECKING:
@@ -127,6 +128,35 @@ def test_a_pattern_follows_no_link(host: FileHost, workdir: Path) -> None:
 def test_one_of_path_and_glob_is_needed(host: FileHost, args: dict[str, object]) -> None:
     with pytest.raises(RpcError, match="give one of path and glob"):
         host("remove", **args)
+
+
+def test_what_somebody_else_removes_first_is_no_failure_but_nothing_removed(
+    host: FileHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove = Workdir.remove
+
+    def too_late(workdir: Workdir, text: str) -> None:
+        remove(workdir, text)
+        remove(workdir, text)
+
+    monkeypatch.setattr(Workdir, "remove", too_late)
+    assert host.ok("remove", path="a.txt", ignoreMissing=True).outputs == {"removed": "0"}
+
+
+def test_a_directory_that_goes_while_a_pattern_is_looked_for_has_nothing_in_it(
+    host: FileHost, workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = Workdir.names
+
+    def names_and_exchange(looked: Workdir, text: str) -> list[str]:
+        found = names(looked, text)
+        if text == "." and (workdir / "empty").exists():
+            (workdir / "empty").rmdir()
+            (workdir / "dir").rename(workdir.parent / "gone")
+        return found
+
+    monkeypatch.setattr(Workdir, "names", names_and_exchange)
+    assert host.ok("remove", glob="*/*.txt", ignoreMissing=True).outputs == {"removed": "0"}
 
 
 def test_a_removal_without_time_left_stops(host: FileHost, workdir: Path) -> None:
