@@ -155,7 +155,7 @@ class Matcher:
             return False
         # Two live values of one neutral spelling would mix up two folders; anything else is only another
         # place.
-        return self._bindings.live(recorded) is None
+        return self._bindings.live(recorded) is None or recorded.rstrip("/") == live.rstrip("/")
 
 
 def _pointers(table: Mapping[str, tuple[str, ...]], method: str) -> tuple[str, ...]:

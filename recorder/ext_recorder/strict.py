@@ -36,6 +36,7 @@ class StrictPlayer(Player):
         self._due: list[Recorded] = []  # messages of the host that are next, the first one last
         self._mark: Mark | None = None  # or something else of the host that is next
         self._last: Recorded | None = None  # the message of the host that was accepted last
+        self._child_ended = False
         self._time = 0.0  # of what the host did last, in the recording
 
     def start(self) -> None:
@@ -63,6 +64,8 @@ class StrictPlayer(Player):
                 self._mark = event
                 self._time = event.time
                 return
+            elif event.kind == "exit":
+                self._child_ended = True
             stage.after = event.time - base
             self._play(event)
             if stage.over:
@@ -116,7 +119,8 @@ class StrictPlayer(Player):
         count = len(never)
         if self._mark is not None and self._mark.kind == "signal":
             count += 1
-        for event in self._events:
+        # The child has ended where it ended; what its host still wrote then could not be played.
+        for event in () if self._child_ended else self._events:
             if isinstance(event, Data) and event.kind == "in":
                 items = self._items(event, self._reader.line)
                 count += len(items)
