@@ -86,18 +86,22 @@ class Host:
     _taken: int = 0
 
     def __enter__(self) -> Self:
-        """Start the extension."""
+        """Start the extension. Raises Violation where it can't be."""
         self._stderr = tempfile.TemporaryFile()  # a file: an extension can't block on it
-        self._process = subprocess.Popen(
-            self.command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            bufsize=0,
-            cwd=self.cwd,
-            env=dict(self.env),
-            start_new_session=True,
-        )
+        try:
+            self._process = subprocess.Popen(
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._stderr,
+                bufsize=0,
+                cwd=self.cwd,
+                env=dict(self.env),
+                start_new_session=True,
+            )
+        except OSError as error:
+            self._stderr.close()
+            raise Violation(f"can't be started: {error}") from None
         return self
 
     def __exit__(self, *exc: object) -> None:

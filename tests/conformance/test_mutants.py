@@ -100,7 +100,7 @@ MUTANTS: dict[str, Mutant] = {
     "spec:outputs": replacing(('EXAMPLE = {"word": "value"}', 'EXAMPLE = {"word": 1}')),
     "spec:result-members": replacing(('"message": "Done"', '"message": "Done", "took": 1')),
     "spec:log": replacing(('{"method": "log"', '{"id": 99, "method": "log"')),
-    "spec:log-during": replacing((LOG, f"threading.Timer(0.1, lambda: {LOG}).start()")),
+    "spec:log-during": replacing((LOG, "pass"), (ANSWER, ANSWER + f'\n        if how == "noisily": {LOG}')),
     "spec:log-level": replacing(('"level": "info"', '"level": "notice"')),
     "spec:log-message": replacing(('"message": "working"', '"text": "working"')),
     "spec:log-data": replacing(('"data": EXAMPLE', '"data": "text"')),
