@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, get_type_hints
+from typing import TYPE_CHECKING, Annotated, dataclass_transform, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from .context import Context
 
 
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Args(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """The base of a class of arguments.
 
     Fields are documented by `Annotated[str, Meta(description="…")]`; a field with a default is optional.
-    Python's `pass_env` is `passEnv` for users. A name that is not declared is refused.
+    Python's `pass_env` is `passEnv` for users. A name that is not declared is refused. Subclasses inherit the options
+    of this class, and the decorator tells type checkers so.
     """
 
 

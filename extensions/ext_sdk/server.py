@@ -97,6 +97,7 @@ class Server:
         self._running: list[_Running] = []
         self._reading = True
         self._ending = False
+        self._peer_gone = False
         self._closed = False
         self._manifest_sent = False
         self._wake_read, self._wake_write = os.pipe()
@@ -115,12 +116,10 @@ class Server:
             self._end_of_input()
         try:
             self._serve()
-        except PeerGone:
-            return 1
         finally:
             self._close()
             _end_soon()  # a thread that an operation left behind may keep the interpreter from ending
-        return 0
+        return int(self._peer_gone)
 
     def _take_signals(self) -> None:
         """A signal becomes a byte in the pipe that the loop waits for; it interrupts nothing."""
@@ -140,7 +139,8 @@ class Server:
         while not self._ending and (self._reading or self._running):
             ready = dict(poll.poll(self._poll_milliseconds()))
             if self._stdio.output in ready:
-                raise PeerGone
+                self._peer_gone = True
+                return
             if self._wake_read in ready:
                 self._woken()
             if self._stdio.input in ready:
@@ -203,8 +203,8 @@ class Server:
                 return
             if isinstance(event, Request):
                 self._handle_request(event)
-            elif isinstance(event, Notification):
-                self._ending = event.method == gevals.SHUTDOWN
+            elif isinstance(event, Notification) and event.method == gevals.SHUTDOWN:
+                self._ending = True
             elif isinstance(event, Malformed) and isinstance(event.error, MessageError):
                 self._answer_error(event.error.id, RpcError(event.error.code, str(event.error)))
 
@@ -224,8 +224,6 @@ class Server:
             handlers[request.method](request)
         except RpcError as error:
             self._answer_error(request.id, error)
-        except PeerGone:
-            raise
         except Exception as error:  # noqa: BLE001  (a fault in one request is no end of the others)
             self._answer_error(request.id, self._session.fault(request.method, error))
 
@@ -265,8 +263,7 @@ class Server:
             line = self._fitter.error(running.id, error)
         except BaseException as error:  # noqa: BLE001  (a thread that ends here leaves the host without an answer)
             line = self._fitter.error(running.id, self._session.fault(running.call.operation.name, error))
-        with suppress(PeerGone):  # the loop has seen it as well
-            self._answer(running, line)
+        self._answer(running, line)
         if not self._reading:
             self._wake()
 
@@ -276,12 +273,10 @@ class Server:
             if running.claimed:
                 return
             running.claimed = True
-        try:
-            self._write_answer(running.id, line)
-        finally:
-            with self._table:
-                self._running.remove(running)
-                self._table.notify_all()
+        self._write_answer(running.id, line)
+        with self._table:
+            self._running.remove(running)
+            self._table.notify_all()
 
     # What the host is told
 
@@ -299,8 +294,12 @@ class Server:
         self._write(line)
 
     def _write(self, line: bytes) -> None:
-        with self._write_lock:
-            self._stdio.write(line)
+        try:
+            with self._write_lock:
+                self._stdio.write(line)
+        except PeerGone:
+            self._peer_gone = self._ending = True
+            self._wake()
 
     def _keep_whole(self, name: str, text: str) -> str:
         path = self._session.artifact(name)
