@@ -1,0 +1,190 @@
+"""Replay in any order: which thread of the recording a message takes, and what comes with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ext_recorder.errors import UsageError
+from ext_recorder.replay import Options
+from tests.ext_recorder.played import END, Host, cassette, message_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ANY = Options(order="any")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "session.yaml"
+
+
+def call(id: object, method: str) -> str:
+    return f'{{"jsonrpc":"2.0","id":{id},"method":"{method}"}}'
+
+
+def answer(id: object, result: object) -> str:
+    return f'{{"jsonrpc":"2.0","id":{id},"result":{result}}}'
+
+
+def said(*events: tuple[str, str]) -> str:
+    return "".join(f"- {{t: 0.{at}, {kind}: '{text}'}}\n" for at, (kind, text) in enumerate(events))
+
+
+def test_calls_may_come_in_another_order(path: Path) -> None:
+    events = said(
+        ("in", call(1, "a")), ("out", answer(1, 1)), ("in", call(2, "b")), ("out", answer(2, 2)), ("in", call(3, "c")),
+        ("out", answer(3, 3)),
+    )  # fmt: skip
+    with Host(cassette(path, events + END), ANY) as host:
+        assert host.say(call(7, "c")) == [answer(7, 3)]
+        assert host.say(call(7, "a")) == [answer(7, 1)]
+        assert host.say(call('"x"', "b")) == [answer('"x"', 2)]
+        host.close()
+        assert host.status == 0
+
+
+def test_what_was_said_on_the_way_to_an_answer_comes_with_it(path: Path) -> None:
+    events = said(
+        ("in", call(1, "a")), ("out", '{"method":"log","params":"a1"}'), ("err", "a"), ("out", answer(1, 1)),
+        ("out", '{"method":"log","params":"a2"}'),
+        ("in", call(2, "b")), ("out", '{"method":"log","params":"b"}'), ("out", answer(2, 2)),
+    )  # fmt: skip
+    with Host(cassette(path, events + END), ANY) as host:
+        assert host.say(call(2, "b")) == ['{"method":"log","params":"b"}', answer(2, 2)]
+        assert host.err == ""
+        assert host.say(call(1, "a")) == [
+            '{"method":"log","params":"a1"}',
+            answer(1, 1),
+            '{"method":"log","params":"a2"}',
+        ]
+        assert host.err == "a\n"
+
+
+def test_an_answer_depends_on_its_own_request_alone(path: Path) -> None:
+    events = said(
+        ("in", call(1, "a")), ("in", call(2, "b")), ("in", call(3, "c")),
+        ("out", answer(2, 2)), ("out", answer(3, 3)), ("out", answer(1, 1)),
+    )  # fmt: skip
+    with Host(cassette(path, events + END), ANY) as host:
+        assert host.say(call(1, "a")) == [answer(1, 1)]
+        assert host.say(call(3, "c")) == [answer(3, 3)]
+        assert host.say(call(2, "b")) == [answer(2, 2)]
+
+
+def test_a_request_asked_again_gets_its_answers_in_the_recorded_order_and_then_none(path: Path) -> None:
+    events = said(*[each for n in (1, 2, 3) for each in (("in", call(n, "read")), ("out", answer(n, n)))])
+    with Host(cassette(path, events + END), ANY) as host:
+        assert [host.say(call(0, "read"))[0] for _ in range(3)] == [answer(0, n) for n in (1, 2, 3)]
+        assert "used up: it is recorded 3 times" in message_of(host.say(call(0, "read"))[0])
+
+
+def test_the_childs_own_request_is_answered_within_its_thread(path: Path) -> None:
+    events = said(
+        ("in", call(1, "a")), ("out", call(1, "ask a")), ("in", answer(1, '"ya"')), ("out", answer(1, 1)),
+        ("in", call(2, "b")), ("out", call(2, "ask b")), ("in", answer(2, '"yb"')), ("out", '{"method":"log"}'),
+        ("out", answer(2, 2)),
+    )  # fmt: skip
+    with Host(cassette(path, events + END), ANY) as host:
+        assert host.say(call(5, "b")) == [call(2, "ask b")]
+        assert host.say(call(6, "a")) == [call(1, "ask a")]
+        assert host.say(answer(1, '"ya"')) == [answer(6, 1)]
+        assert host.say(answer(2, '"yb"')) == ['{"method":"log"}', answer(5, 2)]
+        host.close()
+        assert host.status == 0
+
+
+def test_what_the_child_says_first_comes_first_and_its_end_with_the_end_of_the_input(path: Path) -> None:
+    events = (
+        said(("out", "banner"), ("err", "starting"), ("in", "a"), ("out", "A"))
+        + """
+        - {t: 1, eof: in}
+        - {t: 2, out: 'bye'}
+        - {t: 3, exit: 4}
+        """
+    )
+    with Host(cassette(path, events, protocol="raw"), ANY) as host:
+        assert host.greeting == b"banner\n"
+        assert host.err == "starting\n"
+        assert host.close() == ["bye"]
+        assert host.status == 4
+
+
+def test_a_one_shot_answer_after_the_end_of_the_input_still_belongs_to_its_request(path: Path) -> None:
+    events = said(("in", call(1, "a"))) + "- {t: 1, eof: in}\n" + said(("out", answer(1, 1))) + "- {t: 3, exit: 0}"
+    with Host(cassette(path, events), ANY) as host:
+        assert host.say(call(9, "a")) == [answer(9, 1)]
+        host.close()
+        assert host.status == 0
+
+
+def test_a_crash_comes_with_the_call_that_it_came_with(path: Path) -> None:
+    events = said(("in", call(1, "a")), ("out", answer(1, 1)), ("in", call(2, "b"))) + "- {t: 3, exit: SIGABRT}"
+    with Host(cassette(path, events), ANY) as host:
+        host.say(call(1, "a"))
+        assert host.status is None
+        assert host.say(call(2, "b")) == []
+        assert host.status == "SIGABRT"
+
+
+def test_the_child_ends_after_shutdown_without_the_end_of_the_input(path: Path) -> None:
+    events = said(("in", call(1, "a")), ("out", answer(1, 1)), ("in", call(2, "shutdown")), ("out", answer(2, "{}")))
+    with Host(cassette(path, events + END), ANY) as host:
+        assert host.say(call(1, "shutdown")) == [answer(1, "{}")]
+        assert host.status == 0
+
+
+def test_a_signal_brings_what_came_of_it(path: Path) -> None:
+    events = said(("in", "a"), ("out", "A")) + "- {t: 1, signal: SIGINT}\n- {t: 2, err: 'ouch'}\n- {t: 3, exit: 130}"
+    with Host(cassette(path, events, protocol="raw"), ANY) as host:
+        host.signal("SIGINT")
+        assert host.err == "ouch\n"
+        assert host.status == 130
+
+
+def test_each_working_directory_finds_its_own_recorded_one(path: Path) -> None:
+    def run(id: int, folder: str, step: str) -> str:
+        return (
+            f'{{"jsonrpc":"2.0","id":{id},"method":"execute",'
+            f'"params":{{"args":{{"f":"{folder}/{step}"}},"context":{{"workdir":"{folder}"}}}}}}'
+        )
+
+    events = said(
+        ("in", run(1, "/tmp/workdir", "one")), ("out", answer(1, '"in /tmp/workdir"')),
+        ("in", run(2, "/tmp/workdir-2", "two")), ("out", answer(2, '"in /tmp/workdir-2"')),
+        ("in", run(3, "/tmp/workdir", "three")), ("out", answer(3, '"in /tmp/workdir"')),
+    )  # fmt: skip
+    with Host(cassette(path, events + END), ANY) as host:
+        assert host.say(run(1, "/w/b", "two")) == [answer(1, '"in /w/b"')]
+        assert host.say(run(2, "/w/a", "three")) == [answer(2, '"in /w/a"')]
+        assert host.say(run(3, "/w/a", "one")) == [answer(3, '"in /w/a"')]
+        assert host.err == ""
+
+
+def test_a_request_in_another_spelling_and_with_another_secret_is_found(path: Path) -> None:
+    events = said(
+        ("in", '{"jsonrpc":"2.0","id":1,"method":"a","params":{"n":1,"token":"[redacted:key.token#3]"}}'),
+        ("out", answer(1, 1)),
+    )
+    live = '{"method":"a","params":{"token":"s3cr3t-of-today","n":1.0},"jsonrpc":"2.0","id":1}'
+    with Host(cassette(path, events + END), ANY) as host:
+        assert host.say(live) == [answer(1, 1)]
+
+
+def test_lines_without_any_protocol_are_found_by_their_text(path: Path) -> None:
+    events = said(("in", "a"), ("out", "A"), ("in", "b"), ("out", "B1"), ("out", "B2"), ("in", "a"), ("out", "A again"))
+    with Host(cassette(path, events + END, protocol="raw"), ANY) as host:
+        assert host.say("b") == ["B1", "B2"]
+        assert host.say("a", "a") == ["A", "A again"]
+
+
+def test_a_second_connection_is_refused(path: Path) -> None:
+    with pytest.raises(UsageError, match="second connection"):
+        Host(cassette(path, "- {t: 1, conn: 2, open: in}\n" + END), ANY)
+
+
+def test_an_order_that_there_is_not_is_refused_with_those_that_there_are(path: Path) -> None:
+    with pytest.raises(UsageError, match="strict, any"):
+        Host(cassette(path, END), Options(order="random"))

@@ -1,0 +1,230 @@
+"""A miss: which of the four it was, how near it came, in what form it is told, and how the replay ends."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ext_recorder.player import EXIT_DIFFERS
+from ext_recorder.replay import Options
+from tests.ext_recorder.played import END, Host, cassette, error_of, message_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SESSION = (
+    """
+    - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"0.0.1"}}'}
+    - {t: 1, out: '{"jsonrpc":"2.0","id":1,"result":{}}'}
+    - {t: 2, in:
+    '{"jsonrpc":"2.0","id":2,"method":"execute","params":{"operation":"run","args":{"command":["echo","hi"]}}}'}
+    - {t: 2, out: '{"jsonrpc":"2.0","id":2,"result":{"success":true}}'}
+    - {t: 3, in: '{"jsonrpc":"2.0","id":3,"method":"execute","params":{"operation":"wait","args":{"port":80}}}'}
+    - {t: 3, out: '{"jsonrpc":"2.0","id":3,"result":{"success":false}}'}
+    - {t: 4, in: '{"jsonrpc":"2.0","id":4,"method":"shutdown","params":{}}'}
+    - {t: 4, out: '{"jsonrpc":"2.0","id":4,"result":{}}'}
+    """
+    + END
+)
+HELLO = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"0.0.1"}}'
+RUN = '{"jsonrpc":"2.0","id":2,"method":"execute","params":{"operation":"run","args":{"command":["echo","hi"]}}}'
+WAIT = '{"jsonrpc":"2.0","id":3,"method":"execute","params":{"operation":"wait","args":{"port":80}}}'
+BYE = '{"jsonrpc":"2.0","id":4,"method":"shutdown","params":{}}'
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return cassette(tmp_path / "session.yaml", SESSION)
+
+
+@pytest.fixture(params=["strict", "any"])
+def order(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+def line_of(path: Path, text: str) -> int:
+    return next(number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line)
+
+
+def test_a_method_that_was_never_recorded_is_told_with_those_that_were(path: Path, order: str) -> None:
+    with Host(path, Options(order=order)) as host:
+        (line,) = host.say('{"jsonrpc":"2.0","id":"x","method":"exekute","params":{}}')
+
+        assert json.loads(line)["id"] == "x"
+        assert error_of(line)["code"] == -32099
+        assert "never recorded" in message_of(line)
+        assert "initialize, execute, shutdown" in message_of(line)
+        assert error_of(line)["data"] == {
+            "reason": "never-recorded",
+            "methods": ["initialize", "execute", "shutdown"],
+            "cassette": str(path),
+        }
+
+
+def test_a_request_that_was_played_as_often_as_recorded_is_used_up(path: Path, order: str) -> None:
+    with Host(path, Options(order=order)) as host:
+        host.say(HELLO, RUN)
+        (line,) = host.say(RUN)
+
+        assert f"used up: it is recorded once ({path}:{line_of(path, 'echo')})" in message_of(line)
+
+
+def test_other_arguments_are_told_with_the_closest_request_and_where_they_differ(path: Path, order: str) -> None:
+    with Host(path, Options(order=order)) as host:
+        host.say(HELLO)
+        (line,) = host.say(RUN.replace('"hi"', "1").replace("[", '["-n",'))
+
+        text = message_of(line)
+        assert f"arguments differ from the closest one, {path}:{line_of(path, 'echo')}:" in text
+        assert '/params/args/command/0: recorded "echo", now "-n"' in text
+        assert '/params/args/command/1: recorded "hi", now "echo"' in text
+        assert "/params/args/command/2: recorded nothing, now 1" in text
+
+
+def test_the_closest_request_is_the_one_that_differs_least_near_its_root(path: Path) -> None:
+    with Host(path) as host:
+        (line,) = host.say(WAIT.replace("80", "81"))
+
+        assert f"{path}:{line_of(path, 'port')}" in message_of(line)
+        assert "/params/args/port: recorded 80, now 81" in message_of(line)
+
+
+def test_a_recorded_request_before_its_turn_is_told_as_that(path: Path) -> None:
+    with Host(path) as host:
+        host.say(HELLO)
+        (line,) = host.say(WAIT)
+
+        text = message_of(line)
+        assert "out of turn" in text
+        assert f"{path}:{line_of(path, 'port')}" in text
+        assert f"line {line_of(path, 'echo')}" in text
+        assert "--order any" in text
+
+
+def test_after_a_miss_the_message_that_was_due_still_is(path: Path) -> None:
+    with Host(path) as host:
+        host.say(HELLO, WAIT)
+        assert host.say(RUN) == ['{"jsonrpc":"2.0","id":2,"result":{"success":true}}']
+        assert host.say(WAIT) == ['{"jsonrpc":"2.0","id":3,"result":{"success":false}}']
+        host.say(BYE)
+        assert host.status == EXIT_DIFFERS
+        assert "one message of the host had no match" in host.err
+        assert "never played" not in host.err
+
+
+def test_the_end_tells_what_was_recorded_and_never_played(path: Path) -> None:
+    with Host(path) as host:
+        host.say(HELLO)
+        host.close()
+
+        assert host.status == EXIT_DIFFERS
+        assert "3 recorded messages of the host were never played:" in host.err
+        assert f"{path}:{line_of(path, 'echo')}: request execute (id 2)" in host.err
+
+
+def test_of_many_messages_never_played_the_first_ones_are_listed(tmp_path: Path) -> None:
+    events = "".join(f"- {{t: 1, in: 'line {number}'}}\n" for number in range(20))
+    path = cassette(tmp_path / "many.yaml", events + END, protocol="raw")
+    with Host(path) as host:
+        host.close()
+
+        assert host.err.count(f"{path}:") == 5
+        assert "and 15 more" in host.err
+
+
+def test_in_any_order_a_part_of_the_recording_is_no_fault(path: Path) -> None:
+    with Host(path, Options(order="any")) as host:
+        host.say(WAIT, HELLO)
+        host.close()
+
+        assert host.status == 0
+        assert host.err == ""
+
+
+def test_a_session_without_a_miss_says_nothing_of_its_own(path: Path, order: str) -> None:
+    with Host(path, Options(order=order)) as host:
+        assert len(host.say(HELLO, RUN, WAIT, BYE)) == 4
+
+        assert host.err == ""
+        assert host.status == 0
+
+
+def test_a_notification_without_a_match_is_told_on_stderr_alone(path: Path, order: str) -> None:
+    with Host(path, Options(order=order)) as host:
+        assert host.say('{"jsonrpc":"2.0","method":"hurry"}') == []
+        host.say(HELLO, RUN, WAIT, BYE)
+
+        assert "notification hurry: never recorded" in host.err
+        assert host.status == EXIT_DIFFERS
+
+
+@pytest.mark.parametrize("junk", ["{broken", "hello", "[]", "\x1b[2J\x07", '{"jsonrpc":"2.0","id":5,"result":1}'])
+def test_what_is_no_request_gets_no_answer_and_can_not_touch_the_terminal(path: Path, order: str, junk: str) -> None:
+    with Host(path, Options(order=order)) as host:
+        assert host.say(junk) == []
+        host.close()
+
+        assert host.status == EXIT_DIFFERS
+        assert host.err.replace("\n", "").isprintable()
+
+
+def test_a_different_answer_to_the_childs_request_is_a_miss(tmp_path: Path, order: str) -> None:
+    events = """
+        - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"run"}'}
+        - {t: 2, out: '{"jsonrpc":"2.0","id":7,"method":"ask"}'}
+        - {t: 3, in: '{"jsonrpc":"2.0","id":7,"result":"yes"}'}
+        - {t: 4, out: '{"jsonrpc":"2.0","id":1,"result":"done"}'}
+        """
+    with Host(cassette(tmp_path / "ask.yaml", events + END), Options(order=order)) as host:
+        host.say('{"jsonrpc":"2.0","id":1,"method":"run"}')
+        assert host.say('{"jsonrpc":"2.0","id":7,"result":"no"}') == []
+        host.close()
+
+        assert "the answer to the child's request 7" in host.err
+        assert host.status == EXIT_DIFFERS
+
+
+def test_a_miss_overrides_the_recorded_exit_code(tmp_path: Path, order: str) -> None:
+    events = '- {t: 1, in: \'{"jsonrpc":"2.0","id":1,"method":"m"}\'}\n- {t: 2, exit: 0}'
+    with Host(cassette(tmp_path / "x.yaml", events), Options(order=order)) as host:
+        host.say('{"jsonrpc":"2.0","id":1,"method":"other"}')
+        host.say('{"jsonrpc":"2.0","id":1,"method":"m"}')
+
+        assert host.status == EXIT_DIFFERS
+
+
+def test_a_secret_of_this_session_is_in_no_message_about_a_miss(path: Path, order: str) -> None:
+    with Host(path, Options(order=order), {"API_TOKEN": "hunter2-hunter2"}) as host:
+        (line,) = host.say(RUN.replace('"hi"', '"hunter2-hunter2"'))
+
+        assert "hunter2" not in line + host.err
+        assert "[redacted:env.API_TOKEN#1]" in line
+
+
+def test_long_values_are_cut_in_messages(path: Path, order: str) -> None:
+    with Host(path, Options(order=order)) as host:
+        (line,) = host.say(RUN.replace('"hi"', '"' + "x" * 100_000 + '"'))
+
+        assert len(line) < 2_000
+
+
+def test_a_host_that_has_lost_its_way_is_told_in_short(path: Path) -> None:
+    with Host(path) as host:
+        lines = [host.say(f'{{"jsonrpc":"2.0","id":{id},"method":"execute","params":{{}}}}')[0] for id in range(30)]
+
+        assert "arguments differ" in lines[0]
+        assert "too many misses" in lines[-1]
+        host.close()
+        assert "30 messages of the host had no match" in host.err
+
+
+def test_other_framings_get_the_error_in_their_own_frame(tmp_path: Path) -> None:
+    path = cassette(tmp_path / "x.yaml", SESSION, protocol="jsonrpc", framing="content-length")
+    with Host(path) as host:
+        request = b'{"jsonrpc":"2.0","id":1,"method":"nope"}'
+        head, _, body = host.write(b"Content-Length: %d\r\n\r\n" % len(request) + request).partition(b"\r\n\r\n")
+
+        assert head == b"Content-Length: %d" % len(body)
+        assert json.loads(body)["error"]["code"] == -32099
