@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
+from ext_sdk.expect.pattern import problem
 
 from .config import Shell  # noqa: TC001 - msgspec reads it
 from .limits import Limits
@@ -75,6 +76,13 @@ class CommandArgs(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields
             raise ValueError(f"killAfter: expected a duration of 0s or more, found {self.kill_after}")
 
 
+def path_problem(path: str) -> str:
+    """What is wrong with a JSONPath, or ""; its library is imported by those who use it."""
+    from ext_sdk.expect import json_path
+
+    return json_path.problem(path)
+
+
 def codes_of(codes: int | list[int]) -> list[int]:
     """One number, or several, as several."""
     return codes if isinstance(codes, list) else [codes]
@@ -113,6 +121,10 @@ class Capture(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise ValueError(f"expected one of regex, json and line, found {' and '.join(given)}")
         if self.group is not UNSET and self.regex is UNSET:
             raise ValueError("group is for regex")
+        if self.regex is not UNSET and (wrong := problem(self.regex)):
+            raise ValueError(f"regex: {self.regex!r:.100} is {wrong}")
+        if self.json is not UNSET and (wrong := path_problem(self.json)):
+            raise ValueError(f"json: {wrong}")
         if self.line == 0:
             raise ValueError("line: expected a number other than 0; 1 is the first line, -1 the last")
 

@@ -63,12 +63,12 @@ class Run(OutputArgs, frozen=True, kw_only=True, forbid_unknown_fields=True, ren
     """What to run, what to expect of it, and what to keep."""
 
     timeout: Annotated[
-        ext_sdk.Duration | UnsetType,
+        ext_sdk.Duration,
         Meta(
             description="For all attempts; then the command and all that it started get SIGTERM, then SIGKILL. "
             "Hosts give some 30 s: for longer work use `start` and `wait`"
         ),
-    ] = UNSET
+    ] = ext_sdk.Duration.parse("5m")
     expect: Annotated[RunExpectation, Meta(description="What must hold; exit code 0 if left out")] = DEFAULT
     retry: Annotated[Retry | UnsetType, Meta(description="Run again until what is expected holds")] = UNSET
     capture: Annotated[dict[str, Capture], Meta(description="Parts of the output that become outputs, by name")] = (
@@ -155,7 +155,7 @@ class _Runs:
             return f"timed out: it did not end within attemptTimeout ({retry.attempt_timeout}) and was stopped"
         seconds = time.monotonic() - self._begun
         text = f"timed out: it did not end within {seconds:.1f} s and was stopped with all that it started"
-        own = isinstance(timeout, ext_sdk.Duration) and seconds >= timeout.seconds
+        own = seconds >= timeout.seconds
         return f"{text}; raise `timeout` ({timeout}) if it needs longer; {LONG_WORK}" if own else f"{text}; {LONG_WORK}"
 
 
