@@ -231,6 +231,7 @@ class Server:
         self._session.initialize(request.params)
         if self._manifest_sent:
             self._manifest_sent = False
+            self._connection.settle(request.id)
         else:
             self._answer_plain(request.id, self._extension.manifest())
         self._extension.warm_up()
