@@ -53,6 +53,15 @@ def run(words: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def parsed(command: Command, words: Sequence[str]) -> Values | None:
+    """The values that click reads in a command line; None where it finds it wrong. Nothing is run."""
+    try:
+        context = _command(command).make_context(command.name, list(words))
+    except click.ClickException:
+        return None
+    return _values(command, context.params)
+
+
 def _has_tail(context: click.Context) -> bool:
     command = COMMANDS.get(context.info_name or "")
     return bool(command and command.tail)

@@ -67,7 +67,8 @@ def _recover(values: Values) -> int:
     output = one(values, "output")
     done = recover(Path(one(values, "PARTIAL")), Path(output) if output else None, replace=bool(values["force"]))
     dropped = f"; the last line was torn: {done.dropped} bytes are gone" if done.dropped else ""
-    sys.stdout.write(f"{done.path}: {done.events} events kept{dropped}\n")
+    events = "1 event" if done.events == 1 else f"{done.events} events"
+    sys.stdout.write(f"{done.path}: {events} kept{dropped}\n")
     return 0
 
 

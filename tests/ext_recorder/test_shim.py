@@ -1,0 +1,141 @@
+"""`shim`: an executable in the place of a child."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ext_recorder import shim
+from tests.ext_recorder.recorded import ECHO, PATIENCE_S, RECORDER, hear_line, messages, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LINE = b'{"jsonrpc":"2.0","id":1,"method":"a"}\n'
+# Quotation marks, spaces, a dollar, a new line: what a shell could take for its own.
+AWKWARD = 'it\'s a "dir" $HOME `x`\n\\ é'
+
+
+def write(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [*RECORDER, "shim", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=cwd)
+
+
+def play(path: Path, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+    command = [str(path), *arguments]
+    return subprocess.run(command, input=LINE, capture_output=True, timeout=PATIENCE_S, check=False, cwd=cwd)
+
+
+def test_a_shim_records_at_first_and_replays_from_then_on(tmp_path: Path) -> None:
+    file, cassette = tmp_path / "child", tmp_path / "session.yaml"
+    assert write(str(file), str(cassette), "--", *ECHO).returncode == 0
+    assert stat.S_IMODE(file.stat().st_mode) == 0o755
+    first = play(file)
+    assert (first.stdout, first.returncode) == (LINE, 0)
+    before = cassette.read_bytes()
+    assert play(file).stdout == LINE
+    assert cassette.read_bytes() == before
+
+
+def test_what_the_host_passes_goes_to_the_command(tmp_path: Path) -> None:
+    program = "import sys; print(sys.argv[1:])"
+    write(str(tmp_path / "child"), str(tmp_path / "c.yaml"), "--", sys.executable, "-c", program, "own")
+    assert play(tmp_path / "child", "--mode", "it's").stdout == b"['own', '--mode', \"it's\"]\n"
+
+
+def test_awkward_names_are_quoted(tmp_path: Path) -> None:
+    folder = tmp_path / AWKWARD
+    folder.mkdir()
+    program = "import sys; print(ascii(sys.argv[1:]))"
+    write(str(folder / "child"), str(folder / "c.yaml"), "--", sys.executable, "-c", program, AWKWARD)
+    assert play(folder / "child").stdout == f"{[AWKWARD]!a}\n".encode()
+    assert (folder / "c.yaml").exists()
+
+
+def test_a_shim_works_in_any_folder_and_imports_nothing_from_there(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    for name in ("ext_recorder", "os", "select", "signal"):
+        (tmp_path / "there" / f"{name}.py").write_text("raise SystemExit('imported from the working directory')")
+    assert write("child", "session.yaml", "--", *ECHO, cwd=tmp_path / "here").returncode == 0
+    assert play(tmp_path / "here" / "child", cwd=tmp_path / "there").stdout == LINE
+    assert messages(tmp_path / "here" / "session.yaml", "out") == [LINE[:-1]]
+
+
+def test_a_command_that_is_in_path_is_written_by_its_full_path(tmp_path: Path) -> None:
+    write(str(tmp_path / "child"), str(tmp_path / "c.yaml"), "--", "cat")
+    command = [str(tmp_path / "child")]
+    done = subprocess.run(
+        command, input=LINE, capture_output=True, timeout=PATIENCE_S, check=False, env={"PATH": "/none"}
+    )
+    assert done.stdout == LINE
+
+
+def test_a_shim_without_a_command_only_replays(tmp_path: Path) -> None:
+    file, cassette = tmp_path / "child", tmp_path / "session.yaml"
+    assert write(str(file), str(cassette)).returncode == 0
+    missing = play(file, "what a host passes does not matter")
+    assert missing.returncode == 2
+    assert b"no such file" in missing.stderr
+    run(cassette, ECHO, stdin=LINE)
+    assert play(file, "--mode", "all").stdout == LINE
+
+
+def test_mode_none_never_records(tmp_path: Path) -> None:
+    file, cassette = tmp_path / "child", tmp_path / "session.yaml"
+    assert write("--mode", "none", str(file), str(cassette), "--", *ECHO).returncode == 0
+    assert play(file).returncode == 2
+    assert not cassette.exists()
+
+
+def test_options_go_along(tmp_path: Path) -> None:
+    file, cassette = tmp_path / "child", tmp_path / "session.yaml"
+    write("--protocol", "raw", "--bind", "data=/srv/data", str(file), str(cassette), "--", "cat")
+    command = [str(file)]
+    done = subprocess.run(command, input=b"/srv/data/x\n", capture_output=True, timeout=PATIENCE_S, check=False)
+    assert done.stdout == b"/srv/data/x\n"
+    assert messages(cassette, "in") == [b"/tmp/data/x"]
+
+
+def test_the_shim_is_replaced_by_the_recorder_which_dies_as_the_child_does(tmp_path: Path) -> None:
+    program = "import os, signal; print(os.getppid(), flush=True); signal.pause()"
+    write(str(tmp_path / "child"), str(tmp_path / "c.yaml"), "--", sys.executable, "-c", program)
+    host = subprocess.Popen([str(tmp_path / "child")], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+    assert int(hear_line(host)) == host.pid
+    host.terminate()
+    assert host.wait(PATIENCE_S) == -15
+    host.communicate()
+
+
+def test_another_file_is_not_overwritten_but_a_shim_is(tmp_path: Path) -> None:
+    file = tmp_path / "child"
+    file.write_text("precious")
+    done = write(str(file), "c.yaml")
+    assert done.returncode == 2
+    assert "is there already, and no shim" in done.stderr
+    assert file.read_text() == "precious"
+    assert write("--force", str(file), "c.yaml").returncode == 0
+    assert write(str(file), "d.yaml").returncode == 0
+    assert "d.yaml" in file.read_text()
+    assert [each.name for each in tmp_path.iterdir()] == ["child"]
+
+
+def test_a_shim_that_would_start_itself_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert write(str(tmp_path / "tool"), "c.yaml").returncode == 0
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    done = write(str(tmp_path / "tool"), "c.yaml", "--", "tool")
+    assert done.returncode == 2
+    assert "would start itself" in done.stderr
+
+
+def test_a_failure_to_write_leaves_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "child"
+    file.mkdir()
+    with pytest.raises(OSError, match="directory"):
+        shim.write(file, "text", force=True)
+    assert [each.name for each in tmp_path.iterdir()] == ["child"]
