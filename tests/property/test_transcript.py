@@ -1,0 +1,105 @@
+"""The scribe's transcript: what is written depends on the bytes, not on how they came."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ext_recorder import transcript as module
+from ext_recorder.bindings import Recording as Bindings
+from ext_recorder.cassette.events import Data
+from ext_recorder.cassette.lines import parse_line
+from ext_recorder.notes import pack
+from ext_recorder.transcript import Transcript
+from ext_sdk.protocols.dialect import DIALECTS
+from ext_sdk.redaction import Redactor
+from ext_sdk.wire.framing import FRAMINGS
+
+if TYPE_CHECKING:
+    import pytest
+
+    from ext_recorder.notes import Note
+
+SECRET = b"correct-horse-battery"
+
+pieces = st.one_of(
+    st.binary(max_size=40),
+    st.sampled_from([b"\n", b'{"a":1}\n', SECRET, b"Content-Length: 2\r\n\r\n{}", b"\0\0\0\2{}", b"/home/me/task/x"]),
+)
+streams = st.lists(pieces, max_size=30).map(b"".join)
+framings = st.sampled_from(list(FRAMINGS))
+
+
+def transcript(framing: str) -> Transcript:
+    dialect = DIALECTS["jsonrpc"]
+    bindings = Bindings(dialect, {}, "/home/me")
+    redactor = Redactor({"env.SECRET": SECRET.decode()})
+    return Transcript(FRAMINGS[framing], lambda data: bindings.clean(redactor.redact(data)), bindings)
+
+
+def written(lines: list[bytes]) -> bytes:
+    """The bytes that these lines give back on a stream without framing of its own."""
+    found = [parse_line(line) for line in lines]
+    assert None not in found
+    return b"".join(event.payload for event in found if isinstance(event, Data))
+
+
+@given(streams, st.data(), framings)
+def test_any_chunks_give_the_same_events(data: bytes, draw: st.DataObject, framing: str) -> None:
+    cuts = sorted(draw.draw(st.lists(st.integers(0, len(data)), max_size=8)))
+    bounds = [0, *cuts, len(data)]
+    whole: list[Note] = [(0.0, "out", data), (0.0, "out", b""), (0.0, "exit", 0)]
+    chunks = [data[start:end] for start, end in pairwise(bounds) if start < end]
+    cut: list[Note] = [*((0.0, "out", chunk) for chunk in chunks), (0.0, "out", b""), (0.0, "exit", 0)]
+    if not data:
+        del whole[0]
+    assert transcript(framing).lines(whole) == transcript(framing).lines(cut)
+
+
+@given(streams, st.data(), framings)
+def test_no_secret_is_written_however_it_is_cut(data: bytes, draw: st.DataObject, framing: str) -> None:
+    data = data + SECRET + data
+    at = draw.draw(st.integers(len(data) // 2 - 10, len(data) // 2 + 10))
+    subject = transcript(framing)
+    lines = subject.lines([(0.0, "in", data[:at] or b"\n"), (0.1, "in", data[at:])])
+    lines += subject.close()
+    assert SECRET not in written(lines)
+
+
+@given(st.binary(min_size=1, max_size=2_000), st.integers(1, 64))
+def test_no_secret_is_written_among_bytes_without_any_framing(data: bytes, size: int) -> None:
+    # A length that can't be: all that follows is no message, and comes in pieces.
+    data = b"\xff\xff\xff\xff" + data + SECRET + data
+    subject = transcript("uint32")
+    lines: list[bytes] = []
+    for start in range(0, len(data), size):
+        lines += subject.lines([(0.0, "out", data[start : start + size])])
+    lines += subject.close()
+    assert SECRET not in written(lines)
+
+
+def test_a_secret_that_lies_across_two_written_pieces_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LOOSE_BYTES", 100_000)
+    for offset in range(0, 70_000, 1_009):
+        data = b"\xff\xff\xff\xff" + b"." * (100_000 + offset) + SECRET + b"." * 200_000
+        subject = transcript("uint32")
+        lines: list[bytes] = []
+        for start in range(0, len(data), 65_536):
+            lines += subject.lines([(0.0, "out", data[start : start + 65_536])])
+        lines += subject.close()
+        assert len(lines) > 1
+        assert written(lines) == data.replace(SECRET, b"[redacted:env.SECRET#1]")
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 1e6), st.sampled_from(["in", "out", "err"]), st.binary(max_size=50)), max_size=20)
+)
+def test_a_batch_survives_its_way_through_the_pipe(notes: list[Note]) -> None:
+    import marshal
+
+    packed = pack(notes)
+    assert int.from_bytes(packed[:4], "little") == len(packed) - 4
+    assert marshal.loads(packed[4:]) == notes
