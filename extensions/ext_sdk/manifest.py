@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 from .protocols import gevals
 from .schema import params_schema
+from .sharing import shared
 from .wire import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .extension import Extension
+    from .schema import Schema
 
 LIMIT_BYTES = 60 * 1024  # as for every line, see `fitting`
 
@@ -44,30 +46,28 @@ def _manifest(extension: Extension, describe: Callable[[str], str]) -> dict[str,
     manifest["operations"] = {
         name: {
             "description": operation.description,
-            "params": _described(params_schema(operation.args_type), describe),
+            "params": shared(_described(params_schema(operation.args_type), describe)),
         }
         for name, operation in extension.operations.items()
     }
     return manifest
 
 
-def _described(schema: object, describe: Callable[[str], str]) -> object:
+def _described(schema: Schema, describe: Callable[[str], str]) -> Schema:
     """A schema with its descriptions shortened. A property may itself be named `description`."""
-    if isinstance(schema, list):
-        return [_described(item, describe) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    shorter: dict[str, object] = {}
+    shorter: Schema = {}
     for key, value in schema.items():
         if key == "description" and isinstance(value, str):
             if text := describe(value):
                 shorter[key] = text
         elif key == "properties" and isinstance(value, dict):
             shorter[key] = {name: _described(item, describe) for name, item in value.items()}
-        elif key in ("default", "enum", "const", "examples"):
-            shorter[key] = value
-        else:
+        elif key == "anyOf" and isinstance(value, list):
+            shorter[key] = [_described(item, describe) for item in value]
+        elif key in ("items", "additionalProperties") and isinstance(value, dict):
             shorter[key] = _described(value, describe)
+        else:
+            shorter[key] = value
     return shorter
 
 

@@ -68,7 +68,12 @@ def _explained(text: str, args_type: type[Args], extra: tuple[str, ...]) -> Inva
     if wrong := _NOT_IN_ENUM.fullmatch(what):
         values = [value for branch in branches_of(_schema_at(args_type, path)) for value in _listed(branch)]
         return InvalidArgs(field, f"expected one of {', '.join(map(dumps, values))}; found {wrong['found'][:LONGEST]}")
-    return InvalidArgs(field, what[:1].lower() + what[1:].replace("`", ""))
+    return InvalidArgs(field, _in_our_words(what))
+
+
+def _in_our_words(what: str) -> str:
+    """The errors of msgspec quote types and begin large; those of our classes are left as they are."""
+    return what[:1].lower() + what[1:].replace("`", "") if what.startswith("Expected `") else what
 
 
 def _schema_at(args_type: type[Args], path: str) -> Schema:

@@ -1,0 +1,90 @@
+"""Schemas made shorter: an object that is described several times is told once, under `$defs`.
+
+An expectation on text, for one, has twenty members and stands in a dozen places; with each of them told anew, a
+manifest of some ten operations would not fit a line.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from .wire import dumps
+
+if TYPE_CHECKING:
+    from .schema import Schema
+
+SMALLEST_BYTES = 200  # what is shorter than this is not worth a reference
+
+
+def shared(schema: Schema) -> Schema:
+    """The schema with its repeated objects under `$defs`, each named after the property where it stands first."""
+    counts: Counter[str] = Counter()
+    _count(schema, counts)
+    repeated = {text for text, count in counts.items() if count > 1}
+    if not repeated:
+        return schema
+    definitions: dict[str, tuple[str, Schema]] = {}  # the text of an object: its name, and what stands under it
+    members = _members(schema, "", repeated, definitions)
+    return members | {"$defs": dict(definitions.values())}
+
+
+def _count(schema: object, counts: Counter[str]) -> None:
+    """Count the objects with properties; what is within a repeated one is counted once."""
+    if isinstance(schema, list):
+        for item in schema:
+            _count(item, counts)
+    if isinstance(schema, dict):
+        if text := _identity(schema):
+            counts[text] += 1
+            if counts[text] > 1:
+                return
+        for value in schema.values():
+            _count(value, counts)
+
+
+def _identity(schema: Schema) -> str:
+    """The text of an object that is worth a reference, without the description that belongs to where it stands."""
+    if "properties" not in schema or schema.get("type") != "object":
+        return ""
+    text = dumps({key: value for key, value in schema.items() if key not in _OF_THE_PLACE})
+    return text if len(text) >= SMALLEST_BYTES else ""
+
+
+_OF_THE_PLACE = ("description", "default")
+
+
+def _referring(schema: object, name: str, repeated: set[str], definitions: dict[str, tuple[str, Schema]]) -> object:
+    """The schema with references; `name` is that of the property it describes."""
+    if isinstance(schema, list):
+        return [_referring(item, name, repeated, definitions) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    text = _identity(schema)
+    if text in repeated:
+        of_the_place = {key: value for key, value in schema.items() if key in _OF_THE_PLACE}
+        if text not in definitions:
+            definitions[text] = (_free(name, definitions), {})  # first, so that what is within finds its name taken
+            whole = {key: value for key, value in schema.items() if key not in of_the_place}
+            definitions[text][1].update(_members(whole, name, repeated, definitions))
+        return {"$ref": f"#/$defs/{definitions[text][0]}"} | of_the_place
+    return _members(schema, name, repeated, definitions)
+
+
+def _members(
+    schema: Schema, name: str, repeated: set[str], definitions: dict[str, tuple[str, Schema]]
+) -> dict[str, object]:
+    members: dict[str, object] = {}
+    for key, value in schema.items():
+        if key == "properties" and isinstance(value, dict):
+            members[key] = {one: _referring(item, one, repeated, definitions) for one, item in value.items()}
+        elif key in ("default", "enum", "examples"):
+            members[key] = value
+        else:
+            members[key] = _referring(value, name, repeated, definitions)
+    return members
+
+
+def _free(name: str, definitions: dict[str, tuple[str, Schema]]) -> str:
+    taken = {one for one, _ in definitions.values()}
+    return next(f"{name}{number or ''}" for number in range(len(taken) + 1) if f"{name}{number or ''}" not in taken)
