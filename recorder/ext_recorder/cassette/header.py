@@ -33,9 +33,11 @@ class Header:
         ({"workdir":
             "/tmp/workdir"}). A second value of the same name is spelled with "-2", a third with "-3", so that
             the header can be written before the session.
+        redacted: what was redacted, where that stands above the events: a recorder writes it behind them. None: it
+            does not.
     """
 
-    __slots__ = ("bindings", "command", "framing", "protocol", "recorded", "recorder")
+    __slots__ = ("bindings", "command", "framing", "protocol", "recorded", "recorder", "redacted")
 
     def __init__(
         self,
@@ -46,6 +48,7 @@ class Header:
         recorder: str = "",
         recorded: str = "",
         bindings: Mapping[str, str] | None = None,
+        redacted: tuple[str, ...] | None = None,
     ) -> None:
         self.protocol = protocol
         self.framing = framing
@@ -53,6 +56,7 @@ class Header:
         self.recorder = recorder
         self.recorded = recorded
         self.bindings = dict(bindings or {})
+        self.redacted = redacted
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Header):
@@ -100,8 +104,9 @@ def header_of(path: str, fields: dict[str, Flow]) -> Header:
     framing = _text(path, fields, "framing")
     if framing not in FRAMINGS:
         raise CassetteError(path, 1, f"expected `framing` to be one of {', '.join(FRAMINGS)}, found {framing!r}")
-    if not isinstance(command, list) or not isinstance(bindings, dict):
-        raise CassetteError(path, 1, "expected `command` to be a list and `bindings` a mapping")
+    redacted = fields.get("redacted")
+    if not isinstance(command, list) or not isinstance(bindings, dict) or isinstance(redacted, (str, dict)):
+        raise CassetteError(path, 1, "expected `command` and `redacted` to be lists and `bindings` a mapping")
     return Header(
         _text(path, fields, "protocol"),
         framing,
@@ -109,6 +114,7 @@ def header_of(path: str, fields: dict[str, Flow]) -> Header:
         recorder=_text(path, fields, "recorder", ""),
         recorded=_text(path, fields, "recorded", ""),
         bindings=bindings,
+        redacted=None if redacted is None else tuple(redacted),
     )
 
 

@@ -39,8 +39,8 @@ class Reader:
     Attributes:
         header: what stands above the events.
         line: the line of the event given last.
-            redacted: the rules that took something out; known when all events were read, None where the file
-            does not say.
+        redacted: the rules that took something out; all of them are known when all events were read. None: it does
+            not say.
 
     Raises:
         CassetteError: from the start and while iterating.
@@ -50,6 +50,7 @@ class Reader:
         self.path = path = os.fspath(path)
         self.line = 0
         self.redacted: tuple[str, ...] | None = None
+        self._trailer = False  # `redacted:` behind the events was seen: the file is whole
         self._whole: list[tuple[int, Event]] = []  # all events, once PyYAML had to read the file
         try:
             self._file: BufferedReader = open(path, "rb")  # noqa: PTH123, SIM115 - pathlib is not imported for this alone
@@ -60,6 +61,7 @@ class Reader:
         try:
             found = read_header(path, self._file)
             self.header, self.line = found or (self._load(), 0)
+            self.redacted = self.header.redacted
         except BaseException:
             self._file.close()
             raise
@@ -95,7 +97,7 @@ class Reader:
             yield event
         if not count:
             raise CassetteError(self.path, 0, "the cassette holds no events", "record the session again")
-        if self.redacted is None and not (isinstance(event, Mark) and event.kind == "exit"):
+        if not self._trailer and not (isinstance(event, Mark) and event.kind == "exit"):
             problem = "the cassette ends without an exit and without `redacted:`"
             raise CassetteError(self.path, number, problem, _RECOVER)
 
@@ -122,6 +124,7 @@ class Reader:
         if not isinstance(value, list) or any(rest.strip() and not rest.startswith(b"#") for rest in self._file):
             return False
         self.redacted = tuple(value)
+        self._trailer = True
         return True
 
     def _fall_back(self, number: int, line: bytes) -> None:
@@ -139,12 +142,12 @@ class Reader:
 
         self._file.seek(0)
         file = rewrapped.load(self.path, self._file.read())
-        header = header_of(self.path, file.header)
+        self.redacted = (header := header_of(self.path, file.header)).redacted
         if file.events is None:
             raise CassetteError(self.path, 0, "no `events` key", _RECOVER)
         if not file.events:
             raise CassetteError(self.path, 0, "the cassette holds no events", "record the session again")
-        self.redacted = file.redacted
+        self._trailer = header.redacted is not None
         self._whole = file.events
         return header
 
@@ -166,7 +169,7 @@ def read_header(path: str, file: BufferedReader) -> tuple[Header, int] | None:
             continue
         key, colon, rest = line.partition(b":")
         name = key.decode("ascii", "replace")
-        if line == b"events:\n" and fields:
+        if line == b"events:\n" and "cassette" in fields:
             return header_of(path, fields), number
         value = _flow(rest)
         if not colon or value is None or name in fields or not name.isidentifier():

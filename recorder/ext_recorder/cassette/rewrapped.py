@@ -32,19 +32,15 @@ class File:
     """All of a file.
 
     Attributes:
-        header: the keys above the events that we know; others are left to newer versions.
+        header: the keys that we know but `events`; others are left to newer versions.
         events: (line, event) in their order; None where there is no such key.
-        redacted: the trailer; None where there is none.
     """
 
-    __slots__ = ("events", "header", "redacted")
+    __slots__ = ("events", "header")
 
-    def __init__(
-        self, header: dict[str, Flow], events: list[tuple[int, Event]] | None, redacted: tuple[str, ...] | None
-    ) -> None:
+    def __init__(self, header: dict[str, Flow], events: list[tuple[int, Event]] | None) -> None:
         self.header = header
         self.events = events
-        self.redacted = redacted
 
 
 def load(path: str, data: bytes) -> File:
@@ -59,9 +55,7 @@ def load(path: str, data: bytes) -> File:
             header[name] = _text(path, node, f"`{name}`")
         elif name == "bindings":
             header[name] = {key: _text(path, value, key) for key, value in _mapping(path, node, name).items()}
-    redacted = header.pop("redacted", None)
-    events = None if listed is None else _events(path, listed)
-    return File(header, events, tuple(redacted) if redacted is not None else None)
+    return File(header, None if listed is None else _events(path, listed))
 
 
 def _events(path: str, node: yaml.Node) -> list[tuple[int, Event]]:
@@ -103,8 +97,9 @@ def _compose(path: str, data: bytes) -> yaml.Node:
     try:
         root = yaml.compose(data, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
         problem = error.problem or error.context or "broken"
+        # What has no end is told where it begins.
+        mark = error.context_mark if "end of stream" in problem and error.context_mark else error.problem_mark
         raise CassetteError(path, mark.line + 1 if mark else 0, f"not YAML: {problem}", _RECOVER) from None
     except yaml.YAMLError as error:  # a character that YAML does not have
         position = getattr(error, "position", None)
