@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
@@ -18,6 +18,8 @@ from .limits import as_rlimits
 from .places import open_directory, open_input
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ext_sdk.process import Child, Sink
 
     from .arguments import CommandArgs
@@ -76,7 +78,7 @@ class Prepared:
             OperationFailed: it can't be started.
             RequirementNotMet: there is no such shell.
         """
-        with ExitStack() as ours:
+        with ExitStack() as ours, _told():
             directory = _closing(ours, open_directory(self._context, self._args.cwd))
             data, stdin, feed = self._input(ours)
             out_reader, out_writer = os.pipe()
@@ -125,6 +127,16 @@ class Prepared:
             raise ext_sdk.OperationFailed(f"{self.label} could not be started", error=str(error)) from error
         except ValueError as error:
             raise ext_sdk.InvalidArgs("", str(error)) from error
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Tell what the system refuses on the way to a command: no descriptors, no memory."""
+    try:
+        yield
+    except OSError as error:
+        text = f"the system refused what is needed to start it: {error.strerror or error}"
+        raise ext_sdk.OperationFailed("the command could not be started", error=text) from error
 
 
 def _closing(stack: ExitStack, descriptor: int) -> int:

@@ -33,7 +33,6 @@ class Outcome:
         context: of the call.
         extra: further outputs.
         reason: why it was stopped, where it was.
-        notes: further sentences for the text of a failure.
         running: it has not ended.
     """
 
@@ -48,7 +47,6 @@ class Outcome:
         context: ext_sdk.Context,
         extra: Mapping[str, str | int | bool] | None = None,
         reason: str = "",
-        notes: tuple[str, ...] = (),
         running: bool = False,
     ) -> None:
         self._label = label
@@ -58,30 +56,36 @@ class Outcome:
         self._limits = limits
         self._extra = dict(extra or {})
         self._reason = reason
-        self._notes = notes
+        self._notes: list[str] = []
         self._running = running
-        self._shown = {
-            name: WITHHELD if name in captured.withheld else show(output, name, context)
-            for name, output in attempt.outputs.items()
-        }
+        self._context = context
 
     @property
     def good(self) -> bool:
         """Whether all that was expected holds."""
         return not self._reason and not self._attempt.stuck and all(check.ok for check in self._checks)
 
+    def note(self, text: str) -> None:
+        """Add a sentence to the text of a failure."""
+        self._notes.append(text)
+
     def result(self) -> ext_sdk.Result:
-        """The result of the operation."""
+        """The result of the operation. Long outputs are written to files now."""
+        shown = {
+            name: WITHHELD if name in self._captured.withheld else show(output, name, self._context)
+            for name, output in self._attempt.outputs.items()
+        }
+        outputs = self._outputs(shown)
         if self.good:
             checked = f", {summary(self._checks)}" if self._checks else ""
             message = f"{self._end()}{checked}{self._left()}"
-            return ext_sdk.Result.ok(message, outputs=self._outputs(), secret_outputs=self._captured.secrets)
+            return ext_sdk.Result.ok(message, outputs=outputs, secret_outputs=self._captured.secrets)
         message = f"{self._end()}: {self._reason or summary(self._checks)}"
         return ext_sdk.Result(
             success=False,
             message=message,
-            error=self._error(),
-            outputs=self._outputs(),
+            error=self._error(shown),
+            outputs=outputs,
             secret_outputs=self._captured.secrets,
         )
 
@@ -96,7 +100,7 @@ class Outcome:
         left = self._attempt.left
         return f"; stopped what it left running: {left} (use `start` for a process that goes on)" if left else ""
 
-    def _error(self) -> str:
+    def _error(self, shown: Mapping[str, Shown]) -> str:
         failed = failure_text(self._checks) if not self._reason else ""
         parts = [self._reason, failed, *self._notes, f"command: {self._label}"]
         status = self._attempt.status
@@ -104,21 +108,20 @@ class Outcome:
             parts.append(why)
         if self._attempt.stuck:
             parts.append(f"could not be stopped: {self._attempt.stuck}")
-        parts += [f"{name} ends with: {shown.excerpt}" for name, shown in self._shown.items() if shown.excerpt]
-        if not any(shown.excerpt for shown in self._shown.values()):
-            parts.append("it wrote nothing")
+        ends = [f"{name} ends with: {each.excerpt}" for name, each in shown.items() if each.excerpt]
+        parts += ends or ["it wrote nothing"]
         return "; ".join(filter(None, parts)) + self._left()
 
-    def _outputs(self) -> dict[str, str | int | bool]:
+    def _outputs(self, shown: Mapping[str, Shown]) -> dict[str, str | int | bool]:
         status = self._attempt.status
         outputs: dict[str, str | int | bool] = dict(self._extra)
         if status is not None and status.code is not None:
             outputs["exitCode"] = status.code
         if status is not None and status.signal is not None:
             outputs["signal"] = status.signal_name
-        for name, shown in self._shown.items():
-            outputs[name] = shown.text
-            if shown.path:
-                outputs[f"{name}File"] = shown.path
+        for name, each in shown.items():
+            outputs[name] = each.text
+            if each.path:
+                outputs[f"{name}File"] = each.path
         outputs["duration"] = str(self._attempt.duration)
         return outputs | self._captured.values

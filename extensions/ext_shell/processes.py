@@ -39,6 +39,7 @@ class Process:
         port: that it was given, or None.
         ready: what was waited for when it was started, or None.
         kept: what it leaves running goes on, so that its own end is not the end of all.
+        status: how the command itself ended; None while it runs, or while there is output of it to be read.
     """
 
     def __init__(
@@ -67,6 +68,7 @@ class Process:
         self._ended = threading.Event()
         self._seconds = 0.0
         self.kept = False
+        self.status: ExitStatus | None = None
         self._begun = 0.0
         self._child: Child | None = None
 
@@ -84,14 +86,9 @@ class Process:
         return self._started.pid
 
     @property
-    def status(self) -> ExitStatus | None:
-        """How the command itself ended; None while it runs."""
-        return self._started.status
-
-    @property
     def exited(self) -> bool:
-        """Whether the command itself has ended."""
-        return self._started.status is not None or self._ended.is_set()
+        """Whether the command itself has ended, and all that it wrote has been read."""
+        return self.status is not None or self._ended.is_set()
 
     @property
     def ended(self) -> bool:
@@ -119,7 +116,7 @@ class Process:
             outputs = {stream: output.copy() for stream, output in self._outputs.items()}
         seconds = self._seconds if self._ended.is_set() else time.monotonic() - self._begun
         return Attempt(
-            status=child.status,
+            status=child.status if self.exited else None,
             stdout=outputs["stdout"],
             stderr=outputs["stderr"],
             seconds=seconds,
@@ -155,7 +152,9 @@ class Process:
 
     def _work(self, child: Child, pump: Pump) -> None:
         while not pump.done:
-            pump.step(STEP)
+            read = pump.step(STEP if child.status is None or self.status is not None else 0)
+            if not read and child.status is not None:
+                self.status = child.status
         self._seconds = time.monotonic() - self._begun
         with self._lock:
             for splitter in self._splitters.values():

@@ -114,7 +114,8 @@ class _Runs:
             if outcome.good or attempt.stopped:
                 return outcome
             if why := self._why_last(retry, attempt, number, interval):
-                return self._outcome(attempt, number, f"gave up after {_attempts(number)}: {why}")
+                outcome.note(f"gave up after {_attempts(number)}: {why}")
+                return outcome
             self._context.log.info(f"attempt {number} failed, the next one is in {interval:g} s")
             self._context.deadline.wait(interval)
             interval = min(interval * retry.backoff, max(retry.max_interval.seconds, retry.interval.seconds))
@@ -129,7 +130,7 @@ class _Runs:
             return f"the time was up after {time.monotonic() - self._begun:.1f} s"
         return _why_fatal(retry, attempt, self._searcher)
 
-    def _outcome(self, attempt: Attempt, number: int | None = None, note: str = "") -> Outcome:
+    def _outcome(self, attempt: Attempt, number: int | None = None) -> Outcome:
         streams = {"stdout": attempt.stdout.text, "stderr": attempt.stderr.text} if self._args.capture else {}
         captured = capture_all(self._args.capture, streams, self._context.secrets, self._searcher)
         checks = check_attempt(self._args.expect, attempt, self._context, self._searcher) + captured.failures
@@ -142,7 +143,6 @@ class _Runs:
             context=self._context,
             extra={} if number is None else {"attempts": number},
             reason=self._why_stopped(attempt),
-            notes=(note,),
         )
 
     def _why_stopped(self, attempt: Attempt) -> str:

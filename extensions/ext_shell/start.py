@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_sdk.expect import Searcher
+from ext_sdk.files import os_errors
 from ext_sdk.process import Spawner
 
 from .arguments import Name, OutputArgs
@@ -75,7 +76,8 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
 def _process(args: Start, context: ext_sdk.Context, port: int | None) -> Process:
     prepared = Prepared(args, context, {} if port is None else {"PORT": str(port)})
     limit = size_in_bytes(config_of(context).output_limit)
-    log_path = context.artifact(f"{args.name}.log")
+    with os_errors("write", f"{args.name}.log"):
+        log_path = context.artifact(f"{args.name}.log")
     return Process(
         args.name,
         prepared,

@@ -10,6 +10,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tests.canary import Canary
+
     from .conftest import Extension
 
 
@@ -299,3 +301,31 @@ class TestLimits:
     def test_the_umask_is_set(self, shell: Extension) -> None:
         shell.ok("run", command=["touch", "file"], umask="077")
         assert (shell.workdir / "file").stat().st_mode & 0o777 == 0o600
+
+
+class TestSupervision:
+    def test_a_command_that_kills_its_supervisor_has_no_known_end_and_leaves_nothing(
+        self, shell: Extension, canary: Canary
+    ) -> None:
+        script = f"{canary.hold}; echo $$ >>ran; (setsid sleep 3600 &); kill -KILL $PPID; sleep 3600"
+        answer = shell.failed("run", script=script)
+        assert "ended in an unknown way" in answer.message
+        assert "no known end: its supervisor was killed" in answer.error
+        assert not canary.left()
+        assert len((shell.workdir / "ran").read_text().split()) == 1
+
+    def test_a_command_that_kills_its_supervisor_first_of_all_is_not_run_twice(
+        self, shell: Extension, canary: Canary
+    ) -> None:
+        (shell.workdir / "program").write_text(f"#!/bin/dash\n{canary.hold}\nkill -KILL $PPID\nsleep 3600\n")
+        (shell.workdir / "program").chmod(0o755)
+        shell.failed("run", command=["./program"])
+        assert not canary.left()
+
+    def test_the_next_command_gets_a_new_fork_server_when_somebody_killed_it(self, shell: Extension) -> None:
+        shell.run("kill -KILL $(ps -o ppid= $PPID)")
+        assert shell.ok("run", command=["echo", "next"]).outputs["stdout"] == "next\n"
+
+    def test_many_commands_run_side_by_side(self, shell: Extension) -> None:
+        ids = [shell.send("run", {"command": ["echo", str(number)]}) for number in range(30)]
+        assert [shell.answer(id).outputs["stdout"] for id in ids] == [f"{number}\n" for number in range(30)]

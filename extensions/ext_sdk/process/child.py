@@ -67,6 +67,7 @@ class Child:
         status: how the command itself ended; None while it runs.
         left: names of the processes that it left behind and that were stopped; "" for none.
         stuck: names of processes that survive SIGKILL; "" for none.
+        watched: a supervisor has begun with it; before that, nothing has been started.
         gone: nothing of it is left.
         lost: the supervisor was killed; status may stay None.
     """
@@ -81,6 +82,7 @@ class Child:
         self.status: ExitStatus | None = None
         self.left = ""
         self.stuck = ""
+        self.watched = False
         self.gone = False
         self.lost = False
 
@@ -158,7 +160,9 @@ class Child:
 
     def _take(self, line: str) -> None:
         verb, _, value = line.partition(" ")
-        if verb == "pid":
+        if verb == "watched":
+            self.watched = True
+        elif verb == "pid":
             self.pid = int(value)
         elif verb == "exit":
             self.status = ExitStatus(int(value))

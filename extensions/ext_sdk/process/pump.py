@@ -51,20 +51,27 @@ class Pump:
         """Whether nothing of the command is left and all that it wrote has been read."""
         return self._child.gone and not self._sinks
 
-    def step(self, timeout: float) -> None:
-        """Move what can be moved, waiting at most so many seconds for the first of it."""
+    def step(self, timeout: float) -> bool:
+        """Move what can be moved, waiting at most so many seconds for the first of it.
+
+        Returns:
+            whether anything was there to be read.
+        """
         if self.done:
-            return
+            return False
+        read = False
         if self._child.gone:
             timeout = min(timeout, QUIET)
         for descriptor, _ in self._poll.poll(timeout * 1000):
             if descriptor == self._stdin:
                 self._write(descriptor)
             elif descriptor in self._sinks:
+                read = True
                 self._read(descriptor)
         self._child.update()
         if self._child.gone:
             self._after_the_end()
+        return read
 
     def run(self, until: Callable[[], bool], tick: float = 0.05) -> bool:
         """Move bytes until the command has ended or `until()` is true, which is asked every `tick` seconds.

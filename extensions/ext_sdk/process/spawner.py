@@ -77,6 +77,10 @@ def find_executable(name: str, path: str) -> str:
     raise CommandNotFound(name, path)
 
 
+class _NotWatched(SupervisionLost):
+    """It was lost before anything was started."""
+
+
 class Spawner:
     """Starts commands, each with a supervisor of its own, through one fork server. For any thread.
 
@@ -110,7 +114,7 @@ class Spawner:
         descriptors = [command.directory, stdin, stdout, stderr]
         try:
             return self._spawn(command.argv[0], message, descriptors)
-        except SupervisionLost:
+        except _NotWatched:
             return self._spawn(command.argv[0], message, descriptors)  # by a new fork server
 
     def close(self) -> None:
@@ -125,10 +129,12 @@ class Spawner:
             with theirs, self._lock:
                 self._send(message, [theirs.fileno(), *descriptors])
             child.started(START_TIMEOUT)
-        except BaseException as error:
+        except SupervisionLost as error:
             child.close()
-            if isinstance(error, SupervisionLost):
-                self.close()
+            self.close()
+            raise error if child.watched else _NotWatched(str(error)) from error
+        except BaseException:
+            child.close()
             raise
         return child
 
@@ -141,7 +147,7 @@ class Spawner:
             socket.send_fds(requests, [len(message).to_bytes(4, "big")], descriptors)
             requests.sendall(message)
         except OSError as error:
-            raise SupervisionLost(f"the fork server has ended: {error}") from error
+            raise _NotWatched(f"the fork server has ended: {error}") from error
 
     def _end_server(self) -> None:
         if self._server is not None:

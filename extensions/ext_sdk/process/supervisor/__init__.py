@@ -17,8 +17,9 @@ Limits. A process that the user may not signal (setuid root) survives. So does a
 its supervisor and the fork server before its owner dies. Without Linux there is neither subreaper nor /proc:
 there the command's process group is all that is reached, and a daemon with a session of its own escapes.
 
-On the control socket, one line each. From the supervisor: `pid N`, or `error ERRNO STAGE` when the command
-could not be started; `exit STATUS` (negative: the signal that ended it); `left NAMES` (still running after
-the command's exit, and stopped now); `stuck NAMES` (survive SIGKILL); `gone` (nothing is left). To it:
-`signal N` for the command alone, and `stop N GRACE_SECONDS` for the tree.
+On the control socket, one line each. From the supervisor: `watched` before anything is started (an owner that
+has not seen it may safely try again); `pid N`, or `error ERRNO STAGE` when the command could not be started;
+`exit STATUS` (negative: the signal that ended it); `left NAMES` (still running after the command's exit, and
+stopped now); `stuck NAMES` (survive SIGKILL); `gone` (nothing is left). To it: `signal N` for the command alone,
+and `stop N GRACE_SECONDS` for the tree.
 """

@@ -86,6 +86,7 @@ def _supervise(control: _socket.socket, launch: Launch, descriptors: list[int], 
         wakeups = wake_on(_signal.SIGCHLD, *STOP_SIGNALS)
         if contained:
             become_subreaper()
+        control.sendall(b"watched\n")  # raises where the owner has gone: then nothing is started
         command, failure = start(launch, descriptors[0], descriptors[1:])
         tree = ProcessTree() if contained else ProcessGroup(command)
         supervisor = Supervisor(control, launch, command, tree)
