@@ -126,7 +126,8 @@ class Notes:
         room.register(self.pipe, POLLOUT)
         while self.backlog and room.poll(STALL_S * 1_000):
             self.write()
-        return self._end(0.0 if self.backlog else FINISH_S)
+        report = self._end(0.0 if self.backlog else FINISH_S)
+        return report if report.ok else Report(ok=False, text=f"the recording is not complete: {report.text}")
 
     def forget(self) -> None:
         """In a copy of this process: let go of the scribe, which belongs to the other copy."""

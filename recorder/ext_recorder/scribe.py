@@ -51,7 +51,7 @@ def start(session: Session, child: int) -> Notes:
 
 
 def _live(session: Session, child: int, batches: int, report: int) -> None:
-    guard = os.pidfd_open(child) if hasattr(os, "pidfd_open") else NO_GUARD
+    guard = _guard(child)
     _step_aside({batches, report, guard})
     outcome = _write(session, batches)
     if outcome is None:
@@ -61,14 +61,22 @@ def _live(session: Session, child: int, batches: int, report: int) -> None:
         os.write(report, marshal.dumps((outcome.ok, outcome.text)))
 
 
+def _guard(child: int) -> int:
+    """A file that becomes readable when the child has ended, and by which it can be ended. Linux has that."""
+    try:
+        return os.pidfd_open(child)
+    except (OSError, AttributeError):
+        return NO_GUARD
+
+
 def _step_aside(keep: set[int]) -> None:
     """Be in nobody's way: not of signals to the host's group, not of its files' ends, not of the tap on its core."""
     signal.set_wakeup_fd(-1)
     for number in PASSED_ON:
         signal.signal(number, signal.SIG_IGN)
     os.setsid()
-    os.nice(NICENESS)
-    if hasattr(os, "SCHED_BATCH"):
+    with contextlib.suppress(OSError, AttributeError):  # a sandbox forbids it, or there is no such thing here
+        os.nice(NICENESS)
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):

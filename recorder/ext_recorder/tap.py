@@ -105,7 +105,7 @@ class Tap:
         self._forward()
         for stream, _ in list(self._streams.values()):
             self._drain(stream)
-        assert self._status is not None  # noqa: S101 - `_running` ends by it
+        assert self._status is not None  # `_running` ends by it
         self._note("exit", way_of_ending(self._status))
         return self._status
 
@@ -297,7 +297,7 @@ class Tap:
         A process that the child has started may still write to the child's output: without us, the host would read it.
         And what the host has not yet read of the child's output would be in a pipe, there to be read after the exit.
         """
-        if not self._streams or os.fork():
+        if not self._streams or _fork():
             return
         self._unwatch(self._signals.fd)
         self._unwatch(self._notes.report)
@@ -308,3 +308,11 @@ class Tap:
         self._running = True
         self._forward()
         os._exit(0)
+
+
+def _fork() -> bool:
+    """Whether to go on as the process that was there before, be it because there can't be another."""
+    try:
+        return os.fork() != 0
+    except OSError:
+        return True

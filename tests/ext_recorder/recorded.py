@@ -142,11 +142,11 @@ def wait_until_gone(pid: int) -> None:
         os.close(guard)
 
 
-def wait_for(path: Path, content: bytes = b"") -> None:
-    """Wait until a file is there and has this in it."""
+def wait_for(path: Path, content: bytes = b"", times: int = 1) -> None:
+    """Wait until a file is there and has this in it, so many times."""
     deadline = time.monotonic() + PATIENCE_S
     pause = select.poll()
-    while not path.exists() or content not in path.read_bytes():
+    while not path.exists() or path.read_bytes().count(content) < times:
         assert time.monotonic() < deadline, f"{content!r} does not come into {path}"
         pause.poll(5)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import resource
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -239,14 +238,13 @@ def test_a_cassette_that_cannot_be_created_stops_the_recording_and_not_the_sessi
 
 def test_a_full_disk_stops_the_recording_and_not_the_session(cassette: Path) -> None:
     lines = b"".join(b"line %d\n" % number for number in range(1_000))
-    done = subprocess.run(
-        recorder(cassette, ECHO),
-        input=lines,
-        capture_output=True,
-        timeout=PATIENCE_S,
-        check=False,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (8_192, 8_192)),
+    limited = python(
+        "import os, resource, sys\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))\n"
+        "os.execv(sys.argv[1], sys.argv[1:])"
     )
+    command = [*limited, *recorder(cassette, ECHO)]
+    done = subprocess.run(command, input=lines, capture_output=True, timeout=PATIENCE_S, check=False)
     assert (done.returncode, done.stdout) == (0, lines)
     assert done.stderr.startswith(b"ext-recorder: ")
     assert b"File too large; what was recorded until then is in" in done.stderr

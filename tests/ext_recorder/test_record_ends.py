@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -72,6 +73,44 @@ def test_signals_are_passed_on_and_noted(cassette: Path, name: str) -> None:
     assert hear_line(host) == b"%d\n" % number
     assert end(host).code == 0
     assert marks(cassette, "signal") == [("signal", name)]
+
+
+def test_ctrl_c_at_a_terminal_reaches_the_child_once(cassette: Path) -> None:
+    ours, theirs = pty.openpty()
+    name = os.ttyname(theirs)
+    child = python(
+        "import os, signal\n"
+        "count = 0\n"
+        "def on_signal(*_):\n"
+        "    global count\n"
+        "    count += 1\n"
+        "signal.signal(signal.SIGINT, on_signal)\n"
+        "os.write(1, b'ready\\n')\n"
+        "while os.read(0, 99): pass\n"
+        "os.write(1, b'%d\\n' % count)"
+    )
+
+    # A session of its own, whose terminal is the first that it opens.
+    lead = python(f"import os, sys; os.open({name!r}, os.O_RDWR); os.execv(sys.argv[1], sys.argv[1:])")
+    host = subprocess.Popen(
+        [*lead, *recorder(cassette, child)],
+        stdin=theirs,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+        bufsize=0,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    assert hear_line(host) == b"ready\n"
+    os.write(ours, b"\x03")
+    wait_for(partial_of(cassette), b"signal: SIGINT")  # noted after it would have been passed on
+    host.send_signal(signal.SIGINT)  # by us, to the recorder alone: this one has to be passed on
+    wait_for(partial_of(cassette), b"signal: SIGINT}", 2)
+    os.write(ours, b"\x04")
+    assert hear_line(host) == b"2\n"
+    assert host.wait(PATIENCE_S) == 0
+    os.close(ours)
+    end(host)
 
 
 def test_a_signal_that_ends_the_child_ends_the_recorder(cassette: Path) -> None:
@@ -158,12 +197,14 @@ def test_a_killed_scribe_stops_the_recording_and_not_the_session(cassette: Path)
     say(host, b"one\n")
     assert hear_line(host) == b"one\n"
     os.kill(scribe_of(host), signal.SIGKILL)
+    assert host.stderr is not None
+    said = host.stderr.readline()
+    assert said.startswith(b"ext-recorder: recording stopped, the session goes on: ")
+    assert b"SIGKILL" in said
     say(host, b"two\n")
     assert hear_line(host) == b"two\n"
     session = end(host)
-    assert session.code == 0
-    assert session.err.startswith(b"ext-recorder: recording stopped, the session goes on: ")
-    assert b"SIGKILL" in session.err
+    assert (session.code, session.err) == (0, b"")
     assert not cassette.exists()
 
 
