@@ -29,6 +29,19 @@ def children() -> list[int]:
     return [int(pid) for task in tasks for pid in task.read_text().split()]
 
 
+def ended(pid: int) -> int:
+    """Wait for a process as init would: whatever else is handed to us and ends is taken note of at once.
+
+    Returns:
+        The exit code, as a shell gives it: 128 and the number of the signal that ended it.
+    """
+    while True:
+        found, status = os.waitpid(-1, 0)
+        if found == pid:
+            code = os.waitstatus_to_exitcode(status)
+            return code if code >= 0 else 128 - code
+
+
 def left_behind() -> list[int]:
     """The processes that are still there when the grace is over."""
     deadline = time.monotonic() + GRACE_SECONDS
@@ -46,7 +59,8 @@ def main(command: list[str]) -> int:
     """Run the command; its exit code, or 1 where it left processes behind (which are ended)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    code = subprocess.run(command, check=False).returncode
+    process = subprocess.Popen(command)
+    code = process.returncode = ended(process.pid)  # told to the object, for it would wait itself
     orphans = left_behind() if sys.platform == "linux" else []
     for pid in orphans:
         told = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")

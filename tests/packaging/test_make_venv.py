@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 TOOLS = ("sh", "dirname", "rm", "env")
-BUNDLED = next(Path(ensurepip.__file__).parent.glob("_bundled/pip-*.whl"), None)
+# ensurepip's wheel of pip: in the package, or, as distributions have it, elsewhere
+WHEELS = (Path(ensurepip.__file__).parent / "_bundled", Path(sysconfig.get_config_var("WHEEL_PKG_DIR") or "/nowhere"))
+BUNDLED = next((wheel for place in WHEELS for wheel in place.glob("pip-*.whl")), None)
 BASE = Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
 
 pytestmark = pytest.mark.skipif(

@@ -33,3 +33,12 @@ def test_a_process_in_a_session_and_environment_of_its_own_is_found_and_ended() 
 def test_a_process_that_ends_by_itself_is_none() -> None:
     done = run_watched("setsid sleep 0.2 >/dev/null 2>&1 </dev/null &")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_orphans_that_end_meanwhile_do_not_stay_as_zombies() -> None:
+    # the shell that started the sleeper is gone at once; what looks for the sleeper later must not find its remains
+    script = "(sleep 0.1 & echo $! >&3) 3>&1; sleep 0.5"
+    done = run_watched(
+        f'pid=$({{ {script}; }} | head -1); while kill -0 "$pid" 2>/dev/null; do sleep 0.02; done; exit 4'
+    )
+    assert done.returncode == 4
