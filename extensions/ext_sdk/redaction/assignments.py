@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from ext_sdk.redaction.finding import Finding, in_view
+from ext_sdk.redaction.finding import in_view
 from ext_sdk.redaction.names import LONGEST
 from ext_sdk.redaction.patterns import (
     PLACEHOLDER,
     SCHEME,
     TELLING,
+    before_placeholder,
+    beside_placeholder,
     credential_rule,
     is_harmless,
     is_telling,
@@ -23,12 +25,12 @@ from ext_sdk.redaction.placeholder import rule_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ext_sdk.redaction.finding import Finding
     from ext_sdk.redaction.view import View
 
 _NAME: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_.-")
 _CANDIDATE: Final = re.compile(  # a telling word, the rest of the name, a quote, and what stands before the value
-    rb"%b[a-z0-9_.-]{0,%d}(?:('?)[ \t]{0,16}([:=])|([ \t]))[ \t]{0,16}"
-    % (TELLING, LONGEST)
+    rb"%b[a-z0-9_.-]{0,%d}(?:('?)[ \t]{0,16}([:=])|([ \t]))[ \t]{0,16}" % (TELLING, LONGEST)
 )
 _BULLETS: Final = b" \t>*<-#+|'"
 _LINE_PREFIX: Final = 32  # bytes before a name in which its line may begin
@@ -38,19 +40,14 @@ _BEFORE_MEMBER: Final = frozenset((b"{", b",", b"(", b"[", b"&", b"?", b";"))
 _REST_OF_LINE: Final = re.compile(rb"[^\0\r\n]*")
 _WORD: Final = re.compile(rb"[^\s\0\"'`;&<>]*")
 _MEMBER: Final = re.compile(rb"[^\s\0\"'`;&<>,}]*")
-_QUOTED: Final = {
-    b"'": re.compile(rb"'([^'\0\r\n]*)"),
-    b'"': re.compile(rb'"([^"\0\r\n]*)'),
-}
+_QUOTED: Final = {b"'": re.compile(rb"'([^'\0\r\n]*)"), b'"': re.compile(rb'"([^"\0\r\n]*)')}
 _QUOTED_LINE: Final = {
     b"'": re.compile(rb"'([^\0\r\n]*)'[\s,;)}\]]*\Z"),
     b'"': re.compile(rb'"([^\0\r\n]*)"[\s,;)}\]]*\Z'),
 }
 _PROSE: Final = 256  # bytes of a word in a sentence in which a digit is looked for
 _DIGIT_IN_WORD: Final = re.compile(rb"['\"]?[^\s\0\"'`;&<>0-9]*[0-9]")
-_BLOCK: Final = re.compile(
-    rb"[|>][1-9+-]{0,2}[ \t]{0,16}\r?\n"
-)  # a YAML block scalar begins
+_BLOCK: Final = re.compile(rb"[|>][1-9+-]{0,2}[ \t]{0,16}\r?\n")  # a YAML block scalar begins
 _LINE: Final = re.compile(rb"([ ]*)([^\0\r\n]*)(?:\r?\n)?")
 
 
@@ -62,10 +59,11 @@ def find_assignments(view: View) -> Iterator[Finding]:
         start = _name_start(view.lowered, match.start())
         end = match.start(1) if match[3] is None else match.start(3)
         name = view.text[start:end].decode("utf-8", "replace")
-        if is_telling(name):
+        if is_telling(name) and not beside_placeholder(view.text, start, end):
             first, last = _value(view, match, start)
-            at = max(at, last)
-            yield from _finding(view, first, last, f"key.{rule_name(name.lstrip('-'))}")
+            for rule, stretch in _secret_part(view.text, first, last, f"key.{rule_name(name.lstrip('-'))}"):
+                yield in_view(view, *stretch, rule)
+                at = max(at, stretch[1])
 
 
 def _name_start(lowered: bytes, at: int) -> int:
@@ -75,15 +73,15 @@ def _name_start(lowered: bytes, at: int) -> int:
     return at
 
 
-def _finding(view: View, start: int, end: int, rule: str) -> Iterator[Finding]:
-    value = view.text[start:end].rstrip()
+def _secret_part(text: bytes, start: int, end: int, rule: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The part of a value that is to be hidden, if any: without the scheme of a header, before a placeholder."""
+    value = text[start:end].rstrip()
     if scheme := SCHEME.match(value):
-        first = start + scheme.end()
-        yield in_view(
-            view, first, start + len(value), credential_rule(scheme[1]), whole=True
-        )
-    elif not is_harmless(rule, value):
-        yield in_view(view, start, start + len(value), rule, whole=True)
+        start, rule = start + scheme.end(), credential_rule(scheme[1])
+        value = value[scheme.end() :]
+    stop = before_placeholder(text, start, start + len(value))
+    if start < stop and not is_harmless(rule, value):
+        yield rule, (start, stop)
 
 
 def _value(view: View, match: re.Match[bytes], start: int) -> tuple[int, int]:

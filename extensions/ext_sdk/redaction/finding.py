@@ -20,34 +20,21 @@ class Finding:
         rule: the name for the placeholder.
         value: the secret with its escapes undone; the same value gets the same number.
         quote: what to put around the placeholder, because a number or the like is replaced by a string.
-        whole: the value is a secret by itself, not "secret, and something around it"; it is worth remembering.
     """
 
-    __slots__ = ("end", "quote", "rule", "start", "value", "whole")
+    __slots__ = ("end", "quote", "rule", "start", "value")
 
-    def __init__(
-        self,
-        start: int,
-        end: int,
-        rule: str,
-        value: bytes,
-        *,
-        quote: bytes = b"",
-        whole: bool = False,
-    ) -> None:
+    def __init__(self, start: int, end: int, rule: str, value: bytes, *, quote: bytes = b"") -> None:
         self.start = start
         self.end = end
         self.rule = rule
         self.value = value
         self.quote = quote
-        self.whole = whole
 
 
-def in_view(
-    view: View, start: int, end: int, rule: str, *, whole: bool = False
-) -> Finding:
+def in_view(view: View, start: int, end: int, rule: str) -> Finding:
     """A finding at ``view.text[start:end]``."""
-    return Finding(*view.origin(start, end), rule, view.text[start:end], whole=whole)
+    return Finding(*view.origin(start, end), rule, view.text[start:end])
 
 
 def without_overlaps(
@@ -63,15 +50,11 @@ def without_overlaps(
             if (start, end) == (each.start, each.end):
                 yield each
             else:
-                yield Finding(
-                    start, end, each.rule, message[start:end], quote=each.quote
-                )
+                yield Finding(start, end, each.rule, message[start:end], quote=each.quote)
         at = max(at, each.end)
 
 
-def _gaps(
-    protected: list[tuple[int, int]], start: int, end: int
-) -> Iterator[tuple[int, int]]:
+def _gaps(protected: list[tuple[int, int]], start: int, end: int) -> Iterator[tuple[int, int]]:
     index = bisect_right(protected, start, key=lambda stretch: stretch[1])
     while start < end and index < len(protected) and protected[index][0] < end:
         if start < protected[index][0]:

@@ -20,21 +20,15 @@ if TYPE_CHECKING:
 
 _RULE: Final = "kubernetes-secret"
 _SPACE: Final = rb"(?:\s|\\++[nrt]){0,64}"
-_KIND: Final = re.compile(
-    rb"(?<!\\)(\\*+\")kind\1%b:%b\1secret(?:list)?\1" % (_SPACE, _SPACE)
-)
-_DATA: Final = re.compile(
-    rb"(?<!\\)(\\*+\")(?:string)?data\1%b:%b\{%b" % (_SPACE, _SPACE, _SPACE)
-)
+_KIND: Final = re.compile(rb"(?<!\\)(\\*+\")kind\1%b:%b\1secret(?:list)?\1" % (_SPACE, _SPACE))
+_DATA: Final = re.compile(rb"(?<!\\)(\\*+\")(?:string)?data\1%b:%b\{%b" % (_SPACE, _SPACE, _SPACE))
 _BETWEEN: Final = re.compile(rb"%b:%b" % (_SPACE, _SPACE))
 _NEXT: Final = re.compile(rb"%b,%b" % (_SPACE, _SPACE))
 
 _KIND_LINE: Final = re.compile(
     rb"(?:^|[\n\0])[ -]{0,64}kind:[ \t]{0,64}[\"']?secret(?:list)?[\"']?[ \t]{0,64}(?=$|[\r\n\0])"
 )
-_DATA_LINE: Final = re.compile(
-    rb"(?:^|[\n\0])([ -]{0,64})(?:string)?data:[ \t]{0,64}\r?\n"
-)
+_DATA_LINE: Final = re.compile(rb"(?:^|[\n\0])([ -]{0,64})(?:string)?data:[ \t]{0,64}\r?\n")
 _ENTRY: Final = re.compile(rb"([ ]{0,256})([^\0\r\n]*)(?:\r?\n)?")
 
 
@@ -59,7 +53,7 @@ def _members(message: bytes, at: int, quote: bytes) -> Iterator[Finding]:
         start = between.end() + width
         end = value_end(message, start, depth)
         if end > start:
-            yield Finding(start, end, _RULE, undone(message[start:end]), whole=True)
+            yield Finding(start, end, _RULE, undone(message[start:end]))
         following = _NEXT.match(message, end + width)
         at = following.end() if following else len(message)
 
@@ -76,4 +70,4 @@ def _lines(view: View, at: int, indentation: int) -> Iterator[Finding]:
         value = value.strip()
         if value and not (colon and value in (b"|", b">", b"|-", b">-", b"|+")):
             end = entry.end(2) - (len(entry[2]) - len(entry[2].rstrip()))
-            yield in_view(view, end - len(value), end, _RULE, whole=True)
+            yield in_view(view, end - len(value), end, _RULE)

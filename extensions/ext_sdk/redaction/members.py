@@ -11,34 +11,25 @@ from typing import TYPE_CHECKING, Final
 
 from ext_sdk.redaction.finding import Finding
 from ext_sdk.redaction.names import LONGEST
-from ext_sdk.redaction.patterns import (
-    SCHEME,
-    TELLING,
-    credential_rule,
-    is_harmless,
-    is_telling,
-)
-from ext_sdk.redaction.placeholder import rule_name
+from ext_sdk.redaction.patterns import SCHEME, TELLING, credential_rule, is_harmless, is_telling
+from ext_sdk.redaction.placeholder import MARK, rule_name
 from ext_sdk.redaction.view import undone
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _BACKSLASHES: Final = frozenset((0, 1, 3, 7))  # before a quote; nobody nests deeper
 _SPACE: Final = rb"(?:\s|\\++[nrt]){0,32}"
-_KEY: Final = (
-    re.compile(  # a telling word, the rest of the key, its quote, and what follows
-        rb"(?:%b|\\u00[4-7])(?:[\w. -]|\\++u00[0-9a-f]{2}){0,%d}(\\*+\")%b([:,])%b"
-        % (TELLING, LONGEST, _SPACE, _SPACE)
-    )
+_KEY: Final = re.compile(  # a telling word, the rest of the key, its quote, and what follows
+    rb"(?:%b|\\u00[4-7])(?:[\w. -]|\\++u00[0-9a-f]{2}){0,%d}(\\*+\")%b([:,])%b" % (TELLING, LONGEST, _SPACE, _SPACE)
 )
 _BEFORE_NAME: Final = re.compile(rb"(\\*+\")(?:name|key)\1%b:%b\Z" % (_SPACE, _SPACE))
 _BEFORE_VALUE: Final = re.compile(rb"(\\*+\")value\1%b:%b" % (_SPACE, _SPACE))
 _NEXT: Final = re.compile(rb"%b,%b" % (_SPACE, _SPACE))
 _QUOTE: Final = re.compile(rb"(?<!\\)(\\*)\"")
-_NUMBER: Final = re.compile(
-    rb"-?[0-9][0-9.eE+-]{3,}"
-)  # `"token": 7` counts or correlates something
+_LIST: Final = re.compile(rb"\[%b" % _SPACE)
+_WORD: Final = re.compile(rb"[a-z0-9+.-]+", re.IGNORECASE)
+_NUMBER: Final = re.compile(rb"-?[0-9][0-9.eE+-]{3,}")  # `"token": 7` counts or correlates something
 _NAME_MEMBER: Final = 48  # bytes before a name in which `"name": ` is looked for
 
 
@@ -52,9 +43,7 @@ def find_members(message: bytes, lowered: bytes) -> Iterator[Finding]:
     while match := _KEY.search(lowered, at):
         at = match.end()
         key, opening = _key(message, match)
-        value = (
-            _value_position(lowered, match, opening) if key and is_telling(key) else -1
-        )
+        value = _value_position(lowered, match, opening) if key and is_telling(key) else -1
         if value >= 0:
             for finding in _values(message, value, match[1], key):
                 yield finding
@@ -66,15 +55,10 @@ def _key(message: bytes, match: re.Match[bytes]) -> tuple[str, int]:
     backslashes = len(match[1]) - 1
     quote = message.rfind(b'"', max(0, match.start() - 6 * LONGEST), match.start())
     opening = quote - backslashes
-    if (
-        quote < 0
-        or backslashes not in _BACKSLASHES
-        or _run_before(message, quote) != backslashes
-    ):
+    if quote < 0 or backslashes not in _BACKSLASHES or _run_before(message, quote) != backslashes:
         return "", -1
-    return undone(message[quote + 1 : match.start(1)]).decode(
-        "utf-8", "replace"
-    ), opening
+    key = undone(message[quote + 1 : match.start(1)]).decode("utf-8", "replace")
+    return "" if MARK in key else key, opening
 
 
 def _run_before(message: bytes, quote: int) -> int:
@@ -95,20 +79,26 @@ def _value_position(lowered: bytes, match: re.Match[bytes], opening: int) -> int
 
 def _values(message: bytes, at: int, quote: bytes, key: str) -> Iterator[Finding]:
     rule = f"key.{rule_name(key.lstrip('-'))}"
-    if message.startswith(b"[", at):
-        at = _skip_space(message, at + 1)
-        while message.startswith(quote, at):
-            end = value_end(message, at + len(quote), len(quote) - 1)
-            yield from _string(message, at + len(quote), end, rule)
-            following = _NEXT.match(message, end + len(quote))
-            at = following.end() if following else len(message)
-    elif message.startswith(quote, at):
+    if not message.startswith(b"[", at):
+        yield from _value(message, at, quote, rule)[1]
+        return
+    following: re.Match[bytes] | None = _LIST.match(message, at)
+    while following:
+        end, found = _value(message, following.end(), quote, rule)
+        yield from found
+        following = _NEXT.match(message, end)
+
+
+def _value(message: bytes, at: int, quote: bytes, rule: str) -> tuple[int, Iterable[Finding]]:
+    """Where a string, number or word ends, and what is secret in it."""
+    if message.startswith(quote, at):
         start = at + len(quote)
-        yield from _string(
-            message, start, value_end(message, start, len(quote) - 1), rule
-        )
-    elif number := _NUMBER.match(message, at):
-        yield Finding(at, number.end(), rule, number[0], quote=quote)
+        end = value_end(message, start, len(quote) - 1)
+        return end + len(quote), _string(message, start, end, rule)
+    word = _WORD.match(message, at)
+    if word and _NUMBER.fullmatch(word[0]):
+        return word.end(), [Finding(at, word.end(), rule, word[0], quote=quote)]
+    return word.end() if word else len(message), ()
 
 
 def _string(message: bytes, start: int, end: int, rule: str) -> Iterator[Finding]:
@@ -116,15 +106,9 @@ def _string(message: bytes, start: int, end: int, rule: str) -> Iterator[Finding
     if scheme := SCHEME.match(value):
         # The scheme is spelt without escapes, or it is none.
         plain = message.startswith(scheme[0], start)
-        yield Finding(
-            start + len(scheme[0]) * plain,
-            end,
-            credential_rule(scheme[1]),
-            value[scheme.end() :],
-            whole=True,
-        )
+        yield Finding(start + len(scheme[0]) * plain, end, credential_rule(scheme[1]), value[scheme.end() :])
     elif not is_harmless(rule, value):
-        yield Finding(start, end, rule, value, whole=True)
+        yield Finding(start, end, rule, value)
 
 
 def value_end(message: bytes, start: int, backslashes: int) -> int:
@@ -137,9 +121,3 @@ def value_end(message: bytes, start: int, backslashes: int) -> int:
             return match.end() - 1 - backslashes
     end = message.find(b"\n", start)
     return end if end >= 0 else len(message)
-
-
-def _skip_space(message: bytes, at: int) -> int:
-    while message[at : at + 1].isspace():
-        at += 1
-    return at

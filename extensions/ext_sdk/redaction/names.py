@@ -19,16 +19,7 @@ _SECRET_WORDS: Final = _set(
     "password passwd passphrase passcode passwort pwd secret secrets token apikey credential credentials "
     "authorization cookie cookies jwt"
 )
-_SECRET_ENDINGS: Final = (
-    "password",
-    "passwd",
-    "passphrase",
-    "secret",
-    "token",
-    "apikey",
-    "secretkey",
-    "accesskey",
-)
+_SECRET_ENDINGS: Final = ("password", "passwd", "passphrase", "secret", "token", "apikey", "secretkey", "accesskey")
 # These decide only together with the word before them.
 _SECRET_PAIRS: Final = {
     "key": _set(
@@ -36,16 +27,12 @@ _SECRET_PAIRS: Final = {
         "shared subscription session app application deploy admin rsa pem tls host webhook"
     ),
     "tokens": _set("access auth api refresh session bearer personal"),
-    "pass": _set(
-        "db database smtp user admin root ftp mail proxy basic login ssh sudo registry"
-    ),
+    "pass": _set("db database smtp user admin root ftp mail proxy basic login ssh sudo registry"),
     "auth": _set("basic http proxy registry docker"),
     "id": frozenset(["secret"]),  # Vault's secret_id
 }
 # Words after the one that decides: ``client-key-data``, ``DB_PASSWORD_VALUE``, ``AWS_ACCESS_KEY_ID``.
-_QUALIFIERS: Final = _set(
-    "data value val base64 b64 old new current previous raw plain text"
-)
+_QUALIFIERS: Final = _set("data value val base64 b64 old new current previous raw plain text")
 # Tokens that correlate or count and give no access: MCP's progressToken, LSP's workDoneToken, pages, vocabularies.
 _HARMLESS_TOKENS: Final = _set(
     "progress cancellation cancel page next previous continuation continue done result partial sync resume start "
@@ -59,9 +46,7 @@ _ABOUT_SECRETS: Final = _set(
 )
 _ABOUT_COUNTS: Final = _set("max min num count limit")
 _PATHS: Final = tuple(
-    _set(
-        "~/ ./ ../ /home/ /root/ /etc/ /var/ /run/ /tmp/ /usr/ /opt/ /mnt/ /srv/ /Users/ /Library/ /private/ /app/"
-    )
+    _set("~/ ./ ../ /home/ /root/ /etc/ /var/ /run/ /tmp/ /usr/ /opt/ /mnt/ /srv/ /Users/ /Library/ /private/ /app/")
 )
 _HARMLESS_VALUES: Final = _set(
     "true false yes no on off none null undefined enabled disabled required optional always never"
@@ -79,9 +64,7 @@ def words(name: str) -> list[str]:
             hump = True
         else:
             following = name[at + 1 : at + 2]
-            hump = character.isupper() and (
-                not previous.isupper() or following.islower()
-            )
+            hump = character.isupper() and (not previous.isupper() or following.islower())
         if hump and word:
             found.append(word.lower())
             word = ""
@@ -100,9 +83,7 @@ def looks_secret(name: str) -> bool:
         parts.pop()
     if parts[-3:] == ["access", "key", "id"]:
         parts.pop()
-    return bool(parts) and _decides(
-        parts[-1], parts[-2] if len(parts) > 1 else "", alone=len(parts) == 1
-    )
+    return bool(parts) and _decides(parts[-1], parts[-2] if len(parts) > 1 else "", alone=len(parts) == 1)
 
 
 def _decides(last: str, before: str, *, alone: bool) -> bool:
@@ -126,11 +107,7 @@ def secret_variables(environ: Mapping[str, str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in sorted(environ.items()):
         secret = value.strip() if _names_secret(name) else _url_password(value)
-        if (
-            len(secret) >= _SHORTEST
-            and secret.lower() not in _HARMLESS_VALUES
-            and not _is_path(secret)
-        ):
+        if len(secret) >= _SHORTEST and secret.lower() not in _HARMLESS_VALUES and not _is_path(secret):
             found[f"env.{name}"] = secret
     return found
 
@@ -139,12 +116,7 @@ def _names_secret(name: str) -> bool:
     parts = words(name.upper())
     if len(parts) == 1:
         return parts[0] not in {"pwd", "oldpwd"} and looks_secret(parts[0])
-    if (
-        not parts
-        or parts[-1] in _ABOUT_SECRETS
-        or parts == ["old", "pwd"]
-        or _ABOUT_COUNTS & set(parts)
-    ):
+    if not parts or parts[-1] in _ABOUT_SECRETS or parts == ["old", "pwd"] or _ABOUT_COUNTS & set(parts):
         return False
     if parts[-1] in {"key", "auth", "pass"}:
         return True
@@ -158,10 +130,7 @@ def _is_path(value: str) -> bool:
 def _url_password(value: str) -> str:
     """The password in ``scheme://user:password@host``; "" where there is none."""
     scheme, found, rest = value.partition("://")
-    if (
-        not found
-        or not scheme.replace("+", "").replace("-", "").replace(".", "").isalnum()
-    ):
+    if not found or not scheme.replace("+", "").replace("-", "").replace(".", "").isalnum():
         return ""
     for end in "/?#":
         rest = rest.partition(end)[0]

@@ -13,7 +13,10 @@ from typing import Final
 from ext_sdk.redaction.names import looks_secret
 from ext_sdk.redaction.placeholder import MARK
 
+_MARK: Final = MARK.encode()
 _PLACEHOLDER: Final = re.escape(MARK) + r"[A-Za-z0-9_.-]{1,96}#[0-9]{1,9}\]"
+_AFTER: Final = re.compile(_PLACEHOLDER.encode() + rb"\Z")
+_LONGEST: Final = 128  # bytes of a placeholder
 
 PLACEHOLDER: Final = re.compile(_PLACEHOLDER.encode())
 PLACEHOLDER_TEXT: Final = re.compile(f"({_PLACEHOLDER})")
@@ -28,10 +31,11 @@ _HARMLESS: Final = re.compile(
     re.IGNORECASE,
 )
 
+_SHORTEST_REST: Final = 12  # bytes; less than that beside a placeholder is no secret of its own
+
 # An authorization header's value: the scheme may be seen, what follows may not.
 SCHEME: Final = re.compile(
-    rb"(bearer|basic|token|digest|negotiate|ntlm|apikey|aws4-hmac-sha256)[ \t]+(?=\S)",
-    re.IGNORECASE,
+    rb"(bearer|basic|token|digest|negotiate|ntlm|apikey|aws4-hmac-sha256)[ \t]+(?=\S)", re.IGNORECASE
 )
 
 # The same few keys come in every message.
@@ -40,11 +44,30 @@ is_telling: Final = lru_cache(maxsize=1024)(looks_secret)
 
 def is_harmless(rule: str, value: bytes) -> bool:
     """Whether a value under a telling key is no secret: nothing, a blank, a variable, a directory."""
-    if not value.strip() or _HARMLESS.fullmatch(value.strip()):
+    value = value.strip()
+    rest, placeholders = PLACEHOLDER.subn(b"", value)
+    if placeholders:
+        if len(rest) < _SHORTEST_REST:
+            return True
+        value = PLACEHOLDER.sub(b"x", value)  # ${TOKEN} is harmless, so is what becomes of it
+    if not value or _HARMLESS.fullmatch(value):
         return True
-    return rule.lower() == "key.pwd" and value.startswith(
-        (b"/", b"~", b".")
-    )  # a working directory
+    return rule.lower() == "key.pwd" and value.startswith((b"/", b"~", b"."))  # a working directory
+
+
+def before_placeholder(text: bytes, start: int, end: int) -> int:
+    """Where a stretch ends, or the first placeholder in it begins."""
+    mark = text.find(_MARK, start, end)
+    return mark if mark >= 0 else end
+
+
+def beside_placeholder(text: bytes, start: int, end: int) -> bool:
+    """Whether a stretch touches a placeholder.
+
+    It was longer once, somebody saw it whole and left this part: only what is cut off makes it look like something.
+    """
+    before = text[start - 1 : start] == b"]" and _AFTER.search(text, max(0, start - _LONGEST), start) is not None
+    return before or text.startswith(_MARK, end)
 
 
 def credential_rule(scheme: bytes) -> str:

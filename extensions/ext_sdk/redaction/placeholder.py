@@ -11,18 +11,13 @@ if TYPE_CHECKING:
     from typing import Final
 
 MARK: Final = "[redacted:"
-_SAFE: Final = frozenset(
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"
-)
+_SAFE: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _LONGEST_RULE: Final = 96  # characters
 
 
 def rule_name(text: str) -> str:
     """A name in the form that placeholders carry: any other character becomes ``_``."""
-    return (
-        "".join(each if each in _SAFE else "_" for each in text[:_LONGEST_RULE])
-        or "secret"
-    )
+    return "".join(each if each in _SAFE else "_" for each in text[:_LONGEST_RULE]) or "secret"
 
 
 class Numbers:
@@ -70,8 +65,4 @@ def same_but_for_numbers(one: str, other: str) -> bool:
     if here[::2] != there[::2]:
         return False
     pairs = set(zip(here[1::2], there[1::2], strict=True))
-    return (
-        len({each for each, _ in pairs})
-        == len({each for _, each in pairs})
-        == len(pairs)
-    )
+    return len({each for each, _ in pairs}) == len({each for _, each in pairs}) == len(pairs)

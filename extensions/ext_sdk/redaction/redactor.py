@@ -14,18 +14,7 @@ if TYPE_CHECKING:
 
 # A text in lower case without any of these holds nothing that a rule would find.
 _SUSPICIOUS: Final = (
-    *(
-        "pass",
-        "secret",
-        "token",
-        "key",
-        "auth",
-        "cred",
-        "cookie",
-        "pwd",
-        "bearer",
-        "basic ",
-    ),
+    *("pass", "secret", "token", "key", "auth", "cred", "cookie", "pwd", "bearer", "basic "),
     *("eyj", "akia", "asia", "aiza", "ls0tls1"),
 )
 # Further ones, only looked for where the one character is that they all have. `\u0041` may hide any of them.
@@ -65,9 +54,7 @@ class Redactor:
         "_secrets",
     )
 
-    def __init__(
-        self, secrets: Mapping[str, str] | None = None, *, rules: bool = False
-    ) -> None:
+    def __init__(self, secrets: Mapping[str, str] | None = None, *, rules: bool = False) -> None:
         self._secrets: tuple[Secret, ...] = ()
         self._learned: tuple[Secret, ...] = ()
         self._rules = rules
@@ -124,18 +111,13 @@ class Redactor:
 
     def _note_needles(self) -> None:
         known = (*self._secrets, *self._learned)
-        needles = {
-            needle.decode("latin-1"): None for each in known for needle in each.needles
-        }
+        needles = {needle.decode("latin-1"): None for each in known for needle in each.needles}
         if any(each.escapable for each in known):
             needles["\\"] = None
         self._needles = tuple(needles)
         hexadecimal = tuple(each.hexadecimal.decode() for each in known)
         self._lowered_needles = (*(_SUSPICIOUS if self._rules else ()), *hexadecimal)
-        self._gated_needles = (
-            *(_ESCAPES if known else ()),
-            *(_SUSPICIOUS_WITH if self._rules else ()),
-        )
+        self._gated_needles = (*(_ESCAPES if known else ()), *(_SUSPICIOUS_WITH if self._rules else ()))
 
     def _redacted(self, data: bytes) -> bytes:
         from ext_sdk.redaction.search import Search

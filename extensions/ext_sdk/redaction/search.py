@@ -17,14 +17,14 @@ from ext_sdk.redaction.spelling import Secret
 from ext_sdk.redaction.view import view
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterator
 
     from ext_sdk.redaction.finding import Finding
     from ext_sdk.redaction.placeholder import Numbers
     from ext_sdk.redaction.view import View
 
-_JSON_BEGINS: Final = b'{["-0123456789'
-_JSON_ENDS: Final = b'}]"0123456789'
+_JSON_BEGINS: Final = b'{["-0123456789tfn'
+_JSON_ENDS: Final = b'}]"0123456789el'
 # A value of this length that a rule found is remembered, and found where it is repeated without a telling key.
 _SHORTEST_LEARNED, _LONGEST_LEARNED = 16, 4096  # bytes
 
@@ -36,107 +36,72 @@ class Search:
         learned: values that rules found and that should be known in later messages too.
     """
 
-    __slots__ = ("_findings", "_message", "learned")
+    __slots__ = ("_findings", "_known", "_message", "_protected", "learned")
 
-    def __init__(
-        self, message: bytes, known: tuple[Secret, ...], *, rules: bool
-    ) -> None:
+    def __init__(self, message: bytes, known: tuple[Secret, ...], *, rules: bool) -> None:
+        json = _is_json(message)
+        seen = view(message, barriers=json)
         self._message = message
-        self.learned: tuple[Secret, ...] = ()
-        self._findings = self._find(known, json=_is_json(message), rules=rules)
+        self._protected = _placeholders(message)
+        found = list(_by_rules(message, seen)) if rules else []
+        self.learned = _worth_knowing(found, known)
+        self._known = (*known, *self.learned)
+        self._findings = [*find_known(message, seen, self._known, json=json), *found]
 
     def redacted(self, numbers: Numbers) -> bytes:
         """The message with a placeholder for each finding."""
-        protected = _placeholders(self._message, numbers)
+        for start, end in self._protected:
+            rule, _, number = self._message[start + len(MARK) : end - 1].decode().rpartition("#")
+            numbers.reserve(rule, int(number))
         pieces: list[bytes] = []
         copied = 0
-        for each in without_overlaps(self._message, self._findings, protected):
-            placeholder = numbers.placeholder(each.rule, each.value)
-            pieces += (
-                self._message[copied : each.start],
-                each.quote,
-                placeholder,
-                each.quote,
-            )
+        for each in without_overlaps(self._message, self._findings, self._protected):
+            placeholder = numbers.placeholder(self._safe(each.rule), each.value)
+            pieces += (self._message[copied : each.start], each.quote, placeholder, each.quote)
             copied = each.end
         return b"".join((*pieces, self._message[copied:])) if pieces else self._message
 
-    def _find(
-        self, known: tuple[Secret, ...], *, json: bool, rules: bool
-    ) -> list[Finding]:
-        seen = view(self._message, barriers=json)
-        if not rules:
-            return list(find_known(seen, known, json=json))
-        found = self._by_rules(seen)
-        self.learned = _worth_knowing(found, known)
-        return [*find_known(seen, (*known, *self.learned), json=json), *found]
-
-    def _by_rules(self, seen: View) -> list[Finding]:
-        lowered = self._message.lower()
-        found = [
-            *find_members(self._message, lowered),
-            *find_assignments(seen),
-            *find_shapes(seen),
-        ]
-        if b"secret" in lowered and b"kind" in lowered:
-            found += find_secret_data(self._message, lowered, seen)
-        return found
+    def _safe(self, rule: str) -> str:
+        """A rule is named after its key, and a key may have a secret in it."""
+        name = rule.encode()
+        return "key" if any(needle in name for each in self._known for needle in each.plain) else rule
 
 
-def _placeholders(message: bytes, numbers: Numbers) -> list[tuple[int, int]]:
-    """Where earlier placeholders stand; their numbers are taken."""
-    if MARK.encode() not in message:
-        return []
-    found = []
-    for match in PLACEHOLDER.finditer(message):
-        found.append(match.span())
-        rule, _, number = match[0][len(MARK) : -1].decode().rpartition("#")
-        numbers.reserve(rule, int(number))
-    return found
+def _by_rules(message: bytes, seen: View) -> Iterator[Finding]:
+    lowered = message.lower()
+    yield from find_members(message, lowered)
+    yield from find_assignments(seen)
+    yield from find_shapes(seen)
+    if b"secret" in lowered and b"kind" in lowered:
+        yield from find_secret_data(message, lowered, seen)
 
 
-def _worth_knowing(
-    findings: Iterable[Finding], known: tuple[Secret, ...]
-) -> tuple[Secret, ...]:
+def _placeholders(message: bytes) -> list[tuple[int, int]]:
+    """Where earlier placeholders stand."""
+    return [match.span() for match in PLACEHOLDER.finditer(message)] if MARK.encode() in message else []
+
+
+def _worth_knowing(findings: list[Finding], known: tuple[Secret, ...]) -> tuple[Secret, ...]:
     values = {each.value for each in known}
-    found: dict[bytes, Secret] = {}
-    for each in findings:
-        if (
-            each.whole
-            and each.value not in values
-            and each.value not in found
-            and _is_long_and_mixed(each.value)
-        ):
-            found[each.value] = Secret(each.rule, each.value)
-    return tuple(found.values())
+    found = {each.value: each.rule for each in reversed(findings) if _is_long_and_mixed(each.value)}
+    return tuple(Secret(rule, value) for value, rule in found.items() if value not in values)
 
 
 def _is_long_and_mixed(value: bytes) -> bool:
     """Whether a text that has this value in it has it for no other reason."""
-    if not _SHORTEST_LEARNED <= len(value) <= _LONGEST_LEARNED or PLACEHOLDER.search(
-        value
-    ):
+    if not _SHORTEST_LEARNED <= len(value) <= _LONGEST_LEARNED or value[:1] in b"/~.":
         return False
     digits = sum(byte in b"0123456789" for byte in value)
-    return (
-        digits >= 2
-        and len(value.split()) == 1
-        and value.upper() != value.lower()
-        and value[:1] not in b"/~."
-    )
+    return digits >= 2 and len(value.split()) == 1 and value.upper() != value.lower()
 
 
 def _is_json(message: bytes) -> bool:
     """Whether quotes and numbers are JSON's, so that what is written must be JSON again."""
     text = message.strip()
-    if (
-        text[:1] not in _JSON_BEGINS or text[-1:] not in _JSON_ENDS
-    ):  # most lines on stderr
+    if text[:1] not in _JSON_BEGINS or text[-1:] not in _JSON_ENDS:  # most lines on stderr
         return False
     try:
-        loads(
-            message.decode("utf-8", "surrogateescape"), parse_int=len, parse_float=len
-        )
+        loads(message.decode("utf-8", "surrogateescape"), parse_int=len, parse_float=len)
     except RecursionError:
         return True
     except ValueError:

@@ -7,7 +7,7 @@ from binascii import Error, a2b_base64
 from typing import TYPE_CHECKING, Final
 
 from ext_sdk.redaction.finding import in_view
-from ext_sdk.redaction.patterns import is_harmless
+from ext_sdk.redaction.patterns import beside_placeholder, is_harmless
 from ext_sdk.redaction.view import BARRIER
 
 if TYPE_CHECKING:
@@ -35,28 +35,16 @@ _TOKENS: Final = tuple(
         ("npm", b"npm_", rb"npm_[A-Za-z0-9]{30,}"),
         ("pypi", b"pypi-", rb"pypi-[A-Za-z0-9_-]{16,}"),
         ("huggingface", b"hf_", rb"hf_[A-Za-z0-9]{20,}"),
-        (
-            "jwt",
-            b"eyj",
-            rb"eyJ[A-Za-z0-9_-]{6,}+\.[A-Za-z0-9_-]{6,}+(?:\.[A-Za-z0-9_-]*+){1,3}",
-        ),
+        ("jwt", b"eyj", rb"eyJ[A-Za-z0-9_-]{6,}+\.[A-Za-z0-9_-]{6,}+(?:\.[A-Za-z0-9_-]*+){1,3}"),
         ("private-key", b"ls0tls1crudjti", rb"LS0tLS1CRUdJTi[A-Za-z0-9+/]{40,}+=*"),
     )
 )
 _PARTS: Final = (  # the secret is the first group
     ("bearer", b"bearer", re.compile(rb"(?i:\bbearer) +([A-Za-z0-9._~+/=-]{8,})")),
     ("basic", b"basic ", re.compile(rb"(?i:\bbasic) +([A-Za-z0-9+/_-]{6,}={0,2})")),
-    (
-        "url-password",
-        b"://",
-        re.compile(rb"://[^\s/?#:@\0\"'<>]{0,256}:([^\s/?#\0\"'<>]{1,1024})@"),
-    ),
+    ("url-password", b"://", re.compile(rb"://[^\s/?#:@\0\"'<>]{0,256}:([^\s/?#\0\"'<>]{1,1024})@")),
     ("url-password", b"://", re.compile(rb"://([A-Za-z0-9_-]{20,256})@")),
-    (
-        "slack",
-        b"hooks.slack.com",
-        re.compile(rb"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{8,})"),
-    ),
+    ("slack", b"hooks.slack.com", re.compile(rb"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{8,})")),
 )
 _BEGIN: Final = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END: Final = b"-----END "
@@ -67,12 +55,13 @@ def find_shapes(view: View) -> Iterator[Finding]:
     for rule, needle, pattern in _TOKENS:
         if needle in view.lowered:
             for match in pattern.finditer(view.text):
-                yield in_view(view, *match.span(), rule, whole=True)
+                if not beside_placeholder(view.text, *match.span()):
+                    yield in_view(view, *match.span(), rule)
     for rule, needle, pattern in _PARTS:
         if needle in view.lowered:
             for match in pattern.finditer(view.text):
-                if _is_credential(rule, match[1]):
-                    yield in_view(view, *match.span(1), rule, whole=True)
+                if _is_credential(rule, match[1]) and not beside_placeholder(view.text, match.start(), match.end(1)):
+                    yield in_view(view, *match.span(1), rule)
     if b"-----begin " in view.lowered:
         yield from _private_keys(view)
 
@@ -106,6 +95,4 @@ def _private_keys(view: View) -> Iterator[Finding]:
         start = match.end() + len(body) - len(body.lstrip())
         at = max(end, match.end())
         if body.strip():
-            yield in_view(
-                view, start, start + len(body.strip()), "private-key", whole=True
-            )
+            yield in_view(view, start, start + len(body.strip()), "private-key")

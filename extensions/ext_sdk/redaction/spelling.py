@@ -41,9 +41,7 @@ class Secret:
         self.plain = _plain(value)
         self.base64 = _base64(value)
         self.hexadecimal = value.hex().encode()
-        self.escapable = any(
-            byte < 32 or byte > 126 or byte in b'"\\/' for byte in value
-        )
+        self.escapable = any(byte < 32 or byte > 126 or byte in b'"\\/' for byte in value)
 
     @property
     def needles(self) -> tuple[bytes, ...]:
@@ -56,12 +54,7 @@ def secret(rule: str, value: str) -> Secret | None:
     stripped = value.strip()
     if len(stripped) < SHORTEST or stripped.lower() in _HARMLESS:
         return None
-    return Secret(
-        rule,
-        stripped.encode(
-            "utf-8", "surrogateescape" if _escaped(stripped) else "surrogatepass"
-        ),
-    )
+    return Secret(rule, stripped.encode("utf-8", "surrogateescape" if _escaped(stripped) else "surrogatepass"))
 
 
 def _escaped(text: str) -> bool:
@@ -73,14 +66,12 @@ def _plain(value: bytes) -> tuple[bytes, ...]:
     found = [value]
     if b" " in value:
         found.append(value.replace(b" ", b"+"))  # as forms in URLs have it
+    if value.endswith(b"\\") and len(value.rstrip(b"\\")) >= SHORTEST:
+        found.append(value.rstrip(b"\\"))  # before a quote nobody can tell whose backslashes these are
     if b"\n" in value:
         # A key of several lines may come one line a message; short ones ("-----BEGIN …") would hide too much.
         lines = (line.strip() for line in value.splitlines())
-        found += [
-            line
-            for line in lines
-            if len(line) >= _SHORTEST_LINE and b" " not in line and b'"' not in line
-        ]
+        found += [line for line in lines if len(line) >= _SHORTEST_LINE and b" " not in line and b'"' not in line]
     return tuple(dict.fromkeys(found))
 
 

@@ -25,19 +25,14 @@ _UNIT: Final = re.compile(
     rb"|\\(?:\\\\)*+\""
     rb"|\\++(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[bfnrt/])?)"
 )
+_EXACT: Final = re.compile(  # as a JSON parser reads it, one depth at a time
+    rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[\\\"bfnrt/])"
+)
 _PERCENT: Final = re.compile(rb"(%[0-9a-fA-F]{2})")
-_SHORT: Final = {
-    b"": b"\\",
-    b"b": b"\b",
-    b"f": b"\f",
-    b"n": b"\n",
-    b"r": b"\r",
-    b"t": b"\t",
-    b"/": b"/",
-}
+_SHORT: Final = {b"": b"\\", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"/": b"/"}
 _QUOTE: Final = b"\2"  # an escaped quote, until those that delimit strings are barriers
-# Escaped control characters that mean something here become another one. The text of JSON has none unescaped.
-_RESERVED: Final = bytes.maketrans(b"\0\2", b"\1\1")
+_OTHER: Final = b"\1"  # what control characters become that mean something here
+_RESERVED: Final = bytes.maketrans(BARRIER + _QUOTE, _OTHER * 2)
 _MOST_ROUNDS: Final = 3  # of undoing: \u005cu0041 takes two
 
 
@@ -51,16 +46,9 @@ class View:
 
     __slots__ = ("_barriers", "_lowered", "_parts", "_starts", "_under", "text")
 
-    def __init__(
-        self,
-        text: bytes,
-        parts: tuple[list[bytes], list[bytes]] | None,
-        under: View | None,
-    ) -> None:
+    def __init__(self, text: bytes, parts: tuple[list[bytes], list[bytes]] | None, under: View | None) -> None:
         self.text = text
-        self._parts = (
-            parts  # what stands here, and what it was: stretches and units in turn
-        )
+        self._parts = parts  # what stands here, and what it was: stretches and units in turn
         self._under = under
         self._starts: tuple[list[int], list[int]] | None = None
         self._barriers: list[int] | None = None
@@ -83,15 +71,9 @@ class View:
         if self._parts is not None:
             if self._starts is None:
                 here, there = self._parts
-                self._starts = (
-                    [0, *accumulate(map(len, here))],
-                    [0, *accumulate(map(len, there))],
-                )
+                self._starts = ([0, *accumulate(map(len, here))], [0, *accumulate(map(len, there))])
             starts, origins = self._starts
-            first, last = (
-                bisect_right(starts, start) - 1,
-                bisect_right(starts, end - 1) - 1,
-            )
+            first, last = (bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1)
             start = origins[first] + (0 if first % 2 else start - starts[first])
             end = origins[last + 1] if last % 2 else origins[last] + end - starts[last]
         return self._under.origin(start, end) if self._under else (start, end)
@@ -106,16 +88,21 @@ def view(text: bytes, *, barriers: bool = False) -> View:
     """
     if b"\\" not in text:
         return View(text.replace(b'"', BARRIER) if barriers else text, None, None)
-    found = _rewritten(text, _UNIT, _undo, None)
-    if barriers:
-        found.text = found.text.replace(b'"', BARRIER)
-    found.text = found.text.replace(_QUOTE, b'"')
+    found = _quoted(_rewritten(text.replace(_QUOTE, _OTHER), _UNIT, _undo, None), barriers=barriers)
     for _ in range(_MOST_ROUNDS):
         if b"\\u00" not in found.text:
             break
-        found = _rewritten(found.text, _UNIT, _undo, found)
-        found.text = found.text.replace(_QUOTE, b'"')
+        found = _quoted(_rewritten(found.text, _UNIT, _undo, found))
     return found
+
+
+def exact_views(text: bytes, *, barriers: bool) -> tuple[View, View]:
+    r"""The text as a JSON parser sees it, and as one sees it that parses the strings again.
+
+    In a path like ``C:\\token`` the view above takes backslash and ``t`` for a tab; these don't.
+    """
+    once = _quoted(_rewritten(text.replace(_QUOTE, _OTHER), _EXACT, _undo_one, None), barriers=barriers)
+    return once, _quoted(_rewritten(once.text, _EXACT, _undo_one, once))
 
 
 def percent_view(under: View) -> View:
@@ -125,7 +112,7 @@ def percent_view(under: View) -> View:
 
 def undone(value: bytes) -> bytes:
     """A value with its escapes undone, so that all its spellings are one."""
-    return view(value).text
+    return view(value).text.translate(_RESERVED)
 
 
 def percent_undone(value: bytes) -> bytes:
@@ -133,18 +120,24 @@ def percent_undone(value: bytes) -> bytes:
     return _PERCENT.sub(lambda match: _percent_undo(match[0]), value)
 
 
-def _rewritten(
-    text: bytes,
-    unit: re.Pattern[bytes],
-    rewrite: Callable[[bytes], bytes],
-    under: View | None,
-) -> View:
+def _rewritten(text: bytes, unit: re.Pattern[bytes], rewrite: Callable[[bytes], bytes], under: View | None) -> View:
     there = unit.split(text)
     units = there[1::2]
     rewritten = {each: rewrite(each) for each in set(units)}
     here = there.copy()
     here[1::2] = map(rewritten.__getitem__, units)
     return View(b"".join(here), (here, there), under)
+
+
+def _quoted(found: View, *, barriers: bool = False) -> View:
+    if barriers:
+        found.text = found.text.replace(b'"', BARRIER)
+    found.text = found.text.replace(_QUOTE, b'"')
+    return found
+
+
+def _undo_one(unit: bytes) -> bytes:
+    return b"\\" if unit == b"\\\\" else _undo(unit)
 
 
 def _undo(unit: bytes) -> bytes:
