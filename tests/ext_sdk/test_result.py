@@ -1,0 +1,64 @@
+"""Results, and the exceptions that stand for one."""
+
+from __future__ import annotations
+
+import pytest
+
+from ext_sdk import InvalidArgs, OperationFailed, RequirementNotMet, Result
+from ext_sdk.errors import ExtensionError
+
+
+def test_outputs_are_text_as_json_would_write_it() -> None:
+    result = Result.ok("m", outputs={"a": "x", "b": 12, "c": True, "d": False, "e": -0, "f": ""})
+    assert result.outputs == {"a": "x", "b": "12", "c": "true", "d": "false", "e": "0", "f": ""}
+
+
+@pytest.mark.parametrize("name", ["a.b", ".", ""])
+def test_a_name_that_a_host_would_split_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="a name without dots"):
+        Result.ok(outputs={name: "x"})
+    with pytest.raises(ValueError, match="a name without dots"):
+        Result.ok(secret_outputs={name: "x"})
+
+
+@pytest.mark.parametrize("value", [None, 1.5, b"x", ["x"], {"a": "b"}])
+def test_an_output_of_another_type_is_refused_with_its_name(value: object) -> None:
+    with pytest.raises(TypeError, match=f"output 'a' must be a string, .* not {type(value).__name__}"):
+        Result.ok(outputs={"a": value})  # type: ignore[dict-item]
+
+
+def test_a_failure_says_its_message_where_there_is_no_error() -> None:
+    failed = Result.failed("not ready")
+    assert (failed.success, failed.message, failed.error) == (False, "not ready", "not ready")
+    assert Result.failed("not ready", error="expected x").error == "expected x"
+    assert Result.ok("done").error == ""
+
+
+def test_a_failure_that_was_raised_is_the_same_result() -> None:
+    raised = OperationFailed("not ready", error="expected x, found y", outputs={"tries": 3})
+    assert repr(Result.of_failure(raised)) == repr(
+        Result.failed("not ready", error="expected x, found y", outputs={"tries": 3})
+    )
+    assert OperationFailed("m").error == "m"
+
+
+def test_secrets_are_not_among_the_outputs_nor_in_a_log() -> None:
+    result = Result.ok("m", outputs={"a": 1}, secret_outputs={"token": "t"})
+    assert result.outputs == {"a": "1"}
+    assert result.secret_outputs == {"token": "t"}
+    assert repr(result) == "Result(True, 'm', error='', outputs={'a': '1'})"
+
+
+@pytest.mark.parametrize(
+    ("error", "text"),
+    [
+        (OperationFailed("m", error="e"), "m"),
+        (InvalidArgs("expect.exitCode", "expected 0"), "expect.exitCode: expected 0"),
+        (InvalidArgs("", "expected an object"), "expected an object"),
+        (RequirementNotMet("helm"), "required command not found in PATH: helm"),
+        (RequirementNotMet("helm", "install it"), "required command not found in PATH: helm; install it"),
+    ],
+)
+def test_what_an_operation_may_raise_reads_well(error: ExtensionError, text: str) -> None:
+    assert isinstance(error, ExtensionError)
+    assert str(error) == text

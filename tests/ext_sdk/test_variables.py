@@ -1,0 +1,114 @@
+"""Outputs of earlier operations in later arguments."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ext_sdk import InvalidArgs
+from ext_sdk.variables import NAME, Variables
+
+HERE, ELSEWHERE = Path("/here"), Path("/elsewhere")
+
+
+@pytest.fixture
+def variables() -> Variables:
+    variables = Variables()
+    variables.keep(HERE, "login", {"token": "t0ken", "expires-in": "60", "empty": "", "odd": "${login.token} $${x}"})
+    variables.keep(HERE, "log", {"in.token": "another"})
+    return variables
+
+
+@pytest.mark.parametrize(
+    ("text", "expanded"),
+    [
+        ("", ""),
+        ("plain", "plain"),
+        ("${login.token}", "t0ken"),
+        ("Bearer ${login.token}!", "Bearer t0ken!"),
+        ("${login.token}${login.expires-in}", "t0ken60"),
+        ("[${login.empty}]", "[]"),
+        ("$${login.token}", "${login.token}"),
+        ("$${anything at all}", "${anything at all}"),
+        ("$$${login.token}", "$${login.token}"),
+        ("$$$${login.token}", "$$${login.token}"),
+        ("$${login.token}${login.token}", "${login.token}t0ken"),
+        ("${login.odd}", "${login.token} $${x}"),  # what a value brings in is never looked at
+        ("$login.token {login.token} $ { } ${", "$login.token {login.token} $ { } ${"),
+        ("${{login.token}}", "${{login.token}}"),
+        ("cost: 5$", "cost: 5$"),
+        ("${log.in.token}", "another"),
+    ],
+)
+def test_a_text_is_expanded_once(variables: Variables, text: str, expanded: str) -> None:
+    assert variables.expand(HERE, {"field": text}) == {"field": expanded}
+
+
+def test_strings_are_found_in_any_depth_and_nothing_else_is_touched(variables: Variables) -> None:
+    args = {"a": ["${login.token}", 1, None, {"b": "${login.expires-in}", "${login.token}": True}], "c": 1.5}
+    assert variables.expand(HERE, args) == {"a": ["t0ken", 1, None, {"b": "60", "${login.token}": True}], "c": 1.5}
+    assert args["a"] == ["${login.token}", 1, None, {"b": "${login.expires-in}", "${login.token}": True}]
+
+
+def test_verbatim_fields_are_left_alone(variables: Variables) -> None:
+    args = {"script": "echo ${HOME} $${x}", "stdin": "${login.token}"}
+    assert variables.expand(HERE, args, frozenset({"script"})) == {"script": "echo ${HOME} $${x}", "stdin": "t0ken"}
+
+
+@pytest.mark.parametrize(
+    ("value", "field", "says"),
+    [
+        ("${login.tokn}", "a", "${login.tokn} is not known in this workdir: did you mean '${login.token}'?; write $${"),
+        ("${zzz}", "a", "known are ${log.in.token}, ${login.empty}, ${login.expires-in}, "),
+        ("${}", "a", "${} is not known"),
+        ("${HOME}/bin", "a", "write $${ for a literal ${"),
+        (["x", {"b": "${x.y}"}], "a[1].b", "${x.y} is not known"),
+        ("${" + "x" * 1_000_000 + "}", "a", "${" + "x" * 80 + "} is not known"),
+    ],
+)
+def test_an_unknown_reference_is_refused_with_the_nearest_one(
+    variables: Variables, value: object, field: str, says: str
+) -> None:
+    with pytest.raises(InvalidArgs) as caught:
+        variables.expand(HERE, {"a": value})
+    assert caught.value.field == field
+    assert says in caught.value.message
+    assert len(caught.value.message) < 500
+
+
+def test_where_nothing_is_kept_the_error_says_how_to_keep_something() -> None:
+    with pytest.raises(InvalidArgs, match="no operation has been called with `as: NAME` yet"):
+        Variables().expand(HERE, {"a": "${x.y}"})
+
+
+def test_each_workdir_has_its_own(variables: Variables) -> None:
+    with pytest.raises(InvalidArgs, match="not known in this workdir"):
+        variables.expand(ELSEWHERE, {"a": "${login.token}"})
+    variables.keep(ELSEWHERE, "login", {"token": "other"})
+    assert variables.expand(ELSEWHERE, {"a": "${login.token}"}) == {"a": "other"}
+    assert variables.expand(HERE, {"a": "${login.token}"}) == {"a": "t0ken"}
+
+
+def test_a_workdir_is_the_same_by_any_of_its_names(variables: Variables, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    variables.keep(tmp_path / "link", "a", {"b": "c"})
+    assert variables.expand(tmp_path, {"x": "${a.b}"}) == {"x": "c"}
+
+
+def test_a_workdir_that_is_a_loop_of_links_is_a_workdir(variables: Variables, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    variables.keep(tmp_path / "loop", "a", {"b": "c"})
+    assert variables.expand(tmp_path / "loop", {"x": "${a.b}"}) == {"x": "c"}
+
+
+def test_a_later_call_of_the_same_name_replaces_all_of_it(variables: Variables) -> None:
+    variables.keep(HERE, "login", {"user": "ada"})
+    assert variables.expand(HERE, {"a": "${login.user} ${log.in.token}"}) == {"a": "ada another"}
+    with pytest.raises(InvalidArgs):
+        variables.expand(HERE, {"a": "${login.token}"})
+
+
+@pytest.mark.parametrize(("name", "ok"), [("a", True), ("_a-B_9", True), ("9a", False), ("a.b", False), ("ä", False)])
+def test_names_are_letters_digits_and_two_signs(name: str, ok: bool) -> None:
+    assert bool(NAME.fullmatch(name)) == ok
