@@ -1,0 +1,216 @@
+"""What a cluster says when it is asked plainly: the tests' own client, for arranging and for checking.
+
+It shares with the code under test the reading of kubeconfig files and nothing else.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING, Any, TypeAlias
+from urllib.parse import urlencode
+
+import urllib3
+import yaml
+from kubernetes.client.api_client import ApiClient
+from kubernetes.client.configuration import Configuration
+from kubernetes.config.kube_config import load_kube_config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+Object: TypeAlias = dict[str, Any]  # a Kubernetes object as it came, of any kind
+
+TIMEOUT = urllib3.Timeout(connect=5.0, read=30.0)  # seconds
+POLL_SECONDS = 0.02
+APPLY = "application/apply-patch+yaml"
+MERGE = "application/merge-patch+json"
+
+
+class ApiError(Exception):
+    """The server answered with a failure.
+
+    Attributes:
+        code: of HTTP.
+        reason: of the Status object; "" without one.
+    """
+
+    def __init__(self, what: str, code: int, body: str) -> None:
+        try:
+            status = json.loads(body)
+        except ValueError:
+            status = {}
+        self.code = code
+        self.reason = str(status.get("reason", ""))
+        super().__init__(f"{what}: {code} {status.get('message', body)}")
+
+
+class Client:
+    """Talks to the API server of one kubeconfig, without retries. For one thread.
+
+    Args:
+        kubeconfig: the file.
+        context: "" for its current one.
+    """
+
+    def __init__(self, kubeconfig: Path, context: str = "") -> None:
+        configuration: Any = Configuration()
+        load: Any = load_kube_config
+        load(str(kubeconfig), context or None, configuration, persist_config=False)
+        self._configuration = configuration
+        client: Any = ApiClient(configuration)
+        self._pool: urllib3.PoolManager = client.rest_client.pool_manager
+        self._resources: dict[str, dict[str, tuple[str, bool]]] = {}
+
+    def text(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> str:
+        """Make a request.
+
+        Args:
+            method: of HTTP.
+            path: with the leading slash.
+            body: to be sent as JSON, if not None.
+            query: parameters.
+            content_type: of the body.
+
+        Returns:
+            the body of the answer.
+
+        Raises:
+            ApiError: any code over 299.
+            urllib3.exceptions.HTTPError: no answer.
+        """
+        headers = {"Accept": "application/json", "Content-Type": content_type}
+        if authorization := self._configuration.get_api_key_with_prefix("authorization", "BearerToken"):
+            headers["Authorization"] = authorization
+        response = self._pool.request(
+            method,
+            f"{self._configuration.host}{path}{'?' if query else ''}{urlencode(query or {})}",
+            body=None if body is None else json.dumps(body),
+            headers=headers,
+            timeout=TIMEOUT,
+            retries=False,
+        )
+        text = response.data.decode()
+        if response.status >= 300:
+            raise ApiError(f"{method} {path}", response.status, text)
+        return text
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        content_type: str = "application/json",
+    ) -> Object:
+        """Make a request whose answer is an object; see `text`."""
+        answer: Object = json.loads(self.text(method, path, body, query=query, content_type=content_type))
+        return answer
+
+    def get(self, path: str) -> Object:
+        """Get the object, or the list, at a path."""
+        return self.request("GET", path)
+
+    def exists(self, path: str) -> bool:
+        """Whether there is an object at a path."""
+        try:
+            self.get(path)
+        except ApiError as error:
+            if error.code == 404:
+                return False
+            raise
+        return True
+
+    def delete(self, path: str) -> None:
+        """Delete the object at a path; what depends on it goes by itself."""
+        self.request("DELETE", path, {"propagationPolicy": "Background"})
+
+    def patch(self, path: str, change: object) -> Object:
+        """Merge a change into the object at a path."""
+        return self.request("PATCH", path, change, content_type=MERGE)
+
+    def apply(self, manifests: str, namespace: str = "") -> list[str]:
+        """Apply YAML documents on the server's side, whoever owns their fields.
+
+        Args:
+            manifests: the documents.
+            namespace: for objects that need one and name none.
+
+        Returns:
+            the paths of the objects.
+        """
+        return [self._apply(manifest, namespace) for manifest in yaml.safe_load_all(manifests) if manifest]
+
+    def path(self, manifest: Object, namespace: str = "") -> str:
+        """Where an object is, or will be."""
+        version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]
+        root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+        if kind not in self._resources.get(root, {}):
+            self._resources[root] = {
+                resource["kind"]: (resource["name"], resource["namespaced"])
+                for resource in self.get(root)["resources"]
+                if "/" not in resource["name"]
+            }
+        plural, namespaced = self._resources[root][kind]
+        folder = f"namespaces/{metadata.get('namespace', namespace)}/" if namespaced else ""
+        return f"{root}/{folder}{plural}/{metadata['name']}"
+
+    def wait_for(self, path: str, holds: Callable[[Object], bool], timeout: float = 30.0) -> Object:
+        """Wait until something holds of the object at a path; it need not be there yet.
+
+        Args:
+            path: of the object.
+            holds: asked again and again.
+            timeout: in seconds.
+
+        Raises:
+            TimeoutError: with the object as it was at the end.
+        """
+        until = time.monotonic() + timeout
+        while True:
+            found = self.get(path) if self.exists(path) else {}
+            if found and holds(found):
+                return found
+            if time.monotonic() > until:
+                raise TimeoutError(f"{path} after {timeout:g} s: {json.dumps(found.get('status', found))}")
+            time.sleep(POLL_SECONDS)
+
+    def wait_gone(self, path: str, timeout: float = 30.0) -> None:
+        """Wait until there is no object at a path.
+
+        Raises:
+            TimeoutError: with the object as it was at the end.
+        """
+        until = time.monotonic() + timeout
+        while self.exists(path):
+            if time.monotonic() > until:
+                raise TimeoutError(f"{path} is still there after {timeout:g} s: {json.dumps(self.get(path))}")
+            time.sleep(POLL_SECONDS)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.clear()
+
+    def _apply(self, manifest: Object, namespace: str) -> str:
+        path = self.path(manifest, namespace)
+        query = {"fieldManager": "live-tests", "force": "true"}
+        self.request("PATCH", path, manifest, query=query, content_type=APPLY)
+        return path
+
+
+def condition(found: Object, kind: str) -> str:
+    """The status of a condition: True, False, Unknown, or "" where the object has none of that type."""
+    for entry in found.get("status", {}).get("conditions", []):
+        if entry["type"] == kind:
+            return str(entry["status"])
+    return ""

@@ -1,0 +1,179 @@
+"""A Kubernetes control plane of one's own: on loopback, at a free port, gone without a trace.
+
+Nodes and pods are played by kwok, by the rules in `kwok/`: what becomes of a pod follows from its manifest, and a
+real kubelet would do the same with it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import socket
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import urllib3
+import yaml
+
+from tests.live import flags
+from tests.live.client import ApiError, Client, condition
+from tests.live.identities import MASTERS, Identities
+from tests.live.processes import Processes
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+STAGES = Path(__file__).parent / "kwok"
+NODES = ("live-node-0", "live-node-1")
+PART_SECONDS = 120.0  # for each part to be ready; 1 to 4 is usual
+TERMINATION_SECONDS = 20.0  # for the API server to end politely
+PATH = "/usr/local/bin:/usr/bin:/bin"  # of all programs; also of what `exec` into a pod runs
+
+PROBE = """
+apiVersion: v1
+kind: Pod
+metadata: {name: first, namespace: default}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers: [{name: main, image: "busybox:1.36", command: [sleep, "60"]}]
+"""
+
+
+class ControlPlane:
+    """A control plane, running between `start` and `stop`.
+
+    Args:
+        programs: folder of etcd, kube-apiserver, kube-controller-manager and kube-scheduler.
+        kwok: path of that program.
+
+    Attributes:
+        identities: makes kubeconfig files of users.
+        kubeconfig: the administrator's.
+        logs: folder of what each program said.
+    """
+
+    def __init__(self, programs: Path, kwok: Path) -> None:
+        self._programs = programs
+        self._kwok = kwok
+        self._directory = Path(tempfile.mkdtemp(prefix="gevals-live-"))
+        self.logs = self._directory / "logs"
+        self._processes = Processes(self._directory, self.logs)
+        # Bound and never listening: callers are refused while the server is down, and nobody else takes the port.
+        self._reserved = socket.socket()
+        self._reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        self._reserved.bind(("127.0.0.1", 0))
+        self._port: int = self._reserved.getsockname()[1]
+        self.identities = Identities(self._directory, f"https://127.0.0.1:{self._port}")
+        self.kubeconfig = self.identities.user("admin", MASTERS)
+
+    def start(self) -> Self:
+        """Start everything, until a pod has run.
+
+        Raises:
+            ProgramEnded, NotReady: it does not come up; its logs are kept.
+        """
+        try:
+            self.identities.write()
+            self._run("etcd", flags.etcd(self._directory))
+            self.start_api_server()
+            self._start_others()
+            self._settle()
+        except BaseException:
+            self.stop(keep_logs=True)
+            raise
+        return self
+
+    def stop(self, *, keep_logs: bool = False) -> None:
+        """End everything, and delete all files but, if wanted, the logs."""
+        self._processes.close()
+        self._reserved.close()
+        if not keep_logs:
+            shutil.rmtree(self._directory)
+            return
+        for entry in self._directory.iterdir():
+            if entry.is_dir() and entry != self.logs:
+                shutil.rmtree(entry)
+            elif entry != self.logs:
+                entry.unlink()
+
+    def start_api_server(self) -> None:
+        """Start the API server, and wait until it finds itself ready."""
+        self._run("kube-apiserver", flags.api_server(self._directory, self._port))
+        client = Client(self.kubeconfig)
+        self._processes.wait_until(lambda: _unready(client), PART_SECONDS)
+        client.close()
+
+    def stop_api_server(self, *, politely: bool = True) -> None:
+        """End the API server. Connections are refused until it is started again.
+
+        Args:
+            politely: it may answer what it was asked and end watches; else it is killed.
+        """
+        if politely:
+            self._processes.stop("kube-apiserver", signal.SIGTERM, TERMINATION_SECONDS)
+        else:
+            self._processes.stop("kube-apiserver")
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop(keep_logs=isinstance(error, Exception))  # not where somebody just ended it
+
+    def _run(self, name: str, arguments: list[str]) -> None:
+        program = self._kwok if name == "kwok" else self._programs / name
+        self._processes.start(name, [str(program), *arguments], {"PATH": PATH, "HOME": str(self._directory)})
+
+    def _start_others(self) -> None:
+        """Start what lives on the API server, each of them under its own name."""
+        user = self.identities.user
+        manager = user("system:kube-controller-manager", MASTERS)
+        self._run("kube-controller-manager", flags.controller_manager(self._directory, manager))
+        self._run("kube-scheduler", flags.scheduler(user("system:kube-scheduler", MASTERS)))
+        self._run("kwok", flags.kwok(self._directory, user("kwok", MASTERS), self._write_stages(), _free_port()))
+
+    def _settle(self) -> None:
+        """Make the nodes and see a pod admitted, scheduled and run: then every part has worked."""
+        client = Client(self.kubeconfig)
+        client.apply(
+            yaml.safe_dump_all({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}} for name in NODES)
+        )
+        account = "/api/v1/namespaces/default/serviceaccounts/default"
+        self._processes.wait_until(
+            lambda: "" if client.exists(account) else "no service account was made", PART_SECONDS
+        )
+        (pod,) = client.apply(PROBE)
+        self._processes.wait_until(lambda: _not_running(client, pod), PART_SECONDS)
+        client.delete(pod)
+        client.close()
+
+    def _write_stages(self) -> Path:
+        """Put the rules for nodes and pods into one file."""
+        path = self._directory / "kwok.yaml"
+        path.write_text("\n---\n".join(file.read_text() for file in sorted(STAGES.glob("*.yaml"))))
+        return path
+
+
+def _unready(client: Client) -> str:
+    try:
+        client.text("GET", "/readyz")
+    except ApiError as error:
+        return str(error)
+    except urllib3.exceptions.HTTPError:
+        return "the API server does not answer"
+    return ""
+
+
+def _not_running(client: Client, pod: str) -> str:
+    found = client.get(pod)
+    return "" if condition(found, "Ready") == "True" else f"the first pod does not run: {found['status']}"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,327 @@
+"""The cluster does what tests on it build on. Where its pods are simulated, this is what makes that a fair copy."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+import urllib3
+
+from tests.live.client import ApiError, Client, condition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.live.client import Object
+    from tests.live.control_plane import ControlPlane
+
+ROOT = Path(__file__).parents[2]
+RUNNING = '{name: main, image: "busybox:1.36", imagePullPolicy: IfNotPresent, command: [sleep, "1000"]}'
+ENDS = '{{name: main, image: "busybox:1.36", imagePullPolicy: IfNotPresent, command: [sh, -c, "exit {}"]}}'
+HOLD = "tests.live/hold"  # a finalizer that nobody serves
+
+
+def pod(container: str, **spec: str) -> str:
+    """The manifest of a pod named `it`."""
+    fields = "".join(f", {name}: {value}" for name, value in spec.items())
+    return (
+        "{apiVersion: v1, kind: Pod, metadata: {name: it}, "
+        f"spec: {{terminationGracePeriodSeconds: 0, containers: [{container}]{fields}}}}}"
+    )
+
+
+def deployment(container: str, replicas: int = 1) -> str:
+    """The manifest of a deployment named `it`."""
+    return (
+        "{apiVersion: apps/v1, kind: Deployment, metadata: {name: it}, "
+        f"spec: {{replicas: {replicas}, selector: {{matchLabels: {{app: it}}}}, "
+        f"template: {{metadata: {{labels: {{app: it}}}}, spec: {{containers: [{container}]}}}}}}}}"
+    )
+
+
+def job(container: str) -> str:
+    """The manifest of a job named `it`, which is tried once."""
+    return (
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: it}, "
+        f"spec: {{backoffLimit: 0, template: {{spec: {{restartPolicy: Never, containers: [{container}]}}}}}}}}"
+    )
+
+
+def waiting(found: Object) -> str:
+    """Why the first container of a pod is held back; "" if it is not."""
+    statuses = found["status"].get("containerStatuses") or [{}]
+    return str(statuses[0].get("state", {}).get("waiting", {}).get("reason", ""))
+
+
+# --- Pods, and what makes them ---------------------------------------------------------------------------------------
+
+
+def test_a_pod_runs_on_a_node(admin: Client, namespace: str) -> None:
+    (path,) = admin.apply(pod(RUNNING), namespace)
+    found = admin.wait_for(path, lambda it: condition(it, "Ready") == "True")
+    assert found["status"]["phase"] == "Running"
+    assert condition(admin.get(f"/api/v1/nodes/{found['spec']['nodeName']}"), "Ready") == "True"
+
+
+def test_a_pod_that_is_deleted_goes(admin: Client, namespace: str) -> None:
+    (path,) = admin.apply(pod(RUNNING), namespace)
+    admin.wait_for(path, lambda it: condition(it, "Ready") == "True")
+    admin.delete(path)
+    admin.wait_gone(path)
+
+
+def test_a_deployment_becomes_available_and_scales(admin: Client, namespace: str) -> None:
+    (path,) = admin.apply(deployment(RUNNING), namespace)
+    admin.wait_for(path, lambda it: condition(it, "Available") == "True")
+    admin.patch(path, {"spec": {"replicas": 3}})
+    admin.wait_for(path, lambda it: it["status"].get("readyReplicas") == 3)
+
+
+def test_a_container_that_keeps_failing_is_held_back(admin: Client, namespace: str) -> None:
+    (path,) = admin.apply(pod(ENDS.format(3)), namespace)
+    found = admin.wait_for(path, lambda it: waiting(it) == "CrashLoopBackOff", timeout=60)
+    (status,) = found["status"]["containerStatuses"]
+    assert status["lastState"]["terminated"]["exitCode"] == 3
+    assert found["status"]["phase"] == "Running"
+    assert condition(found, "Ready") == "False"
+    count = status["restartCount"]
+    admin.wait_for(path, lambda it: it["status"]["containerStatuses"][0]["restartCount"] > count, timeout=90)
+
+
+def test_a_container_that_keeps_failing_says_so_in_events(admin: Client, namespace: str) -> None:
+    (path,) = admin.apply(pod(ENDS.format(1)), namespace)
+    admin.wait_for(path, lambda it: waiting(it) == "CrashLoopBackOff", timeout=60)
+    admin.wait_for(
+        f"/api/v1/namespaces/{namespace}/events",
+        lambda it: any(event["reason"] == "BackOff" for event in it["items"]),
+    )
+
+
+def test_an_image_that_does_not_exist_is_tried_again_and_again(admin: Client, namespace: str) -> None:
+    (path,) = admin.apply(pod('{name: main, image: "registry.invalid/nothing:1"}'), namespace)
+    found = admin.wait_for(path, lambda it: waiting(it) == "ImagePullBackOff", timeout=60)
+    assert found["status"]["phase"] == "Pending"
+    assert "registry.invalid/nothing:1" in found["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
+
+
+def test_a_pod_that_asks_for_too_much_is_unschedulable(admin: Client, namespace: str) -> None:
+    greedy = RUNNING.replace("{name: main", '{name: main, resources: {requests: {cpu: "1000"}}')
+    (path,) = admin.apply(pod(greedy), namespace)
+    found = admin.wait_for(path, lambda it: condition(it, "PodScheduled") == "False")
+    (scheduled,) = found["status"]["conditions"]
+    assert scheduled["reason"] == "Unschedulable"
+
+
+def test_a_pod_whose_probe_fails_runs_without_being_ready(admin: Client, namespace: str) -> None:
+    probed = RUNNING.replace("{name: main", "{name: main, readinessProbe: {exec: {command: ['false']}}")
+    (path,) = admin.apply(pod(probed), namespace)
+    found = admin.wait_for(path, lambda it: it["status"]["phase"] == "Running")
+    assert condition(found, "Ready") == "False"
+
+
+def test_a_pod_becomes_ready_when_its_probe_may_begin(admin: Client, namespace: str) -> None:
+    probe = "readinessProbe: {initialDelaySeconds: 2, periodSeconds: 1, exec: {command: ['true']}}"
+    (path,) = admin.apply(pod(RUNNING.replace("{name: main", f"{{name: main, {probe}")), namespace)
+    assert condition(admin.wait_for(path, lambda it: it["status"]["phase"] == "Running"), "Ready") == "False"
+    admin.wait_for(path, lambda it: condition(it, "Ready") == "True")
+
+
+def test_an_init_container_that_fails_holds_the_pod_back(admin: Client, namespace: str) -> None:
+    first = ENDS.format(2).replace("main", "first")
+    (path,) = admin.apply(pod(RUNNING, initContainers=f"[{first}]"), namespace)
+    found = admin.wait_for(
+        path,
+        lambda it: (
+            "waiting" in it["status"].get("initContainerStatuses", [{"state": {}}])[0]["state"]
+            and it["status"]["initContainerStatuses"][0]["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+        ),
+        timeout=60,
+    )
+    assert condition(found, "Initialized") == "False"
+    assert waiting(found) == "PodInitializing"
+
+
+@pytest.mark.parametrize(("code", "kind"), [(0, "Complete"), (4, "Failed")])
+def test_a_job_ends_as_its_container_does(admin: Client, namespace: str, code: int, kind: str) -> None:
+    (path,) = admin.apply(job(ENDS.format(code)), namespace)
+    admin.wait_for(path, lambda it: condition(it, kind) == "True")
+    (found,) = admin.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
+    assert found["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == code
+
+
+# --- The API server --------------------------------------------------------------------------------------------------
+
+
+def test_a_namespace_hangs_while_a_finalizer_is_in_it(admin: Client, namespace: str) -> None:
+    held = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: held, finalizers: [{HOLD}]}}}}"
+    (path,) = admin.apply(held, namespace)
+    admin.delete(f"/api/v1/namespaces/{namespace}")
+    found = admin.wait_for(
+        f"/api/v1/namespaces/{namespace}", lambda it: condition(it, "NamespaceFinalizersRemaining") == "True"
+    )
+    assert found["status"]["phase"] == "Terminating"
+    admin.patch(path, {"metadata": {"finalizers": None}})
+    admin.wait_gone(f"/api/v1/namespaces/{namespace}")
+    admin.apply(f"{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}")  # for the fixture to delete
+
+
+CRD = """
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: switches.live.gevals-extensions.dev}
+spec:
+  group: live.gevals-extensions.dev
+  scope: Namespaced
+  names: {plural: switches, singular: switch, kind: Switch}
+  versions:
+    - name: v1
+      served: true
+      storage: true
+      subresources: {status: {}}
+      schema:
+        openAPIV3Schema:
+          type: object
+          properties:
+            spec: {type: object, properties: {on: {type: boolean}}}
+            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+"""
+
+
+def test_a_custom_resource_can_be_defined_and_has_conditions(admin: Client, namespace: str) -> None:
+    (definition,) = admin.apply(CRD)
+    admin.wait_for(definition, lambda it: condition(it, "Established") == "True")
+    (path,) = admin.apply(
+        "{apiVersion: live.gevals-extensions.dev/v1, kind: Switch, metadata: {name: it}, spec: {on: true}}", namespace
+    )
+    admin.patch(f"{path}/status", {"status": {"conditions": [{"type": "Lit", "status": "True"}]}})
+    assert condition(admin.get(path), "Lit") == "True"
+
+
+def test_a_service_account_without_a_role_is_denied(restricted: Path, namespace: str) -> None:
+    client = Client(restricted)
+    with pytest.raises(ApiError, match=f"system:serviceaccount:{namespace}:tester") as caught:
+        client.get(f"/api/v1/namespaces/{namespace}/pods")
+    client.close()
+    assert (caught.value.code, caught.value.reason) == (403, "Forbidden")
+
+
+# --- A control plane of one's own ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own(control_plane: ControlPlane) -> Iterator[Client]:
+    client = Client(control_plane.kubeconfig)
+    yield client
+    client.close()
+
+
+@pytest.mark.parametrize("politely", [True, False])
+def test_what_is_stored_outlives_the_api_server(control_plane: ControlPlane, own: Client, politely: bool) -> None:
+    kept = f"kept-{politely}".lower()
+    (path,) = own.apply(f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {kept}, namespace: default}}}}")
+    control_plane.stop_api_server(politely=politely)
+    with pytest.raises(urllib3.exceptions.NewConnectionError):
+        own.get(path)
+    control_plane.start_api_server()
+    assert own.get(path)["metadata"]["name"] == kept
+
+
+def test_deployments_go_on_after_the_api_server_was_down(control_plane: ControlPlane, own: Client) -> None:
+    control_plane.stop_api_server()
+    control_plane.start_api_server()
+    (path,) = own.apply(deployment(RUNNING), "default")
+    own.wait_for(path, lambda it: condition(it, "Available") == "True", timeout=60)
+    own.delete(path)
+
+
+def test_users_are_known_by_certificate_and_by_token(control_plane: ControlPlane) -> None:
+    identities = control_plane.identities
+    names = []
+    for kubeconfig in (identities.user("somebody"), identities.token_user()):
+        client = Client(kubeconfig)
+        review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        answer = client.request("POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", review)
+        names.append(answer["status"]["userInfo"]["username"])
+        client.close()
+    assert names == ["somebody", "token-user"]
+
+
+def test_credentials_that_have_expired_are_refused(control_plane: ControlPlane, own: Client) -> None:
+    uid = own.get("/api/v1/namespaces/default/serviceaccounts/default")["metadata"]["uid"]
+    identities = control_plane.identities
+    valid = identities.service_account("default", "default", uid, lasts=60)
+    denied = Client(valid)
+    with pytest.raises(ApiError, match="403"):
+        denied.get("/api/v1/nodes")
+    denied.close()
+    for expired in (
+        identities.user("yesterday", lasts=-timedelta(minutes=5)),
+        identities.service_account("default", "default", uid, lasts=-120),
+    ):
+        client = Client(expired)
+        with pytest.raises(ApiError, match="401"):
+            client.get("/api/v1/nodes")
+        client.close()
+
+
+def test_a_watch_from_before_a_restart_has_expired(control_plane: ControlPlane, own: Client) -> None:
+    before = own.get("/api/v1/namespaces")["metadata"]["resourceVersion"]
+    own.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: later, namespace: default}}")
+    control_plane.stop_api_server()
+    control_plane.start_api_server()
+    query = {"watch": "true", "resourceVersion": before, "timeoutSeconds": "1"}
+    first = json.loads(own.text("GET", "/api/v1/namespaces", query=query).splitlines()[0])
+    assert (first["type"], first["object"]["code"]) == ("ERROR", 410)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
+@pytest.mark.parametrize("end", [signal.SIGTERM, signal.SIGKILL])
+def test_nothing_of_a_cluster_is_left_when_its_owner_ends(control_plane: ControlPlane, end: signal.Signals) -> None:
+    argv = [sys.executable, "-m", "tests.live", "--cluster", "control-plane"]
+    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True) as owner:
+        assert owner.stdout
+        directory = Path(owner.stdout.readline().strip().partition("=")[2]).parent
+        assert processes_of(directory)
+        owner.send_signal(end)
+        assert owner.stdout.read() == ""  # it has ended
+    for process in processes_of(directory):
+        wait_for_end(process)
+    assert not processes_of(directory)
+    assert directory.exists() == (end == signal.SIGKILL)
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+def processes_of(directory: Path) -> list[int]:
+    """Processes that name the directory in their command line."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if str(directory).encode() in (process / "cmdline").read_bytes():
+                found.append(int(process.name))
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+def wait_for_end(pid: int) -> None:
+    """Wait until a process, not a child of this one, has ended."""
+    try:
+        descriptor = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    try:
+        import select
+
+        poll = select.poll()
+        poll.register(descriptor, select.POLLIN)
+        assert poll.poll(20_000), f"process {pid} does not end"
+    finally:
+        os.close(descriptor)
