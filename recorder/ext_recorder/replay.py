@@ -22,7 +22,7 @@ from .hearing import Ear
 from .matching import MATCH_ON, Matcher
 from .outlets import claim_standard_files, host_outlet, tell
 from .signals import Signals, signal_name
-from .stage import Close, Exit, Stage, Write
+from .stage import Close, Stage, Write
 from .strict import StrictPlayer
 from .voice import Voice
 
@@ -167,13 +167,27 @@ class _Shell:
         waiting = poll()
         waiting.register(signals.fd, POLLIN)
         try:
-            self._player.start()
-            self._take()
-            while self._status is None or self._backlog():
+            try:
+                self._player.start()
+                self._take()
+                while self._status is None:
+                    self._wait(waiting, signals)
+            except RecorderError as error:
+                self._status = self._give_up(error)
+            while self._backlog():
                 self._wait(waiting, signals)
         finally:
             signals.close()
         return self._status
+
+    def _give_up(self, error: RecorderError) -> int:
+        """The cassette is broken from here on: what was played so far goes out, then the reason."""
+        self._later += [(0.0, action) for action in self._stage.take()]
+        for _, action in self._later:
+            self._do(action)
+        self._later = []
+        self._queues["err"].append(f"ext-recorder: {error}\n".encode("utf-8", "backslashreplace"))
+        return EXIT_CANNOT_PLAY
 
     def _wait(self, waiting: poll, signals: Signals) -> None:
         listening = self._open and self._status is None and self._backlog() < _BACKLOG_BYTES
@@ -212,14 +226,17 @@ class _Shell:
         if self._speed or self._later:
             actions = self._due(actions)
         for action in actions:
-            if isinstance(action, Write):
-                self._queues[action.stream].append(action.data)
-            elif isinstance(action, Close):
-                self._queues[action.stream].append(None)
-            elif isinstance(action, Exit):
-                self._status = action.status
+            self._do(action)
         for stream in self._queues:
             self._send(stream)
+
+    def _do(self, action: Action) -> None:
+        if isinstance(action, Write):
+            self._queues[action.stream].append(action.data)
+        elif isinstance(action, Close):
+            self._queues[action.stream].append(None)
+        else:
+            self._status = action.status
 
     def _due(self, actions: list[Action]) -> list[Action]:
         """At a pace: keep each action until its time has come."""
