@@ -16,7 +16,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_USER := 0
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench lint format cassettes docs docs-check coverage clean distclean
+.PHONY: help demo test live kind-up kind-down bench lint format cassettes docs docs-check coverage clean distclean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,16 @@ demo: $(STAMP)  ## an extension runs, its session is recorded, and the recording
 
 test: $(STAMP)  ## all tests; ARGS="-k name" for some
 	$(BIN)/python -m pytest -n auto $(ARGS)
+
+live: $(STAMP)  ## the tests on a real cluster (tests/live); ARGS="--kubeconfig FILE" for one of yours
+	$(BIN)/python -m pytest tests/live -n 2 $(ARGS)
+
+kind-up:  ## make the kind cluster of kind-config.yaml, for `make live` to use again and again
+	kind create cluster --name gevals-extensions --config kind-config.yaml --wait 180s \
+		$(if $(KIND_NODE_IMAGE),--image "$(KIND_NODE_IMAGE)")
+
+kind-down:  ## delete it
+	kind delete cluster --name gevals-extensions
 
 bench: $(STAMP)  ## speed and memory, as ratios measured side by side; also written to bench.json
 	$(BIN)/python -m tests.bench $(ARGS)
