@@ -87,9 +87,10 @@ def _secret_part(text: bytes, start: int, end: int, rule: str) -> Iterator[tuple
 def _value(view: View, match: re.Match[bytes], start: int) -> tuple[int, int]:
     """Where the value is that belongs to the name at ``start``; an empty stretch where there is none."""
     text, at = view.text, match.end()
+    if text.startswith(b"--", start):
+        return (at, at) if text.startswith(b"-", at) else _simple(text, at, _WORD)
     if match[3] is not None:
-        option = text.startswith(b"--", start) and not text.startswith(b"-", at)
-        return _simple(text, at, _WORD) if option else (at, at)
+        return at, at
     before = text[max(0, start - _LINE_PREFIX) : start]
     line = before[max(before.rfind(b"\n"), before.rfind(b"\0")) + 1 :]
     if len(line) < _LINE_PREFIX and line.strip(_BULLETS).lower() in _BEFORE_VARIABLE:

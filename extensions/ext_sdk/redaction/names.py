@@ -81,6 +81,7 @@ def looks_secret(name: str) -> bool:
     parts = words(name)
     while len(parts) > 1 and (parts[-1] in _QUALIFIERS or parts[-1].isdigit()):
         parts.pop()
+    parts[-1:] = [each.rstrip("0123456789") or each for each in parts[-1:]]
     if parts[-3:] == ["access", "key", "id"]:
         parts.pop()
     return bool(parts) and _decides(parts[-1], parts[-2] if len(parts) > 1 else "", alone=len(parts) == 1)

@@ -20,8 +20,8 @@ _SUSPICIOUS: Final = (
 # Further ones, only looked for where the one character is that they all have. `\u0041` may hide any of them.
 _SUSPICIOUS_WITH: Final = (
     ("-", ("sk-", "glpat-", "xox", "pypi-", "-----begin")),
-    ("_", ("k_live_", "k_test_", "gh", "npm_", "hf_")),
-    ("@", ("://",)),
+    ("_", ("k_live_", "k_test_", "gh", "github_pat_", "npm_", "hf_")),
+    ("@", ("://", ":\\/")),
     (".", ("ya29.", "hooks.slack")),
     ("\\", ("\\u004", "\\u005", "\\u006", "\\u007")),
 )
