@@ -36,7 +36,8 @@ class Canary:
         return text.decode().strip()
 
     def left(self, patience: float = PATIENCE) -> bool:
-        """Whether something still holds it when patience is over."""
+        """Whether something still holds it when patience is over; nothing does, if nothing ever did."""
+        os.close(os.open(self.path, os.O_WRONLY))  # from here on the reader is told when nobody writes
         while self._readable(patience):
             if not os.read(self._reader, 4096):
                 return False

@@ -10,6 +10,7 @@ import ext_sdk
 from ext_sdk.expect import Searcher, SearchFailed
 
 from .files.common import workdir_for
+from .processes import STREAMS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -82,24 +83,34 @@ class PortOpen:
 
 
 class LineLogged:
-    """A line of the output matches."""
+    """A line of the output matches; one that has not ended yet counts only when the process has."""
 
     def __init__(self, pattern: str, process: Process, searcher: Searcher) -> None:
-        self._pattern = pattern
+        self._pattern = f"(?m){pattern}"
         self._process = process
         self._searcher = searcher
-        self._next = 0
+        self._offsets = dict.fromkeys(STREAMS, 0)
+        self._rests = dict.fromkeys(STREAMS, b"")
+        self._lines = 0
         self.what = f"a line of its output that matches {pattern!r:.200}"
 
     def holds(self) -> bool:
-        lines, self._next = self._process.lines_since(self._next)
-        try:
-            return any(self._searcher.search(self._pattern, line) for line in lines)
-        except SearchFailed as error:
-            raise ext_sdk.OperationFailed("logLine could not be searched for", error=f"logLine: {error}") from error
+        return any(self._found_in(stream) for stream in STREAMS)
 
     def last(self) -> str:
-        return f"{self._next} lines, none of which does"
+        return f"{self._lines} lines, none of which does"
+
+    def _found_in(self, stream: str) -> bool:
+        ended = self._process.exited
+        new, self._offsets[stream] = self._process.written_since(stream, self._offsets[stream])
+        data = self._rests[stream] + new
+        complete = len(data) if ended else data.rfind(b"\n") + 1
+        text, self._rests[stream] = data[:complete].decode("utf-8", "replace"), data[complete:]
+        self._lines += text.count("\n")
+        try:
+            return bool(text and self._searcher.search(self._pattern, text))
+        except SearchFailed as error:
+            raise ext_sdk.OperationFailed("logLine could not be searched for", error=f"logLine: {error}") from error
 
 
 class FileThere:

@@ -105,16 +105,16 @@ class LineLog:
     def feed(self, data: bytes) -> None:
         """Take what came next."""
         if self._stream:
-            self.send(self._lines.feed(data))
+            self._send(self._lines.feed(data))
 
     def finish(self) -> None:
         """Log what has had no end, and how many lines were passed over."""
         if self._stream:
-            self.send(self._lines.finish())
+            self._send(self._lines.finish())
         if self._skipped:
             self._log.info(f"{self._skipped} lines of {self._stream} were not logged", stream=self._stream)
 
-    def send(self, lines: list[str]) -> None:
+    def _send(self, lines: list[str]) -> None:
         """Log lines that are complete, as far as they are not too many."""
         for line in lines:
             if self._count >= LOGGED_AT_ONCE and time.monotonic() < self._next:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections import deque
 from typing import TYPE_CHECKING
 
 import ext_sdk
-from ext_sdk.process import LineSplitter, Output
+from ext_sdk.process import Output
 
 from .attempt import Attempt
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from .hiding import HidingFile
     from .readiness import Ready
 
-KEPT_LINES = 20_000  # of the end of the log, for conditions that look for a line
+STREAMS = ("stdout", "stderr")
 CLOSING_GRACE = 1.0  # seconds between SIGTERM and SIGKILL when the extension ends
 CLOSING_TIME = 2.0  # seconds in which all must have ended then
 STEP = 1.0  # seconds; the pump wakes up by itself when there is something to do
@@ -60,11 +59,8 @@ class Process:
         self.ready = ready
         self._log: HidingFile | None = log
         self._limit = output_limit
-        self._lock = threading.Lock()  # guards outputs and lines
-        self._outputs = {stream: Output(output_limit) for stream in ("stdout", "stderr")}
-        self._splitters = {stream: LineSplitter() for stream in self._outputs}
-        self._lines: deque[str] = deque(maxlen=KEPT_LINES)
-        self._lines_seen = 0
+        self._lock = threading.Lock()  # guards the outputs
+        self._outputs = {stream: Output(output_limit) for stream in STREAMS}
         self._ended = threading.Event()
         self._seconds = 0.0
         self.kept = False
@@ -103,11 +99,10 @@ class Process:
         """Wait until nothing of it is left. Returns whether that is so."""
         return self._ended.wait(seconds)
 
-    def lines_since(self, number: int) -> tuple[list[str], int]:
-        """Return lines of its output from that number on, as far as they are kept, and the number of the next one."""
+    def written_since(self, stream: str, offset: int) -> tuple[bytes, int]:
+        """What it wrote on a stream from an offset on, and the offset of what comes next; see Output.since."""
         with self._lock:
-            new = min(self._lines_seen - number, len(self._lines))
-            return (list(self._lines)[-new:] if new > 0 else []), self._lines_seen
+            return self._outputs[stream].since(offset)
 
     def attempt(self) -> Attempt:
         """What it has done so far."""
@@ -134,14 +129,9 @@ class Process:
         def take(data: bytes) -> None:
             with self._lock:
                 self._outputs[stream].write(data)
-                self._note(self._splitters[stream].feed(data))
             self._write_log(stream, data)
 
         return take
-
-    def _note(self, lines: list[str]) -> None:
-        self._lines.extend(lines)
-        self._lines_seen += len(lines)
 
     def _write_log(self, stream: str, data: bytes) -> None:
         try:
@@ -152,13 +142,12 @@ class Process:
 
     def _work(self, child: Child, pump: Pump) -> None:
         while not pump.done:
+            # Reports overtake bytes: an end is told when there is nothing left to be read of what was before it.
             read = pump.step(STEP if child.status is None or self.status is not None else 0)
             if not read and child.status is not None:
                 self.status = child.status
         self._seconds = time.monotonic() - self._begun
-        with self._lock:
-            for splitter in self._splitters.values():
-                self._note(splitter.finish())
+        self.status = child.status
         try:
             if self._log:
                 self._log.close()

@@ -11,6 +11,8 @@ from ext_sdk.expect.pattern import problem
 
 from .arguments import Codes, Part, codes_of
 from .conditions import Exited, FileThere, HttpAnswers, LineLogged, PortOpen, local_url
+from .present import LineLog
+from .processes import STREAMS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from ext_sdk.expect import Searcher
 
     from .conditions import Condition
-    from .present import LineLog
     from .processes import Process
 
 FIRST_PAUSE = 0.02  # seconds between two looks; each pause is half as long again as the one before
@@ -92,25 +93,28 @@ def _port(wanted: int, own: int | None) -> int:  # a bool is an int
     return own
 
 
-def await_ready(process: Process, conditions: Sequence[Condition], context: ext_sdk.Context, log: LineLog) -> None:
+def await_ready(
+    process: Process, conditions: Sequence[Condition], context: ext_sdk.Context, *, log: bool = False
+) -> None:
     """Wait until all conditions have held. The first look is at once, the last one at the deadline.
 
     Args:
         process: whose conditions they are.
         conditions: see conditions_of.
         context: of the call.
-        log: takes the lines that it writes meanwhile.
+        log: whether to log the lines that it writes meanwhile.
 
     Raises:
         OperationFailed: it ended before, or the time is up; the text says what was missing.
     """
     waiting = list(conditions)
-    pause, next_line, last = FIRST_PAUSE, 0, False
-    while waiting:
+    logs = _Logs(process, context) if log else None
+    pause, last = FIRST_PAUSE, False
+    while True:
         exited = process.exited
         waiting = [condition for condition in waiting if not condition.holds()]
-        lines, next_line = process.lines_since(next_line)
-        log.send(lines)
+        if logs:
+            logs.send()
         if not waiting:
             return
         if exited and not isinstance(waiting[0], Exited):
@@ -119,6 +123,21 @@ def await_ready(process: Process, conditions: Sequence[Condition], context: ext_
             raise _not_ready(process, waiting, f"it was not ready in time ({process.attempt().duration})")
         last = not context.deadline.wait(pause)
         pause = min(pause * 1.5, LONGEST_PAUSE)
+
+
+class _Logs:
+    """The lines that a process writes, as far as they have not been logged yet."""
+
+    def __init__(self, process: Process, context: ext_sdk.Context) -> None:
+        self._process = process
+        self._logs = {stream: LineLog(context.log, context.secrets, stream) for stream in STREAMS}
+        self._offsets = dict.fromkeys(STREAMS, 0)
+
+    def send(self) -> None:
+        """Log what is new."""
+        for stream, log in self._logs.items():
+            data, self._offsets[stream] = self._process.written_since(stream, self._offsets[stream])
+            log.feed(data)
 
 
 def _not_ready(process: Process, waiting: Sequence[Condition], why: str) -> ext_sdk.OperationFailed:

@@ -19,7 +19,6 @@ from .conditions import PortOpen
 from .config import config_of
 from .hiding import HidingFile
 from .limits import size_in_bytes
-from .present import LineLog
 from .processes import Process, Processes
 from .readiness import Port, Ready, await_ready, conditions_of
 
@@ -59,9 +58,8 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
         processes = context.state(Processes)
         keep = process.ready is not None and process.ready.exit is not UNSET
         processes.start(process, context.extension_state(Spawner), keep=keep)
-        log = LineLog(context.log, context.secrets, "output" if args.log else None)
         try:
-            await_ready(process, conditions, context, log)
+            await_ready(process, conditions, context, log=args.log)
         except BaseException as error:
             end(process, process.prepared.grace)
             processes.remove(process)

@@ -13,7 +13,6 @@ from .arguments import Capture  # noqa: TC001 - msgspec reads it
 from .background import TICK, ProcessName, find, finish
 from .capture import check_names
 from .expectations import DEFAULT, OutputExpectation
-from .present import LineLog
 from .readiness import Ready, await_ready, conditions_of
 
 if TYPE_CHECKING:
@@ -78,9 +77,7 @@ def _until_ready(args: Wait, process: Process, context: ext_sdk.Context, searche
             f"{args.name!r} was started without `ready`, so there is nothing to wait for; say here what: {{port: 80}}"
         )
         raise ext_sdk.InvalidArgs("for", text)
-    await_ready(
-        process, conditions_of(ready, process, context, searcher), context, LineLog(context.log, context.secrets, None)
-    )
+    await_ready(process, conditions_of(ready, process, context, searcher), context)
     expect = None if args.expect is UNSET else args.expect
     return finish(process, expect, args.capture, context, searcher, running=not process.exited).result()
 

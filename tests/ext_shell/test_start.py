@@ -52,7 +52,7 @@ def test_a_process_goes_on_after_the_call(shell: Extension, canary: Canary) -> N
     answer = shell.ok("start", name="web", script=f"{canary.hold}; echo up >&9; exec sleep 3600")
     assert canary.line() == "up"
     assert set(answer.outputs) == {"name", "pid", "logFile"}
-    assert Path(f"/proc/{answer.outputs['pid']}/comm").read_text() == "sleep\n"
+    assert "sleep" in Path(f"/proc/{answer.outputs['pid']}/cmdline").read_text()
     assert answer.message.startswith("started web: bash script")
     assert shell.ok("run", command=["true"]).success
     assert canary.left(0)
@@ -241,3 +241,11 @@ def test_a_process_may_read_its_input(shell: Extension) -> None:
     os.mkfifo(shell.workdir / "out")
     shell.ok("start", name="web", script="cat >out; sleep 3600", stdin="x" * 200_000)
     assert (shell.workdir / "out").read_text() == "x" * 200_000
+
+
+def test_a_line_is_found_before_any_number_of_others(shell: Extension) -> None:
+    shell.ok("start", name="web", script="echo ready; seq 300000; sleep 3600", ready={"logLine": "^ready$"}, log=False)
+
+
+def test_a_line_is_found_after_any_number_of_others(shell: Extension) -> None:
+    shell.ok("start", name="web", script="seq 300000; echo ready; sleep 3600", ready={"logLine": "^ready$"}, log=False)

@@ -41,6 +41,12 @@ class Output:
         copied._head, copied._tail, copied.size = self._head[:], self._tail[:], self.size
         return copied
 
+    def since(self, offset: int) -> tuple[bytes, int]:
+        """What was written from an offset on, as far as it was kept, and the offset of what comes next."""
+        tail_begins = self.size - len(self._tail)
+        tail = self._tail[max(0, offset - tail_begins) :] if offset < self.size else b""
+        return bytes(self._head[offset:]) + bytes(tail), self.size
+
     @property
     def lost(self) -> int:
         """How many bytes were not kept."""

@@ -118,3 +118,29 @@ class TestLineSplitter:
         assert splitter.feed(b"abc") == []
         assert splitter.feed(b"def\nnext\nand longer\nend") == ["next", "and "]
         assert splitter.finish() == ["end"]
+
+
+class TestReadingAlong:
+    @pytest.mark.parametrize("cap", [0, 1, 4, 1000])
+    def test_what_is_new_is_given_once(self, cap: int) -> None:
+        output, offset, seen = Output(cap), 0, b""
+        for number in range(50):
+            output.write(b"%d," % number)
+            if number % 3 == 0:
+                data, offset = output.since(offset)
+                seen += data
+        data, offset = output.since(offset)
+        assert seen + data == b"".join(b"%d," % number for number in range(50))
+        assert output.since(offset) == (b"", output.size)
+
+    def test_what_was_not_kept_is_passed_over(self) -> None:
+        output = Output(4)
+        output.write(b"head" + b"x" * 100_000)
+        assert output.since(2) == (b"ad" + b"x" * 65_536, 100_004)
+
+    def test_a_copy_does_not_grow(self) -> None:
+        output = Output(4)
+        output.write(b"head and tail")
+        copy = output.copy()
+        output.write(b"!")
+        assert (copy.data, copy.size) == (b"head and tail", 13)
