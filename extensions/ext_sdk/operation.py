@@ -16,13 +16,14 @@ if TYPE_CHECKING:
     from .context import Context
 
 
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
 class Args(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
     """The base of a class of arguments.
 
     Fields are documented by `Annotated[str, Meta(description="…")]`; a field with a default is optional.
-    Python's `pass_env` is `passEnv` for users. A name that is not declared is refused. Subclasses inherit the options
-    of this class, and the decorator tells type checkers so.
+    Python's `pass_env` is `passEnv` for users. A name that is not declared is refused. Subclasses inherit all
+    this, and the decorator tells type checkers so; only `kw_only=True` has to be said again, by a class in which a
+    field without a default comes after one with.
     """
 
 
