@@ -22,7 +22,7 @@ PLACEHOLDER: Final = re.compile(_PLACEHOLDER.encode())
 PLACEHOLDER_TEXT: Final = re.compile(f"({_PLACEHOLDER})")
 
 # The core of a name that may announce a secret, in lower case; `names.looks_secret` decides about the whole name.
-TELLING: Final = rb"(?:pass|pwd|secret|token|credential|key|auth|cookie)"
+TELLING: Final = rb"(?:pass|pwd|secret|token|credential|[\w.-]key|auth|cookie)"
 
 # What stands where a secret would, and is none: a variable, a blank to be filled, a value somebody hid already.
 _HARMLESS: Final = re.compile(
