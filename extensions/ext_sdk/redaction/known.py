@@ -44,9 +44,10 @@ def _may_follow_backslash(message: bytes, secret: Secret) -> bool:
 
 
 def _places(view: View, secret: Secret) -> Iterator[tuple[int, int]]:
-    for needle in secret.plain:
-        for spelled in _spellings(needle):
-            yield from _everywhere(view.text, spelled)
+    if not secret.in_views:
+        secret.in_views = tuple(dict.fromkeys(shown for each in secret.plain for shown in _in_views(each)))
+    for needle in secret.in_views:
+        yield from _everywhere(view.text, needle)
     for core, before, after in secret.base64:
         for start, end in _everywhere(view.text, core):
             # The characters at the ends hold some bits of the value and some of its neighbours.
@@ -57,15 +58,14 @@ def _places(view: View, secret: Secret) -> Iterator[tuple[int, int]]:
 
 def _in_numbers(view: View, secret: Secret) -> Iterator[Finding]:
     """The numbers of a JSON text that hold the value: a whole number becomes a string, so that it stays JSON."""
-    needles = [each for each in (*secret.needles, secret.hexadecimal) if _NUMBER.fullmatch(each)]
-    if not any(each in view.text for each in needles):
+    if not any(each in view.text for each in secret.numeric):
         return
     for match in _NUMBER.finditer(view.text):
-        if any(each in match[0] for each in needles) and not view.inside(match.start()):
+        if any(each in match[0] for each in secret.numeric) and not view.inside(match.start()):
             yield Finding(*view.origin(*match.span()), secret.rule, secret.value, quote=b'"')
 
 
-def _spellings(needle: bytes) -> tuple[bytes, ...]:
+def _in_views(needle: bytes) -> list[bytes]:
     """How views show a value, which may have backslashes and percent signs of its own."""
     found = [needle, undone(needle)]
     if b"\\" in needle:
@@ -73,7 +73,7 @@ def _spellings(needle: bytes) -> tuple[bytes, ...]:
         text = needle.decode("utf-8", "surrogateescape")
         escaped = (dumps(text), dumps(text, ensure_ascii=False))
         found += [undone(each[1:-1].encode("utf-8", "surrogateescape")) for each in escaped]
-    return tuple(dict.fromkeys((*found, *map(percent_undone, found))))
+    return [*found, *map(percent_undone, found)]
 
 
 def _everywhere(text: bytes, needle: bytes) -> Iterator[tuple[int, int]]:

@@ -52,17 +52,18 @@ _END: Final = b"-----END "
 
 def find_shapes(view: View) -> Iterator[Finding]:
     """Tokens of well-known shapes, credentials after ``Bearer`` and ``Basic``, passwords in URLs, private keys."""
+    text, lowered = view.text, view.lowered
     for rule, needle, pattern in _TOKENS:
-        if needle in view.lowered:
-            for match in pattern.finditer(view.text):
-                if not beside_placeholder(view.text, *match.span()):
+        if needle in lowered:
+            for match in pattern.finditer(text):
+                if not beside_placeholder(text, *match.span()):
                     yield in_view(view, *match.span(), rule)
     for rule, needle, pattern in _PARTS:
-        if needle in view.lowered:
-            for match in pattern.finditer(view.text):
-                if _is_credential(rule, match[1]) and not beside_placeholder(view.text, match.start(), match.end(1)):
+        if needle in lowered:
+            for match in pattern.finditer(text):
+                if _is_credential(rule, match[1]) and not beside_placeholder(text, match.start(), match.end(1)):
                     yield in_view(view, *match.span(1), rule)
-    if b"-----begin " in view.lowered:
+    if b"-----begin " in lowered:
         yield from _private_keys(view)
 
 

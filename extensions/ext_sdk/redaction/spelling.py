@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 SHORTEST: Final = 4  # characters of a value; shorter ones would hide half of every text
 _SHORTEST_LINE: Final = 16  # characters of one line of a value with several
 # Texts that every message is made of. A secret that says one of them is none, and without them there is no protocol.
+_NUMERIC: Final = frozenset(b"0123456789eE.+-")
 _HARMLESS_WORDS: Final = (
     "true false null none jsonrpc method params result error message success outputs redacted initialize execute "
     "shutdown protocolversion operation operations context workdir"
@@ -30,10 +31,13 @@ class Secret:
         base64: ``(core, before, after)``: what base64 makes of the value whatever stands around it, and whether the
             character before or after the core also holds bits of the value.
         hexadecimal: in lower case, to be searched in a text in lower case.
+        needles: what a text that holds the value, unescaped, has in it (beside the hexadecimal spelling).
+        numeric: those of all spellings that can be part of a number.
         escapable: some encoders write this value with backslashes, so that it is not found as it is.
+        in_views: the plain spellings as views show them, once somebody has worked them out.
     """
 
-    __slots__ = ("base64", "escapable", "hexadecimal", "plain", "rule", "value")
+    __slots__ = ("base64", "escapable", "hexadecimal", "in_views", "needles", "numeric", "plain", "rule", "value")
 
     def __init__(self, rule: str, value: bytes) -> None:
         self.rule = rule
@@ -41,12 +45,10 @@ class Secret:
         self.plain = _plain(value)
         self.base64 = _base64(value)
         self.hexadecimal = value.hex().encode()
+        self.needles = (*self.plain, *(core for core, _, _ in self.base64))
+        self.numeric = tuple(each for each in (*self.needles, self.hexadecimal) if _NUMERIC.issuperset(each))
         self.escapable = any(byte < 32 or byte > 126 or byte in b'"\\/' for byte in value)
-
-    @property
-    def needles(self) -> tuple[bytes, ...]:
-        """What a text that holds the value, unescaped, has in it (beside the hexadecimal spelling)."""
-        return (*self.plain, *(core for core, _, _ in self.base64))
+        self.in_views: tuple[bytes, ...] = ()
 
 
 def secret(rule: str, value: str) -> Secret | None:
