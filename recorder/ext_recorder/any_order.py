@@ -30,7 +30,7 @@ from ext_sdk.protocols.glance import glance
 
 from .cassette.events import Data, Mark
 from .errors import UsageError
-from .player import SECOND_CONNECTION, Player, listed
+from .player import NEAR, SECOND_CONNECTION, Player, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -295,10 +295,10 @@ class AnyOrderPlayer(Player):
         never = [thread.origin for thread in self._cut.threads if not thread.taken and thread.origin is not None]
         return faults + (listed(never, len(never), self._ear, self._name) if faults else [])
 
-    def _history(self) -> Iterator[tuple[Recorded, bool]]:
-        for thread in self._cut.threads:
+    def _history(self) -> Iterator[tuple[Recorded, bool, bool]]:
+        for at, thread in enumerate(self._cut.threads):
             if thread.origin is not None:
-                yield thread.origin, thread.taken
+                yield thread.origin, thread.taken, at < NEAR
 
 
 def _text_key(payload: bytes) -> int:

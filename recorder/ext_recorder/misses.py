@@ -10,6 +10,7 @@ The cassette is read again from its beginning for each miss, so that playing wit
 
 from __future__ import annotations
 
+from ext_sdk.protocols.glance import glance
 from ext_sdk.wire.json_text import dumps
 
 from .pointers import MISSING
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from .matching import Difference
 
     Reason = Literal["never-recorded", "used-up", "arguments-differ", "out-of-turn"]
-    # Every message of the host in the cassette, in its order, and whether it has been played.
-    History = Callable[[], Iterator[tuple[Recorded, bool]]]
+    # Every message of the host in the cassette, in its order: whether it has been played, whether it is worth a close
+    # look.
+    History = Callable[[], Iterator[tuple[Recorded, bool, bool]]]
 
 SHOWN_DIFFERENCES = 5
 SHOWN_CHARS = 80  # of a value in a message for people
@@ -76,28 +78,55 @@ def explain(ear: Ear, live: Classified, history: History, *, where: str, turn: s
         where: the name of the cassette.
         turn: what is next, where the order counts.
     """
-    closest: _Candidate | None = None
-    equal: list[_Candidate] = []
-    methods: dict[str, None] = {}
-    for recorded, played in history():
-        message = recorded.message(ear.dialect)
-        if message.kind != live.kind:
-            continue
-        methods[message.method] = None
-        if message.method != live.method:
-            continue
-        found = ear.matcher.differences(message, live, most=_COUNTED_DIFFERENCES)
+    search = _Search(ear, live)
+    for recorded, played, near in history():
+        search.look(recorded, played=played, near=near)
+    subject = describe(live)
+    if search.equal:
+        return _repeated(subject, search.equal, where, turn)
+    if search.closest is None:
+        return _unknown(subject, live, list(search.methods), where)
+    return _different(subject, search.closest, where)
+
+
+class _Search:
+    """Looks for one live message among the recorded ones.
+
+    Attributes:
+        equal: those that match.
+        closest: of those near by that have the same method, the one that is least different.
+        methods: the methods near by.
+    """
+
+    def __init__(self, ear: Ear, live: Classified) -> None:
+        self._ear = ear
+        self._live = live
+        self._text = _without_id(live.text.encode("utf-8", "surrogateescape"))
+        self.equal: list[_Candidate] = []
+        self.closest: _Candidate | None = None
+        self.methods: dict[str, None] = {}
+
+    def look(self, recorded: Recorded, *, played: bool, near: bool) -> None:
+        """Take one more recorded message into account; one that is not near only if its text is the same."""
+        if not near and _without_id(recorded.payload) != self._text:
+            return
+        message = self._ear.dialect.classify(recorded.payload)
+        if message.kind != self._live.kind:
+            return
+        self.methods[message.method] = None
+        if message.method != self._live.method:
+            return
+        found = self._ear.matcher.differences(message, self._live, most=_COUNTED_DIFFERENCES)
         candidate = _Candidate(recorded, found, played=played)
         if not found:
-            equal.append(candidate)
-        elif closest is None or candidate.distance() < closest.distance():
-            closest = candidate
-    subject = describe(live)
-    if equal:
-        return _repeated(subject, equal, where, turn)
-    if closest is None:
-        return _unknown(subject, live, list(methods), where)
-    return _different(subject, closest, where)
+            self.equal.append(candidate)
+        elif self.closest is None or candidate.distance() < self.closest.distance():
+            self.closest = candidate
+
+
+def _without_id(payload: bytes) -> tuple[bytes, bytes]:
+    seen = glance(payload)
+    return (payload, b"") if seen is None else (payload[: seen[1]], payload[seen[2] :])
 
 
 def describe(message: Classified) -> str:

@@ -47,6 +47,7 @@ EXIT_DIFFERS = 3  # the session was not the recorded one
 # through the file.
 _EXPLAINED = 10
 _LISTED = 5  # messages never played, told one by one
+NEAR = 5_000  # so many events around the one that is due are compared closely, so that no miss takes seconds
 SECOND_CONNECTION = "a second connection of a socket server, which can't be played on stdio"
 _UNTERMINATED = "unterminated line"
 
@@ -110,8 +111,8 @@ class Player:
     def _hear_eof(self) -> None:
         raise NotImplementedError
 
-    def _history(self) -> Iterator[tuple[Recorded, bool]]:
-        """Every recorded message of the host, and whether it has been played."""
+    def _history(self) -> Iterator[tuple[Recorded, bool, bool]]:
+        """Every recorded message of the host: has it been played, is it near enough for a close look."""
         raise NotImplementedError
 
     # What the child did
@@ -187,7 +188,7 @@ class Player:
         return items
 
 
-def _no_history() -> Iterator[tuple[Recorded, bool]]:
+def _no_history() -> Iterator[tuple[Recorded, bool, bool]]:
     return iter(())
 
 

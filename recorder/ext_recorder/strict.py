@@ -8,7 +8,7 @@ from __future__ import annotations
 from .cassette.events import Data, Mark
 from .cassette.reader import Reader
 from .errors import UsageError
-from .player import SECOND_CONNECTION, Player, listed
+from .player import NEAR, SECOND_CONNECTION, Player, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,10 +127,11 @@ class StrictPlayer(Player):
                 never += items if len(never) < 10 else []
         return super()._report() + listed(never, count, self._ear, self._name)
 
-    def _history(self) -> Iterator[tuple[Recorded, bool]]:
+    def _history(self) -> Iterator[tuple[Recorded, bool, bool]]:
         with Reader(self._reader.path) as reader:
-            due = self._reader.line if self._due else self._reader.line + 1
+            here = self._reader.line
+            due = here if self._due else here + 1
             for event in reader:
                 if isinstance(event, Data) and event.kind == "in":
                     for item in self._items(event, reader.line):
-                        yield item, reader.line < due
+                        yield item, reader.line < due, abs(reader.line - here) < NEAR

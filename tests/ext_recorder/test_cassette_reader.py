@@ -111,8 +111,7 @@ def test_a_cassette_without_redacted_is_whole_when_its_child_has_ended(tmp_path:
         assert reader.redacted is None
 
 
-# --- What is no cassette
-# ----------------------------------------------------------------------------------------------
+# --- What is no cassette --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("cut", range(1, len(EVENTS) - len("- {t: 0.3, exit: 0}\n")))

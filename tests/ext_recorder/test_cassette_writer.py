@@ -164,8 +164,7 @@ def test_a_line_for_which_there_is_no_room_is_taken_back(path: Path) -> None:
     assert "2" * 9 not in written
 
 
-# --- Recovery
-# ---------------------------------------------------------------------------------------------------------
+# --- Recovery -------------------------------------------------------------------------------------------------------
 
 
 def crashed(path: Path, *lines: bytes) -> Path:

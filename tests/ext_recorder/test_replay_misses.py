@@ -14,24 +14,21 @@ from tests.ext_recorder.played import END, Host, cassette, error_of, message_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-SESSION = (
-    """
-    - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"0.0.1"}}'}
-    - {t: 1, out: '{"jsonrpc":"2.0","id":1,"result":{}}'}
-    - {t: 2, in:
-    '{"jsonrpc":"2.0","id":2,"method":"execute","params":{"operation":"run","args":{"command":["echo","hi"]}}}'}
-    - {t: 2, out: '{"jsonrpc":"2.0","id":2,"result":{"success":true}}'}
-    - {t: 3, in: '{"jsonrpc":"2.0","id":3,"method":"execute","params":{"operation":"wait","args":{"port":80}}}'}
-    - {t: 3, out: '{"jsonrpc":"2.0","id":3,"result":{"success":false}}'}
-    - {t: 4, in: '{"jsonrpc":"2.0","id":4,"method":"shutdown","params":{}}'}
-    - {t: 4, out: '{"jsonrpc":"2.0","id":4,"result":{}}'}
-    """
-    + END
-)
 HELLO = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"0.0.1"}}'
 RUN = '{"jsonrpc":"2.0","id":2,"method":"execute","params":{"operation":"run","args":{"command":["echo","hi"]}}}'
 WAIT = '{"jsonrpc":"2.0","id":3,"method":"execute","params":{"operation":"wait","args":{"port":80}}}'
 BYE = '{"jsonrpc":"2.0","id":4,"method":"shutdown","params":{}}'
+SESSION = f"""
+    - {{t: 1, in: '{HELLO}'}}
+    - {{t: 1, out: '{{"jsonrpc":"2.0","id":1,"result":{{}}}}'}}
+    - {{t: 2, in: '{RUN}'}}
+    - {{t: 2, out: '{{"jsonrpc":"2.0","id":2,"result":{{"success":true}}}}'}}
+    - {{t: 3, in: '{WAIT}'}}
+    - {{t: 3, out: '{{"jsonrpc":"2.0","id":3,"result":{{"success":false}}}}'}}
+    - {{t: 4, in: '{BYE}'}}
+    - {{t: 4, out: '{{"jsonrpc":"2.0","id":4,"result":{{}}}}'}}
+    {END}
+    """
 
 
 @pytest.fixture

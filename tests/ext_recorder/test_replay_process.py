@@ -47,8 +47,7 @@ def start(command: Sequence[str]) -> Process:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
 
 
-# --- The process
-# ------------------------------------------------------------------------------------------------------
+# --- The process ----------------------------------------------------------------------------------------------------
 
 
 def test_it_answers_and_ends_as_the_recorded_child(path: Path) -> None:
@@ -133,8 +132,7 @@ def test_order_and_pointers_come_from_the_command_line(path: Path) -> None:
     assert done.returncode == 0
 
 
-# --- Bad input
-# --------------------------------------------------------------------------------------------------------
+# --- Bad input ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -178,8 +176,7 @@ def test_what_was_played_before_a_broken_line_is_out(path: Path) -> None:
     assert b"not YAML" in done.stderr
 
 
-# --- Pipes and files
-# --------------------------------------------------------------------------------------------------
+# --- Pipes and files ------------------------------------------------------------------------------------------------
 
 
 def many(path: Path, count: int, size: int = 200) -> tuple[bytes, bytes]:
@@ -266,8 +263,7 @@ def test_it_needs_neither_the_extension_nor_what_that_needs(path: Path) -> None:
     assert (done.stdout, done.stderr, done.returncode) == (ANSWER, b"working\n", 0)
 
 
-# --- Recorded, then replayed
-# ------------------------------------------------------------------------------------------
+# --- Recorded, then replayed ----------------------------------------------------------------------------------------
 
 
 def framed(framing: str, message: object) -> bytes:

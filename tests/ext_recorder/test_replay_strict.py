@@ -26,8 +26,7 @@ def raw(data: bytes) -> str:
     return f"{{raw: '{base64.b64encode(data).decode()}'}}"
 
 
-# --- Order
-# ------------------------------------------------------------------------------------------------------------
+# --- Order ----------------------------------------------------------------------------------------------------------
 
 
 def test_notifications_come_before_between_and_after_answers_as_recorded(path: Path) -> None:
@@ -108,8 +107,7 @@ def test_stderr_and_the_end_of_a_stream_come_in_their_places(path: Path) -> None
         assert host.status == 3
 
 
-# --- Ids
-# --------------------------------------------------------------------------------------------------------------
+# --- Ids ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -221,36 +219,35 @@ def test_a_progress_token_that_the_host_made_up_is_echoed_as_the_live_one(path: 
         ]
 
 
-# --- Bindings
-# ---------------------------------------------------------------------------------------------------------
+# --- Bindings -------------------------------------------------------------------------------------------------------
 
-IN_A_FOLDER = (
+
+def run_in(folder: str, id: int = 1, **args: str) -> str:
+    params = {"args": args, "context": {"workdir": folder}}
+    return json.dumps({"jsonrpc": "2.0", "id": id, "method": "execute", "params": params}, ensure_ascii=False)
+
+
+IN_A_FOLDER = f"""
+    - {{t: 1, in: '{run_in("/tmp/workdir", f="/tmp/workdir/f")}'}}
+    - {{t: 2, out: '{{"jsonrpc":"2.0","method":"log","params":{{"message":"in /tmp/workdir."}}}}'}}
+    - {{t: 2, err: 'cd /tmp/workdir'}}
+    - {{t: 3, out: '{{"jsonrpc":"2.0","id":1,"result":{{"f":"/tmp/workdir/f","other":"/tmp/workdir-old"}}}}'}}
+    - {{t: 4, in: '{run_in("/tmp/workdir-2", 2)}'}}
+    - {{t: 5, out: '{{"jsonrpc":"2.0","id":2,"result":{{"f":"/tmp/workdir-2/f /tmp/workdir/f"}}}}'}}
+    {END}
     """
-    - {t: 1, in:
-    '{"jsonrpc":"2.0","id":1,"method":"execute","params":{"args":{"f":"/tmp/workdir/f"},"context":{"workdir":"/tmp/workdir"}}}'}
-    - {t: 2, out: '{"jsonrpc":"2.0","method":"log","params":{"message":"in /tmp/workdir."}}'}
-    - {t: 2, err: 'cd /tmp/workdir'}
-    - {t: 3, out: '{"jsonrpc":"2.0","id":1,"result":{"outputs":{"f":"/tmp/workdir/f","other":"/tmp/workdir-old"}}}'}
-    - {t: 4, in:
-    '{"jsonrpc":"2.0","id":2,"method":"execute","params":{"args":{},"context":{"workdir":"/tmp/workdir-2"}}}'}
-    - {t: 5, out: '{"jsonrpc":"2.0","id":2,"result":{"outputs":{"f":"/tmp/workdir-2/f /tmp/workdir/f"}}}'}
-    """
-    + END
-)
 
 
 def test_the_working_directory_of_this_session_stands_where_the_recorded_one_stood(path: Path) -> None:
     with Host(cassette(path, IN_A_FOLDER)) as host:
-        assert host.say(
-            '{"jsonrpc":"2.0","id":1,"method":"execute","params":{"args":{"f":"/home/é/w/f"},"context":{"workdir":"/home/é/w"}}}'
-        ) == [
+        assert host.say(run_in("/home/é/w", f="/home/é/w/f")) == [
             '{"jsonrpc":"2.0","method":"log","params":{"message":"in /home/é/w."}}',
-            '{"jsonrpc":"2.0","id":1,"result":{"outputs":{"f":"/home/é/w/f","other":"/tmp/workdir-old"}}}',
+            '{"jsonrpc":"2.0","id":1,"result":{"f":"/home/é/w/f","other":"/tmp/workdir-old"}}',
         ]
         assert host.err == "cd /home/é/w\n"
-        assert host.say(
-            '{"jsonrpc":"2.0","id":2,"method":"execute","params":{"args":{},"context":{"workdir":"/srv/second/"}}}'
-        ) == ['{"jsonrpc":"2.0","id":2,"result":{"outputs":{"f":"/srv/second/f /home/é/w/f"}}}']
+        assert host.say(run_in("/srv/second/", 2)) == [
+            '{"jsonrpc":"2.0","id":2,"result":{"f":"/srv/second/f /home/é/w/f"}}'
+        ]
         host.close()
         assert host.status == 0
 
@@ -258,9 +255,8 @@ def test_the_working_directory_of_this_session_stands_where_the_recorded_one_sto
 def test_a_path_that_json_has_to_escape_is_escaped_in_messages_and_not_on_stderr(path: Path) -> None:
     with Host(cassette(path, IN_A_FOLDER)) as host:
         live = '/a\\b/"w'
-        request = {"args": {"f": f"{live}/f"}, "context": {"workdir": live}}
-        lines = host.say(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "execute", "params": request}))
-        assert json.loads(lines[1])["result"]["outputs"]["f"] == f"{live}/f"
+        lines = host.say(run_in(live, f=f"{live}/f"))
+        assert json.loads(lines[1])["result"]["f"] == f"{live}/f"
         assert host.err == f"cd {live}\n"
 
 
@@ -305,8 +301,7 @@ def test_a_binding_that_the_cassette_does_not_have_is_refused_by_name(path: Path
         Host(cassette(path, END), Options(bind={"dta": "/srv"}))
 
 
-# --- Not by the book
-# --------------------------------------------------------------------------------------------------
+# --- Not by the book ------------------------------------------------------------------------------------------------
 
 
 def test_junk_of_the_child_comes_out_byte_by_byte(path: Path) -> None:
@@ -387,8 +382,7 @@ def test_a_recorded_line_is_the_same_message_without_its_line_feed(path: Path) -
         assert host.status == 0
 
 
-# --- The end
-# ----------------------------------------------------------------------------------------------------------
+# --- The end --------------------------------------------------------------------------------------------------------
 
 
 def test_the_child_ends_after_the_answer_to_shutdown_though_the_host_keeps_its_input_open(path: Path) -> None:
@@ -453,8 +447,7 @@ def test_nothing_is_played_after_the_exit(path: Path) -> None:
         assert host.status == 1
 
 
-# --- Other framings
-# ---------------------------------------------------------------------------------------------------
+# --- Other framings -------------------------------------------------------------------------------------------------
 
 
 def test_header_lines_are_kept_and_the_length_follows_the_live_id(path: Path) -> None:
@@ -498,8 +491,7 @@ def test_frames_that_only_raw_bytes_hold_get_the_live_id_too(path: Path) -> None
         assert out == b"log line\nContent-Length: %d\r\n\r\n" % (len(message) + 1) + message.replace(b":1,", b":10,")
 
 
-# --- Time
-# -------------------------------------------------------------------------------------------------------------
+# --- Time -----------------------------------------------------------------------------------------------------------
 
 
 def test_each_event_keeps_its_distance_from_what_the_host_did(path: Path) -> None:
@@ -520,8 +512,7 @@ def test_each_event_keeps_its_distance_from_what_the_host_did(path: Path) -> Non
         ]
 
 
-# --- Cassettes that can't be played
-# -----------------------------------------------------------------------------------
+# --- Cassettes that can't be played ---------------------------------------------------------------------------------
 
 
 def test_a_second_connection_is_refused_where_it_stands(path: Path) -> None:

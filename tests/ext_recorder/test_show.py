@@ -130,8 +130,8 @@ def test_json_is_one_object_an_event(path: Path) -> None:
     entries = [json.loads(line) for line in shown(path, as_json=True).splitlines()]
 
     assert [entry["kind"] for entry in entries] == [
-        "request", "response", "request", "notification", "failure", "request", "error", "stderr", "junk", "signal", "eof",
-        "exit",
+        "request", "response", "request", "notification", "failure", "request", "error", "stderr", "junk", "signal",
+        "eof", "exit",
     ]  # fmt: skip
     assert entries[1] == {
         "t": 0.0214,
@@ -199,8 +199,7 @@ def test_an_unknown_protocol_can_be_looked_at(tmp_path: Path) -> None:
     assert "morse over ndjson" in shown(path)
 
 
-# --- The command
-# ------------------------------------------------------------------------------------------------------
+# --- The command ----------------------------------------------------------------------------------------------------
 
 
 def test_the_command_shows_a_cassette_on_a_pipe_in_plain_text(path: Path) -> None:

@@ -304,8 +304,7 @@ def test_a_path_goes_out_of_a_message_and_another_one_comes_back_in(there: str, 
         assert json.loads(playing.to_live(neutral, json=True))["text"] == around.format(here)
 
 
-# --- A session replayed
-# -----------------------------------------------------------------------------------------------
+# --- A session replayed ---------------------------------------------------------------------------------------------
 
 steps = st.lists(
     st.one_of(
