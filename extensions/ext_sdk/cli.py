@@ -106,7 +106,7 @@ def _parser(extension: Extension, program: str) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"{program} {extension.version}")
     parser.add_argument("--manifest", action="store_true", help="print the manifest as JSON and end")
     parser.add_argument("--config", metavar="JSON", help="configuration, as `initialize` would bring it")
-    commands = parser.add_subparsers(dest="command", title="commands", metavar="")
+    commands = parser.add_subparsers(dest="command", title="commands", metavar="COMMAND")
     call = commands.add_parser(
         "call",
         prog=f"{program} call",

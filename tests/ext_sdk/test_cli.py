@@ -1,0 +1,256 @@
+"""An extension for people: real processes, their output and exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ext_sdk.peer import PATIENCE_SECONDS, PROBE, Peer, execute
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def probe(*arguments: str, env: dict[str, str] | None = None, stdin: str = "") -> subprocess.CompletedProcess[str]:
+    ran = subprocess.run(
+        [*PROBE, *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        env=os.environ | (env or {}),
+        check=False,
+    )
+    assert "Traceback" not in ran.stdout
+    return ran
+
+
+def call(operation: str, args: object = None, *options: str, **env: str) -> subprocess.CompletedProcess[str]:
+    return probe("call", operation, *([] if args is None else [json.dumps(args)]), *options, env=env)
+
+
+# --- What it says about itself ---
+
+
+def test_help_tells_what_it_is_for_and_what_it_can_do() -> None:
+    ran = probe("--help")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout.startswith("usage: ext-probe ")
+    assert "For tests. An eval host starts this program without arguments" in ran.stdout
+    assert "  echo               Give the text back.\n" in ran.stdout
+    assert """  ext-probe call echo '{"text":"hi"}'\n""" in ran.stdout
+
+
+def test_its_version_and_its_manifest_are_told() -> None:
+    assert probe("--version").stdout == "ext-probe 1.2.3\n"
+    with Peer() as peer:
+        assert json.loads(probe("--manifest").stdout) == peer.initialize()["result"]
+
+
+def test_on_a_terminal_without_input_it_explains_itself() -> None:
+    terminal, end = pty.openpty()
+    with subprocess.Popen(PROBE, stdin=end, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        out, err = process.communicate(timeout=PATIENCE_SECONDS)
+    os.close(terminal)
+    os.close(end)
+    assert process.returncode == 0
+    assert out.startswith("usage: ext-probe ")
+    assert err == ""
+
+
+def test_an_operation_is_explained() -> None:
+    ran = call("circumstances", None, "--describe")
+    assert ran.stdout == (
+        "circumstances: Tell what the operation was given.\n"
+        "\n"
+        "arguments:\n"
+        '  text (string, default "")\n'
+        "  timeout (string)\n"
+        "  as (string)\n"
+        "      Keep the outputs under this name: ${NAME.key} in later arguments of the same workdir\n"
+    )
+    assert '  to (["data","error","exception","log","message","output"], required)' in (
+        call("spill", None, "--describe").stdout
+    )
+
+
+# --- Calls ---
+
+
+def test_a_call_shows_its_result() -> None:
+    ran = call("echo", {"text": "hi"})
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "ok: hi\n  text: hi\n  length: 2\n  empty: false\n", "")
+
+
+def test_outputs_of_several_lines_are_indented() -> None:
+    assert "  text:\n    a\n    b\n" in call("echo", {"text": "a\nb\n"}).stdout
+
+
+def test_a_call_that_fails_shows_why_and_exits_1() -> None:
+    ran = call("end-badly", {"how": "fail"})
+    assert (ran.returncode, ran.stderr) == (1, "")
+    assert ran.stdout == "failed: not ready\nexpected Ready, found Pending\n  lastStatus: Pending\n"
+
+
+def test_a_result_as_json() -> None:
+    ran = call("end-badly", {"how": "fail"}, "--json")
+    assert ran.returncode == 1
+    assert json.loads(ran.stdout) == {
+        "success": False,
+        "message": "not ready",
+        "error": "expected Ready, found Pending",
+        "outputs": {"lastStatus": "Pending"},
+    }
+
+
+def test_logs_are_on_stderr() -> None:
+    ran = call("log", {"text": "x"})
+    assert ran.stdout == "ok: five\n"
+    assert ran.stderr == "debug: one text=x\ninfo: two\nwarn: three path=/x number=1 nan=nan\nerror: four\n"
+
+
+def test_the_circumstances_of_a_call_can_be_given(tmp_path: Path) -> None:
+    ran = call(
+        "circumstances",
+        None,
+        *("--workdir", str(tmp_path), "--env", "A=1", "--env", "B=x=y", "--timeout", "1h", "--agent-output", "it said"),
+        *("--config", '{"greeting": "hi"}'),
+    )
+    assert f"  workdir: {tmp_path}\n" in ran.stdout
+    assert "  phase: verify\n" in ran.stdout
+    assert "  env: {'A': '1', 'B': 'x=y'}\n" in ran.stdout
+    assert "  output: it said\n" in ran.stdout
+    assert "  greeting: hi\n" in ran.stdout
+    assert "  remaining: 3599\n" in ran.stdout
+    ran = call("circumstances", None, "--phase", "cleanup")
+    assert "  phase: cleanup\n" in ran.stdout
+    assert "  output: no agent\n" in ran.stdout
+    assert "  remaining: unlimited\n" in ran.stdout
+
+
+def test_state_is_closed_after_a_call(tmp_path: Path) -> None:
+    ran = call("count", None, "--config", json.dumps({"trace": str(tmp_path / "trace")}))
+    assert ran.returncode == 0
+    assert (tmp_path / "trace").read_text() == "closed at 1\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["cal"], "ext-probe: argument COMMAND: invalid choice: 'cal'"),
+        (["--manifset"], "ext-probe: unrecognized arguments: --manifset\nSee ext-probe --help\n"),
+        (["call"], "ext-probe: call: expected an OPERATION: one of echo, circumstances, "),
+        (["call", "ehco"], "ext-probe: unknown operation: ehco; did you mean 'echo'?\n"),
+        (["call", "ehco", "--describe"], "did you mean 'echo'?"),
+        (["call", "echo", "{"], "ext-probe: ARGS: expected JSON: not JSON: "),
+        (["call", "echo", "[]"], "ext-probe: echo: args: expected an object, found []\n"),
+        (["call", "echo", '{"txt": 1}'], "ext-probe: echo: unknown argument 'txt'; did you mean 'text'?\n"),
+        (["call", "echo", '{"text": %s}' % ("[" * 500 + "]" * 500)], "ext-probe: "),
+        (["call", "echo", "--env", "A"], "ext-probe: --env: expected NAME=VALUE, found 'A'\n"),
+        (["call", "echo", "--env", "=x"], "expected NAME=VALUE"),
+        (["call", "echo", "--timeout", "1d"], "ext-probe: context.timeout: invalid duration '1d'"),
+        (["call", "echo", "--phase", "x"], "argument --phase: invalid choice: 'x'"),
+        (["--config", "{", "call", "echo"], "ext-probe: --config: expected JSON: "),
+        (["--config", "{"], "ext-probe: --config: expected JSON: "),
+        (["--config", '{"greetin": 1}'], "ext-probe: config: unknown argument 'greetin'; did you mean 'greeting'?\n"),
+        (["call", "end-badly", '{"how": "refuse"}'], "ext-probe: end-badly: how: expected something else\n"),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
+)
+def test_a_command_line_that_cannot_be_used_exits_2_and_says_why(arguments: list[str], says: str) -> None:
+    ran = probe(*arguments)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert says in ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("boom", "ext-probe: end-badly: unexpected ValueError: boom"),
+        ("leave", "ext-probe: end-badly: unexpected SystemExit: left"),
+        ("require", "ext-probe: required command not found in PATH: frobnicate; install it"),
+    ],
+)
+def test_a_call_that_could_not_be_made_exits_1_and_says_why(how: str, says: str) -> None:
+    ran = call("end-badly", {"how": how})
+    assert (ran.returncode, ran.stdout) == (1, "")
+    assert says in ran.stderr
+
+
+def test_an_interrupted_call_closes_its_state_and_exits_130(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "started")
+    reader = os.open(tmp_path / "started", os.O_RDWR)
+    args = json.dumps({"started": str(tmp_path / "started")})
+    with Peer([*PROBE, "call", "wait-for-stop", args]) as peer:
+        assert select.select([reader], [], [], PATIENCE_SECONDS)[0]
+        peer.signal(signal.SIGINT)
+        assert peer.exit_code() == 130
+        assert peer.stderr == ""
+    os.close(reader)
+
+
+# --- Secrets and odd texts ---
+
+
+def test_secrets_are_shown_nowhere() -> None:
+    ran = call("hide", {"text": "swordfish"})
+    assert ran.stdout == "ok: it is [redacted:told#1]\n  value: [redacted:told#1]\n"
+    assert ran.stderr == "info: it is [redacted:told#1] value=[redacted:told#1]\n"
+    ran = call("spill", {"to": "exception", "text": "swordfish"}, PROBE_PASSWORD="swordfish")
+    assert "swordfish" not in ran.stderr
+    assert "[redacted:env.PROBE_PASSWORD#1]" in ran.stderr
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_what_a_terminal_cannot_show_is_escaped(options: list[str], encoding: str) -> None:
+    ran = call("echo", {"text": "ä\ud800"}, *options, PYTHONIOENCODING=encoding)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "\\ud800" in ran.stdout
+    assert ("ä" if encoding == "utf-8" else "\\xe4") in ran.stdout
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--manifest"], ["call", "echo", "--describe"], ["call", "echo"]])
+def test_a_reader_that_has_seen_enough_is_no_fault(arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    with Peer([*PROBE, *arguments], stdout=writer) as peer:
+        os.close(writer)
+        assert peer.exit_code() in (0, 1)
+        assert peer.stderr == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs /dev/full")  # noqa: PTH110
+def test_a_full_disk_behind_stdout_is_told() -> None:
+    with open("/dev/full", "wb") as full, Peer([*PROBE, "--manifest"], stdout=full) as peer:  # noqa: PTH123
+        assert peer.exit_code() == 1
+        assert peer.stderr == "ext-probe: stdout: No space left on device\n"
+
+
+# --- Serving a host with a configuration ---
+
+
+def test_one_shot_use_takes_its_configuration_from_the_command_line() -> None:
+    ran = probe("--config", '{"greeting": "hi"}', stdin=json.dumps(execute(1, "circumstances")))
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert json.loads(ran.stdout)["result"]["outputs"]["greeting"] == "hi"
+
+
+def test_a_configuration_of_the_host_replaces_that_of_the_command_line() -> None:
+    with Peer([*PROBE, "--config", '{"greeting": "hi"}']) as peer:
+        assert peer.initialize({"greeting": "hey"})["result"]
+        assert peer.outputs("circumstances")["greeting"] == "hey"
+
+
+def test_it_is_the_same_program_by_any_interpreter_flags() -> None:
+    ran = subprocess.run([sys.executable, "-OO", *PROBE[1:], "--version"], capture_output=True, timeout=60, check=True)
+    assert ran.stdout == b"ext-probe 1.2.3\n"

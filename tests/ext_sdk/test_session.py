@@ -1,0 +1,328 @@
+"""What each request of spec 0 means, without processes: what is checked, and what an operation is given."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import pytest
+
+from ext_sdk import Args, Config, Context, Duration, Extension, Meta, Result, Verbatim
+from ext_sdk.redaction import Redactor
+from ext_sdk.session import ANSWER_SECONDS, Session
+from ext_sdk.wire import RpcError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ext_sdk.session import Call
+
+
+class Settings(Config):
+    namespace: Annotated[str, Meta(min_length=1)] = "default"
+
+
+class Run(Args):
+    text: str = ""
+    script: Annotated[str, Verbatim] = ""
+    timeout: Duration | None = None
+
+
+class Other(Args):
+    timeout: str = ""  # a field of this name that is no duration limits nothing
+
+
+extension = Extension("probe", version="1.0.0", config=Settings)
+
+
+@extension.operation()
+def run(args: Run, context: Context) -> Result:
+    """Give the text back, as an output and as a secret one."""
+    return Result.ok(args.text, outputs={"text": args.text}, secret_outputs={"secret": f"{args.text}-secret"})
+
+
+@extension.operation()
+def other(args: Other, context: Context) -> Result:
+    """Fail."""
+    return Result.failed("it failed", outputs={"known": "all the same"})
+
+
+REQUEST: dict[str, object] = {"operation": "run", "args": {}, "context": {"workdir": "/task", "phase": "setup"}}
+logged: Mapping[str, object]
+
+
+def no_log(level: str, message: str, data: Mapping[str, object]) -> None:
+    raise AssertionError
+
+
+def new(config: object = None) -> Session:
+    return Session(extension, Redactor(), config)
+
+
+def prepared(session: Session, args: object = None, **context: object) -> Call:
+    return prepared_for(session, "run", args, **context)
+
+
+def prepared_for(session: Session, operation: str, args: object = None, **context: object) -> Call:
+    sent = {"workdir": "/task", "phase": "setup"} | context
+    return session.prepare({"operation": operation, "args": args, "context": sent}, no_log)
+
+
+def refused(params: object, session: Session | None = None) -> tuple[int, str]:
+    with pytest.raises(RpcError) as caught:
+        (session or new()).prepare(params, no_log)
+    return caught.value.code, caught.value.message
+
+
+# --- initialize ---
+
+
+@pytest.mark.parametrize("config", [None, {}, {"namespace": "x"}, {"maxOperationTime": "1h", "artifacts": "/tmp"}])
+def test_a_configuration_that_fits_is_taken(config: object) -> None:
+    session = new()
+    session.initialize({"protocolVersion": "0.0.1", "config": config})
+    found = prepared(session).context.config
+    assert isinstance(found, Settings)
+    given = config.get("namespace", "default") if isinstance(config, dict) else "default"
+    assert found.namespace == given
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        (None, "params: expected an object, found nothing"),
+        ([], "params: expected an object, found []"),
+        ({}, "unsupported protocol version: nothing (expected 0.0.1)"),
+        ({"protocolVersion": "1.0.0"}, 'unsupported protocol version: "1.0.0" (expected 0.0.1)'),
+        ({"protocolVersion": 1}, "unsupported protocol version: 1 (expected 0.0.1)"),
+        ({"protocolVersion": "0.0.1", "config": []}, "config: expected an object, found []"),
+        ({"protocolVersion": "0.0.1", "config": {"namespace": 1}}, "config: namespace: expected str, got int"),
+        ({"protocolVersion": "0.0.1", "config": {"namespace": ""}}, "config: namespace: expected str of length >= 1"),
+        ({"protocolVersion": "0.0.1", "config": {"namespase": "x"}}, "did you mean 'namespace'?"),
+        (
+            {"protocolVersion": "0.0.1", "config": {"maxOperationTime": "0s"}},
+            "maxOperationTime: expected a duration of",
+        ),
+        ({"protocolVersion": "0.0.1", "config": {"maxOperationTime": "-1s"}}, "more than 0s"),
+        ({"protocolVersion": "0.0.1", "config": {"maxOperationTime": "soon"}}, "invalid duration 'soon'"),
+    ],
+)
+def test_an_initialize_that_does_not_fit_is_refused_and_may_come_again(params: object, says: str) -> None:
+    session = new()
+    with pytest.raises(RpcError) as caught:
+        session.initialize(params)
+    assert caught.value.code == -32602
+    assert says in caught.value.message
+    session.initialize({"protocolVersion": "0.0.1"})
+
+
+def test_a_session_is_opened_once() -> None:
+    session = new()
+    session.initialize({"protocolVersion": "0.0.1"})
+    with pytest.raises(RpcError, match="initialize was sent before") as caught:
+        session.initialize({"protocolVersion": "0.0.1"})
+    assert caught.value.code == -32600
+
+
+def test_a_configuration_of_the_command_line_holds_until_the_host_says_another() -> None:
+    session = new({"namespace": "mine"})
+    assert prepared(session).context.config == Settings(namespace="mine")
+    session.initialize({"protocolVersion": "0.0.1"})
+    assert prepared(session).context.config == Settings(namespace="mine")
+    session = new({"namespace": "mine"})
+    session.initialize({"protocolVersion": "0.0.1", "config": {"namespace": "theirs"}})
+    assert prepared(session).context.config == Settings(namespace="theirs")
+
+
+def test_a_configuration_of_the_command_line_that_does_not_fit_is_refused() -> None:
+    with pytest.raises(RpcError, match="did you mean 'namespace'"):
+        new({"namespac": "x"})
+
+
+# --- execute ---
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "says"),
+    [
+        ({"operation": None}, -32602, "operation: expected the name of an operation, found nothing"),
+        ({"operation": 7}, -32602, "found 7"),
+        ({"operation": "runn"}, -32601, "unknown operation: runn; did you mean 'run'?"),
+        ({"operation": "zzz"}, -32601, "unknown operation: zzz; known are run, other"),
+        ({"operation": "x" * 10_000_000}, -32601, f"unknown operation: {'x' * 80}; known are run, other"),
+        ({"args": []}, -32602, "run: args: expected an object, found []"),
+        ({"args": "x"}, -32602, 'run: args: expected an object, found "x"'),
+        ({"args": {"txt": 1}}, -32602, "run: unknown argument 'txt'; did you mean 'text'?"),
+        ({"args": {"text": 1}}, -32602, "run: text: expected str, got int"),
+        ({"args": {"timeout": "1d"}}, -32602, "run: timeout: invalid duration '1d'"),
+        ({"args": {"timeout": "-1s"}}, -32602, "timeout: expected a duration of 0s or more, found -1s"),
+        ({"args": {"text": "${a.b}"}}, -32602, "run: text: ${a.b} is not known in this workdir"),
+        ({"args": {"as": "a.b"}}, -32602, 'run: as: expected a name of letters, digits, - and _, found "a.b"'),
+        ({"args": {"as": 7}}, -32602, "found 7"),
+        ({"args": {"as": None}}, -32602, "found nothing"),
+        ({"context": None}, -32602, "context: expected an object, found nothing"),
+        ({"context": []}, -32602, "context: expected an object"),
+        ({"context": {}}, -32602, "context.workdir: expected a directory, found nothing"),
+        ({"context": {"workdir": ""}}, -32602, 'found ""'),
+        ({"context": {"workdir": 7}}, -32602, "found 7"),
+        ({"context": {"workdir": "/a\0b"}}, -32602, 'found "/a\\u0000b"'),
+        ({"context": {"workdir": "/\ud800"}}, -32602, "context.workdir: expected a directory"),
+        ({"context": {"workdir": "/", "phase": "set-up"}}, -32602, "one of setup, verify, cleanup, found"),
+        ({"context": {"workdir": "/", "phase": ["setup"]}}, -32602, 'found ["setup"]'),
+        ({"context": {"workdir": "/", "timeout": 60}}, -32602, 'context.timeout: expected a duration such as "30s"'),
+        ({"context": {"workdir": "/", "timeout": "60"}}, -32602, "context.timeout: invalid duration '60'"),
+        ({"context": {"workdir": "/", "timeout": "0s"}}, -32602, 'found "0s"'),
+        ({"context": {"workdir": "/", "timeout": "-5s"}}, -32602, 'found "-5s"'),
+        ({"context": {"workdir": "/", "env": []}}, -32602, "context.env: expected an object"),
+        ({"context": {"workdir": "/", "env": {"A": 1}}}, -32602, "context.env.A: expected a string, found 1"),
+        (
+            {"context": {"workdir": "/", "env": {"A": "\0"}}},
+            -32602,
+            'context.env.A: expected a string, found "\\u0000"',
+        ),
+        ({"context": {"workdir": "/", "env": {"A": "\ud800"}}}, -32602, "context.env.A: expected a string"),
+        ({"context": {"workdir": "/", "env": {"": "x"}}}, -32602, 'context.env: expected names of variables, found ""'),
+        ({"context": {"workdir": "/", "env": {"A=B": "x"}}}, -32602, 'found "A=B"'),
+        ({"context": {"workdir": "/", "agent": "x"}}, -32602, "context.agent: expected an object"),
+        ({"context": {"workdir": "/", "agent": {"output": 1}}}, -32602, "context.agent.output: expected a string"),
+        ({"context": {"workdir": "/", "agent": {"prompt": None}}}, -32602, "context.agent.prompt: expected a string"),
+    ],
+    ids=lambda value: str(value)[:60],
+)
+def test_a_request_that_does_not_fit_is_refused(change: dict[str, object], code: int, says: str) -> None:
+    found, message = refused(REQUEST | change)
+    assert found == code
+    assert says in message
+    assert len(message) < 300
+
+
+@pytest.mark.parametrize("params", [None, [], "x", 7])
+def test_params_that_are_no_object_are_refused(params: object) -> None:
+    assert refused(params)[0] == -32602
+
+
+def test_values_within_each_other_beyond_any_use_are_refused() -> None:
+    deep: object = 1
+    for _ in range(5000):
+        deep = [deep]
+    assert refused(REQUEST | {"args": {"text": deep}}) == (-32602, "params: the values are nested too deeply")
+    with pytest.raises(RpcError, match="nested too deeply"):
+        new().initialize({"protocolVersion": deep})
+
+
+def test_what_a_known_host_sends_is_enough() -> None:
+    """mcpchecker: no phase, no env, no timeout, and null where there are no arguments."""
+    params = {"operation": "run", "args": None, "context": {"workdir": "/task", "phase": ""}}
+    call = new().prepare(params, no_log)
+    assert call.args == Run()
+    assert (call.context.phase, call.context.env, call.context.agent) == ("", {}, None)
+
+
+def test_an_operation_is_given_all_that_the_host_says() -> None:
+    call = prepared(
+        new(),
+        {"text": "x"},
+        phase="verify",
+        env={"A": "1", "B": ""},
+        agent={"prompt": "p", "output": "o"},
+        further="ignored",
+    )
+    context = call.context
+    assert call.args == Run(text="x")
+    assert (context.workdir, context.phase, context.env) == (Path("/task"), "verify", {"A": "1", "B": ""})
+    assert context.agent is not None
+    assert (context.agent.prompt, context.agent.output) == ("p", "o")
+
+
+@pytest.mark.parametrize("null", ["phase", "env", "timeout", "agent"])
+def test_null_is_nothing(null: str) -> None:
+    context = prepared(new(), **{null: None}).context
+    assert (context.env, context.agent) == ({}, None)
+
+
+def test_a_part_of_the_agents_context_may_be_missing() -> None:
+    agent = prepared(new(), agent={"output": "o"}).context.agent
+    assert agent is not None
+    assert (agent.prompt, agent.output) == ("", "o")
+
+
+def test_a_relative_workdir_is_one_of_the_extensions_own() -> None:
+    assert prepared(new(), workdir=".").context.workdir == Path.cwd()
+    assert prepared(new(), workdir="a/../b").context.workdir == Path.cwd() / "b"
+
+
+def test_bytes_that_are_no_utf_8_may_be_in_a_path() -> None:
+    assert os.fsencode(prepared(new(), workdir="/\udcff").context.workdir) == b"/\xff"
+
+
+# --- Deadlines ---
+
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize(
+    ("context", "own", "seconds", "latest"),
+    [
+        ({}, None, None, None),
+        ({}, "1h", HOUR, None),
+        ({"timeout": "1h"}, None, HOUR - 1, HOUR - 0.1),
+        ({"timeout": "100s"}, "1h", 99.0, 99.9),
+        ({"timeout": "1h"}, "100s", 100.0, HOUR - 0.1),
+        ({"timeout": "5s"}, None, 4.5, 4.95),
+        ({"phase": ""}, None, 28.0, 28.0 + ANSWER_SECONDS),
+        ({"phase": ""}, "1h", 28.0, 28.0 + ANSWER_SECONDS),
+        ({"phase": ""}, "20s", 20.0, 28.0 + ANSWER_SECONDS),
+        ({"phase": "", "timeout": "1h"}, None, 28.0, 28.0 + ANSWER_SECONDS),
+        ({"phase": "", "timeout": "10s"}, None, 9.0, 9.9),
+    ],
+)
+def test_the_soonest_of_all_limits_counts(
+    context: dict[str, object], own: str | None, seconds: float | None, latest: float | None
+) -> None:
+    call = prepared(new(), {"timeout": own} if own else {}, **context)
+    assert call.latest == (None if latest is None else pytest.approx(latest))
+    remaining = call.context.deadline.remaining()
+    if seconds is None:
+        assert remaining == float("inf")
+    else:
+        assert seconds - 3 < remaining <= seconds
+
+
+def test_a_configuration_says_how_long_operations_take_where_the_host_says_nothing() -> None:
+    call = prepared(new({"maxOperationTime": "2m"}), phase="")
+    assert call.latest == 120.0 + ANSWER_SECONDS
+
+
+def test_another_field_named_timeout_limits_nothing() -> None:
+    assert prepared_for(new(), "other", {"timeout": "x"}).context.deadline.remaining() == float("inf")
+
+
+# --- Outputs for later calls ---
+
+
+def test_outputs_are_kept_under_a_name_and_secret_ones_too() -> None:
+    redactor = Redactor()
+    session = Session(extension, redactor)
+    result = session.perform(prepared(session, {"text": "first", "as": "one"}))
+    assert result.outputs == {"text": "first"}
+    call = prepared(session, {"text": "${one.text} ${one.secret} $${x}", "script": "${one.text}"})
+    assert call.args == Run(text="first first-secret ${x}", script="${one.text}")
+    assert redactor.redact_text("it is first-secret") == "it is [redacted:output.secret#1]"
+
+
+def test_outputs_of_a_failure_are_kept_as_well() -> None:
+    session = new()
+    assert session.perform(prepared_for(session, "other", {"as": "o"})).success is False
+    assert prepared(session, {"text": "${o.known}"}).args == Run(text="all the same")
+
+
+def test_without_a_name_nothing_is_kept() -> None:
+    session = new()
+    session.perform(prepared(session, {"text": "first"}))
+    assert "no operation has been called with" in refused(REQUEST | {"args": {"text": "${one.text}"}}, session)[1]
+
+
+def test_as_is_no_argument_of_the_operation() -> None:
+    assert prepared(new(), {"as": "name"}).args == Run()
+    assert prepared(new(), {"as": ""}).keep_as == ""
