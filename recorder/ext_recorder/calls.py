@@ -45,6 +45,10 @@ class Calls:
                 del self._later[recorded]
         return live
 
+    def __bool__(self) -> bool:
+        """Is any call without its answer?"""
+        return bool(self._open)
+
     def live(self, recorded: bytes) -> bytes:
         """How the id of a call, open or lately answered, is spelled here."""
         return self._open.get(recorded) or self._past.get(recorded) or recorded

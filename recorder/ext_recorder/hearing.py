@@ -88,13 +88,13 @@ class Ear:
         """Is this payload the recorded message?"""
         expected = recorded.payload
         if not self.dialect.calls or not recorded.is_message:
-            return payload == expected or self._clean(payload) == expected
+            return payload == expected or _same_line(self._clean(payload), expected)
         if self._minted:
             return self._closely(recorded, payload)
         live, seen = glance(payload), glance(expected)
         if payload == expected:
             if seen is None:
-                return self._taken_in(recorded, payload)
+                return b'"id"' not in payload or self._taken_in(recorded, payload)
             if seen[0] == "request":
                 token = expected[seen[1] : seen[2]]
                 self._calls.begin(token, token)
@@ -183,6 +183,14 @@ class Ear:
                     if spelling != key or key in self._minted:
                         self._minted[key] = spelling
         return True
+
+
+def _same_line(one: bytes, other: bytes) -> bool:
+    if one == other or b"[redacted:" not in one:
+        return one == other
+    from ext_sdk.redaction import same_but_for_numbers
+
+    return same_but_for_numbers(one.decode("utf-8", "surrogateescape"), other.decode("utf-8", "surrogateescape"))
 
 
 def _members(message: Classified) -> dict[str, object]:

@@ -13,6 +13,11 @@ requests of the child and what it says after the host answered them, answers in 
 calls, lines that are no messages, and a crash in mid-call each in its place, without a word about any of
 them.
 
+The end of the host's input is no cause of an answer: an answer has its request, and a host that this time waits for
+it before it closes anything would wait for good. So that end holds back only what follows the last answer that is
+still owed. And a child that ends by itself after its answer to `shutdown` (the dialect says so) does not wait for
+that end either.
+
 `StrictPlayer` is the rule itself: the host must repeat what it did, in its order. `AnyOrderPlayer` cuts the
 sequence into threads, one for each thing that the host did on its own account, and keeps the rule within
 each.

@@ -5,6 +5,8 @@ The cassette is read as it is played, one event ahead, so neither start nor memo
 
 from __future__ import annotations
 
+from itertools import chain
+
 from .cassette.events import Data, Mark
 from .cassette.reader import Reader
 from .errors import UsageError
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from ext_sdk.wire.framing import Framing
 
+    from .cassette.events import Event
     from .hearing import Ear, Recorded
     from .stage import Stage
     from .voice import Voice
@@ -32,7 +35,7 @@ class StrictPlayer(Player):
     def __init__(self, reader: Reader, ear: Ear, voice: Voice, stage: Stage, framing: Framing) -> None:
         super().__init__(ear, voice, stage, framing, str(reader.path))
         self._reader = reader
-        self._events = iter(reader)
+        self._events: Iterator[Event] = iter(reader)
         self._due: list[Recorded] = []  # messages of the host that are next, the first one last
         self._mark: Mark | None = None  # or something else of the host that is next
         self._last: Recorded | None = None  # the message of the host that was accepted last
@@ -44,32 +47,44 @@ class StrictPlayer(Player):
 
     def _release(self) -> None:
         """Play everything up to what the host has to do next."""
-        stage, out, base = self._stage, self._voice.out, self._time
+        stage, base = self._stage, self._time
         self._mark = None
         for event in self._events:
+            stage.after = event.time - base
             if event.conn != 1:
                 raise UsageError(f"{self._name}:{self._reader.line}: {SECOND_CONNECTION}")
-            if isinstance(event, Data):
-                if event.kind == "in":
-                    self._due = self._items(event, self._reader.line)[::-1]
-                    self._time = event.time
-                    return
-                stage.after = event.time - base
-                if event.kind == "out":
-                    stage.out(out(event))
-                    continue
-            elif event.kind == "signal" or (event.kind == "eof" and event.value == "in"):
-                if event.kind == "eof" and self._is_final():
-                    continue
-                self._mark = event
-                self._time = event.time
+            waits = self._pass(event) if isinstance(event, Data) else self._pass_mark(event)
+            if waits or stage.over:
                 return
-            elif event.kind == "exit":
-                self._child_ended = True
-            stage.after = event.time - base
+
+    def _pass(self, event: Data) -> bool:
+        """Say what the child said, or wait for what the host said. Returns whether it is the host's turn."""
+        if event.kind == "in":
+            self._due = self._items(event, self._reader.line)[::-1]
+            self._time = event.time
+            return True
+        if event.kind == "out":
+            self._stage.out(self._voice.out(event))
+        else:
             self._play(event)
-            if stage.over:
-                return
+        return self._mark is not None and not self._voice.owes
+
+    def _pass_mark(self, mark: Mark) -> bool:
+        """The same for what happened without bytes."""
+        if self._mark is not None:  # the end of the input, which nothing but owed answers may overtake
+            self._events = chain([mark], self._events)
+            return True
+        if self._is_wait(mark):
+            self._mark = mark
+            self._time = mark.time
+            return mark.kind == "signal" or not self._voice.owes
+        self._child_ended = mark.kind == "exit"
+        self._play(mark)
+        return False
+
+    def _is_wait(self, mark: Mark) -> bool:
+        """Is this something that the host has to do?"""
+        return mark.kind == "signal" or (mark.kind == "eof" and mark.value == "in" and not self._is_final())
 
     def _is_final(self) -> bool:
         """Does the child end by itself now? Its host need not close its input first: some wait for the exit."""

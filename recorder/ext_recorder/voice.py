@@ -44,6 +44,11 @@ class Voice:
         self._calls = calls
         self.minted: dict[bytes, bytes] = {}
 
+    @property
+    def owes(self) -> bool:
+        """Is any call of the host without its answer?"""
+        return bool(self._calls)
+
     def out(self, event: Data) -> bytes:
         """The bytes for something on the child's stdout."""
         if event.raw:

@@ -334,6 +334,12 @@ def test_junk_of_the_host_is_waited_for_and_blank_lines_are_not_minded(path: Pat
         assert host.status == 1
 
 
+def test_a_line_with_a_secret_is_the_recorded_one_with_another_secret(path: Path) -> None:
+    events = "- {t: 1, in: 'login [redacted:env.OLD_TOKEN#7]'}\n- {t: 2, out: 'welcome'}\n"
+    with Host(cassette(path, events + END, protocol="raw"), environ={"NEW_TOKEN": "hunter2-hunter2"}) as host:
+        assert host.say("login hunter2-hunter2") == ["welcome"]
+
+
 def test_a_batch_is_played_when_it_is_the_same_json(path: Path) -> None:
     events = """
         - {t: 1, in: '[{"jsonrpc":"2.0","id":1,"method":"a"},{"jsonrpc":"2.0","id":2,"method":"b"}]'}
@@ -412,6 +418,45 @@ def test_otherwise_the_end_of_the_input_is_waited_for(path: Path) -> None:
         assert host.status is None
         assert host.close() == ['{"jsonrpc":"2.0","method":"log"}']
         assert host.status == 4
+
+
+def test_an_answer_that_was_recorded_after_the_end_of_the_input_does_not_wait_for_it(path: Path) -> None:
+    events = """
+        - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"a"}'}
+        - {t: 1, in: '{"jsonrpc":"2.0","id":2,"method":"b"}'}
+        - {t: 2, eof: in}
+        - {t: 3, out: '{"jsonrpc":"2.0","method":"log"}'}
+        - {t: 3, err: 'still here'}
+        - {t: 4, out: '{"jsonrpc":"2.0","id":2,"result":"b"}'}
+        - {t: 4, out: '{"jsonrpc":"2.0","id":1,"result":"a"}'}
+        - {t: 5, out: '{"jsonrpc":"2.0","method":"bye"}'}
+        - {t: 6, exit: 0}
+        """
+    with Host(cassette(path, events)) as host:
+        host.say('{"jsonrpc":"2.0","id":1,"method":"a"}')
+        assert host.say('{"jsonrpc":"2.0","id":2,"method":"b"}') == [
+            '{"jsonrpc":"2.0","method":"log"}',
+            '{"jsonrpc":"2.0","id":2,"result":"b"}',
+            '{"jsonrpc":"2.0","id":1,"result":"a"}',
+        ]
+        assert host.status is None
+        assert host.close() == ['{"jsonrpc":"2.0","method":"bye"}']
+        assert host.status == 0
+
+
+def test_a_call_that_was_never_answered_ends_as_it_ended(path: Path) -> None:
+    events = """
+        - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"a"}'}
+        - {t: 2, eof: in}
+        - {t: 3, err: 'giving up'}
+        - {t: 4, exit: 1}
+        """
+    with Host(cassette(path, events)) as host:
+        host.say('{"jsonrpc":"2.0","id":1,"method":"a"}')
+        assert host.status is None
+        host.close()
+        assert host.err == "giving up\n"
+        assert host.status == 1
 
 
 def test_a_recorded_signal_is_waited_for_and_another_one_ends_the_child(path: Path) -> None:
