@@ -52,6 +52,13 @@ class Session:
         self.err = err
 
 
+def patched(command: Sequence[str], *changes: str) -> list[str]:
+    """The same command line of the recorder, with some of its constants changed."""
+    program = "import sys\nfrom ext_recorder import child, notes, scribe, tap\n" + "\n".join(changes)
+    program += "\nfrom ext_recorder.__main__ import main\nsys.exit(main())"
+    return [sys.executable, "-P", "-c", program, *command[len(RECORDER) :]]
+
+
 def run(
     cassette: Path,
     child: Sequence[str],
@@ -88,9 +95,14 @@ def start(cassette: Path, child: Sequence[str], *options: str, env: Mapping[str,
 def say(host: Process, data: bytes) -> None:
     """Write to the child."""
     assert host.stdin is not None
+    fd = host.stdin.fileno()
+    os.set_blocking(fd, False)
+    room = select.poll()
+    room.register(fd, select.POLLOUT)
     rest = memoryview(data)
     while rest:
-        rest = rest[os.write(host.stdin.fileno(), rest) :]
+        assert room.poll(PATIENCE_S * 1000), f"{len(rest)} bytes are not taken"
+        rest = rest[os.write(fd, rest) :]
 
 
 def hear(host: Process, count: int) -> bytes:

@@ -6,7 +6,6 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,12 +15,12 @@ from tests.ext_recorder.recorded import (
     DEAF,
     ECHO,
     PATIENCE_S,
-    RECORDER,
     children_of,
     end,
     hear_line,
     marks,
     messages,
+    patched,
     python,
     recorder,
     run,
@@ -226,14 +225,7 @@ def test_a_killed_recorder_leaves_what_can_be_recovered_and_no_process(cassette:
 
 
 def test_a_killed_recorder_takes_a_child_along_that_does_not_end_by_itself(cassette: Path) -> None:
-    hurried = (
-        "import sys\n"
-        "from ext_recorder import scribe\n"
-        "from ext_recorder.__main__ import main\n"
-        "scribe.CHILD_GRACE_S = 0.1\n"
-        "sys.exit(main())"
-    )
-    command = [sys.executable, "-P", "-c", hurried, *recorder(cassette, DEAF)[len(RECORDER) :]]
+    command = patched(recorder(cassette, DEAF), "scribe.CHILD_GRACE_S = 0.1")
     host = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
     pid = int(hear_line(host))
     host.kill()
@@ -268,6 +260,7 @@ def test_a_killed_process_group_leaves_what_can_be_recovered(cassette: Path) -> 
     assert hear_line(host) == b"one\n"
     wait_for(partial_of(cassette), b"out: 'one'")
     scribe = scribe_of(host)
+    assert os.getpgid(scribe) != host.pid  # so it writes what it has, and may say goodbye
     os.killpg(host.pid, signal.SIGKILL)
     end(host)
     wait_until_gone(scribe)
@@ -279,6 +272,7 @@ def test_the_scribe_holds_none_of_the_hosts_files(cassette: Path) -> None:
     host = start(cassette, ECHO)
     say(host, b"one\n")
     hear_line(host)
+    wait_for(partial_of(cassette))
     scribe = scribe_of(host)
     theirs = {entry.readlink() for entry in Path(f"/proc/{scribe}/fd").iterdir()}
     mine = {

@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
+import select
+import signal
 import socket
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -19,17 +21,17 @@ from tests.ext_recorder.recorded import (
     hear_line,
     marks,
     messages,
+    patched,
     python,
     read,
     recorder,
     run,
     say,
+    scribe_of,
     start,
+    wait_until_gone,
     wire,
 )
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 MIB = 1_048_576
 BINARY = bytes(range(256)) * 4_096  # 1 MiB, without any structure
@@ -169,17 +171,48 @@ def test_a_reader_of_stdout_alone_gets_it_while_stderr_is_full(cassette: Path) -
     assert end(host).code == 0
 
 
-def test_memory_stays_bounded_when_the_child_says_more_than_the_scribe_can_write(tmp_path: Path) -> None:
-    child = python("import os\nline = b'z' * 999 + b'\\n'\nfor _ in range(1500): os.write(1, line * 65)")  # 97 MB
-    program = (
-        "import resource, subprocess, sys\n"
-        "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)\n"
-        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
-    )
-    command = [*python(program), *recorder(tmp_path / "session.yaml", child)]
-    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=True)
-    assert int(done.stdout) < 110_000  # KiB: 32 MiB of notes, as much again on their way, two interpreters' worth
-    assert len(messages(tmp_path / "session.yaml", "out")) == 97_500
+FLOOD = python("import os\nline = b'z' * 999 + b'\\n'\nfor _ in range(1500): os.write(1, line * 65)")
+FLOOD_BYTES = 97_500_000
+
+
+def test_the_wire_waits_for_a_scribe_that_is_far_behind_and_memory_stays_bounded(cassette: Path) -> None:
+    host = start(cassette, FLOOD)
+    assert host.stdout is not None
+    taken = len(hear(host, 1_000))
+    scribe = scribe_of(host)
+    os.kill(scribe, signal.SIGSTOP)
+    readable = select.poll()
+    readable.register(host.stdout.fileno(), select.POLLIN)
+    while readable.poll(500):
+        piece = os.read(host.stdout.fileno(), MIB)
+        assert piece
+        taken += len(piece)
+    assert taken < 50_000_000
+    assert resident_kib(host.pid) < 110_000
+    os.kill(scribe, signal.SIGCONT)
+    session = end(host)
+    assert taken + len(session.out) == FLOOD_BYTES
+    assert len(messages(cassette, "out")) == 97_500
+
+
+def test_a_scribe_that_takes_nothing_any_more_is_given_up(cassette: Path) -> None:
+    command = patched(recorder(cassette, FLOOD), "notes.STALL_S = 0.1", "tap.STALL_CHECK_MS = 10")
+    pipe = subprocess.PIPE
+    host = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, bufsize=0)
+    taken = len(hear(host, 1_000))
+    scribe = scribe_of(host)
+    os.kill(scribe, signal.SIGSTOP)
+    session = end(host)
+    wait_until_gone(scribe)
+    assert taken + len(session.out) == FLOOD_BYTES
+    assert session.code == 0
+    assert session.err.startswith(b"ext-recorder: recording stopped, the session goes on: the disk is too slow")
+
+
+def resident_kib(pid: int) -> int:
+    """The most memory that a process has had."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
 
 
 # --- Files of other kinds -------------------------------------------------------------------------------------------
