@@ -149,3 +149,18 @@ def test_several_private_keys_are_several_values() -> None:
     other = PEM.replace("MIIEow", "MIIOther")
     redacted = Redactor(rules=True).redact_text(json.dumps([PEM, other, PEM]))
     assert [each.split("\n")[1] for each in json.loads(redacted)] == [f"[redacted:private-key#{n}]" for n in (1, 2, 1)]
+
+
+def test_a_private_key_that_comes_line_by_line_is_hidden_but_for_its_last_line() -> None:
+    lines = ["-----BEGIN PRIVATE KEY-----", "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj", "wEi=="]
+    redactor = Redactor(rules=True)
+    assert [redactor.redact_text(f"{line}\r\n") for line in lines] == [
+        f"{lines[0]}\r\n",
+        "[redacted:private-key#1]\r\n",
+        "wEi==\r\n",
+    ]
+
+
+@pytest.mark.parametrize("line", ["0123456789abcdef" * 4, "a" * 64, "/usr/lib/" * 8 + "x.so", "A" * 200])
+def test_other_long_words_are_no_lines_of_a_key(line: str) -> None:
+    assert Redactor(rules=True).redact_text(line) == line

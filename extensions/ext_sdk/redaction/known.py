@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ext_sdk.redaction.view import View
 
 _BASE64: Final = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_")
+# What JSON has outside of strings. A value of nothing else is left there: `true`, `],[`; but see numbers below.
+_STRUCTURE: Final = frozenset(b"{}[]:, \t\r\n0123456789eE.+-truefalsn")
 _NUMBER: Final = re.compile(rb"[0-9eE.+-]+")
 
 
@@ -24,7 +26,7 @@ def find_known(message: bytes, seen: View, secrets: tuple[Secret, ...], *, json:
     for view in _views(message, seen, secrets, json=json):
         for secret in secrets:
             for start, end in _places(view, secret):
-                if not json or view.inside(start):
+                if not json or view.inside(start) or not _STRUCTURE.issuperset(view.text[start:end]):
                     yield Finding(*view.origin(start, end), secret.rule, secret.value)
             if json:
                 yield from _in_numbers(view, secret)

@@ -25,6 +25,8 @@ _SUSPICIOUS_WITH: Final = (
     (".", ("ya29.", "hooks.slack")),
     ("\\", ("\\u004", "\\u005", "\\u006", "\\u007")),
 )
+# A line as long as this, of one word, may be one of a private key that comes line by line.
+_BARE_LINE: Final = 60  # characters
 # What may stand for a character of a known value that no encoder has to escape.
 _ESCAPES: Final = (("\\", ("\\u00", "\\x", "\\/")), ("%", ("%",)))
 _MOST_LEARNED: Final = 32  # values; each costs a look at every message
@@ -107,7 +109,7 @@ class Redactor:
                 for needle in needles:
                     if needle in text:
                         return True
-        return False
+        return self._rules and len(text) >= _BARE_LINE and " " not in text and '"' not in text
 
     def _note_needles(self) -> None:
         known = (*self._secrets, *self._learned)

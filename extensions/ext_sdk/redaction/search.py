@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 _JSON_BEGINS: Final = b'{["-0123456789tfn'
 _JSON_ENDS: Final = b'}]"0123456789el'
+_LONGEST_PARSED: Final = 4 * 1024 * 1024  # bytes; parsed it takes thirty times as much memory
 # A value of this length that a rule found is remembered, and found where it is repeated without a telling key.
 _SHORTEST_LEARNED, _LONGEST_LEARNED = 16, 4096  # bytes
 
@@ -100,6 +101,8 @@ def _is_json(message: bytes) -> bool:
     text = message.strip()
     if text[:1] not in _JSON_BEGINS or text[-1:] not in _JSON_ENDS:  # most lines on stderr
         return False
+    if len(text) > _LONGEST_PARSED:
+        return True
     try:
         loads(message.decode("utf-8", "surrogateescape"), parse_int=len, parse_float=len)
     except RecursionError:

@@ -46,25 +46,38 @@ _PARTS: Final = (  # the secret is the first group
     ("url-password", b"://", re.compile(rb"://([A-Za-z0-9_-]{20,256})@")),
     ("slack", b"hooks.slack.com", re.compile(rb"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{8,})")),
 )
+# One line of a private key, where each is a message: hexadecimal digests have no capitals.
+_KEY_LINE: Final = re.compile(rb"\s*(?=[a-z0-9+/]*[A-Z])(?=[A-Z0-9+/]*[a-z])([A-Za-z0-9+/]{60,76}={0,2})\s*")
 _BEGIN: Final = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 _END: Final = b"-----END "
 
 
 def find_shapes(view: View) -> Iterator[Finding]:
     """Tokens of well-known shapes, credentials after ``Bearer`` and ``Basic``, passwords in URLs, private keys."""
+    yield from _tokens(view)
+    yield from _credentials(view)
+    if b"-----begin " in view.lowered:
+        yield from _private_keys(view)
+    elif line := _KEY_LINE.fullmatch(view.text):
+        yield in_view(view, *line.span(1), "private-key")
+
+
+def _tokens(view: View) -> Iterator[Finding]:
     text, lowered = view.text, view.lowered
     for rule, needle, pattern in _TOKENS:
         if needle in lowered:
             for match in pattern.finditer(text):
                 if not beside_placeholder(text, *match.span()):
                     yield in_view(view, *match.span(), rule)
+
+
+def _credentials(view: View) -> Iterator[Finding]:
+    text, lowered = view.text, view.lowered
     for rule, needle, pattern in _PARTS:
         if needle in lowered:
             for match in pattern.finditer(text):
                 if _is_credential(rule, match[1]) and not beside_placeholder(text, match.start(), match.end(1)):
                     yield in_view(view, *match.span(1), rule)
-    if b"-----begin " in lowered:
-        yield from _private_keys(view)
 
 
 def _is_credential(rule: str, value: bytes) -> bool:

@@ -7,8 +7,8 @@ the view, where it is ``p"q`` at every depth; what they find is replaced in the 
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
-from itertools import accumulate
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ _BARRIERS: Final = re.compile(BARRIER)
 # A run of backslashes and what it escapes are one unit: at each depth of nesting one more run becomes one backslash.
 # Only a quote after an even run does not belong to it, because there it is not escaped.
 _UNIT: Final = re.compile(
-    rb"(\\++u[dD][89abAB][0-9a-fA-F]{2}\\++u[dD][c-fC-F][0-9a-fA-F]{2}"  # one character beyond U+FFFF
+    rb"\\++u[dD][89abAB][0-9a-fA-F]{2}\\++u[dD][c-fC-F][0-9a-fA-F]{2}"  # one character beyond U+FFFF
     rb"|\\(?:\\\\)*+\""
-    rb"|\\++(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[bfnrt/])?)"
+    rb"|\\++(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[bfnrt/])?"
 )
 _EXACT: Final = re.compile(  # as a JSON parser reads it, one depth at a time
-    rb"(\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[\\\"bfnrt/])"
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[\\\"bfnrt/]"
 )
-_PERCENT: Final = re.compile(rb"(%[0-9a-fA-F]{2})")
+_PERCENT: Final = re.compile(rb"%[0-9a-fA-F]{2}")
 _SHORT: Final = {b"": b"\\", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"/": b"/"}
 _QUOTE: Final = b"\2"  # an escaped quote, until those that delimit strings are barriers
 _OTHER: Final = b"\1"  # what control characters become that mean something here
@@ -44,14 +44,14 @@ class View:
         lowered: the same in lower case.
     """
 
-    __slots__ = ("_barriers", "_lowered", "_parts", "_starts", "_under", "text")
+    __slots__ = ("_barriers", "_lowered", "_starts", "_under", "_units", "text")
 
-    def __init__(self, text: bytes, parts: tuple[list[bytes], list[bytes]] | None, under: View | None) -> None:
+    def __init__(self, text: bytes, units: Units | None = None, under: View | None = None) -> None:
         self.text = text
-        self._parts = parts  # what stands here, and what it was: stretches and units in turn
+        self._units = units
         self._under = under
-        self._starts: tuple[list[int], list[int]] | None = None
-        self._barriers: list[int] | None = None
+        self._starts: tuple[array[int], array[int]] | None = None
+        self._barriers: array[int] | None = None
         self._lowered: bytes | None = None
 
     @property
@@ -63,20 +63,60 @@ class View:
     def inside(self, position: int) -> bool:
         """Whether a position in the view of a JSON text is inside a string."""
         if self._barriers is None:
-            self._barriers = [each.start() for each in _BARRIERS.finditer(self.text)]
+            self._barriers = array("q", (each.start() for each in _BARRIERS.finditer(self.text)))
         return bisect_right(self._barriers, position) % 2 == 1
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
         """Where ``text[start:end]`` came from, in whole units; the stretch must not be empty."""
-        if self._parts is not None:
-            if self._starts is None:
-                here, there = self._parts
-                self._starts = ([0, *accumulate(map(len, here))], [0, *accumulate(map(len, there))])
+        if self._units is not None:
+            self._starts = self._starts or self._units.starts()
             starts, origins = self._starts
-            first, last = (bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1)
+            first, last = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1
             start = origins[first] + (0 if first % 2 else start - starts[first])
             end = origins[last + 1] if last % 2 else origins[last] + end - starts[last]
         return self._under.origin(start, end) if self._under else (start, end)
+
+
+class Units:
+    """The escapes of one text, and what they stand for.
+
+    Args:
+        text: any bytes.
+        pattern: matches one escape.
+        rewrite: tells what an escape stands for.
+    """
+
+    __slots__ = ("_known", "_pattern", "_rewrite", "_text")
+
+    def __init__(self, text: bytes, pattern: re.Pattern[bytes], rewrite: Callable[[bytes], bytes]) -> None:
+        self._text = text
+        self._pattern = pattern
+        self._rewrite = rewrite
+        self._known: dict[bytes, bytes] = {}  # few different ones, many times
+
+    def undone(self) -> bytes:
+        """The text without escapes."""
+        return self._pattern.sub(self._replacement, self._text)
+
+    def starts(self) -> tuple[array[int], array[int]]:
+        """Where stretches without escapes (even index) and escapes (odd index) begin, undone and before."""
+        here, there = array("q", [0]), array("q", [0])
+        moved = 0
+        for match in self._pattern.finditer(self._text):
+            start, end = match.span()
+            here.append(start + moved)
+            there.append(start)
+            moved += len(self._known[match[0]]) - end + start
+            here.append(end + moved)
+            there.append(end)
+        return here, there
+
+    def _replacement(self, match: re.Match[bytes]) -> bytes:
+        unit = match[0]
+        found = self._known.get(unit)
+        if found is None:
+            found = self._known[unit] = self._rewrite(unit)
+        return found
 
 
 def view(text: bytes, *, barriers: bool = False) -> View:
@@ -87,7 +127,7 @@ def view(text: bytes, *, barriers: bool = False) -> View:
         barriers: the text is JSON: each quote that delimits a string becomes a :data:`BARRIER`.
     """
     if b"\\" not in text:
-        return View(text.replace(b'"', BARRIER) if barriers else text, None, None)
+        return View(text.replace(b'"', BARRIER) if barriers else text)
     found = _quoted(_rewritten(text.replace(_QUOTE, _OTHER), _UNIT, _undo, None), barriers=barriers)
     for _ in range(_MOST_ROUNDS):
         if b"\\u00" not in found.text:
@@ -120,13 +160,9 @@ def percent_undone(value: bytes) -> bytes:
     return _PERCENT.sub(lambda match: _percent_undo(match[0]), value)
 
 
-def _rewritten(text: bytes, unit: re.Pattern[bytes], rewrite: Callable[[bytes], bytes], under: View | None) -> View:
-    there = unit.split(text)
-    units = there[1::2]
-    rewritten = {each: rewrite(each) for each in set(units)}
-    here = there.copy()
-    here[1::2] = map(rewritten.__getitem__, units)
-    return View(b"".join(here), (here, there), under)
+def _rewritten(text: bytes, pattern: re.Pattern[bytes], rewrite: Callable[[bytes], bytes], under: View | None) -> View:
+    units = Units(text, pattern, rewrite)
+    return View(units.undone(), units, under)
 
 
 def _quoted(found: View, *, barriers: bool = False) -> View:
