@@ -127,9 +127,9 @@ class Process:
 
     def _sink(self, stream: str) -> Callable[[bytes], None]:
         def take(data: bytes) -> None:
+            self._write_log(stream, data)  # first: what somebody waited for is in the file then
             with self._lock:
                 self._outputs[stream].write(data)
-            self._write_log(stream, data)
 
         return take
 

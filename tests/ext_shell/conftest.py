@@ -107,6 +107,8 @@ def _host(cwd: Path, env: Mapping[str, str]) -> Host:
 def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
     with _host(tmp_path_factory.mktemp("host"), HOST_ENV) as host:
         yield host
+        host.call("shutdown", {})
+        assert host.exit_code() == 0
 
 
 @pytest.fixture

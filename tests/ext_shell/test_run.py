@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -329,3 +332,16 @@ class TestSupervision:
     def test_many_commands_run_side_by_side(self, shell: Extension) -> None:
         ids = [shell.send("run", {"command": ["echo", str(number)]}) for number in range(30)]
         assert [shell.answer(id).outputs["stdout"] for id in ids] == [f"{number}\n" for number in range(30)]
+
+
+def test_a_limit_above_that_of_the_extension_is_refused(tmp_path: Path) -> None:
+    program = str(Path(sys.executable).parent / "ext-shell")
+    call = [program, "call", "run", '{"command": ["true"], "limits": {"openFiles": 1000}}', "--workdir", str(tmp_path)]
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -n 500; exec "$@"', "bash", *call], capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert (
+        "limits.openFiles: expected at most 500, which is the limit of this extension's process"
+        in done.stdout + done.stderr
+    )

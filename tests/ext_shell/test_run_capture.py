@@ -155,3 +155,8 @@ class TestSecrets:
         )
         assert "stdout: expected to start with" in answer.error
         assert SECRET not in answer.error.partition("; command: ")[0]
+
+
+def test_a_pattern_that_never_ends_is_a_failure_and_does_not_hang(shell: Extension) -> None:
+    answer = shell.failed("run", command=["echo", "a" * 40 + "b"], capture={"v": {"regex": "^(a+)+$"}})
+    assert "took longer than" in answer.error

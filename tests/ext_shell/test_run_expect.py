@@ -94,3 +94,17 @@ def test_a_pattern_that_never_ends_is_a_failure_and_does_not_hang(shell: Extensi
 def test_an_expected_file_outside_of_the_workdir_is_not_looked_at(shell: Extension) -> None:
     answer = shell.failed("run", command=["true"], expect={"files": {"../x": {"exists": False}}})
     assert "'../x' is no path inside of the working directory" in answer.error
+
+
+def test_a_check_that_only_a_secret_fails_does_not_show_it(shell: Extension) -> None:
+    """Redacted, the text would even pass: what was found is not shown at all."""
+    answer = shell.failed(
+        "run",
+        script="echo $MY_TOKEN",
+        env={"MY_TOKEN": "rosebud-1960"},
+        expect={"stdout": {"notContains": "rosebud"}},
+        log=False,
+    )
+    assert "stdout: expected not to contain" in answer.error
+    assert "a text with a secret in it, not shown" in answer.error
+    assert "rosebud-1960" not in repr(answer.raw)

@@ -123,3 +123,18 @@ class TestLog:
 
     def test_nothing_is_logged_on_request(self, shell: Extension) -> None:
         assert shell.ok("run", command=["echo", "hi"], log=False).log_messages == []
+
+
+class TestWhereNoFileCanBeWritten:
+    def test_a_long_output_is_answered_all_the_same(self, fresh: Callable[..., Extension]) -> None:
+        shell = fresh(config={"artifacts": "/dev/null/artifacts"})
+        answer = shell.ok("run", command=["seq", "100000"], log=False)
+        assert "lost" in answer.outputs["stdout"]
+        assert "stdoutFile" not in answer.outputs
+        assert "the whole stdout could not be written to a file" in answer.log_messages[0]
+
+    def test_a_process_is_not_started_without_its_log(self, fresh: Callable[..., Extension]) -> None:
+        shell = fresh(config={"artifacts": "/dev/null/artifacts"})
+        answer = shell.failed("start", name="web", command=["touch", "ran"])
+        assert "could not write 'web.log'" in answer.error
+        assert not (shell.workdir / "ran").exists()

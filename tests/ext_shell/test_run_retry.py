@@ -47,7 +47,7 @@ def test_attempts_can_be_limited(shell: Extension) -> None:
 
 
 def test_there_is_one_deadline_for_all_attempts(shell: Extension) -> None:
-    answer = shell.failed("run", script="exit 9", retry={"interval": "10ms", "backoff": 2}, timeout="300ms")
+    answer = shell.failed("run", script="exit 9", retry={"interval": "1ms", "backoff": 2}, timeout="1500ms")
     assert int(answer.outputs["attempts"]) > 1
     assert "the time was up" in answer.error
     assert "exitCode: expected to equal 0, got 9" in answer.error
@@ -107,3 +107,10 @@ def test_what_waiting_does_not_mend_fails_at_once(args: dict[str, object], shell
 )
 def test_wrong_retries_are_refused(retry: object, said: str, shell: Extension) -> None:
     assert said in shell.refused("run", command=["true"], retry=retry)
+
+
+def test_a_pattern_of_fatal_output_that_never_ends_is_fatal(shell: Extension) -> None:
+    retry = {**QUICK, "fatalOutput": "^(a+)+$"}
+    answer = shell.failed("run", command=["bash", "-c", "echo $0; exit 1", "a" * 40 + "b"], retry=retry)
+    assert "fatalOutput: " in answer.error
+    assert answer.outputs["attempts"] == "1"

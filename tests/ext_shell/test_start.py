@@ -231,10 +231,10 @@ def test_the_log_is_capped_and_the_process_goes_on(shell: Extension, fresh: obje
     shell = fresh(config={"outputLimit": "64KiB"})
     script = "head -c 1000000 /dev/zero | tr '\\0' '\\n'; touch done; sleep 3600"
     answer = shell.ok("start", name="web", script=script, ready={"file": "done"})
+    shell.ok("stop", name="web")
     data = Path(answer.outputs["logFile"]).read_bytes()
     assert data.endswith(b"[... the log ends here: 65536 bytes are kept, see outputLimit ...]\n")
     assert len(data) < 66_000
-    shell.ok("stop", name="web")
 
 
 def test_a_process_may_read_its_input(shell: Extension) -> None:
@@ -249,3 +249,11 @@ def test_a_line_is_found_before_any_number_of_others(shell: Extension) -> None:
 
 def test_a_line_is_found_after_any_number_of_others(shell: Extension) -> None:
     shell.ok("start", name="web", script="seq 300000; echo ready; sleep 3600", ready={"logLine": "^ready$"}, log=False)
+
+
+def test_a_pattern_that_never_ends_is_a_failure_and_the_process_is_stopped(shell: Extension, canary: Canary) -> None:
+    script = f"{canary.hold}; echo {'a' * 40}b; sleep 3600"
+    answer = shell.failed("start", name="web", script=script, ready={"logLine": "^(a+)+$"})
+    assert "logLine: " in answer.error
+    assert "took longer than" in answer.error
+    assert not canary.left()
