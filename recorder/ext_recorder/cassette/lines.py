@@ -24,27 +24,19 @@ _LATEST = 1e9  # seconds; 31 years. Refuses inf and nan, too.
 
 def parse_line(line: bytes) -> Event | None:
     """The event on a line, its line feed included; None for a line that is not of our own writing."""
-    fields = line.split(b" ", 4)
-    if len(fields) != 5 or not line.startswith(b"- {t: "):
-        return None
-    body = fields[4]
-    stream = _STREAMS.get(fields[3])
-    if stream is None or body[:1] != b"'" or body[-3:] != b"'}\n":
-        return _other_form(line, fields)
-    quoted = body[1:-3]
-    payload = _unquoted(quoted) if quoted.translate(None, PLAIN_BYTES) else quoted
-    time = _time(fields[2])
-    if time is None or payload is None:
-        return None
-    return Data(stream, time, payload)
-
-
-def _time(field: bytes) -> float | None:
     try:
-        time = float(field[:-1])
+        _, _, stamp, key, body = line.split(b" ", 4)
+        time = float(stamp[:-1])
     except ValueError:
         return None
-    return time if 0 <= time < _LATEST and field[-1:] == b"," else None
+    if not line.startswith(b"- {t: ") or stamp[-1:] != b"," or not 0 <= time < _LATEST:
+        return None
+    stream = _STREAMS.get(key)
+    if stream is None or body[:1] != b"'" or body[-3:] != b"'}\n":
+        return _other_form(time, key, body)
+    quoted = body[1:-3]
+    payload = _unquoted(quoted) if quoted.translate(None, PLAIN_BYTES) else quoted
+    return None if payload is None else Data(stream, time, payload)
 
 
 def _unquoted(body: bytes) -> bytes | None:
@@ -58,10 +50,8 @@ def _unquoted(body: bytes) -> bytes | None:
     return body.replace(b"''", b"'")
 
 
-def _other_form(line: bytes, fields: list[bytes]) -> Event | None:
+def _other_form(time: float, key: bytes, body: bytes) -> Event | None:
     """Raw bytes, marks, further connections, header lines: what stands on few lines of most cassettes."""
-    time = _time(fields[2])
-    key, body = fields[3], fields[4]
     conn = 1
     if key == b"conn:":
         number, _, rest = body.partition(b", ")
@@ -69,7 +59,7 @@ def _other_form(line: bytes, fields: list[bytes]) -> Event | None:
         if not number.isdigit() or number.startswith(b"0"):
             return None
         conn = int(number)
-    if time is None or not line.endswith(b"}\n"):
+    if not body.endswith(b"}\n"):
         return None
     if mark := _MARKS.get(key):
         return _mark(mark, time, body[:-2], conn)
