@@ -123,7 +123,7 @@ def _cassette(session: Session, batches: int) -> Report | None:
     header = Header(
         session.protocol,
         framing,
-        command=tuple(clean(os.fsencode(word)).decode(errors="replace") for word in session.command),
+        command=_words(clean(_json(session.command))),
         recorder=__version__,
         recorded=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         bindings=bindings.neutral(),
@@ -137,6 +137,20 @@ def _cassette(session: Session, batches: int) -> Report | None:
             return None
         writer.finish(redactor.fired)
     return Report(ok=True, text=_summary(session, transcript, redactor.fired))
+
+
+def _json(command: tuple[str, ...]) -> bytes:
+    """The command as one text: that `hunter2` is a secret shows in the word before it, `--password`."""
+    from ext_sdk.wire.json_text import dumps
+
+    return dumps([os.fsencode(word).decode(errors="replace") for word in command]).encode()
+
+
+def _words(text: bytes) -> tuple[str, ...]:
+    from ext_sdk.wire.json_text import loads
+
+    command = loads(text.decode())
+    return tuple(map(str, command)) if isinstance(command, list) else ()
 
 
 def _summary(session: Session, transcript: Transcript, redacted: tuple[str, ...]) -> str:

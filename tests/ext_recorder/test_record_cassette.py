@@ -191,8 +191,13 @@ def test_a_killed_recorder_leaves_no_secret_in_the_partial_file(cassette: Path, 
 
 def test_a_secret_among_the_arguments_of_the_command_reaches_no_file(cassette: Path, tmp_path: Path) -> None:
     child = python("pass")
-    run(cassette, [*child, "--header", f"Authorization: Bearer {SECRET}", f"--token={SECRET}"])
+    run(cassette, [*child, "--header", f"Authorization: Bearer {SECRET}", f"--token={SECRET}", "--password", SECRET])
     assert_no_secret(tmp_path)
+    with Reader(cassette) as reader:
+        *_, header, bearer, token, option, password = reader.header.command
+    assert (header, option) == ("--header", "--password")
+    for redacted in (bearer, token, password):
+        assert "[redacted:" in redacted
 
 
 def test_a_variable_named_by_the_user_is_a_secret_too(cassette: Path, tmp_path: Path) -> None:
