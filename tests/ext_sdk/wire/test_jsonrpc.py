@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+import ext_sdk
 from ext_sdk.wire import (
     ErrorResponse,
     Message,
@@ -331,7 +333,7 @@ def test_reading_messages_and_their_errors_imports_no_re() -> None:
         "    except MessageError as error: print(error.code)\n"
     )
     texts = [text for text in NOT_JSON if len(text) < 4000]
-    ran = subprocess.run(
-        [sys.executable, "-c", program, *texts], capture_output=True, text=True, timeout=60, check=True
-    )
+    environment = {"PYTHONPATH": str(Path(ext_sdk.__path__[0]).parent)}
+    command = [sys.executable, "-S", "-c", program, *texts]  # -S: hooks of site-packages may import anything
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, env=environment)
     assert ran.stdout.split("\n") == ["[]", *["-32700"] * len(texts), ""]
