@@ -122,7 +122,7 @@ class Capture(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         if self.group is not UNSET and self.regex is UNSET:
             raise ValueError("group is for regex")
         if self.regex is not UNSET and (wrong := problem(self.regex)):
-            raise ValueError(f"regex: {self.regex!r:.100} is {wrong}")
+            raise ValueError(f"regex: {self.regex!r} is {wrong}")
         if self.json is not UNSET and (wrong := path_problem(self.json)):
             raise ValueError(f"json: {wrong}")
         if self.line == 0:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .command import Prepared
 
 TICK = 0.05  # seconds between two looks at whether the call has to stop
-PATIENCE = 3.0  # seconds after SIGKILL that an answer waits for processes that don't go
+PATIENCE = 0.45  # seconds after SIGKILL that an answer waits; a host waits one more than it lets a call take
 STOP_GRACE = 0.5  # seconds, at most, between SIGTERM and SIGKILL when the extension itself has to end
 
 
@@ -36,7 +36,7 @@ class Attempt:
         timed_out: it was stopped because its time was up.
         stopped: it was stopped because the extension ends.
         left: names of processes that it left behind, which were stopped; "" for none.
-        stuck: names of processes that could not be stopped; "" for none.
+        stuck: names of processes that are still there after SIGKILL; "" for none.
     """
 
     __slots__ = ("duration", "left", "status", "stderr", "stdout", "stopped", "stuck", "timed_out")
@@ -110,7 +110,7 @@ def run_once(
         timed_out=stopped_by == "deadline",
         stopped=stopped_by == "end",
         left=child.left,
-        stuck="" if child.gone else child.stuck or "unknown processes",
+        stuck="" if child.gone else child.stuck or "processes of its tree",
     )
 
 

@@ -65,7 +65,7 @@ def check_names(captures: Mapping[str, Capture]) -> None:
             raise ext_sdk.InvalidArgs(f"capture.{name}", "this is the name of another output; choose another one")
         if not name or "." in name or len(name) > LONGEST_NAME:
             text = f"expected a name of 1 to {LONGEST_NAME} characters without dots (hosts split names at dots)"
-            raise ext_sdk.InvalidArgs("capture", f"{text}, found {name!r:.120}")
+            raise ext_sdk.InvalidArgs("capture", f"{text}, found {name!r}")
 
 
 def capture_all(
@@ -124,17 +124,17 @@ def _by_regex(wanted: Capture, text: str, searcher: Searcher) -> str:
     except SearchFailed as error:
         raise NotFound(str(error)) from error
     if found is None:
-        raise NotFound(f"nothing in {wanted.from_} that matches {pattern!r:.200}")
+        raise NotFound(f"nothing in {wanted.from_} that matches {pattern!r}")
     group = wanted.group
     if group is UNSET:
         group = 1 if len(found.groups) > 1 else 0
     groups: dict[int | str, str | None] = dict(enumerate(found.groups))
     groups.update(found.named)
     if group not in groups:
-        raise NotFound(f"no group {group!r:.50} in {pattern!r:.200}")
+        raise NotFound(f"no group {group!r} in {pattern!r}")
     value = groups[group]
     if value is None:
-        raise NotFound(f"no text in group {group!r:.50} of {pattern!r:.200}, which matches without it")
+        raise NotFound(f"no text in group {group!r} of {pattern!r}, which matches without it")
     return value
 
 
@@ -150,7 +150,7 @@ def _by_json(wanted: Capture, text: str, searcher: Searcher) -> str:
     except (PathFailed, SearchFailed) as error:
         raise NotFound(str(error)) from error
     if len(nodes) != 1:
-        raise NotFound(f"{len(nodes)} values at {path!r:.200} in {wanted.from_}, where one is expected")
+        raise NotFound(f"{len(nodes)} values at {path!r} in {wanted.from_}, where one is expected")
     value = nodes[0].value
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 

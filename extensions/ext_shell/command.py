@@ -61,8 +61,8 @@ class Prepared:
         self.limits: Limits = args.limits.merged(config.limits)
         self._rlimits = as_rlimits(self.limits)
         self.grace = args.kill_after.seconds
-        self.label = _label(args, config.shell)
         hide_secrets(self._env, config.secrets, context.secrets)
+        self.label = _label(args, config.shell, context.secrets)
 
     def start(self, spawner: Spawner, stdout: Sink, stderr: Sink, *, keep: bool = False) -> tuple[Child, Pump]:
         """Start it, with its output going to the sinks.
@@ -163,11 +163,12 @@ def _shell(args: CommandArgs, default_shell: str) -> str:
     return default_shell if args.shell is UNSET else args.shell
 
 
-def _label(args: CommandArgs, default_shell: str) -> str:
+def _label(args: CommandArgs, default_shell: str, secrets: ext_sdk.Secrets) -> str:
+    """The command for messages. Secrets are taken out before it is cut: half of one would not be recognized."""
     if args.command is not UNSET:
-        return _shortened(shlex.join(args.command))
+        return _shortened(secrets.redact(shlex.join(args.command)))
     script = "" if args.script is UNSET else args.script
-    return f"{_shell(args, default_shell)} script {_shortened(' '.join(script.split()))!r}"
+    return f"{_shell(args, default_shell)} script {_shortened(secrets.redact(' '.join(script.split())))!r}"
 
 
 def _shortened(text: str) -> str:

@@ -33,9 +33,7 @@ def local_url(text: str, port: int | None) -> str:
     """
     if text.startswith("/"):
         if port is None:
-            raise ext_sdk.InvalidArgs(
-                "ready.http", f"the path {text!r:.100} needs the process's `port`, or write a URL"
-            )
+            raise ext_sdk.InvalidArgs("ready.http", f"the path {text!r} needs the process's `port`, or write a URL")
         text = f"http://{LOOPBACK[0]}:{port}{text}"
     try:
         parts = urlsplit(text)
@@ -44,7 +42,7 @@ def local_url(text: str, port: int | None) -> str:
         known = False
     if not known or not text.isascii() or any(character <= " " for character in text):
         hosts = "localhost, 127.0.0.1 or [::1]"
-        raise ext_sdk.InvalidArgs("ready.http", f"expected a path, or http://… on {hosts}, found {text!r:.200}")
+        raise ext_sdk.InvalidArgs("ready.http", f"expected a path, or http://… on {hosts}, found {text!r}")
     return text
 
 
@@ -92,7 +90,7 @@ class LineLogged:
         self._offsets = dict.fromkeys(STREAMS, 0)
         self._rests = dict.fromkeys(STREAMS, b"")
         self._lines = 0
-        self.what = f"a line of its output that matches {pattern!r:.200}"
+        self.what = f"a line of its output that matches {pattern!r}"
 
     def holds(self) -> bool:
         return any(self._found_in(stream) for stream in STREAMS)

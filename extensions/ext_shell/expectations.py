@@ -5,10 +5,11 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from ext_sdk import Duration
-from ext_sdk.expect import Check, Expectation, Integer, Searcher, Text, check_integer, check_text
+from ext_sdk.expect import Check, Expectation, Integer, Searcher, Text, TextExpectation, check_integer, check_text
 
 from .arguments import Part  # noqa: TC001 - msgspec reads it
 from .file_expectations import FileExpectation, check_files
@@ -126,38 +127,43 @@ def _check_outputs(
 
 
 def check_hidden(wanted: Text, text: str, where: str, secrets: ext_sdk.Secrets, searcher: Searcher) -> list[Check]:
-    """Check a text, and show it without its secrets where a check fails.
+    """Check a text; where a check fails, show what was expected and found without its secrets.
 
-    The text is redacted before it is cut for a message, since half a secret would not be recognized.
+    Both are redacted before they are cut for a message, since half a secret would not be recognized.
     """
     checks = check_text(wanted, text, where=where, searcher=searcher)
     if all(check.ok for check in checks):
         return checks
-    hidden = secrets.redact(text)
-    if hidden == text:
+    hidden, wanted_hidden = secrets.redact(text), _hidden(wanted, secrets)
+    if (hidden, wanted_hidden) == (text, wanted):
         return checks
-    shown = check_text(wanted, hidden, where=where, searcher=searcher)
+    shown = check_text(wanted_hidden, hidden, where=where, searcher=searcher)
     if len(shown) != len(checks):
-        return [_without_text(check) for check in checks]
+        return [check if check.ok else _without_text(check) for check in checks]
     return [
-        check
-        if check.ok
-        else Check(False, check.what, check.expected, other.found, where=where)  # noqa: FBT003
-        if not other.ok
-        else _without_text(check)
+        check if check.ok else _without_text(other) if other.ok else other
         for check, other in zip(checks, shown, strict=True)
     ]
 
 
+def _hidden(wanted: Text, secrets: ext_sdk.Secrets) -> Text:
+    """The expectation as it may be shown. A placeholder in a pattern is a pattern too."""
+    if isinstance(wanted, str):
+        return secrets.redact(wanted)
+    text = msgspec.json.encode(wanted).decode()
+    hidden = secrets.redact(text)
+    return wanted if hidden == text else msgspec.json.decode(hidden, type=TextExpectation)
+
+
 def without_texts(checks: list[Check], streams: set[str]) -> list[Check]:
     """The checks with nothing shown of these streams."""
-    return [_without_text(check) if not check.ok and check.where.split()[0] in streams else check for check in checks]
+    hidden = [not check.ok and check.where.split()[0] in streams for check in checks]
+    return [_without_text(check) if hide else check for check, hide in zip(checks, hidden, strict=True)]
 
 
 def _without_text(check: Check) -> Check:
-    if check.ok:
-        return check
-    return Check(False, check.what, check.expected, "a text with a secret in it, not shown", where=check.where)  # noqa: FBT003
+    found = "a text with a secret in it, not shown"
+    return Check(False, check.what, check.expected, found, where=check.where)  # noqa: FBT003
 
 
 def _check_end(expectation: EndExpectation, attempt: Attempt, *, running: bool) -> list[Check]:

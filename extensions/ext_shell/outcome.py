@@ -93,7 +93,8 @@ class Outcome:
         status = self._attempt.status
         if status is None and self._running:
             return f"{self._label}: running for {self._attempt.duration}"
-        how = "ended in an unknown way" if status is None else str(status)
+        unknown = "does not end" if self._attempt.stuck else "ended in an unknown way"
+        how = unknown if status is None else str(status)
         return f"{self._label}: {how} after {self._attempt.duration}"
 
     def _left(self) -> str:
@@ -107,7 +108,7 @@ class Outcome:
         if status is not None and (why := explanation(self._limits, status)):
             parts.append(why)
         if self._attempt.stuck:
-            parts.append(f"could not be stopped: {self._attempt.stuck}")
+            parts.append(f"not gone yet in spite of SIGKILL: {self._attempt.stuck}")
         ends = [f"{name} ends with: {each.excerpt}" for name, each in shown.items() if each.excerpt]
         parts += ends or ["it wrote nothing"]
         return "; ".join(filter(None, parts)) + self._left()

@@ -59,7 +59,7 @@ class Ready(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True,
         if not given or (given == ["port"] and self.port is False):
             raise ValueError("this waits for nothing; give at least one of port, logLine, file, http and exit")
         if self.log_line is not UNSET and (wrong := problem(self.log_line)):
-            raise ValueError(f"logLine: {self.log_line!r:.100} is {wrong}")
+            raise ValueError(f"logLine: {self.log_line!r} is {wrong}")
         if self.exit is not UNSET and len(given) > 1:
             raise ValueError("exit stands alone: a process that has ended opens no port")
         if self.http_status is not UNSET and self.http is UNSET:

@@ -54,7 +54,7 @@ class Retry(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True,
             if value.seconds < 0:
                 raise ValueError(f"{name}: expected a duration of 0s or more, found {value}")
         if self.fatal_output is not UNSET and (wrong := problem(self.fatal_output)):
-            raise ValueError(f"fatalOutput: {self.fatal_output!r:.100} is {wrong}")
+            raise ValueError(f"fatalOutput: {self.fatal_output!r} is {wrong}")
         if isinstance(self.attempt_timeout, ext_sdk.Duration) and self.attempt_timeout.seconds <= 0:
             raise ValueError(f"attemptTimeout: expected a duration over 0, found {self.attempt_timeout}")
 
@@ -127,7 +127,7 @@ class _Runs:
         if number == retry.attempts:
             return "this is the number of attempts that `retry` allows"
         if self._context.deadline.remaining() <= interval:
-            return f"the time was up after {time.monotonic() - self._begun:.1f} s"
+            return f"no time is left for another one, {time.monotonic() - self._begun:.1f} s have passed"
         return _why_fatal(retry, attempt, self._searcher)
 
     def _outcome(self, attempt: Attempt, number: int | None = None) -> Outcome:

@@ -185,3 +185,24 @@ class TestSecrets:
         shell.ok("stop", name="web")
         assert TOKEN[:half] not in text
         assert TOKEN[half:] not in text
+
+    def test_a_long_secret_is_not_shown_by_half_where_texts_are_cut(self, shell: Extension) -> None:
+        """A message shows the beginning of a long text; the beginning of a token is not recognized as one."""
+        token = "opensesame" + "0123456789abcdef" * 60
+        shell.ok(
+            "run", script=f"echo token={token}", capture={"token": {"regex": "=(.*)", "secret": True}}, **{"as": "in"}
+        )
+        for args in (
+            {"command": ["false", "${in.token}"]},
+            {"command": ["echo", "x"], "expect": {"stdout": "${in.token}"}},
+            {"command": ["echo", "x"], "expect": {"stdout": {"contains": ["x${in.token}"], "matches": "${in.token}"}}},
+            {"command": ["echo", "${in.token}"], "expect": {"stdout": {"startsWith": "y"}}},
+            {"command": ["echo", "x"], "capture": {"v": {"regex": "x${in.token}"}}},
+            {"command": ["${in.token}"]},
+            {"command": ["true"], "cwd": "${in.token}"},
+        ):
+            answer = shell.failed("run", **args)
+            assert "opensesame" not in repr(answer.raw), args
+        assert "opensesame" not in repr(
+            shell.failed("start", name="web", command=["true"], ready={"logLine": "${in.token}"})
+        )
