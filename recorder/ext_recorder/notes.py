@@ -33,6 +33,7 @@ FINISH_S = 30.0
 # Room in the pipe, so that a batch goes by one write. 1 MiB is what Linux grants to everyone.
 PIPE_BYTES = 1_048_576
 LENGTH_BYTES = 4
+NOBODY = 0  # in the place of a process id
 
 
 class Report:
@@ -54,7 +55,7 @@ class Notes:
     """What was seen on the wire and has still to get to the scribe.
 
     Args:
-        scribe: its process id; None where there is none, and nothing is recorded.
+        scribe: its process id; NOBODY when it could not be started.
         pipe: where batches are written to.
         report: where the scribe's report is read from, when it ends.
         partial: the name of the file that it writes, for messages.
@@ -148,6 +149,8 @@ class Notes:
         os.close(self.pipe)
         said = _read_to_end(self.report, seconds)
         os.close(self.report)
+        if self._scribe == NOBODY:
+            return Report(ok=False, text="the process that writes could not be started")
         if said is None:
             os.kill(self._scribe, signal.SIGKILL)
         _, status = os.waitpid(self._scribe, 0)

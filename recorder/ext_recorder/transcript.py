@@ -6,7 +6,7 @@ an unfinished message waits, and so do the last bytes of what is no message.
 
 from __future__ import annotations
 
-from ext_sdk.wire.framing import Junk
+from ext_sdk.wire.framing import UINT32_LIMIT_BYTES, Junk
 
 from .cassette.events import STDERR_FRAMING, mark_line, note, raw_line
 
@@ -26,6 +26,11 @@ LOOSE_BYTES = 1_048_576
 HELD_BACK_BYTES = 16_384
 
 
+def limit(framing: Framing) -> int:
+    """The longest message that is kept as one, in bytes: no longer than what the framing can say again at replay."""
+    return UINT32_LIMIT_BYTES if framing.name == "uint32" else FRAME_LIMIT_BYTES
+
+
 class Transcript:
     """The lines of one session.
 
@@ -41,7 +46,7 @@ class Transcript:
 
     def __init__(self, framing: Framing, clean: Clean, bindings: Bindings) -> None:
         self._framings: dict[Stream, Framing] = {"in": framing, "out": framing, "err": STDERR_FRAMING}
-        self._decoders = {name: each.decoder(FRAME_LIMIT_BYTES) for name, each in self._framings.items()}
+        self._decoders = {name: each.decoder(limit(each)) for name, each in self._framings.items()}
         self._clean = clean
         self._bindings = bindings
         self._lines: list[bytes] = []
@@ -53,7 +58,7 @@ class Transcript:
     def lines(self, notes: list[Note]) -> list[bytes]:
         """The lines that these notes complete."""
         for time, kind, what in notes:
-            self._time = time
+            self._time = max(time, self._time)  # what came in one turn of the tap may be some µs out of step
             if isinstance(what, bytes):
                 self._receive(kind, what)  # type: ignore[arg-type]  # bytes come with the name of a stream
             else:

@@ -106,6 +106,15 @@ def test_a_binary_child_is_kept_byte_for_byte(cassette: Path) -> None:
     assert wire(cassette, "in") == wire(cassette, "out") == data
 
 
+def test_a_frame_over_the_limit_of_its_framing_is_kept_byte_for_byte(cassette: Path) -> None:
+    data = b"\0\0\0\2{}" + (11_000_000).to_bytes(4, "big") + b"some text " * 1_100_000
+    assert run(cassette, ECHO, "--protocol", "jsonrpc", "--framing", "uint32", stdin=data).out == data
+    first, *rest = [each for each in events(cassette) if isinstance(each, Data) and each.kind == "in"]
+    assert (first.payload, first.raw) == (b"{}", False)
+    assert b"".join(each.payload for each in rest) == data[6:]
+    assert all(each.raw for each in rest)
+
+
 def test_a_prompt_without_line_end_is_kept(cassette: Path) -> None:
     host = start(cassette, python("import os; os.write(1, b'name? '); os.read(0, 9)"))
     assert hear(host, 6) == b"name? "
