@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from .manifest import build_manifest
@@ -74,11 +75,19 @@ class Extension:
         return build_manifest(self)
 
     def warm_up(self) -> None:
-        """Start to load what the first operation needs, beside everything else."""
-        if self._warm_up:
-            import threading
+        """Load what the first operation needs, beside everything else; what fails, that operation will tell."""
+        load = self._warm_up
+        if load is None:
+            return
 
-            threading.Thread(target=self._warm_up, daemon=True, name="warm-up").start()
+        def load_quietly() -> None:
+            with suppress(Exception):
+                load()
+
+        import threading
+
+        with suppress(RuntimeError):  # the system gives no more threads: it is loaded when it is needed
+            threading.Thread(target=load_quietly, daemon=True, name="warm-up").start()
 
     def run(self, arguments: Sequence[str] | None = None) -> int:
         """Be the program: serve a host, or, on a terminal and with arguments, serve a person.

@@ -318,7 +318,10 @@ class Server:
         with self._table:
             for one in self._running:
                 one.call.context.deadline.stopped.set()
-        closers = [threading.Thread(target=close, daemon=True) for close in self._session.begin_shutdown()]
+        closers = [
+            threading.Thread(target=self._close_state, args=(close,), daemon=True)
+            for close in self._session.begin_shutdown()
+        ]
         for closer in closers:
             closer.start()
         until = time.monotonic() + CLEANUP_SECONDS
@@ -326,6 +329,12 @@ class Server:
             closer.join(max(0.0, until - time.monotonic()))
         with self._table:
             self._table.wait_for(lambda: not self._running, max(0.0, until - time.monotonic()))
+
+    def _close_state(self, close: Callable[[], None]) -> None:
+        try:
+            close()
+        except Exception as error:  # noqa: BLE001  (the others are closed all the same)
+            self._session.fault("close", error)
 
 
 def _end_soon(*_: object) -> None:

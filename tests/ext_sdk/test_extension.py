@@ -162,3 +162,14 @@ def test_what_the_first_operation_needs_is_loaded_beside_the_session(tmp_path: P
         # Opening the FIFO ends when the extension opens it too, which it does beside its session.
         subprocess.run(["cat", str(tmp_path / "warmed")], timeout=PATIENCE_SECONDS, check=True)
         assert peer.call("shutdown")["result"] == {}
+
+
+def test_a_warm_up_that_fails_is_no_fault_of_the_session(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        "import ext_sdk\nraise SystemExit(ext_sdk.Extension('warm', version='1.0.0', warm_up=lambda: 1 // 0).run())\n"
+    )
+    with Peer([sys.executable, str(tmp_path / "program.py")]) as peer:
+        assert peer.initialize()["result"]
+        assert peer.call("shutdown")["result"] == {}
+        assert peer.exit_code() == 0
+        assert peer.stderr == ""

@@ -441,10 +441,11 @@ def test_shutdown_stops_operations_and_is_answered_last(peer: Peer, meetings: li
     assert peer.exit_code() == 0
 
 
-def test_state_that_does_not_close_holds_up_no_shutdown(peer: Peer) -> None:
+def test_state_that_does_not_close_or_fails_to_holds_up_no_shutdown(peer: Peer) -> None:
     peer.result("hold")
     assert peer.call("shutdown")["result"] == {}
     assert peer.exit_code() == 0
+    assert "ValueError: it broke" in peer.stderr
 
 
 def test_a_thread_that_an_operation_left_holds_up_no_end(peer: Peer) -> None:

@@ -187,6 +187,13 @@ def count(args: Nothing, context: ext_sdk.Context) -> ext_sdk.Result:
     return ext_sdk.Result.ok(outputs={"count": counter.count})
 
 
+class Fragile:
+    """State that fails when it is closed."""
+
+    def close(self) -> None:
+        raise ValueError("it broke")
+
+
 class Stubborn:
     """State that never closes."""
 
@@ -196,7 +203,8 @@ class Stubborn:
 
 @extension.operation()
 def hold(args: Nothing, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Keep state that never closes."""
+    """Keep state that can't be closed, and state that never is."""
+    context.state(Fragile)
     context.state(Stubborn)
     return ext_sdk.Result.ok("held")
 
