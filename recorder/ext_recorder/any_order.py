@@ -164,7 +164,7 @@ class AnyOrderPlayer(Player):
             self._cut.said(event)
 
     def start(self) -> None:
-        self._go_on(self._cut.first, 0.0)
+        self._run(self._cut.first, 0.0)
 
     def _hear(self, payload: bytes) -> None:
         if self._kind(payload) == "response" and self._answered(payload):
@@ -174,7 +174,7 @@ class AnyOrderPlayer(Player):
             self._miss(payload)
             return
         thread.taken = True
-        self._go_on(thread, thread.time)
+        self._run(thread, thread.time)
         if not self._stage.over and self._is_final(payload):
             self._mark("in")
 
@@ -196,7 +196,7 @@ class AnyOrderPlayer(Player):
             if not isinstance(step, (Data, Mark)) and self._ear.accepts(step, payload):
                 self._waiting.remove(thread)
                 thread.position += 1
-                self._go_on(thread, thread.time)
+                self._run(thread, thread.time)
                 return True
         return False
 
@@ -204,7 +204,7 @@ class AnyOrderPlayer(Player):
         thread = self._first_free(self._by_text.get(_text_key(wire), []), wire)
         if thread is not None:
             thread.taken = True
-            self._go_on(thread, thread.time)
+            self._run(thread, thread.time)
         elif not wire.isspace():
             self._miss(wire, is_message=False)
 
@@ -213,7 +213,7 @@ class AnyOrderPlayer(Player):
         if not self._stage.over:
             self._end(0)
 
-    def receive_signal(self, name: str) -> None:
+    def _hear_signal(self, name: str) -> None:
         self._mark(name)
         if not self._stage.over:
             self._end(name)
@@ -222,9 +222,9 @@ class AnyOrderPlayer(Player):
         threads = self._cut.marks.get(name)
         if threads:
             thread = threads.pop(0)
-            self._go_on(thread, thread.time)
+            self._run(thread, thread.time)
 
-    def _go_on(self, thread: Thread, since: float) -> None:
+    def _run(self, thread: Thread, since: float) -> None:
         """Play the thread up to the next answer of the host."""
         while thread.position < len(thread.steps) and not self._stage.over:
             step = thread.steps[thread.position]

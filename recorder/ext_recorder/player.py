@@ -52,6 +52,7 @@ EXIT_DIFFERS = 3  # the session was not the recorded one
 # through the file.
 _EXPLAINED = 10
 _LISTED = 5  # messages never played, told one by one
+MUCH_BYTES = 1_048_576  # is said at once at most; memory is not to grow with what a child once had to say
 NEAR = 5_000  # so many events around the one that is due are compared closely, so that no miss takes seconds
 SECOND_CONNECTION = "a second connection of a socket server, which can't be played on stdio"
 _UNTERMINATED = "unterminated line"
@@ -66,6 +67,9 @@ class Player:
         stage: where actions go.
         framing: the host's.
         name: the cassette's, for messages.
+
+    Attributes:
+        more: the child has more to say before it listens again; `proceed`, once what was said is on its way.
     """
 
     def __init__(self, ear: Ear, voice: Voice, stage: Stage, framing: Framing, name: str) -> None:
@@ -76,6 +80,9 @@ class Player:
         self._name = name
         self._decoder = framing.decoder()
         self._misses = 0
+        self._at_eof = False
+        self._signals: list[str] = []
+        self.more = False
 
     def start(self) -> None:
         """Release what the child said before the host said anything."""
@@ -89,23 +96,37 @@ class Player:
     def receive_eof(self) -> None:
         """The host has closed its end."""
         self._decoder.receive_eof()
+        self._at_eof = True
         self._hear_all()
-        if not self._stage.over:
-            self._hear_eof()
 
     def receive_signal(self, name: str) -> None:
         """The host has sent a signal."""
-        raise NotImplementedError
+        self._signals.append(name)
+        self._hear_all()
+
+    def proceed(self) -> None:
+        """Go on where `more` was left."""
+        self.more = False
+        self._go_on()
+        self._hear_all()
 
     def _hear_all(self) -> None:
         next_event, hear, stage = self._decoder.next_event, self._hear, self._stage
-        while not stage.over and (item := next_event()) is not None:
+        while not stage.over and not self.more and (item := next_event()) is not None:
             if isinstance(item, Frame):
                 hear(item.payload)
             elif item.reason == _UNTERMINATED:
                 hear(item.wire)  # a last line without its line feed is a message to most children
             else:
                 self._hear_junk(item.wire)
+        while self._signals and not stage.over and not self.more:
+            self._hear_signal(self._signals.pop(0))
+        if self._at_eof and not stage.over and not self.more:
+            self._at_eof = False
+            self._hear_eof()
+
+    def _go_on(self) -> None:
+        """Say the rest of what was too much for once; nothing where all is said at once."""
 
     def _hear(self, payload: bytes) -> None:
         raise NotImplementedError
@@ -114,6 +135,9 @@ class Player:
         raise NotImplementedError
 
     def _hear_eof(self) -> None:
+        raise NotImplementedError
+
+    def _hear_signal(self, name: str) -> None:
         raise NotImplementedError
 
     def _history(self) -> Iterator[tuple[Recorded, bool, bool]]:

@@ -190,7 +190,7 @@ class _Shell:
         return EXIT_CANNOT_PLAY
 
     def _wait(self, waiting: poll, signals: Signals) -> None:
-        listening = self._open and self._status is None and self._backlog() < _BACKLOG_BYTES
+        listening = self._open and self._status is None and not self._player.more and self._backlog() < _BACKLOG_BYTES
         if listening:
             waiting.register(_STDIN, POLLIN)
         for stream, queue in self._queues.items():
@@ -222,13 +222,15 @@ class _Shell:
 
     def _take(self) -> None:
         """Do what the player has said, and what is due by now."""
-        actions = self._stage.take()
-        if self._speed or self._later:
-            actions = self._due(actions)
-        for action in actions:
-            self._do(action)
-        for stream in self._queues:
-            self._send(stream)
+        while True:
+            actions = self._stage.take()
+            for action in self._due(actions) if self._speed else actions:
+                self._do(action)
+            for stream in self._queues:
+                self._send(stream)
+            if not self._player.more or self._later or self._backlog() > _BACKLOG_BYTES:
+                break
+            self._player.proceed()
 
     def _do(self, action: Action) -> None:
         if isinstance(action, Write):

@@ -69,9 +69,10 @@ class Stage:
     Attributes:
         after: the time of what is said next.
         over: an Exit was said; whatever comes now is too late.
+        size: bytes said since the last `take`.
     """
 
-    __slots__ = ("_actions", "_out", "_paced", "after", "over")
+    __slots__ = ("_actions", "_out", "_paced", "after", "over", "size")
 
     def __init__(self, *, paced: bool = False) -> None:
         self._actions: list[Action] = []
@@ -79,10 +80,12 @@ class Stage:
         self._paced = paced
         self.after = 0.0
         self.over = False
+        self.size = 0
 
     def out(self, data: bytes) -> None:
         """Say something on stdout."""
         self._out.append(data)
+        self.size += len(data)
         if self._paced:
             self._flush()
 
@@ -90,6 +93,7 @@ class Stage:
         """Say something on stderr."""
         self._flush()
         self._actions.append(Write("err", data, self.after))
+        self.size += len(data)
 
     def close(self, stream: Output) -> None:
         """Close stdout or stderr."""
@@ -107,6 +111,7 @@ class Stage:
         """What was said since the last time."""
         self._flush()
         actions, self._actions = self._actions, []
+        self.size = 0
         return actions
 
     def _flush(self) -> None:

@@ -10,7 +10,7 @@ from itertools import chain
 from .cassette.events import Data, Mark
 from .cassette.reader import Reader
 from .errors import UsageError
-from .player import NEAR, SECOND_CONNECTION, Player, listed
+from .player import MUCH_BYTES, NEAR, SECOND_CONNECTION, Player, listed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,14 +47,20 @@ class StrictPlayer(Player):
 
     def _release(self) -> None:
         """Play everything up to what the host has to do next."""
-        stage, base = self._stage, self._time
         self._mark = None
+        self._go_on()
+
+    def _go_on(self) -> None:
+        stage, base = self._stage, self._time
         for event in self._events:
             stage.after = event.time - base
             if event.conn != 1:
                 raise UsageError(f"{self._name}:{self._reader.line}: {SECOND_CONNECTION}")
             waits = self._pass(event) if isinstance(event, Data) else self._pass_mark(event)
             if waits or stage.over:
+                return
+            if stage.size > MUCH_BYTES:
+                self.more = True
                 return
 
     def _pass(self, event: Data) -> bool:
@@ -123,7 +129,7 @@ class StrictPlayer(Player):
         else:
             self._end(0)
 
-    def receive_signal(self, name: str) -> None:
+    def _hear_signal(self, name: str) -> None:
         if self._mark is not None and self._mark.kind == "signal" and self._mark.value == name:
             self._release()
         else:

@@ -95,6 +95,8 @@ class Host:
         return self._take().decode("utf-8", "replace").splitlines()
 
     def _take(self) -> bytes:
+        while self._player.more:
+            self._player.proceed()
         out = b""
         for action in self._stage.take():
             self.actions.append(action)

@@ -207,10 +207,30 @@ def test_memory_does_not_grow_with_the_cassette(path: Path) -> None:
             say(host, b"".join(lines[at : at + step]))
             expected = b"".join(replies[at : at + step])
             assert hear(host, len(expected)) == expected
-        with open(f"/proc/{host.pid}/status") as status:  # noqa: PTH123
-            peak = next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
-        assert peak < 40_000  # KiB; the cassette has 27,000
+        assert peak_memory(host) < 40_000  # the cassette has 27,000
         assert end(host).code == 0
+
+
+def test_what_a_child_said_at_great_length_is_not_held_in_memory(path: Path) -> None:
+    line = '{"jsonrpc":"2.0","method":"log","params":"' + "x" * 1000 + '"}'
+    count = 50_000  # 50 MB, all of it after one request
+    call, _, answer = (each.strip() for each in ONE_CALL.strip().splitlines())
+    cassette(path, "\n".join([call, *[f"- {{t: 1, out: '{line}'}}"] * count, answer, END]))
+    with start(replayer(path)) as host:
+        say(host, CALL + b'{"too":"early"}\n')
+        assert host.stdout is not None
+        left = count * (len(line) + 1)
+        while left:
+            left -= len(read(host.stdout.fileno(), min(left, 65_536)))
+        assert hear(host, len(ANSWER)) == ANSWER
+        assert peak_memory(host) < 40_000
+        assert b'{"too":"early"}' in end(host).err
+
+
+def peak_memory(host: Process) -> int:
+    """KiB."""
+    with open(f"/proc/{host.pid}/status") as status:  # noqa: PTH123
+        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM"))
 
 
 def test_a_host_that_is_gone_ends_it(path: Path) -> None:

@@ -369,6 +369,7 @@ def test_a_session_with_other_ids_and_in_any_chunks_is_replayed_as_it_was(
         for at in range(0, len(host), chunk):
             player.receive_data(host[at : at + chunk])
         player.receive_eof()
+        assert not player.more  # all of it is far less than would be said in pieces
     actions = stage.take()
 
     assert [action.status for action in actions if isinstance(action, Exit)] == [status]
