@@ -36,6 +36,9 @@ def validate(args_type: type[A], value: object, *, extra: tuple[str, ...] = ()) 
         return msgspec.convert(value, args_type, dec_hook=_decode)
     except msgspec.ValidationError as error:
         raise _explained(str(error), args_type, extra) from error
+    except UnicodeEncodeError as error:
+        found = ascii(error.object[error.start : error.end])
+        raise InvalidArgs("", f"expected text, found half of a character: {found}, a lone surrogate") from error
 
 
 def _decode(kind: type, value: object) -> object:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
-_REFERENCE = re.compile(r"\$(\$?)\{([^{}]*)\}")
+_REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
 
 
 class Variables:
@@ -74,9 +74,9 @@ def _key(workdir: Path) -> str:
 
 def _expand_text(text: str, field: str, known: Mapping[str, str]) -> str:
     def replaced(match: re.Match[str]) -> str:
-        escaped, reference = match.groups()
-        if escaped:
-            return match.group()[1:]
+        reference = match[1]
+        if reference is None:
+            return "${"
         if reference not in known:
             raise InvalidArgs(field, _unknown(reference, known))
         return known[reference]

@@ -112,11 +112,14 @@ def test_json_becomes_typed_arguments() -> None:
         ({"timeout": "1d"}, "timeout", "invalid duration '1d': unknown unit 'd'"),
         ({"timeout": 60}, "timeout", 'expected a duration such as "30s" or "1m30s", found 60'),
         ({"timeout": None}, "timeout", "expected a duration"),
+        # Half a character, of which msgspec makes nothing.
+        ({"\ud800": 1}, "", r"found half of a character: '\ud800', a lone surrogate"),
+        ({"expect": {"mode": "a\udfff"}}, "", r"'\udfff'"),
         # No object at all.
         ([], "", "expected object, got array"),
         ("x", "", "expected object, got str"),
     ],
-    ids=lambda value: str(value)[:40],
+    ids=lambda value: ascii(value)[:40],
 )
 def test_what_does_not_fit_is_named_with_its_place(value: object, field: str, says: str) -> None:
     found, text = message(value, extra=("as",))

@@ -35,6 +35,8 @@ def variables() -> Variables:
         ("$$$${login.token}", "$$${login.token}"),
         ("$${login.token}${login.token}", "${login.token}t0ken"),
         ("${login.odd}", "${login.token} $${x}"),  # what a value brings in is never looked at
+        ("$${unfinished", "${unfinished"),
+        ("$${a${login.token}}", "${at0ken}"),
         ("$login.token {login.token} $ { } ${", "$login.token {login.token} $ { } ${"),
         ("${{login.token}}", "${{login.token}}"),
         ("cost: 5$", "cost: 5$"),

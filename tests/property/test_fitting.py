@@ -53,7 +53,7 @@ def read(line: bytes) -> dict[str, object]:
 
 
 @given(ids, results, directories)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_every_result_fits_and_what_is_cut_stands_whole_in_a_file(id: object, result: Result, directory: str) -> None:
     files = Files(directory)
     answer = read(Fitter(Redactor(), files.keep).result(id, result))  # type: ignore[arg-type]
@@ -75,7 +75,7 @@ def test_every_result_fits_and_what_is_cut_stands_whole_in_a_file(id: object, re
 
 
 @given(st.sampled_from(["debug", "info", "warn", "error"]), texts, data)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_every_log_fits(level: str, message: str, data: dict[str, object]) -> None:
     line = read(Fitter(Redactor(), Files("/tmp").keep).log(level, message, data))
     params = line["params"]
@@ -86,7 +86,7 @@ def test_every_log_fits(level: str, message: str, data: dict[str, object]) -> No
 
 
 @given(ids, st.integers(-40000, 0), texts)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_every_error_fits(id: object, code: int, message: str) -> None:
     answer = read(Fitter(Redactor(), Files("/tmp").keep).error(id, RpcError(code, message)))  # type: ignore[arg-type]
     assert answer["id"] == id
@@ -95,7 +95,7 @@ def test_every_error_fits(id: object, code: int, message: str) -> None:
 
 
 @given(results, data, secrets)
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_lines_fit_with_placeholders_longer_than_the_secrets_and_no_secret_is_in_them(
     result: Result, data: dict[str, object], secrets: dict[str, str]
 ) -> None:
