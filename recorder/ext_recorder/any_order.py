@@ -30,7 +30,7 @@ from ext_sdk.protocols.glance import glance
 
 from .cassette.events import Data, Mark
 from .errors import UsageError
-from .player import NEAR, SECOND_CONNECTION, Player, listed
+from .player import NEAR, SECOND_CONNECTION, Player
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -139,6 +139,8 @@ class AnyOrderPlayer(Player):
         reader: the cassette, at its start.
         ear, voice, stage, framing: see Player.
     """
+
+    _all_is_due = False  # it is told, but a host may want a part of the recording
 
     def __init__(self, reader: Reader, ear: Ear, voice: Voice, stage: Stage, framing: Framing) -> None:
         super().__init__(ear, voice, stage, framing, str(reader.path))
@@ -289,11 +291,9 @@ class AnyOrderPlayer(Player):
                     self._by_key.setdefault(key, []).append(thread)
         return self._by_key
 
-    def _report(self) -> list[str]:
-        # What was never played is told, but is no fault here: a host may want a part of the recording.
-        faults = super()._report()
+    def _never_played(self) -> tuple[list[Recorded], int]:
         never = [thread.origin for thread in self._cut.threads if not thread.taken and thread.origin is not None]
-        return faults + (listed(never, len(never), self._ear, self._name) if faults else [])
+        return never, len(never)
 
     def _history(self) -> Iterator[tuple[Recorded, bool, bool]]:
         for at, thread in enumerate(self._cut.threads):

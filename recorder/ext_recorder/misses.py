@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     History = Callable[[], Iterator[tuple[Recorded, bool, bool]]]
 
 SHOWN_DIFFERENCES = 5
+SHOWN_METHODS = 20
 SHOWN_CHARS = 80  # of a value in a message for people
 _COUNTED_DIFFERENCES = 50  # more make no message less close
 
@@ -132,7 +133,7 @@ def _without_id(payload: bytes) -> tuple[bytes, bytes]:
 def describe(message: Classified) -> str:
     """A message in a few words."""
     if message.kind == "other":
-        return f"a line that is no message: {_cut(message.text)}"
+        return f"line {_cut(dumps(message.text))}"
     if message.kind == "response":
         return f"the answer to the child's request {message.text[slice(*message.span)] or 'null'}"
     id = f" (id {_cut(message.text[slice(*message.span)])})" if message.kind == "request" else ""
@@ -152,18 +153,22 @@ def _repeated(subject: str, equal: list[_Candidate], where: str, turn: str) -> M
 
 def _unknown(subject: str, live: Classified, methods: list[str], where: str) -> Miss:
     if live.kind in {"request", "notification"}:
-        known = ", ".join(_cut(method) for method in methods[:20]) or "none"
+        known = ", ".join(_cut(method) for method in methods[:SHOWN_METHODS]) or "none"
         text = f"{subject}: never recorded: {where} has no such {live.kind}; it has: {known}"
     else:
         text = f"{subject}: never recorded: {where} has nothing like it"
-    return Miss("never-recorded", text, {"reason": "never-recorded", "methods": list(methods[:20])})
+    return Miss(
+        "never-recorded",
+        text,
+        {"reason": "never-recorded", "methods": [_cut(method) for method in methods[:SHOWN_METHODS]]},
+    )
 
 
 def _different(subject: str, closest: _Candidate, where: str) -> Miss:
     found = closest.differences
     line = closest.recorded.line
     shown = "; ".join(
-        f"{each.pointer or '/'}: recorded {_value(each.recorded)}, now {_value(each.live)}"
+        f"{_cut(each.pointer) or '/'}: recorded {_value(each.recorded)}, now {_value(each.live)}"
         for each in found[:SHOWN_DIFFERENCES]
     )
     more = f"; and {len(found) - SHOWN_DIFFERENCES} more" if len(found) > SHOWN_DIFFERENCES else ""
@@ -172,7 +177,7 @@ def _different(subject: str, closest: _Candidate, where: str) -> Miss:
     data: dict[str, object] = {
         "reason": "arguments-differ",
         "line": line,
-        "pointers": [each.pointer for each in found[:SHOWN_DIFFERENCES]],
+        "pointers": [_cut(each.pointer) for each in found[:SHOWN_DIFFERENCES]],
     }
     return Miss("arguments-differ", text, data)
 

@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
     from .cassette.events import Event, Mark
     from .hearing import Ear
-    from .misses import History
     from .stage import Stage
     from .voice import Voice
 
@@ -51,7 +50,7 @@ EXIT_DIFFERS = 3  # the session was not the recorded one
 # So many misses are explained in full; a host that goes on after them has lost its way, and each costs a pass
 # through the file.
 _EXPLAINED = 10
-_LISTED = 5  # messages never played, told one by one
+LISTED = 5  # messages never played, told one by one
 MUCH_BYTES = 1_048_576  # is said at once at most; memory is not to grow with what a child once had to say
 NEAR = 5_000  # so many events around the one that is due are compared closely, so that no miss takes seconds
 SECOND_CONNECTION = "a second connection of a socket server, which can't be played on stdio"
@@ -71,6 +70,8 @@ class Player:
     Attributes:
         more: the child has more to say before it listens again; `proceed`, once what was said is on its way.
     """
+
+    _all_is_due = True  # a recorded message that the host never repeated is a fault
 
     def __init__(self, ear: Ear, voice: Voice, stage: Stage, framing: Framing, name: str) -> None:
         self._ear = ear
@@ -164,17 +165,17 @@ class Player:
 
     def _end(self, status: int | str) -> None:
         """The end, as recorded or as it came, unless the session was another one."""
-        report = self._report()
-        for line in report:
+        never, count = self._never_played()
+        if self._misses:
+            what = "one message" if self._misses == 1 else f"{self._misses} messages"
+            self._tell(f"{what} of the host had no match in {self._name}")
+        for line in _listed(never, count, self._ear, self._name):
             self._tell(line)
-        self._stage.exit(EXIT_DIFFERS if report else status)
+        self._stage.exit(EXIT_DIFFERS if self._misses or (count and self._all_is_due) else status)
 
-    def _report(self) -> list[str]:
-        """What was not as recorded, for the end."""
-        if not self._misses:
-            return []
-        count = "one message" if self._misses == 1 else f"{self._misses} messages"
-        return [f"{count} of the host had no match in {self._name}"]
+    def _never_played(self) -> tuple[list[Recorded], int]:
+        """The first few recorded messages of the host that it did not repeat, and how many there are."""
+        raise NotImplementedError
 
     # What the host did and the child never heard of
 
@@ -182,19 +183,15 @@ class Player:
         """Tell the host, and whoever reads stderr, that nothing answers this."""
         self._misses += 1
         message = self._ear.neutral(payload)
-        history: History = self._history
-        if self._misses > _EXPLAINED:
-            history = _no_history
-        miss = explain(self._ear, message, history, where=self._name, turn=turn)
-        text = (
-            miss.text
-            if self._misses <= _EXPLAINED
-            else f"{describe(message)}: no match; too many misses to look closer"
-        )
+        if self._misses <= _EXPLAINED:
+            miss = explain(self._ear, message, self._history, where=self._name, turn=turn)
+            text, data = miss.text, miss.data
+        else:
+            text, data = f"{describe(message)}: no match; too many misses to look closer", {}
         self._tell(text)
         live = self._ear.dialect.classify(payload)
         if is_message and live.kind == "request":
-            refusal = self._ear.dialect.refusal(live, f"ext-recorder: {text}", {**miss.data, "cassette": self._name})
+            refusal = self._ear.dialect.refusal(live, f"ext-recorder: {text}", {**data, "cassette": self._name})
             if refusal is not None:
                 self._stage.out(self._framing.encode(refusal))
 
@@ -217,17 +214,13 @@ class Player:
         return items
 
 
-def _no_history() -> Iterator[tuple[Recorded, bool, bool]]:
-    return iter(())
-
-
-def listed(never: list[Recorded], count: int, ear: Ear, name: str) -> list[str]:
+def _listed(never: list[Recorded], count: int, ear: Ear, name: str) -> list[str]:
     """Lines about what was never played: the first few one by one, the rest as a number."""
     if not count:
         return []
     what = "one recorded message of the host was" if count == 1 else f"{count} recorded messages of the host were"
     lines = [f"{what} never played:"]
-    lines += [f"  {name}:{each.line}: {describe(each.message(ear.dialect))}" for each in never[:_LISTED]]
-    if count > _LISTED:
-        lines.append(f"  and {count - _LISTED} more")
+    lines += [f"  {name}:{each.line}: {describe(each.message(ear.dialect))}" for each in never[:LISTED]]
+    if count > LISTED:
+        lines.append(f"  and {count - LISTED} more")
     return lines

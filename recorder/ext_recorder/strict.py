@@ -10,7 +10,7 @@ from itertools import chain
 from .cassette.events import Data, Mark
 from .cassette.reader import Reader
 from .errors import UsageError
-from .player import MUCH_BYTES, NEAR, SECOND_CONNECTION, Player, listed
+from .player import LISTED, MUCH_BYTES, NEAR, SECOND_CONNECTION, Player
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class StrictPlayer(Player):
         else:
             self._end(name)
 
-    def _report(self) -> list[str]:
+    def _never_played(self) -> tuple[list[Recorded], int]:
         never = list(reversed(self._due))
         count = len(never)
         if self._mark is not None and self._mark.kind == "signal":
@@ -145,8 +145,8 @@ class StrictPlayer(Player):
             if isinstance(event, Data) and event.kind == "in":
                 items = self._items(event, self._reader.line)
                 count += len(items)
-                never += items if len(never) < 10 else []
-        return super()._report() + listed(never, count, self._ear, self._name)
+                never += items if len(never) < LISTED else []
+        return never, count
 
     def _history(self) -> Iterator[tuple[Recorded, bool, bool]]:
         with Reader(self._reader.path) as reader:

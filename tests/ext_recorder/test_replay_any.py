@@ -139,6 +139,7 @@ def test_the_child_ends_after_shutdown_without_the_end_of_the_input(path: Path) 
 def test_a_signal_brings_what_came_of_it(path: Path) -> None:
     events = said(("in", "a"), ("out", "A")) + "- {t: 1, signal: SIGINT}\n- {t: 2, err: 'ouch'}\n- {t: 3, exit: 130}"
     with Host(cassette(path, events, protocol="raw"), ANY) as host:
+        assert host.say("a") == ["A"]
         host.signal("SIGINT")
         assert host.err == "ouch\n"
         assert host.status == 130
