@@ -133,7 +133,7 @@ def _without_id(payload: bytes) -> tuple[bytes, bytes]:
 def describe(message: Classified) -> str:
     """A message in a few words."""
     if message.kind == "other":
-        return f"line {_cut(dumps(message.text))}"
+        return f"the line {_cut(message.text)}"
     if message.kind == "response":
         return f"the answer to the child's request {message.text[slice(*message.span)] or 'null'}"
     id = f" (id {_cut(message.text[slice(*message.span)])})" if message.kind == "request" else ""

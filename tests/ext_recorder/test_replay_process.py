@@ -220,8 +220,9 @@ def test_what_a_child_said_at_great_length_is_not_held_in_memory(path: Path) -> 
         say(host, CALL + b'{"too":"early"}\n')
         assert host.stdout is not None
         left = count * (len(line) + 1)
-        while left:
-            left -= len(read(host.stdout.fileno(), min(left, 65_536)))
+        while left and (piece := read(host.stdout.fileno(), min(left, 65_536))):
+            left -= len(piece)
+        assert left == 0
         assert hear(host, len(ANSWER)) == ANSWER
         assert peak_memory(host) < 40_000
         assert b'{"too":"early"}' in end(host).err
