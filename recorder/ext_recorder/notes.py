@@ -33,7 +33,7 @@ FINISH_S = 30.0
 # Room in the pipe, so that a batch goes by one write. 1 MiB is what Linux grants to everyone.
 PIPE_BYTES = 1_048_576
 LENGTH_BYTES = 4
-NOBODY = 0  # in the place of a process id
+NOBODY = -1  # in the place of a process id
 
 
 class Report:

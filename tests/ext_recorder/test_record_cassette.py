@@ -20,6 +20,7 @@ from tests.ext_recorder.recorded import (
     hear,
     hear_line,
     messages,
+    patched,
     python,
     recorder,
     run,
@@ -265,6 +266,26 @@ def test_a_full_disk_stops_the_recording_and_not_the_session(cassette: Path) -> 
     assert not cassette.exists()
     assert recover(partial_of(cassette)).dropped == 0
     assert messages(cassette, "in")[0] == b"line 0"
+
+
+def test_a_fault_of_the_scribe_stops_the_recording_and_tells_no_secret(cassette: Path, tmp_path: Path) -> None:
+    fault = "from ext_recorder import transcript\ndef fail(self, notes): raise ValueError(repr(notes))"
+    command = patched(recorder(cassette, ECHO), fault, "transcript.Transcript.lines = fail")
+    done = subprocess.run(command, input=SECRET.encode(), capture_output=True, timeout=PATIENCE_S, check=False)
+    assert (done.returncode, done.stdout) == (0, SECRET.encode())
+    assert b"internal error: ValueError in <string>:" in done.stderr
+    assert SECRET.encode() not in done.stderr
+    assert done.stderr.count(b"\n") == 1
+    assert_no_secret(tmp_path)
+
+
+def test_a_scribe_that_cannot_be_started_is_said_and_the_session_runs(cassette: Path) -> None:
+    fault = "import os\ndef fail(): raise BlockingIOError(11, 'Resource temporarily unavailable')"
+    command = patched(recorder(cassette, ECHO), fault, "os.fork = fail")
+    done = subprocess.run(command, input=b"hello\n", capture_output=True, timeout=PATIENCE_S, check=False)
+    assert (done.returncode, done.stdout) == (0, b"hello\n")
+    assert b"the process that writes could not be started" in done.stderr
+    assert not cassette.exists()
 
 
 def test_of_two_recorders_of_one_cassette_the_second_says_so_and_goes_on_unrecorded(cassette: Path) -> None:
