@@ -1,0 +1,88 @@
+"""Sending many messages through a program by `programs/drive`, a host that measures."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tests.bench.harness import Bench, BenchError, pinned
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+WINDOW = 64  # messages unanswered at a time; 300 bytes each, a pipe holds three times as much
+PATIENCE_SECONDS = 330  # the driver ends itself sooner
+_COMPLAINT_BYTES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Driven:
+    """What the driver has measured.
+
+    Attributes:
+        seconds: from the first answer to the last.
+        to_exit: from the first answer to the end of the program.
+        p50: the median of a call, in seconds; with many at once it counts from the sending.
+        p99: the 99th percentile.
+        cpu: seconds of processor time of the program and all that it has waited for.
+        early_kib: the program's memory after `early` answers; this and the next two are 0 where a system does not tell.
+        last_kib: after the last.
+        peak_kib: the most that it ever had.
+    """
+
+    seconds: float
+    to_exit: float
+    p50: float
+    p99: float
+    cpu: float
+    early_kib: int
+    last_kib: int
+    peak_kib: int
+
+
+def drive(
+    bench: Bench,
+    command: Sequence[str],
+    requests: Path,
+    answers: Path | None,
+    *,
+    window: int = 1,
+    early: int = 0,
+    cores: Sequence[int],
+) -> Driven:
+    """Send requests, take the answers, and wait for the end.
+
+    Args:
+        bench: where and with what.
+        command: the program, which ends when its input does.
+        requests: a file of lines.
+        answers: a file of what must come, byte for byte; None: one line for each request.
+        window: requests unanswered at a time.
+        early: see Driven.
+        cores: where driver and program run.
+
+    Raises:
+        BenchError: other answers, or an exit code other than 0.
+    """
+    words = [*bench.programs.drive, str(requests), str(answers or "-"), str(window), str(early), *command]
+    with pinned(cores):
+        process = subprocess.Popen(
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=bench.environment
+        )
+    try:
+        said, complaint = process.communicate(timeout=PATIENCE_SECONDS)
+    finally:
+        process.kill()
+    if process.returncode:
+        raise BenchError(f"{' '.join(command)}: {complaint.decode(errors='replace').strip()[-500:]}")
+    measured = json.loads(said)
+    if code := measured.pop("exit"):
+        raise BenchError(f"{' '.join(command)}: exit code {code}, expected 0: {_first_words(complaint)}")
+    return Driven(**measured)
+
+
+def _first_words(complaint: bytes) -> str:
+    return complaint[:_COMPLAINT_BYTES].decode(errors="replace").strip()

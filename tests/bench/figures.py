@@ -1,0 +1,112 @@
+"""Every figure of the bench: what is measured, beside what, and what is asked for. A new figure is a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from tests.bench import calling, parsing, recording, replaying, starting
+from tests.bench.harness import Bench, Series
+
+Measure: TypeAlias = Callable[[Bench], Series]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What is asked of a figure.
+
+    Attributes:
+        of: what it is about: the value, or its ratio to what was measured beside it.
+        better: which way is good.
+        number: what must be kept.
+        goal: what should be reached; the same number where no more is asked.
+    """
+
+    of: Literal["value", "ratio"]
+    better: Literal["less", "more"]
+    number: float
+    goal: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number.
+
+    Attributes:
+        name: as --only has it.
+        what: in words; {calls} and the like are sizes of the scale.
+        unit: of the value, and of what is beside it.
+        measure: what measures it, and others of its kind with it.
+        series: which of the measured series it is.
+        beside: which series is measured side by side; the ratio is the figure divided by this.
+        limit: None: the figure is there for orientation.
+    """
+
+    name: str
+    what: str
+    unit: str
+    measure: Measure
+    series: str
+    beside: str
+    limit: Limit | None = None
+
+
+def _at_most(number: float, *, goal: float | None = None) -> Limit:
+    return Limit("value", "less", number, goal)
+
+
+def _at_least(number: float) -> Limit:
+    return Limit("value", "more", number)
+
+
+def _times_at_most(ratio: float, *, goal: float | None = None) -> Limit:
+    return Limit("ratio", "less", ratio, goal)
+
+
+_start, _call, _parse = starting.measure, calling.measure, parsing.measure
+_trip, _flood = recording.measure_sequential, recording.measure_pipelined
+_first, _replay = replaying.measure_first, replaying.measure_whole
+
+FIGURES = (
+    # name, what, unit, measure, series, beside, limit
+    Figure("start.manifest", "ext-shell, spawn to manifest", "ms", _start, "ext-shell ms", "import json ms",
+           _times_at_most(0.95, goal=0.6)),
+    Figure("start.memory", "ext-shell, resident at the manifest", "MiB", _start, "ext-shell MiB", "import json MiB",
+           _at_most(14)),
+    Figure("start.python", "python -c pass, to its end", "ms", _start, "pass ms", "import json ms"),
+    Figure("call.rate", "an operation that does nothing, sequential", "1/s", _call, "extension calls/s", "echo calls/s",
+           _at_least(5_000)),
+    Figure("call.memory", "resident after {calls:,} calls, beside after {early:,}", "MiB", _call, "extension last MiB",
+           "extension early MiB", _times_at_most(1.02)),
+    Figure("record.p50", "record, sequential, median round trip", "µs", _trip, "ext-recorder p50", "copier p50",
+           _times_at_most(1.3)),
+    Figure("record.p99", "record, sequential, 99th percentile", "µs", _trip, "ext-recorder p99", "copier p99"),
+    Figure("record.in-c", "a copier in C, median round trip", "µs", _trip, "C copier p50", "copier p50"),
+    Figure("record.direct", "no stand-in, median round trip", "µs", _trip, "direct p50", "copier p50"),
+    Figure("record.flood", "record, {flood:,} pipelined, to the last answer", "1/s", _flood, "ext-recorder messages/s",
+           "copier messages/s", _at_least(40_000)),
+    Figure("record.whole", "the same, to the recorder's exit", "1/s", _flood, "ext-recorder whole", "copier whole",
+           _at_least(40_000)),
+    Figure("record.cpu", "processor time for a message and its echo", "µs", _flood, "ext-recorder cpu", "copier cpu"),
+    Figure("replay.first", "first answer, {few:,} interactions", "ms", _first, "strict few ms", "import json ms",
+           _times_at_most(3)),
+    Figure("replay.first-of-many", "first answer, {many:,} interactions", "ms", _first, "strict many ms",
+           "import json ms", _times_at_most(3)),
+    Figure("replay.first-any", "first answer, {few:,}, order any", "ms", _first, "any few ms", "strict few ms"),
+    Figure("replay.first-of-many-any", "first answer, {many:,}, order any", "ms", _first, "any many ms",
+           "strict many ms"),
+    Figure("replay.memory", "peak memory, {few:,} interactions", "MB", _replay, "strict few MB", "import json MB",
+           _at_most(40)),
+    Figure("replay.memory-of-many", "peak memory, {many:,} interactions", "MB", _replay, "strict many MB",
+           "strict few MB", _at_most(40)),
+    Figure("replay.memory-any", "peak memory, {many:,}, order any", "MB", _replay, "any many MB", "strict many MB"),
+    Figure("replay.rate", "interactions, sequential", "1/s", _replay, "strict many trips/s", "echo trips/s",
+           _at_least(10_000)),
+    Figure("replay.flood", "interactions, pipelined", "1/s", _replay, "strict many pipelined/s", "echo pipelined/s",
+           _at_least(40_000)),
+    Figure("replay.rate-any", "sequential, order any", "1/s", _replay, "any many trips/s", "echo trips/s"),
+    Figure("replay.flood-any", "pipelined, order any", "1/s", _replay, "any many pipelined/s", "echo pipelined/s"),
+    Figure("parse.whole", "a cassette of {parsed:,}, beside PyYAML's CSafeLoader", "s", _parse, "reader s",
+           "CSafeLoader s", _times_at_most(0.05)),
+)  # fmt: skip

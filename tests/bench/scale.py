@@ -1,0 +1,62 @@
+"""How much is measured: enough to trust a number, enough to see one soon, enough to know that the bench works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Sizes of what is measured.
+
+    Attributes:
+        name: for the report.
+        rounds: how often each candidate has its turn.
+        starts: spawns in a round; the round's value is their median.
+        calls: of an operation, one after the other.
+        early: the call after which memory should grow no more.
+        trips: through a recorder, one after the other. What a recorder may have in its queue, at most.
+        flood: through a recorder, many at once. Many times what a recorder may have in its queue.
+        few: interactions in a short cassette.
+        many: interactions in a long one.
+        parsed: interactions in the cassette that a YAML library has to read as well.
+    """
+
+    name: str
+    rounds: int
+    starts: int
+    calls: int
+    early: int
+    trips: int
+    flood: int
+    few: int
+    many: int
+    parsed: int
+
+
+FULL = Scale(
+    "full",
+    rounds=5,
+    starts=11,
+    calls=100_000,
+    early=10_000,
+    trips=20_000,
+    flood=200_000,
+    few=1_000,
+    many=100_000,
+    parsed=100_000,
+)
+# The YAML library needs a minute for the long cassette, and its time grows with the length: a short one does here.
+QUICK = Scale(
+    "quick",
+    rounds=3,
+    starts=5,
+    calls=20_000,
+    early=5_000,
+    trips=5_000,
+    flood=50_000,
+    few=1_000,
+    many=100_000,
+    parsed=10_000,
+)
+TINY = Scale("tiny", rounds=1, starts=1, calls=20, early=10, trips=20, flood=100, few=5, many=20, parsed=20)

@@ -1,0 +1,39 @@
+"""From the start of an extension to its manifest, beside the start of Python itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.bench.spawning import memory_at_line, seconds_to_exit, seconds_to_line
+from tests.bench.traffic import INITIALIZE, MANIFEST
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.bench.harness import Bench, Series
+
+# As a manifest would be: more than a page, and then it waits.
+AFTER_JSON = f"import json, os; os.read(0, 1); os.write(1, b'.' * {2 * 4096})"
+
+
+def measure(bench: Bench) -> Series:
+    """Milliseconds and MiB: "ext-shell ms", "import json ms", "pass ms", "ext-shell MiB", "import json MiB"."""
+    python = bench.programs.python
+
+    def to_manifest() -> Mapping[str, float]:
+        return {"ms": seconds_to_line(bench, [bench.programs.shell], INITIALIZE, MANIFEST) * 1e3}
+
+    def to_end(code: str) -> Mapping[str, float]:
+        return {"ms": seconds_to_exit(bench, [python, "-c", code]) * 1e3}
+
+    times = bench.take_turns(
+        {"ext-shell": to_manifest, "import json": lambda: to_end("import json"), "pass": lambda: to_end("pass")},
+        times=bench.scale.starts,
+    )
+    memory = bench.take_turns(
+        {
+            "ext-shell": lambda: {"MiB": memory_at_line(bench, [bench.programs.shell], INITIALIZE) / 1024},
+            "import json": lambda: {"MiB": memory_at_line(bench, [python, "-c", AFTER_JSON], INITIALIZE) / 1024},
+        }
+    )
+    return {**times, **memory}
