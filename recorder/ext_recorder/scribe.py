@@ -143,10 +143,15 @@ def _cassette(session: Session, batches: int) -> Report | None:
 
 
 def _json(command: tuple[str, ...]) -> bytes:
-    """The command as one text: that `hunter2` is a secret shows in the word before it, `--password`."""
+    """The command as one text: that `hunter2` is a secret shows in the word before it, `--password`.
+
+    Of a program with a full path only the name is kept; where it is on this machine says nothing.
+    """
     from ext_sdk.wire.json_text import dumps
 
-    return dumps([os.fsencode(word).decode(errors="replace") for word in command]).encode()
+    program, *arguments = (os.fsencode(word).decode(errors="replace") for word in command)
+    name = program.rpartition("/")[2] if program.startswith("/") else program
+    return dumps([name, *arguments]).encode()
 
 
 def _words(text: bytes) -> tuple[str, ...]:

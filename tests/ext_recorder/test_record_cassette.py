@@ -84,6 +84,12 @@ def test_the_header_says_what_was_recorded_and_how(cassette: Path) -> None:
     assert header.recorded.endswith("Z")
 
 
+def test_the_header_has_no_machine_path_of_the_command(cassette: Path) -> None:
+    run(cassette, ["/bin/cat", "/dev/null"])
+    with Reader(cassette) as reader:
+        assert reader.header.command == ("cat", "/dev/null")
+
+
 def test_messages_with_headers_are_kept_as_messages(cassette: Path) -> None:
     frame = b'Content-Length: 7\r\n\r\n{"a":1}'
     other = b"Content-Type: x\r\nContent-Length: 2\r\n\r\n{}"
