@@ -27,8 +27,9 @@ all messages that match, so a play costs the same however long the cassette is. 
 from __future__ import annotations
 
 from ext_sdk.protocols.glance import glance
+from ext_sdk.wire.framing import Junk
 
-from .cassette.events import Data, Mark
+from .cassette.events import Data, Mark, pieces
 from .errors import UsageError
 from .player import NEAR, SECOND_CONNECTION, Player
 
@@ -78,8 +79,9 @@ class _Cutter:
         marks: those that begin with the end of the input, or with a signal, by its name.
     """
 
-    def __init__(self, ear: Ear) -> None:
+    def __init__(self, ear: Ear, framing: Framing) -> None:
         self._dialect = ear.dialect
+        self._framing = framing
         self.first = Thread(None, 0.0)
         self.threads: list[Thread] = []
         self.marks: dict[str, list[Thread]] = {}
@@ -108,11 +110,14 @@ class _Cutter:
     def said(self, event: Event) -> None:
         """Something of the child."""
         thread = self._last
-        if isinstance(event, Data) and event.kind == "out" and not event.raw:
-            thread = self._owner(event.payload)
+        if isinstance(event, Data) and event.kind == "out":
+            messages = pieces(event.payload, self._framing) if event.raw else [event]
+            owners = [self._owner(each.payload) for each in messages if not isinstance(each, Junk)]
+            thread = next((owner for owner in owners if owner), thread)
         thread.steps.append(event)
 
-    def _owner(self, payload: bytes) -> Thread:
+    def _owner(self, payload: bytes) -> Thread | None:
+        """The thread of the call that this answers, if it answers one."""
         kind, key = self._look(payload)
         if kind == "response" and (waiting := self._host_calls.get(key)):
             owner = waiting.pop(0)
@@ -121,7 +126,7 @@ class _Cutter:
             return owner
         if kind == "request":
             self._child_calls.setdefault(key, []).append(self._last)
-        return self._last
+        return None
 
     def _look(self, payload: bytes) -> tuple[str, bytes]:
         """The kind of a message and its id; nothing else of it is kept."""
@@ -144,7 +149,7 @@ class AnyOrderPlayer(Player):
 
     def __init__(self, reader: Reader, ear: Ear, voice: Voice, stage: Stage, framing: Framing) -> None:
         super().__init__(ear, voice, stage, framing, str(reader.path))
-        self._cut = _Cutter(ear)
+        self._cut = _Cutter(ear, framing)
         self._by_text: dict[int, list[Thread]] = {}
         self._by_key: dict[str, list[Thread]] | None = None
         self._waiting: list[Thread] = []  # for an answer of the host

@@ -5,8 +5,7 @@ method and params (for a response: the same result or error), after setting apar
 
 - ids, which are the host's to choose; an answer to the child's own request has to name that request,
 - bindings (see `bindings`) and what the dialect calls volatile, minted, or a reference to another call,
-- secrets: the live message is redacted as the recorded one was, and placeholders are equal whatever their
-numbers,
+- secrets: the live message is redacted as the recorded one was, and placeholders stand for each other,
 - what `--ignore POINTER` names; or everything but what `--match-on` names.
 
 Values are compared as JSON values: key order, white space and escapes do not count, types do. true is not 1,
@@ -153,8 +152,7 @@ class Matcher:
         places = self._dialect.bound.get(method, {})
         if each.pointer not in places.values() or not isinstance(recorded, str) or not isinstance(live, str):
             return False
-        # Two live values of one neutral spelling would mix up two folders; anything else is only another
-        # place.
+        # Two live values of one neutral spelling would mix up two folders; anything else is only another place.
         return self._bindings.live(recorded) is None or recorded.rstrip("/") == live.rstrip("/")
 
 

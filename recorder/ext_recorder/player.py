@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from ext_sdk.wire.framing import Frame
 
-from .cassette.events import Data
+from .cassette.events import Data, pieces
 from .hearing import Recorded
 from .misses import describe, explain
 
@@ -202,16 +202,12 @@ class Player:
         """The messages in something that the host wrote."""
         if not event.raw:
             return [Recorded(event.payload, line)]
-        decoder = self._framing.decoder()
-        decoder.receive_data(event.payload)
-        decoder.receive_eof()
-        items = []
-        while item := decoder.next_event():
-            if isinstance(item, Frame):
-                items.append(Recorded(item.payload, line))
-            else:
-                items.append(Recorded(item.wire, line, is_message=item.reason == _UNTERMINATED))
-        return items
+        return [
+            Recorded(item.payload, line)
+            if isinstance(item, Frame)
+            else Recorded(item.wire, line, is_message=item.reason == _UNTERMINATED)
+            for item in pieces(event.payload, self._framing)
+        ]
 
 
 def _listed(never: list[Recorded], count: int, ear: Ear, name: str) -> list[str]:

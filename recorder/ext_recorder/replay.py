@@ -90,6 +90,8 @@ def run_replay(path: str, options: Options | None = None) -> int:
     outlets: dict[Output, Outlet] = {"out": host_outlet(1), "err": host_outlet(2)}
     try:
         with Reader(path) as reader:
+            if os.isatty(_STDIN) and os.isatty(2):
+                tell(outlets["err"], f"replaying {path}; what you type is the host's ({reader.header.protocol})")
             stage = Stage(paced=options.speed > 0)
             shell = _Shell(make_player(reader, stage, options), stage, outlets, options.speed)
             status = shell.run()

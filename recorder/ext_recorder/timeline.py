@@ -5,7 +5,7 @@ from __future__ import annotations
 from ext_sdk.protocols.dialect import DIALECTS
 from ext_sdk.wire.framing import FRAMINGS, Frame
 
-from .cassette.events import STDERR_FRAMING, Data
+from .cassette.events import STDERR_FRAMING, Data, pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -67,10 +67,7 @@ class Timeline:
         if not event.raw:
             yield self._entry(event, event.payload)
             return
-        decoder = framing.decoder()
-        decoder.receive_data(event.payload)
-        decoder.receive_eof()
-        while item := decoder.next_event():
+        for item in pieces(event.payload, framing):
             if isinstance(item, Frame):
                 yield self._entry(event, item.payload)
             else:

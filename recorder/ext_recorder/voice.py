@@ -11,6 +11,7 @@ from ext_sdk.protocols.dialect import id_key
 from ext_sdk.protocols.glance import glance
 from ext_sdk.wire.framing import Frame
 
+from .cassette.events import pieces
 from .pointers import spans
 
 TYPE_CHECKING = False
@@ -65,11 +66,8 @@ class Voice:
 
     def _raw(self, wire: bytes) -> bytes:
         """Exact bytes, whose messages may still name an id or a path."""
-        decoder = self._framing.decoder()
-        decoder.receive_data(wire)
-        decoder.receive_eof()
         parts = []
-        while item := decoder.next_event():
+        for item in pieces(wire, self._framing):
             if not isinstance(item, Frame):
                 parts.append(self._bindings.to_live(item.wire, json=False))
                 continue

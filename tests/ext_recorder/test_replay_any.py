@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING
 
 import pytest
@@ -72,6 +73,16 @@ def test_an_answer_depends_on_its_own_request_alone(path: Path) -> None:
         assert host.say(call(1, "a")) == [answer(1, 1)]
         assert host.say(call(3, "c")) == [answer(3, 3)]
         assert host.say(call(2, "b")) == [answer(2, 2)]
+
+
+def test_an_answer_that_only_bytes_can_hold_belongs_to_its_request_too(path: Path) -> None:
+    crlf = [base64.b64encode(f"{answer(id, id)}\r\n".encode()).decode() for id in (2, 1)]
+    events = said(("in", call(1, "a")), ("in", call(2, "b"))) + "".join(
+        f"- {{t: 1, out: {{raw: '{each}'}}}}\n" for each in crlf
+    )
+    with Host(cassette(path, events + END), ANY) as host:
+        assert host.say(call(8, "a")) == [answer(8, 1)]
+        assert host.say(call(9, "b")) == [answer(9, 2)]
 
 
 def test_a_request_asked_again_gets_its_answers_in_the_recorded_order_and_then_none(path: Path) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 
+from ext_sdk.wire.errors import FrameTooLong
 from ext_sdk.wire.framing import FRAMINGS, Frame
 
 from .scalars import holds, quoted
@@ -40,8 +41,7 @@ else:
 STREAMS: tuple[Stream, ...] = ("in", "out", "err")
 MARKS: tuple[MarkKind, ...] = ("eof", "exit", "signal", "open")
 
-# What stands between quotation marks as it is. Bytes that are left when these are taken away need a closer
-# look.
+# What stands between quotation marks as it is. Bytes that are left when these are taken away need a closer look.
 PLAIN_BYTES = bytes(range(0x20, 0x7F)).replace(b"'", b"")
 
 # stderr is lines, whatever the framing of the messages is.
@@ -123,6 +123,17 @@ class Mark:
 Event = Data | Mark
 
 
+def pieces(wire: bytes, framing: Framing) -> list[Frame | Junk]:
+    """The frames in exact bytes, and what is between them."""
+    decoder = framing.decoder()
+    decoder.receive_data(wire)
+    decoder.receive_eof()
+    found = []
+    while item := decoder.next_event():
+        found.append(item)
+    return found
+
+
 def note(kind: Stream, time: float, item: Frame | Junk, framing: Framing, clean: Clean, *, conn: int = 1) -> bytes:
     """The line for one piece of a stream, as a recorder meets it. This is the noting process' inner loop.
 
@@ -154,7 +165,11 @@ def note(kind: Stream, time: float, item: Frame | Junk, framing: Framing, clean:
         return raw_line(kind, time, item.wire, conn=conn)
     # The length in front of a payload that was cleaned is no longer right: frame it anew. A header block in a
     # spelling that we would not write loses that spelling; a secret on the disk would be worse.
-    return raw_line(kind, time, framing.encode(payload, item.head), conn=conn)
+    try:
+        wire = framing.encode(payload, item.head)
+    except (ValueError, FrameTooLong):
+        wire = clean(item.wire)
+    return raw_line(kind, time, wire, conn=conn)
 
 
 def text_line(kind: Stream, time: float, payload: bytes, head: tuple[str, ...] = (), conn: int = 1) -> bytes | None:

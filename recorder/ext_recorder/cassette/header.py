@@ -29,10 +29,9 @@ class Header:
         command: the recorded command, already without secrets and machine paths.
         recorder: the version that recorded it.
         recorded: when, in UTC, as "2026-11-21T21:00:00Z".
-        bindings: name to the neutral spelling that stands in the events for a path of the machine
-        ({"workdir":
-            "/tmp/workdir"}). A second value of the same name is spelled with "-2", a third with "-3", so that
-            the header can be written before the session.
+        bindings: name to the neutral spelling that stands in the events for a path of the machine, as in {"workdir":
+            "/tmp/workdir"}. A second value of the same name is spelled with "-2", a third with "-3", so that the
+            header can be written before the session.
         redacted: what was redacted, where that stands above the events: a recorder writes it behind them. None: it
             does not.
     """
