@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tests.bench.harness import Series
 
 ERASE_LINE = "\r\x1b[K"
+EXIT_INTERRUPTED = 130  # as shells say it: 128 + SIGINT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -45,11 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         bench = Bench(scale, build(Path(name), find_compiler()), Path(name), _progress())
         try:
             found = measured(bench, figures)
-        except BenchError as error:
+            sys.stdout.write(f"{report.table(found, bench)}\n\n{report.conditions(bench)}\n{report.summary(found)}\n")
+            options.json.write_text(json.dumps(report.as_json(found, bench), indent=2, ensure_ascii=False) + "\n")
+        except (BenchError, OSError) as error:
             sys.stderr.write(f"{ERASE_LINE if sys.stderr.isatty() else ''}bench: {error}\n")
             return 1
-        sys.stdout.write(f"{report.table(found, bench)}\n\n{report.conditions(bench)}\n{report.summary(found)}\n")
-        options.json.write_text(json.dumps(report.as_json(found, bench), indent=2, ensure_ascii=False) + "\n")
+        except KeyboardInterrupt:
+            return EXIT_INTERRUPTED
     return 0
 
 

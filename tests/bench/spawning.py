@@ -13,13 +13,14 @@ from tests.bench.harness import Bench, BenchError, pinned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Self
 
 READ_BYTES = 1_048_576  # a manifest is 38 KB, and reading it in small pieces would be most of what is measured
 PAGE_BYTES = 4096  # the smallest pipe that Linux has
 
 
 class Spawned:
-    """A process with a pipe on its stdin and one on its stdout.
+    """A process with a pipe on its stdin and one on its stdout. A context manager: at its end there is no such process.
 
     Args:
         bench: says where it runs.
@@ -43,6 +44,7 @@ class Spawned:
             self._pid = os.posix_spawn(command[0], list(command), bench.environment, file_actions=files)
         os.close(child_in)
         os.close(child_out)
+        self._running = True
 
     def send(self, line: bytes) -> None:
         """Write to its stdin what fits into the pipe."""
@@ -55,33 +57,34 @@ class Spawned:
             raise BenchError(f"{self._command[0]} ended without a word")
         return data
 
-    def memory_kib(self, name: str = "VmRSS") -> int:
+    def memory_kib(self) -> int:
         """What it has in memory; 0 where a system does not tell."""
-        return memory_kib(self._pid, name)
+        return _memory_kib(self._pid, "VmRSS")
 
-    def end(self) -> float:
+    def wait(self) -> float:
         """Wait for its end. Returns seconds from its start to its end. Raises BenchError for a failure."""
         while os.read(self._stdout, READ_BYTES):
             pass
         _, status = os.waitpid(self._pid, 0)
         took = perf_counter() - self.started
-        self._close()
+        self._running = False
         if status:
             raise BenchError(f"{' '.join(self._command)}: exit code {os.waitstatus_to_exitcode(status)}, expected 0")
         return took
 
-    def kill(self) -> None:
-        """End it: what was to be seen was seen."""
-        os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
-        self._close()
+    def __enter__(self) -> Self:
+        return self
 
-    def _close(self) -> None:
+    def __exit__(self, *exc: object) -> None:
+        """End it: what was to be seen was seen."""
+        if self._running:
+            os.kill(self._pid, signal.SIGKILL)
+            os.waitpid(self._pid, 0)
         os.close(self._stdin)
         os.close(self._stdout)
 
 
-def memory_kib(pid: int, name: str) -> int:
+def _memory_kib(pid: int, name: str) -> int:
     """A line of /proc/PID/status; 0 where there is no such thing."""
     try:
         lines = Path(f"/proc/{pid}/status").read_text().splitlines()
@@ -96,13 +99,12 @@ def seconds_to_line(bench: Bench, command: Sequence[str], request: bytes, expect
     Raises:
         BenchError: the line does not begin as expected.
     """
-    process = Spawned(bench, command)
-    process.send(request)
-    line = process.receive()
-    while not line.endswith(b"\n"):
-        line += process.receive()
-    took = perf_counter() - process.started
-    process.kill()
+    with Spawned(bench, command) as process:
+        process.send(request)
+        line = process.receive()
+        while not line.endswith(b"\n"):
+            line += process.receive()
+        took = perf_counter() - process.started
     if not line.startswith(expected):
         raise BenchError(f"{' '.join(command)}: expected {expected!r}, found {line[: len(expected)]!r}")
     return took
@@ -110,7 +112,8 @@ def seconds_to_line(bench: Bench, command: Sequence[str], request: bytes, expect
 
 def seconds_to_exit(bench: Bench, command: Sequence[str]) -> float:
     """From the start of a process to its end."""
-    return Spawned(bench, command).end()
+    with Spawned(bench, command) as process:
+        return process.wait()
 
 
 def memory_at_line(bench: Bench, command: Sequence[str], request: bytes) -> int:
@@ -118,9 +121,7 @@ def memory_at_line(bench: Bench, command: Sequence[str], request: bytes) -> int:
 
     The pipe takes one page: there it stands until it was looked at.
     """
-    process = Spawned(bench, command, PAGE_BYTES)
-    process.send(request)
-    process.receive()
-    found = process.memory_kib()
-    process.kill()
-    return found
+    with Spawned(bench, command, PAGE_BYTES) as process:
+        process.send(request)
+        process.receive()
+        return process.memory_kib()
