@@ -56,6 +56,22 @@ def test_it_answers_and_ends_as_the_recorded_child(path: Path) -> None:
     assert (done.stdout, done.stderr, done.returncode) == (ANSWER, b"working\n", 7)
 
 
+def test_a_host_that_has_said_all_before_the_last_answer_takes_nothing_from_stderr(path: Path) -> None:
+    session = """
+    - {t: 0.1, in: '{"jsonrpc":"2.0","id":1,"method":"shutdown"}'}
+    - {t: 0.2, eof: in}
+    - {t: 0.3, err: 'ending'}
+    - {t: 0.4, out: '{"jsonrpc":"2.0","id":1,"result":{}}'}
+    - {t: 0.5, eof: out}
+    - {t: 0.6, eof: err}
+    - {t: 0.7, exit: 0}
+    """
+    done = replay(cassette(path, session), stdin=b'{"jsonrpc":"2.0","id":"x","method":"shutdown"}\n')
+
+    answer = b'{"jsonrpc":"2.0","id":"x","result":{}}\n'
+    assert (done.stdout, done.stderr, done.returncode) == (answer, b"ending\n", 0)
+
+
 def test_it_answers_at_once_while_its_input_stays_open(path: Path) -> None:
     with start(replayer(cassette(path, ONE_CALL + END))) as host:
         say(host, CALL[:10])
