@@ -160,7 +160,7 @@ class Player:
     def _do(self, mark: Mark) -> None:
         if mark.kind == "exit":
             self._end(mark.value)
-        elif mark.kind == "eof" and mark.value != "in":  # the host's, where nothing waits for it, is no act of the child
+        elif mark.kind == "eof" and mark.value != "in":  # the host's is no act of the child
             self._stage.close("out" if mark.value == "out" else "err")
 
     def _end(self, status: int | str) -> None:
