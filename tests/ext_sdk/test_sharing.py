@@ -1,71 +1,78 @@
-"""A schema that is told once says what it said when it was told everywhere."""
+"""Schemas that tell a repeated object once: shorter, and meaning the same."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import copy
 
-from msgspec import Meta
+import pytest
 
-import ext_sdk
-from ext_sdk.schema import Schema, params_schema
-from ext_sdk.sharing import shared
+from ext_sdk.sharing import SMALLEST_BYTES, shared
 
-
-class Range(ext_sdk.Args, frozen=True):
-    least: Annotated[int, Meta(description="The smallest that is accepted, itself included, and nothing below it")] = 0
-    most: Annotated[int, Meta(description="The largest that is accepted, itself included, and nothing above it")] = 9
-
-
-class Window(ext_sdk.Args, frozen=True):
-    width: Annotated[Range | int, Meta(description="From left to right")] = 1
-    height: Annotated[Range | int, Meta(description="From top to bottom")] = 1
-    depth: Annotated[Range, Meta(description="From front to back")] = Range()
+TEXT = {
+    "type": "object",
+    "properties": {
+        name: {"type": "string", "description": f"What {name} is"} for name in ("equals", "contains", "matches")
+    },
+    "additionalProperties": False,
+}
+SMALL = {"type": "object", "properties": {"a": {"type": "string"}}}
+OUTER = {"type": "object", "properties": {"stdout": TEXT, "stderr": {"description": "Errors"} | TEXT}}
 
 
-class Plain(ext_sdk.Args, frozen=True):
-    only: Range = Range()
+def schema(**properties: object) -> dict[str, object]:
+    return {"type": "object", "properties": properties}
 
 
-def resolved(schema: object, definitions: dict[str, Schema]) -> object:
-    """The schema with every reference replaced by what it refers to."""
-    if isinstance(schema, list):
-        return [resolved(item, definitions) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    own = {key: resolved(value, definitions) for key, value in schema.items() if key not in {"$ref", "$defs"}}
-    if "$ref" not in schema:
-        return own
-    target = resolved(definitions[str(schema["$ref"]).removeprefix("#/$defs/")], definitions)
-    assert isinstance(target, dict)
-    return target | own
+def expanded(value: object, definitions: dict[str, object]) -> object:
+    """The schema with its references followed, as any JSON Schema library reads it."""
+    if isinstance(value, list):
+        return [expanded(item, definitions) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "$ref" in value:
+        target = definitions[value["$ref"].removeprefix("#/$defs/")]
+        assert isinstance(target, dict)
+        rest = {key: item for key, item in value.items() if key != "$ref"}
+        return expanded(target | rest, definitions)
+    return {key: expanded(item, definitions) for key, item in value.items() if key != "$defs"}
 
 
-def definitions_of(schema: Schema) -> dict[str, Schema]:
-    found = schema.get("$defs", {})
-    assert isinstance(found, dict)
-    return found
+def definitions_of(found: dict[str, object]) -> dict[str, object]:
+    definitions = found.get("$defs", {})
+    assert isinstance(definitions, dict)
+    return definitions
 
 
-def test_an_object_that_stands_in_several_places_is_told_once_by_the_name_of_the_first() -> None:
-    schema = shared(params_schema(Window))
-    assert list(definitions_of(schema)) == ["width"]
-    assert str(schema).count("The smallest that is accepted") == 1
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (schema(), []),
+        (schema(a=TEXT), []),
+        (schema(a=SMALL, b=SMALL), []),
+        (schema(stdout=TEXT, stderr=TEXT), ["stdout"]),
+        (schema(stdout=TEXT, stderr=TEXT | {"description": "Errors", "default": {}}), ["stdout"]),
+        (schema(first={"type": "array", "items": TEXT}, second=TEXT), ["first"]),
+        (schema(first={"anyOf": [{"type": "string"}, TEXT]}, second=TEXT), ["first"]),
+        (schema(one=OUTER, two=OUTER), ["one", "stdout"]),
+        (schema(one=OUTER, stdout=TEXT), ["stdout"]),
+        (schema(description=TEXT, properties=TEXT, default=TEXT), ["description"]),
+        (schema(a={"type": "object", "default": TEXT, "enum": [TEXT], "examples": [TEXT, TEXT]}), []),
+    ],
+)
+def test_what_is_repeated_is_told_once_and_means_the_same(given: dict[str, object], names: list[str]) -> None:
+    before = copy.deepcopy(given)
+    found = shared(given)
+    assert given == before
+    assert list(definitions_of(found)) == names
+    assert expanded(found, definitions_of(found)) == given
 
 
-def test_what_belongs_to_the_place_stays_there() -> None:
-    properties = shared(params_schema(Window))["properties"]
-    assert isinstance(properties, dict)
-    assert properties["depth"] == {
-        "$ref": "#/$defs/width",
-        "description": "From front to back",
-        "default": {"least": 0, "most": 9},
-    }
+def test_a_name_that_is_taken_gets_a_number() -> None:
+    other = TEXT | {"additionalProperties": {"type": "string"}}
+    found = shared(schema(a=schema(x=TEXT), b=schema(x=other), c=TEXT, d=other))
+    assert list(definitions_of(found)) == ["x", "x1"]
+    assert expanded(found, definitions_of(found)) == schema(a=schema(x=TEXT), b=schema(x=other), c=TEXT, d=other)
 
 
-def test_nothing_that_was_said_is_lost() -> None:
-    schema = shared(params_schema(Window))
-    assert resolved(schema, definitions_of(schema)) == params_schema(Window)
-
-
-def test_a_schema_without_repetition_is_left_as_it_is() -> None:
-    assert shared(params_schema(Plain)) == params_schema(Plain)
+def test_the_smallest_shared_object_is_longer_than_its_reference() -> None:
+    assert len('{"$ref":"#/$defs/name"}') < SMALLEST_BYTES / 2
