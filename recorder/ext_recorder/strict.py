@@ -56,6 +56,9 @@ class StrictPlayer(Player):
             stage.after = event.time - base
             if event.conn != 1:
                 raise UsageError(f"{self._name}:{self._reader.line}: {SECOND_CONNECTION}")
+            if self._mark is not None and (not isinstance(event, Data) or event.kind == "in"):
+                self._events = chain([event], self._events)  # only owed answers overtake the end of the input
+                return
             waits = self._pass(event) if isinstance(event, Data) else self._pass_mark(event)
             if waits or stage.over:
                 return
@@ -77,9 +80,6 @@ class StrictPlayer(Player):
 
     def _pass_mark(self, mark: Mark) -> bool:
         """The same for what happened without bytes."""
-        if self._mark is not None:  # the end of the input, which nothing but owed answers may overtake
-            self._events = chain([mark], self._events)
-            return True
         if self._is_wait(mark):
             self._mark = mark
             self._time = mark.time

@@ -185,6 +185,31 @@ def test_a_request_in_another_spelling_and_with_another_secret_is_found(path: Pa
         assert host.say(live) == [answer(1, 1)]
 
 
+def test_junk_of_the_host_has_a_thread_of_its_own(path: Path) -> None:
+    zeros = base64.b64encode(b"\0\0\n").decode()
+    junk = f"- {{t: 1, in: {{raw: '{zeros}'}}}}\n- {{t: 1, out: 'pardon?'}}\n"
+    events = junk + said(("in", call(1, "a")), ("out", answer(1, 1)))
+    with Host(cassette(path, events + END), ANY) as host:
+        assert host.say(call(1, "a")) == [answer(1, 1)]
+        assert host.write(b"\0\0\n\n") == b"pardon?\n"
+        assert host.write(b"\0\0\n") == b""
+        host.close()
+        assert host.status == 3
+
+
+def test_a_line_with_a_secret_is_found_by_what_it_would_be_in_a_cassette(path: Path) -> None:
+    events = said(("in", "login [redacted:env.OLD_TOKEN#7]"), ("out", "welcome"))
+    with Host(cassette(path, events + END, protocol="raw"), ANY, {"NEW_TOKEN": "hunter2-hunter2"}) as host:
+        assert host.say("login hunter2-hunter2") == ["welcome"]
+
+
+def test_frames_are_found_in_any_framing(path: Path) -> None:
+    events = said(("in", call(1, "a")), ("out", answer(1, 1)), ("in", call(2, "b")), ("out", answer(2, 2)))
+    with Host(cassette(path, events + END, framing="uint32"), ANY) as host:
+        live, reply = call(5, "b").encode(), answer(5, 2).encode()
+        assert host.write(len(live).to_bytes(4, "big") + live) == len(reply).to_bytes(4, "big") + reply
+
+
 def test_lines_without_any_protocol_are_found_by_their_text(path: Path) -> None:
     events = said(("in", "a"), ("out", "A"), ("in", "b"), ("out", "B1"), ("out", "B2"), ("in", "a"), ("out", "A again"))
     with Host(cassette(path, events + END, protocol="raw"), ANY) as host:

@@ -100,6 +100,15 @@ def test_a_recorded_request_before_its_turn_is_told_as_that(path: Path) -> None:
         assert "--order any" in text
 
 
+def test_a_message_after_the_last_one_is_told_what_the_host_did_instead(tmp_path: Path) -> None:
+    events = f"- {{t: 1, in: '{RUN}'}}\n- {{t: 2, eof: in}}\n- {{t: 3, in: '{RUN}'}}\n"
+    again = cassette(tmp_path / "again.yaml", events + END)
+    with Host(again) as host:
+        host.say(RUN)
+        (line,) = host.say(RUN)
+        assert "next is the end of its input" in message_of(line)
+
+
 def test_after_a_miss_the_message_that_was_due_still_is(path: Path) -> None:
     with Host(path) as host:
         host.say(HELLO, WAIT)

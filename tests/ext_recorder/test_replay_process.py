@@ -148,6 +148,20 @@ def test_order_and_pointers_come_from_the_command_line(path: Path) -> None:
     assert done.returncode == 0
 
 
+def test_at_the_recorded_pace_the_same_comes_in_the_same_order(path: Path) -> None:
+    events = """
+        - {t: 0.00, in: 'a'}
+        - {t: 0.02, out: 'one'}
+        - {t: 0.02, err: 'two'}
+        - {t: 0.04, out: 'three'}
+        - {t: 0.05, in: 'b'}
+        - {t: 0.06, out: 'four'}
+        """
+    done = replay(cassette(path, events + END.replace("9.", "0."), protocol="raw"), "--speed", "2", stdin=b"a\nb\n")
+
+    assert (done.stdout, done.stderr, done.returncode) == (b"one\nthree\nfour\n", b"two\n", 0)
+
+
 # --- Bad input ------------------------------------------------------------------------------------------------------
 
 
