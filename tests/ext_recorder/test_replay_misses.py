@@ -100,13 +100,16 @@ def test_a_recorded_request_before_its_turn_is_told_as_that(path: Path) -> None:
         assert "--order any" in text
 
 
-def test_a_message_after_the_last_one_is_told_what_the_host_did_instead(tmp_path: Path) -> None:
-    events = f"- {{t: 1, in: '{RUN}'}}\n- {{t: 2, eof: in}}\n- {{t: 3, in: '{RUN}'}}\n"
-    again = cassette(tmp_path / "again.yaml", events + END)
-    with Host(again) as host:
+def test_a_message_before_something_else_that_the_host_has_to_do_is_told_what_that_is(tmp_path: Path) -> None:
+    played = f'- {{t: 1, in: \'{RUN}\'}}\n- {{t: 1, out: \'{{"jsonrpc":"2.0","id":2,"result":1}}\'}}\n'
+    events = played + "- {t: 2, signal: SIGUSR1}\n" + played
+    with Host(cassette(tmp_path / "again.yaml", events + END)) as host:
         host.say(RUN)
         (line,) = host.say(RUN)
-        assert "next is the end of its input" in message_of(line)
+        assert "out of turn" in message_of(line)
+        assert "next is its signal SIGUSR1" in message_of(line)
+        host.signal("SIGUSR1")
+        assert "result" in host.say(RUN)[0]
 
 
 def test_after_a_miss_the_message_that_was_due_still_is(path: Path) -> None:
