@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
 MODULE = Path(__file__).parent / "controlplane"
 CONTROL_PLANE = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+NODE_SERVER = "node-server"
 KWOK = "sigs.k8s.io/kwok/cmd/kwok@v0.8.0"  # its libraries are newer ones: it can't be part of the module
 FLAGS = "-trimpath"  # the same code makes the same file wherever it lies
 STRIP = "-s -w"  # without symbols: a third less to write and to keep
 VERSION = "k8s.io/component-base/version"  # where the programs have their version from
 REPORT_SECONDS = 30.0
+KEEP_SECONDS = 30 * 24 * 3600.0  # a build that nobody used for so long makes room for a new one
 
 
 class CannotBuild(Exception):
@@ -49,7 +51,7 @@ def checksum() -> str:
 
 
 def built(report: Callable[[str], None]) -> Path:
-    """The folder with the programs of CONTROL_PLANE and `kwok`, built now if need be.
+    """The folder with the programs of CONTROL_PLANE, NODE_SERVER and `kwok`, built now if need be.
 
     Args:
         report: gets a line to show every now and then.
@@ -66,6 +68,8 @@ def built(report: Callable[[str], None]) -> Path:
         with _only_one(place.parent, report):
             if not place.is_dir():  # another process may have built it while this one waited
                 _build(go, place, report)
+                _forget_old(place.parent)
+    os.utime(place)
     return place
 
 
@@ -95,12 +99,18 @@ def _build(go: str, place: Path, report: Callable[[str], None]) -> None:
         builder.modules()
         program = unfinished / "control-plane"
         builder.compile("build", "control plane", ["build", "-v", "-ldflags", _link_flags(), "-o", str(program), "."])
-        for name in CONTROL_PLANE:
+        for name in (*CONTROL_PLANE, NODE_SERVER):
             (unfinished / name).symlink_to(program.name)
         builder.compile("install", "kwok", ["install", "-v", "-ldflags", STRIP, KWOK])
         processes.run("version", [str(unfinished / "kube-apiserver"), "--version"], env, lambda: None)
     unfinished.rename(place)
     report(f"built {place}")
+
+
+def _forget_old(directory: Path) -> None:
+    for build in directory.iterdir():
+        if build.is_dir() and time.time() - build.stat().st_mtime > KEEP_SECONDS:
+            shutil.rmtree(build)
 
 
 def _link_flags() -> str:

@@ -7,14 +7,13 @@ KUBEBUILDER_ASSETS, or built from Go modules. Where there is none, the reasons a
 from __future__ import annotations
 
 import os
-import shutil
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from tests.live.build import CONTROL_PLANE, CannotBuild, built
-from tests.live.control_plane import ControlPlane
+from tests.live.build import CONTROL_PLANE, NODE_SERVER, CannotBuild, built
+from tests.live.control_plane import ControlPlane, Programs
 from tests.live.kind import kind_cluster, why_no_kind
 
 if TYPE_CHECKING:
@@ -38,7 +37,10 @@ class Cluster:
         way: where it came from: one of WAYS.
         kubeconfig: of somebody who may do everything.
         context: the one to use of it; "" for its current one.
-        kubelets: its pods are real; else kwok plays them, and what becomes of them follows from their manifest.
+        kubelets: its pods are real; else kwok plays them, and what becomes of them follows from their manifest
+            (kwok/pods.yaml). `exec` then runs on this machine, in a folder of the container's own; a port of a pod is
+            one of this machine's loopback; logs are what the `echo`s in a container's command say.
+        streams: exec, logs and port-forward are served.
         logs: folder of what the programs of the control plane say; "" where they are out of reach.
     """
 
@@ -46,6 +48,7 @@ class Cluster:
     kubeconfig: str
     context: str = ""
     kubelets: bool = True
+    streams: bool = True
     logs: str = ""
 
     def as_dict(self) -> dict[str, str | bool]:
@@ -53,36 +56,20 @@ class Cluster:
         return asdict(self)
 
 
-class Programs:
-    """Where the programs of a control plane are.
+def find_programs(report: Report) -> Programs:
+    """Find the programs of a control plane in KUBEBUILDER_ASSETS, and build them if they are not all there.
 
-    Attributes:
-        control_plane: folder of etcd, kube-apiserver, kube-controller-manager, kube-scheduler.
-        kwok: path of that.
+    Raises:
+        CannotBuild: no Go, or no modules.
+        ProgramEnded: the compiler refused.
     """
-
-    __slots__ = ("control_plane", "kwok")
-
-    def __init__(self, control_plane: Path, kwok: Path) -> None:
-        self.control_plane = control_plane
-        self.kwok = kwok
-
-    @classmethod
-    def find(cls, report: Report) -> Self:
-        """Find them in KUBEBUILDER_ASSETS, and build what is not there.
-
-        Raises:
-            CannotBuild: no Go, or no modules.
-            ProgramEnded: the compiler refused.
-        """
-        assets = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent")
-        # envtest's own assets are two of the four; with them alone no Deployment would ever have a pod.
-        whole = all((assets / name).is_file() for name in CONTROL_PLANE)
-        kwok = assets / "kwok" if (assets / "kwok").is_file() else shutil.which("kwok")
-        if whole and kwok:
-            return cls(assets, Path(kwok))
-        made = built(report)
-        return cls(assets if whole else made, made / "kwok")
+    assets = Path(os.environ.get("KUBEBUILDER_ASSETS") or "/nonexistent")
+    # envtest's own assets are two of the five; with them alone no Deployment would ever have a pod.
+    if all((assets / name).is_file() for name in (*CONTROL_PLANE, "kwok")):
+        return Programs(assets, assets / "kwok", None)
+    made = built(report)
+    whole = all((assets / name).is_file() for name in CONTROL_PLANE)
+    return Programs(assets if whole else made, made / "kwok", made / NODE_SERVER)
 
 
 class FoundCluster:
@@ -136,8 +123,14 @@ class FoundCluster:
 
     def _control_plane(self, stack: ExitStack) -> Cluster:
         try:
-            programs = Programs.find(self._report)
+            programs = find_programs(self._report)
         except CannotBuild as error:
             raise NoCluster(str(error)) from error
-        plane = stack.enter_context(ControlPlane(programs.control_plane, programs.kwok))
-        return Cluster("control-plane", str(plane.kubeconfig), kubelets=False, logs=str(plane.logs))
+        plane = stack.enter_context(ControlPlane(programs))
+        return Cluster(
+            "control-plane",
+            str(plane.kubeconfig),
+            kubelets=False,
+            streams=programs.node_server is not None,
+            logs=str(plane.logs),
+        )

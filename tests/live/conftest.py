@@ -161,6 +161,13 @@ def namespace(admin: Client) -> Iterator[str]:
 
 
 @pytest.fixture
+def streams(cluster: Cluster) -> None:
+    """For tests of exec, logs and port-forward."""
+    if not cluster.streams:
+        pytest.skip("nobody serves streams: KUBEBUILDER_ASSETS has all programs but the node server of tests/live")
+
+
+@pytest.fixture
 def kubelets(cluster: Cluster) -> None:
     """For tests of what only a real kubelet does."""
     if not cluster.kubelets:
@@ -184,14 +191,14 @@ def restricted(cluster: Cluster, admin: Client, namespace: str, tmp_path: Path) 
 def control_plane(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
     """A control plane of this worker's own, to be mistreated. Tests leave its API server running."""
     from tests.live.build import CannotBuild
-    from tests.live.cluster import Programs
+    from tests.live.cluster import find_programs
     from tests.live.control_plane import ControlPlane
 
     try:
-        programs = Programs.find(reporter(pytestconfig))
+        programs = find_programs(reporter(pytestconfig))
     except CannotBuild as reason:
         skip(str(reason))
-    with ControlPlane(programs.control_plane, programs.kwok) as plane:
+    with ControlPlane(programs) as plane:
         yield plane
 
 

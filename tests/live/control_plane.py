@@ -11,7 +11,7 @@ import signal
 import socket
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import urllib3
 import yaml
@@ -40,12 +40,25 @@ spec:
 """
 
 
+class Programs(NamedTuple):
+    """Where the programs are.
+
+    Attributes:
+        control_plane: folder of etcd, kube-apiserver, kube-controller-manager and kube-scheduler.
+        kwok: plays nodes and pods.
+        node_server: serves exec, logs and port-forward (controlplane/node.go); None to go without.
+    """
+
+    control_plane: Path
+    kwok: Path
+    node_server: Path | None
+
+
 class ControlPlane:
     """A control plane, running between `start` and `stop`.
 
     Args:
-        programs: folder of etcd, kube-apiserver, kube-controller-manager and kube-scheduler.
-        kwok: path of that program.
+        programs: where they are.
 
     Attributes:
         identities: makes kubeconfig files of users.
@@ -53,9 +66,8 @@ class ControlPlane:
         logs: folder of what each program said.
     """
 
-    def __init__(self, programs: Path, kwok: Path) -> None:
+    def __init__(self, programs: Programs) -> None:
         self._programs = programs
-        self._kwok = kwok
         self._directory = Path(tempfile.mkdtemp(prefix="gevals-live-"))
         self.logs = self._directory / "logs"
         self._processes = Processes(self._directory, self.logs)
@@ -75,7 +87,7 @@ class ControlPlane:
         """
         try:
             self.identities.write()
-            self._run("etcd", flags.etcd(self._directory))
+            self._run("etcd", self._programs.control_plane / "etcd", flags.etcd(self._directory))
             self.start_api_server()
             self._start_others()
             self._settle()
@@ -99,7 +111,8 @@ class ControlPlane:
 
     def start_api_server(self) -> None:
         """Start the API server, and wait until it finds itself ready."""
-        self._run("kube-apiserver", flags.api_server(self._directory, self._port))
+        arguments = flags.api_server(self._directory, self._port)
+        self._run("kube-apiserver", self._programs.control_plane / "kube-apiserver", arguments)
         client = Client(self.kubeconfig)
         self._processes.wait_until(lambda: _unready(client), PART_SECONDS)
         client.close()
@@ -123,17 +136,29 @@ class ControlPlane:
     ) -> None:
         self.stop(keep_logs=isinstance(error, Exception))  # not where somebody just ended it
 
-    def _run(self, name: str, arguments: list[str]) -> None:
-        program = self._kwok if name == "kwok" else self._programs / name
-        self._processes.start(name, [str(program), *arguments], {"PATH": PATH, "HOME": str(self._directory)})
+    def _run(self, name: str, program: Path, arguments: list[str], **env: str) -> None:
+        env |= {"PATH": PATH, "HOME": str(self._directory)}
+        self._processes.start(name, [str(program), *arguments], env)
 
     def _start_others(self) -> None:
         """Start what lives on the API server, each of them under its own name."""
-        user = self.identities.user
-        manager = user("system:kube-controller-manager", MASTERS)
-        self._run("kube-controller-manager", flags.controller_manager(self._directory, manager))
-        self._run("kube-scheduler", flags.scheduler(user("system:kube-scheduler", MASTERS)))
-        self._run("kwok", flags.kwok(self._directory, user("kwok", MASTERS), self._write_stages(), _free_port()))
+        directory, programs, user = self._directory, self._programs, self.identities.user
+        for name, arguments in (
+            ("kube-controller-manager", flags.controller_manager),
+            ("kube-scheduler", flags.scheduler),
+        ):
+            kubeconfig = user(f"system:{name}", MASTERS)
+            self._run(name, programs.control_plane / name, arguments(directory, kubeconfig))
+        port = self._start_node_server(programs.node_server) if programs.node_server else ""
+        self._write_stages()
+        self._run("kwok", programs.kwok, flags.kwok(directory, user("kwok", MASTERS)), KUBELET_PORT=port)
+
+    def _start_node_server(self, program: Path) -> str:
+        kubeconfig = self.identities.user("node-server", MASTERS)
+        self._run("node-server", program, flags.node_server(self._directory, kubeconfig))
+        port = self._directory / "node-server.port"
+        self._processes.wait_until(lambda: "" if port.exists() else "the node server does not listen", PART_SECONDS)
+        return port.read_text()
 
     def _settle(self) -> None:
         """Make the nodes and see a pod admitted, scheduled and run: then every part has worked."""
@@ -150,11 +175,10 @@ class ControlPlane:
         client.delete(pod)
         client.close()
 
-    def _write_stages(self) -> Path:
+    def _write_stages(self) -> None:
         """Put the rules for nodes and pods into one file."""
-        path = self._directory / "kwok.yaml"
-        path.write_text("\n---\n".join(file.read_text() for file in sorted(STAGES.glob("*.yaml"))))
-        return path
+        stages = [file.read_text() for file in sorted(STAGES.glob("*.yaml"))]
+        (self._directory / "kwok.yaml").write_text("\n---\n".join(stages))
 
 
 def _unready(client: Client) -> str:
@@ -170,10 +194,3 @@ def _unready(client: Client) -> str:
 def _not_running(client: Client, pod: str) -> str:
     found = client.get(pod)
     return "" if condition(found, "Ready") == "True" else f"the first pod does not run: {found['status']}"
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
-NODE_ADDRESS = "127.0.0.1"
 UNUSED = "http://127.0.0.1:1"  # etcd wants addresses to tell to its peers; it has none
 MANY = "1000"  # requests a second: clients of one's own cluster needn't be slow
 
@@ -55,6 +54,9 @@ def api_server(directory: Path, port: int) -> list[str]:
         service_cluster_ip_range="10.96.0.0/16",
         endpoint_reconciler_type="none",
         kubelet_preferred_address_types="InternalIP",
+        kubelet_certificate_authority=directory / "ca.crt",
+        kubelet_client_certificate=directory / "kube-apiserver.crt",
+        kubelet_client_key=directory / "kube-apiserver.key",
         allow_privileged=True,
         shutdown_watch_termination_grace_period="1s",  # else it waits a minute for those who watch
     )
@@ -75,21 +77,29 @@ def controller_manager(directory: Path, kubeconfig: Path) -> list[str]:
     )
 
 
-def scheduler(kubeconfig: Path) -> list[str]:
+def scheduler(_directory: Path, kubeconfig: Path) -> list[str]:
     """The usual one."""
     return flags(kubeconfig=kubeconfig, secure_port=0, leader_elect=False, kube_api_qps=MANY, kube_api_burst=MANY)
 
 
-def kwok(directory: Path, kubeconfig: Path, stages: Path, port: int) -> list[str]:
-    """All nodes and their pods, by the given stages; serves logs, exec and port-forward at `port`."""
+def node_server(directory: Path, kubeconfig: Path) -> list[str]:
+    """Answers the API server, and nobody else, in place of all kubelets."""
     return flags(
         kubeconfig=kubeconfig,
-        config=stages,
-        manage_all_nodes=True,
-        node_lease_duration_seconds=40,
-        node_ip=NODE_ADDRESS,
-        node_port=port,
-        server_address=f"{NODE_ADDRESS}:{port}",
+        directory=directory / "containers",
         tls_cert_file=directory / "server.crt",
         tls_private_key_file=directory / "server.key",
+        client_ca_file=directory / "ca.crt",
+        port_file=directory / "node-server.port",
+    )
+
+
+def kwok(directory: Path, kubeconfig: Path) -> list[str]:
+    """Plays all nodes and their pods by the stages in kwok.yaml."""
+    return flags(
+        kubeconfig=kubeconfig,
+        config=directory / "kwok.yaml",
+        manage_all_nodes=True,
+        node_lease_duration_seconds=40,
+        node_ip="127.0.0.1",
     )

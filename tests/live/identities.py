@@ -39,6 +39,8 @@ class Identities:
         self._authority.own.write(directory / "ca.crt", directory / "ca.key")
         server = self._authority.server("127.0.0.1", "localhost", "kubernetes", "kubernetes.default.svc")
         server.write(directory / "server.crt", directory / "server.key")
+        caller = self._authority.client("kube-apiserver", MASTERS)
+        caller.write(directory / "kube-apiserver.crt", directory / "kube-apiserver.key")
         self._key.write(directory / "service-accounts.key", directory / "service-accounts.pub")
         tokens = directory / "tokens.csv"
         tokens.touch(0o600)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import urllib3
@@ -155,6 +155,66 @@ def test_a_job_ends_as_its_container_does(admin: Client, namespace: str, code: i
     admin.wait_for(path, lambda it: condition(it, kind) == "True")
     (found,) = admin.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
     assert found["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == code
+
+
+# --- In pods ---------------------------------------------------------------------------------------------------------
+
+SAYS = RUNNING.replace('[sleep, "1000"]', """[sh, -c, 'echo first; echo "last line"; sleep 1000']""")
+
+
+@pytest.mark.usefixtures("streams")
+def test_a_container_has_said_what_its_command_says(admin: Client, namespace: str) -> None:
+    (path,) = admin.apply(pod(SAYS), namespace)
+    admin.wait_for(path, lambda it: condition(it, "Ready") == "True")
+    assert admin.text("GET", f"{path}/log") == "first\nlast line\n"
+    assert admin.text("GET", f"{path}/log", query={"tailLines": "1"}) == "last line\n"
+    with pytest.raises(ApiError, match='previous terminated container "main" in pod "it" not found'):
+        admin.text("GET", f"{path}/log", query={"previous": "true"})
+
+
+@pytest.mark.usefixtures("streams")
+def test_a_container_that_was_restarted_has_said_it_before(admin: Client, namespace: str) -> None:
+    (path,) = admin.apply(pod(ENDS.format(1).replace("exit", "echo so long; exit")), namespace)
+    admin.wait_for(path, lambda it: waiting(it) == "CrashLoopBackOff", timeout=60)
+    assert admin.text("GET", f"{path}/log", query={"previous": "true"}) == "so long\n"
+
+
+@pytest.mark.usefixtures("streams")
+def test_a_container_without_an_image_has_no_log(admin: Client, namespace: str) -> None:
+    (path,) = admin.apply(pod('{name: main, image: "registry.invalid/nothing:1"}'), namespace)
+    admin.wait_for(path, lambda it: waiting(it) == "ImagePullBackOff", timeout=60)
+    with pytest.raises(ApiError, match="is waiting to start: trying and failing to pull image"):
+        admin.text("GET", f"{path}/log")
+
+
+@pytest.mark.usefixtures("streams")
+def test_a_command_runs_in_a_container(kubeconfig: Path, admin: Client, namespace: str) -> None:
+    (path,) = admin.apply(pod(RUNNING), namespace)
+    admin.wait_for(path, lambda it: condition(it, "Ready") == "True")
+    argv = ["sh", "-c", "read line; echo $line; echo aside >&2; exit 3"]
+    code, out, err = execute(kubeconfig, namespace, argv, "told\n")
+    assert (code, out, err) == (3, "told\n", "aside\n")
+
+
+def execute(kubeconfig: Path, namespace: str, argv: list[str], stdin: str) -> tuple[int, str, str]:
+    """Run a command in the pod `it`, by the Kubernetes project's own client."""
+    from kubernetes.client.api.core_v1_api import CoreV1Api
+    from kubernetes.config.kube_config import new_client_from_config
+    from kubernetes.stream.stream import stream
+
+    connect: Any = new_client_from_config
+    client = connect(str(kubeconfig))
+    run: Any = stream
+    call = CoreV1Api(client).connect_get_namespaced_pod_exec
+    streams = {"stdin": True, "stdout": True, "stderr": True, "tty": False}
+    channel = run(call, "it", namespace, command=argv, _preload_content=False, **streams)
+    channel.write_stdin(stdin)
+    channel.run_forever(timeout=30)
+    answer = channel.returncode, channel.read_stdout(timeout=1), channel.read_stderr(timeout=1)
+    channel.close()
+    channel.sock.shutdown()  # close leaves the socket open
+    client.close()
+    return answer
 
 
 # --- The API server --------------------------------------------------------------------------------------------------

@@ -1,11 +1,12 @@
 // One program that is, by the name it is called by, any part of a Kubernetes control plane.
 //
-// Tests need these programs where nobody has installed them, and Go modules can be had wherever Go is. One binary for
-// all of them, because four would each link the same libraries again.
+// Tests need these programs where nobody has installed them, and Go modules can be had wherever Go is. It is one
+// binary because each of four would hold the same libraries again.
 package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,9 +22,10 @@ import (
 
 var programs = map[string]func() int{
 	"etcd":                    etcd,
-	"kube-apiserver":          run(apiserver.NewAPIServerCommand),
-	"kube-controller-manager": run(controllers.NewControllerManagerCommand),
-	"kube-scheduler":          run(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
+	"kube-apiserver":          of(apiserver.NewAPIServerCommand),
+	"kube-controller-manager": of(controllers.NewControllerManagerCommand),
+	"kube-scheduler":          of(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
+	"node-server":             nodeServer,
 }
 
 // etcd ends the process itself when it fails.
@@ -32,7 +34,7 @@ func etcd() int {
 	return 0
 }
 
-func run(command func() *cobra.Command) func() int {
+func of(command func() *cobra.Command) func() int {
 	return func() int { return cli.Run(command()) }
 }
 
@@ -40,12 +42,8 @@ func main() {
 	called := filepath.Base(os.Args[0])
 	program, known := programs[called]
 	if !known {
-		names := make([]string, 0, len(programs))
-		for name := range programs {
-			names = append(names, name)
-		}
-		slices.Sort(names)
-		fmt.Fprintf(os.Stderr, "called as %q; link to this file by one of these names: %s\n", called, strings.Join(names, ", "))
+		names := strings.Join(slices.Sorted(maps.Keys(programs)), ", ")
+		fmt.Fprintf(os.Stderr, "expected to be called by one of the names %s, found %s: make a link\n", names, called)
 		os.Exit(2)
 	}
 	os.Exit(program())
