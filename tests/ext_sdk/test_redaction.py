@@ -198,3 +198,14 @@ def test_importing_it_does_not_import_what_makes_a_start_slow() -> None:
         env={"PYTHONPATH": ":".join(sys.path)},
     )
     assert run.stdout == "[]\n", run.stderr
+
+
+@pytest.mark.parametrize("before", ["", " ", '"', "key=", "\\n", "\\u000a", "é", "task-1 ", "x/"])
+def test_a_token_is_found_wherever_a_word_may_begin(before: str) -> None:
+    text = f"{before}sk-abcdefgh12345678"
+    assert Redactor(rules=True).redact_text(text) == f"{before}[redacted:sk#1]"
+
+
+def test_a_token_is_not_found_in_the_middle_of_a_word() -> None:
+    text = '{"workdir":"/tmp/task-12345678abcdefgh"}'
+    assert Redactor(rules=True).redact_text(text) is text

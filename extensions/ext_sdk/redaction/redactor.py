@@ -19,12 +19,15 @@ _SUSPICIOUS: Final = (
 )
 # Further ones, only looked for where the one character is that they all have. `\u0041` may hide any of them.
 _SUSPICIOUS_WITH: Final = (
-    ("-", ("sk-", "glpat-", "xox", "pypi-", "-----begin")),
-    ("_", ("k_live_", "k_test_", "gh", "github_pat_", "npm_", "hf_")),
+    ("-", ("glpat-", "xox", "pypi-", "-----begin")),
+    ("_", ("k_live_", "k_test_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "npm_", "hf_")),
     ("@", ("://", ":\\/")),
     (".", ("ya29.", "hooks.slack")),
     ("\\", ("\\u004", "\\u005", "\\u006", "\\u007")),
 )
+# This one only where a word begins: it is in every `task-1` and `disk-usage`.
+_SUSPICIOUS_BEGINNING: Final = "sk-"
+_LONGEST_ESCAPE: Final = 6  # characters, of \u000a; `\nsk-` begins a word as well
 # A line as long as this, of one word, may be one of a private key that comes line by line.
 _BARE_LINE: Final = 60  # characters
 # What may stand for a character of a known value that no encoder has to escape.
@@ -109,7 +112,7 @@ class Redactor:
                 for needle in needles:
                     if needle in text:
                         return True
-        return self._rules and len(text) >= _BARE_LINE and " " not in text and '"' not in text
+        return self._rules and (_begins_a_word(_SUSPICIOUS_BEGINNING, text) or _is_bare_line(text))
 
     def _note_needles(self) -> None:
         known = (*self._secrets, *self._learned)
@@ -133,3 +136,18 @@ class Redactor:
         if found:
             self._learned = (*self._learned, *found)[-_MOST_LEARNED:]
             self._note_needles()
+
+
+def _is_bare_line(text: str) -> bool:
+    return len(text) >= _BARE_LINE and " " not in text and '"' not in text
+
+
+def _begins_a_word(needle: str, text: str) -> bool:
+    """Whether the text has the needle where a word may begin; in doubt, it has."""
+    at = text.find(needle)
+    while at >= 0:
+        before = text[max(0, at - _LONGEST_ESCAPE) : at]
+        if not before or not (before[-1].isalnum() or before[-1] in "_-") or "\\" in before or "%" in before:
+            return True
+        at = text.find(needle, at + 1)
+    return False
