@@ -40,9 +40,7 @@ class CassetteInUse(RecorderError):
     """Another recorder holds the claim on this cassette."""
 
     def __init__(self, path: Path | str) -> None:
-        super().__init__(
-            f"{path}: another recorder is writing this cassette; give each session a cassette of its own"
-        )
+        super().__init__(f"{path}: another recorder is writing this cassette; give each session a cassette of its own")
         self.path = str(path)
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_recorder.loop import EXIT_CANNOT_PLAY
 from ext_recorder.player import EXIT_DIFFERS
-from ext_recorder.replay import EXIT_CANNOT_PLAY
 from ext_sdk.wire.framing import FRAMINGS, Frame
 from tests.ext_recorder.played import END, cassette
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, Process, end, hear, hear_line, python, read, run, say
