@@ -1,0 +1,12 @@
+"""The one way to the API server: requests with timeouts and bounded retries, watches, websockets.
+
+`connection` is the only module that imports `kubernetes`. `client_for(context)` gives the client of a call.
+"""
+
+from __future__ import annotations
+
+from .client import Client
+from .clients import client_for, warm_up
+from .watch import Event, Watch
+
+__all__ = ["Client", "Event", "Watch", "client_for", "warm_up"]

@@ -1,0 +1,281 @@
+"""A connection to one API server, and the only module that imports `kubernetes`: inside of functions, for 300 ms.
+
+Of the package only this is used, which is the same in its versions 35, 36 and 37: the loaders of configurations, and
+`DynamicClient(ApiClient(configuration), discoverer=…).request(…, serialize=False)`, which gives authentication, TLS
+and proxies. No typed models, no discovery of its own, no cache on disk, no retries of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import tempfile
+import threading
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, cast
+
+from ext_kubernetes.errors import NoConfiguration
+from ext_sdk.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from kubernetes.dynamic import DynamicClient
+
+    from ext_kubernetes.settings import Source
+
+USER_AGENT = f"ext-kubernetes/{__version__} gevals-extensions"
+JSON = "application/json"
+POOL = 600  # connections that are kept: 500 waits at the same time, and room
+
+
+class RawResponse(Protocol):
+    """What urllib3 answers."""
+
+    status: int
+    headers: Mapping[str, str]
+
+    def stream(self, amt: int) -> Iterator[bytes]:
+        """The body, piece by piece."""
+
+    def read1(self, amt: int) -> bytes:
+        """What there is of the body; nothing at its end."""
+
+    def close(self) -> None:
+        """Give the connection up."""
+
+    def release_conn(self) -> None:
+        """Give the connection back."""
+
+
+class Configuration(Protocol):
+    """What the package knows about a server, as far as it is read or set here."""
+
+    host: str
+    api_key: dict[str, str]
+    cert_file: str | None
+    key_file: str | None
+    retries: object
+    connection_pool_maxsize: int
+    refresh_api_key_hook: Callable[[Configuration], None] | None
+
+    def get_api_key_with_prefix(self, identifier: str) -> str | None:
+        """The Authorization header, refreshed where it has expired."""
+
+
+class Request(NamedTuple):
+    """What is sent.
+
+    Attributes:
+        method: GET, POST, PUT, PATCH or DELETE.
+        path: begins with `/`.
+        query: names and values; a name may come twice.
+        body: anything that JSON has, or None.
+        content_type: of the body.
+        accept: what the answer may be.
+    """
+
+    method: str
+    path: str
+    query: Sequence[tuple[str, str]] = ()
+    body: object = None
+    content_type: str = JSON
+    accept: str = JSON
+
+
+class Refused(Exception):
+    """The server answered with a failure: status, body and headers as they came."""
+
+    def __init__(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+        super().__init__(f"HTTP status {status}")
+        self.status = status
+        self.body = body
+        self.headers = headers
+
+
+class Broken(Exception):
+    """No answer: str() says what happened. `sent`: the server may have got the request."""
+
+    def __init__(self, reason: str, *, sent: bool) -> None:
+        super().__init__(reason)
+        self.sent = sent
+
+
+class WebSocket(Protocol):
+    """What the package's websocket client gives, as far as exec, copy and port-forward need it."""
+
+    sock: object
+
+    def close(self) -> None:
+        """End it."""
+
+
+class Connection:
+    """Sends requests; safe in several threads.
+
+    Args:
+        source: where the settings are.
+
+    Raises:
+        NoConfiguration: they can't be used.
+    """
+
+    def __init__(self, source: Source) -> None:
+        from kubernetes.client.api_client import ApiClient
+        from kubernetes.dynamic import DynamicClient
+
+        self._files = tempfile.mkdtemp(prefix="ext-kubernetes-")  # the package's, for certificates and keys
+        self.configuration = _loaded(source, self._files)
+        # Ours are bounded, tell what they saw and obey Retry-After; urllib3's would come on top of them.
+        self.configuration.retries = False
+        self.configuration.connection_pool_maxsize = POOL
+        api = ApiClient(self.configuration)
+        api.user_agent = USER_AGENT
+        make = cast("Callable[..., DynamicClient]", DynamicClient)
+        self._dynamic = make(api, discoverer=lambda client, cache_file: None)
+        self.address = self.configuration.host
+
+    def secrets(self) -> Iterator[tuple[str, str]]:
+        """What must not be seen, by name."""
+        for value in self.configuration.api_key.values():
+            yield "kubeconfig.token", value.partition(" ")[2] or value
+
+    def send(self, request: Request, timeout: tuple[float, float]) -> RawResponse:
+        """Send a request; its answer's body is still to be read.
+
+        Args:
+            request: what to send.
+            timeout: seconds for connecting, and for each read.
+
+        Raises:
+            Refused: the server answers with a failure.
+            Broken: it does not answer.
+        """
+        import urllib3
+        from kubernetes.client.exceptions import ApiException
+
+        send = cast("Callable[..., RawResponse]", self._dynamic.request)
+        try:
+            return send(
+                request.method.lower(),
+                request.path,
+                body=request.body,
+                query_params=list(request.query),
+                header_params={"Accept": request.accept},
+                content_type=request.content_type,
+                serialize=False,
+                _request_timeout=timeout,
+            )
+        except ApiException as error:
+            original = error.__cause__ or error
+            if not error.status:
+                raise Broken(str(error.reason).strip().replace("\n", ": "), sent=False) from error
+            raise Refused(error.status, _bytes(error.body), error.headers or {}) from original
+        except urllib3.exceptions.HTTPError as error:
+            raise broken(error) from error
+
+    def websocket(self, path: str, query: Sequence[tuple[str, str]], protocol: str, timeout: float) -> WebSocket:
+        """Open a websocket: for exec, copy and port-forward; each has one of its own.
+
+        Args:
+            path: of the subresource.
+            query: its query.
+            protocol: subprotocols, with commas between them.
+            timeout: seconds for connecting, and for each read and write.
+
+        Raises:
+            Refused, Broken: see send.
+        """
+        from urllib.parse import urlencode
+
+        import websocket
+        from kubernetes.stream.ws_client import create_websocket
+
+        address = self.address.replace("http", "ws", 1) + path + ("?" + urlencode(list(query)) if query else "")
+        headers = {"sec-websocket-protocol": protocol}
+        if authorization := self.configuration.get_api_key_with_prefix("BearerToken"):
+            headers["authorization"] = authorization
+        try:
+            opened = cast("Callable[..., WebSocket]", create_websocket)(self.configuration, address, headers)
+        except websocket.WebSocketBadStatusException as error:
+            raise Refused(error.status_code, _bytes(error.resp_body), error.resp_headers or {}) from error
+        except (websocket.WebSocketException, OSError) as error:
+            raise Broken(str(error), sent=False) from error
+        opened.sock.settimeout(timeout)  # type: ignore[attr-defined]  # a socket
+        return opened
+
+    def close(self) -> None:
+        """End the connections, and remove the files with credentials."""
+        cast("Callable[[], None]", self._dynamic.client.close)()
+        shutil.rmtree(self._files, ignore_errors=True)
+
+
+def broken(error: Exception) -> Broken:
+    """What an exception of urllib3 means."""
+    from urllib3 import exceptions
+
+    never_sent = (exceptions.NewConnectionError, exceptions.ConnectTimeoutError, exceptions.SSLError)
+    text = str(error).split("): ", 1)[-1] if isinstance(error, exceptions.NewConnectionError) else str(error)
+    if isinstance(error, exceptions.ProtocolError) and error.args:
+        text = str(error.args[-1])
+    if isinstance(error, exceptions.ConnectTimeoutError):
+        text = "no connection in time"
+    elif isinstance(error, exceptions.ReadTimeoutError):
+        text = "connected, but no answer in time"
+    return Broken(text, sent=not isinstance(error, never_sent))
+
+
+def _loaded(source: Source, directory: str) -> Configuration:
+    """The configuration, with certificates and keys in a directory of ours."""
+    from kubernetes.client.configuration import Configuration as TheirConfiguration
+    from kubernetes.config import config_exception, incluster_config, kube_config
+
+    configuration = cast("Configuration", cast("Callable[[], object]", TheirConfiguration)())
+    try:
+        with _Told() as told:
+            if source.in_cluster:
+                cast("Callable[..., None]", incluster_config.load_incluster_config)(configuration)
+            else:
+                cast("Callable[..., None]", kube_config.load_kube_config)(
+                    os.pathsep.join(source.files),
+                    source.context or None,
+                    configuration,
+                    persist_config=False,
+                    temp_file_path=directory,
+                )
+    except (config_exception.ConfigException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        shutil.rmtree(directory, ignore_errors=True)
+        reason = str(error) if isinstance(error, (config_exception.ConfigException, OSError)) else type(error).__name__
+        raise NoConfiguration(
+            "the kubeconfig can't be used", error=f"the kubeconfig {source} can't be used: {reason}"
+        ) from error
+    if told.lines:  # the package says what a credential plugin did wrong to the log, and goes on without credentials
+        raise NoConfiguration(
+            "no credentials", error=f"the credential plugin of the kubeconfig {source} failed: {told.lines[-1]}"
+        )
+    return configuration
+
+
+class _Told(logging.Handler):
+    """Collects what is logged as an error by the thread that is within the `with` block."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.lines: list[str] = []
+        self._thread = threading.get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.thread == self._thread:
+            self.lines.append(record.getMessage())
+
+    def __enter__(self) -> Self:
+        logging.getLogger().addHandler(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        logging.getLogger().removeHandler(self)
+
+
+def _bytes(body: object) -> bytes:
+    """The package gives bytes in 35, and text in 37."""
+    return body.encode("utf-8", "replace") if isinstance(body, str) else body if isinstance(body, bytes) else b""

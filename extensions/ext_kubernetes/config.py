@@ -1,0 +1,40 @@
+"""What a host may configure: which cluster, and which namespace where an operation names none."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+import ext_sdk
+
+
+class KubernetesConfig(ext_sdk.Config, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Configuration of ext-kubernetes."""
+
+    kubeconfig: Annotated[
+        str,
+        Meta(
+            description="Path of a kubeconfig file; ~ is the home directory. Where left out: KUBECONFIG of the task or "
+            "of the extension, the service account of the pod it runs in, ~/.kube/config"
+        ),
+    ] = ""
+    context: Annotated[str, Meta(description="Context of the kubeconfig; its current one where left out")] = ""
+    namespace: Annotated[
+        str,
+        Meta(
+            description="Where an operation names none, and the task has made none with create-namespace; that of the "
+            "context where left out"
+        ),
+    ] = ""
+    watch: Annotated[
+        bool,
+        Meta(description="Let a watch wake waiting operations early; without it they only look again and again"),
+    ] = True
+
+
+def config_of(context: ext_sdk.Context) -> KubernetesConfig:
+    """The configuration of a call. Raises TypeError where it is another extension's."""
+    if not isinstance(context.config, KubernetesConfig):
+        raise TypeError(f"expected the configuration of ext-kubernetes, found {type(context.config).__name__}")
+    return context.config

@@ -1,0 +1,263 @@
+"""What can go wrong between an operation and a cluster, told so that a user can act on it.
+
+KubernetesError             an ext_sdk.OperationFailed: what is not caught is a result with success: false
+├── NoConfiguration         no kubeconfig, or one that can't be used
+├── Unreachable             no server at the address, or one that does not answer
+├── Stopped                 the deadline has passed, or the extension ends
+├── UnknownKind             the server has no such kind; the nearest names are told
+└── ApiError                the server answered with a failure
+    ├── Unauthorized        401: the credentials are refused: expired, or of another cluster
+    ├── Forbidden           403: who may not do what
+    ├── NotFound            404
+    ├── Conflict            409: another manager has the field, or the object has changed
+    ├── AlreadyExists       409
+    ├── Gone                410: a watch or a list that is too old
+    ├── Invalid             422, and 400 for unknown fields
+    └── TooManyRequests     429
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ext_sdk import OperationFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+MOST_CAUSES = 20  # that are told; an object may have hundreds
+LONGEST = 4000  # characters of what a server says that are repeated
+
+
+class KubernetesError(OperationFailed):
+    """The base. `retryable`: the same request may succeed a moment later."""
+
+    retryable = False
+
+
+class NoConfiguration(KubernetesError):
+    """There is no kubeconfig, or it can't be used."""
+
+
+class Stopped(KubernetesError):
+    """The time for the operation is over, or the extension was told to end."""
+
+
+class UnknownKind(KubernetesError):
+    """The server has no such kind."""
+
+
+class Unreachable(KubernetesError):
+    """No answer from the server.
+
+    Args:
+        address: of the server.
+        reason: what happened to the connection.
+        seconds: since the last answer, or since the first try where there was none.
+        answered: whether it has ever answered this client.
+        sent: the request may have reached the server: what it asked for may have been done.
+    """
+
+    retryable = True
+
+    def __init__(self, address: str, reason: str, seconds: float, *, answered: bool, sent: bool = False) -> None:
+        since = f"it last answered {seconds:.1f} s ago" if answered else f"tried for {seconds:.1f} s"
+        doubt = "; the request may have been carried out" if sent else ""
+        super().__init__(
+            f"the API server at {address} can't be reached",
+            error=f"no answer from the API server at {address}: {reason}; {since}{doubt}. "
+            "Is the cluster running, and is this the right kubeconfig and context?",
+        )
+        self.address = address
+        self.reason = reason
+        self.sent = sent
+
+
+class ApiError(KubernetesError):
+    """The server answered with a failure.
+
+    Attributes:
+        status: of HTTP.
+        reason: of the Status object, such as NotFound; "" where it has none.
+        text: what the server says.
+        causes: (field, reason, message) for each cause that it names.
+        retry_after: seconds that it asks to wait; None where it does not say.
+        where: method and path of the request.
+    """
+
+    advice = ""
+
+    def __init__(
+        self,
+        status: int,
+        text: str,
+        *,
+        reason: str = "",
+        causes: tuple[tuple[str, str, str], ...] = (),
+        retry_after: float | None = None,
+        where: str = "",
+        user: str = "",
+    ) -> None:
+        self.status = status
+        self.reason = reason
+        self.text = text[:LONGEST] or reason or f"HTTP status {status}"
+        self.causes = causes
+        self.retry_after = retry_after
+        self.where = where
+        self.user = user
+        super().__init__(self.text.splitlines()[0][:200], error=self._told())
+
+    @property
+    def retryable(self) -> bool:  # type: ignore[override]  # a constant of the other classes
+        """Whether the request may succeed a moment later. An undeclared field is a 500 that never will."""
+        return (self.status == 429 or self.status >= 500) and "field not declared in schema" not in self.text
+
+    def _told(self) -> str:
+        advice = self._advice()
+        return f"{self.text} ({self.status} {self.reason or 'from the server'}){'. ' + advice if advice else ''}"
+
+    def _advice(self) -> str:
+        return self.advice
+
+
+class Unauthorized(ApiError):
+    """401."""
+
+    def _advice(self) -> str:
+        return (
+            f"The credentials of {self.user or 'the kubeconfig'} are refused: they have expired, were revoked, or "
+            "belong to another cluster. Renew them, or choose another context"
+        )
+
+
+class Forbidden(ApiError):
+    """403."""
+
+    def _advice(self) -> str:
+        if "cannot" not in self.text:
+            return "Policy, quota or admission of the cluster refuses it"
+        return "Give the user a Role or ClusterRole with that verb and resource, or choose another context"
+
+
+class NotFound(ApiError):
+    """404."""
+
+    def _advice(self) -> str:
+        if self.text.startswith("namespaces ") and "/namespaces/" in self.where:
+            return "Make the namespace first: create-namespace"
+        return ""
+
+
+class Conflict(ApiError):
+    """409: somebody else has the field, or has changed the object."""
+
+    @property
+    def managers(self) -> tuple[tuple[str, str], ...]:
+        """(manager, field) for each field that somebody else manages."""
+        found = ((_manager(message), field) for field, reason, message in self.causes if reason == _CONFLICT)
+        return tuple(found)
+
+    def _advice(self) -> str:
+        if not self.managers:
+            return "The object has changed since it was read: read it again"
+        told = ", ".join(f"{field} is managed by {manager}" for manager, field in self.managers[:MOST_CAUSES])
+        return f"{told}. Leave these fields out, or take them over with `force: true`"
+
+
+class AlreadyExists(ApiError):
+    """409: there is one of this name."""
+
+    advice = "Choose another name, `generateName`, or `apply`, which changes what is there"
+
+
+class Gone(ApiError):
+    """410: the version to go on from is too old."""
+
+
+class Invalid(ApiError):
+    """The object is not as its kind wants it."""
+
+    def _told(self) -> str:
+        told = [f"{field}: {message}" for field, _, message in self.causes if field and message]
+        if len(told) < 2:
+            return super()._told()
+        more = f"; and {len(told) - MOST_CAUSES} more" if len(told) > MOST_CAUSES else ""
+        return f"{self.text} ({self.status} {self.reason}): {'; '.join(told[:MOST_CAUSES])}{more}"
+
+
+class TooManyRequests(ApiError):
+    """429: the server asks to wait."""
+
+
+_CONFLICT = "FieldManagerConflict"
+_CLASSES: Mapping[tuple[int, str], type[ApiError]] = {
+    (409, "AlreadyExists"): AlreadyExists,
+    (404, "NotFound"): NotFound,
+}
+_BY_STATUS: Mapping[int, type[ApiError]] = {
+    400: Invalid,
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    422: Invalid,
+    429: TooManyRequests,
+}
+
+
+def api_error(
+    status: int, body: object, *, retry_after: float | None = None, where: str = "", user: str = ""
+) -> ApiError:
+    """The error that an answer of the server stands for.
+
+    Args:
+        status: of HTTP.
+        body: the Status object, or the text where the answer was none.
+        retry_after: seconds, as the answer's header has it.
+        where: method and path.
+        user: as the kubeconfig names them.
+    """
+    told = body if isinstance(body, dict) else {}
+    reason = told.get("reason")
+    text = told.get("message") if told else body
+    kind = _CLASSES.get((status, str(reason))) or _BY_STATUS.get(status, ApiError)
+    return kind(
+        status,
+        text if isinstance(text, str) else "",
+        reason=reason if isinstance(reason, str) else "",
+        causes=tuple(_causes(told)),
+        retry_after=retry_after,
+        where=where,
+        user=user,
+    )
+
+
+def _causes(status: Mapping[str, object]) -> Iterator[tuple[str, str, str]]:
+    details = status.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
+    for cause in causes if isinstance(causes, list) else ():
+        if isinstance(cause, dict):
+            yield str(cause.get("field", "")), str(cause.get("reason", "")), str(cause.get("message", ""))
+
+
+def _manager(message: str) -> str:
+    """From `conflict with "kubectl" using apps/v1`."""
+    parts = message.split('"')
+    return f'"{parts[1]}"' if len(parts) > 2 else "another manager"
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Say in the message of a failure what was being done, such as "could not apply deployment/web"."""
+    try:
+        yield
+    except KubernetesError as error:
+        error.message = f"{what}: {error.message}"
+        raise
+
+
+def explained(error: KubernetesError, what: str = "") -> OperationFailed:
+    """The failure that an error is; `what` was being done."""
+    return OperationFailed(f"{what}: {error.message}" if what else error.message, error=error.error)

@@ -1,0 +1,148 @@
+"""What a user means: `pod/nginx`, `deploy/web`, `certificates.cert-manager.io/x`, or apiVersion, kind and metadata.
+
+The namespace is the one that is given; else the one that this task made with create-namespace; else that of the
+configuration, of the kubeconfig's context; else `default`.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+from msgspec import Meta
+
+import ext_sdk
+
+from .config import config_of
+
+if TYPE_CHECKING:
+    from .client import Client
+    from .discovery import Resource
+
+DEFAULT_NAMESPACE = "default"
+
+
+class Metadata(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Name and namespace, as in a manifest."""
+
+    name: str = ""
+    namespace: str = ""
+
+
+class TargetArgs(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+    """Which object, in one of two spellings."""
+
+    resource: Annotated[
+        str,
+        Meta(description="Kind and name: pod/nginx, deploy/web, certificates.cert-manager.io/x; or a kind alone"),
+    ] = ""
+    api_version: Annotated[str, Meta(description="In place of `resource`, with `kind` and `metadata`: apps/v1")] = ""
+    kind: Annotated[str, Meta(description="In place of `resource`: Deployment")] = ""
+    metadata: Annotated[Metadata, Meta(description="In place of `resource`: name and namespace")] = Metadata()
+    namespace: Annotated[
+        str, Meta(description="Where; by default the one that create-namespace made, or that of the configuration")
+    ] = ""
+
+
+class Target(NamedTuple):
+    """An object, or with an empty name all objects of a kind.
+
+    Attributes:
+        resource: the kind.
+        namespace: "" for a kind that has none.
+        name: "" for all.
+    """
+
+    resource: Resource
+    namespace: str
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Of the API server."""
+        return self.resource.path(self.namespace, self.name)
+
+    def __str__(self) -> str:
+        """`pod/nginx`, for messages."""
+        kind = self.resource.kind.lower()
+        return f"{kind}/{self.name}" if self.name else self.resource.name
+
+    @property
+    def where(self) -> str:
+        """`pod/nginx in namespace web`, for errors."""
+        return f"{self} in namespace {self.namespace}" if self.namespace else str(self)
+
+
+class Current:
+    """The namespace that operations of a workdir use by default: the last one that it made."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._made: list[str] = []
+
+    @property
+    def namespace(self) -> str:
+        """Its name, or nothing where there is none."""
+        with self._lock:
+            return self._made[-1] if self._made else ""
+
+    def enter(self, namespace: str) -> None:
+        """It was made: use it from now on."""
+        with self._lock:
+            self._made.append(namespace)
+
+    def leave(self, namespace: str) -> None:
+        """It is gone: use the one before."""
+        with self._lock:
+            self._made = [one for one in self._made if one != namespace]
+
+
+def current_of(context: ext_sdk.Context) -> Current:
+    """The current namespace of a workdir."""
+    return context.state(Current)
+
+
+def namespace_of(context: ext_sdk.Context, client: Client, given: str = "") -> str:
+    """The namespace for an operation; `given` is the argument."""
+    return (
+        given or current_of(context).namespace or config_of(context).namespace or client.namespace or DEFAULT_NAMESPACE
+    )
+
+
+def target_of(args: TargetArgs, context: ext_sdk.Context, client: Client, *, named: bool = True) -> Target:
+    """The object that arguments mean.
+
+    Args:
+        args: of the operation.
+        context: of the call.
+        client: asks for the kind.
+        named: whether a name is needed; without one, all objects of the kind are meant.
+
+    Raises:
+        ext_sdk.InvalidArgs: none, or both spellings were used; a name is missing.
+        KubernetesError: the kind is unknown, or the server can't be asked.
+    """
+    kind, name, api_version = _spelled(args)
+    if named and not name:
+        field = "resource" if args.resource else "metadata.name"
+        raise ext_sdk.InvalidArgs(field, f"expected a kind and a name, such as {kind}/NAME; found no name")
+    resource = client.discovery.resource(kind, api_version, deadline=context.deadline)
+    if not resource.namespaced:
+        return Target(resource, "", name)
+    return Target(resource, namespace_of(context, client, args.namespace or args.metadata.namespace), name)
+
+
+def _spelled(args: TargetArgs) -> tuple[str, str, str | None]:
+    """Kind, name, and apiVersion where it is given."""
+    if args.resource and args.kind:
+        raise ext_sdk.InvalidArgs("resource", "expected `resource` or `kind`, found both")
+    if args.resource:
+        kind, slash, name = args.resource.partition("/")
+        if not kind or "/" in name or (slash and not name):
+            raise ext_sdk.InvalidArgs("resource", f"expected KIND/NAME, such as pod/nginx, found {args.resource!r}")
+        if name and args.metadata.name:
+            raise ext_sdk.InvalidArgs("metadata.name", "the name is in `resource` already")
+        return kind, name or args.metadata.name, args.api_version or None
+    if not args.kind:
+        raise ext_sdk.InvalidArgs("resource", "expected a kind and a name, such as pod/nginx, or `kind` and `metadata`")
+    return args.kind, args.metadata.name, args.api_version or None

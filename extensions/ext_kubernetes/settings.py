@@ -1,0 +1,210 @@
+"""Which cluster, as whom: where a kubeconfig comes from, and what it says.
+
+In this order: `kubeconfig` of the configuration, KUBECONFIG of the task, KUBECONFIG of the extension, the service
+account of the pod that the extension runs in, `~/.kube/config`. What is read here is for names and for people; the
+credentials are loaded by the `kubernetes` package, in `client`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ext_sdk.hints import hint
+
+from .config import config_of
+from .errors import NoConfiguration
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import ext_sdk
+
+Entry = dict[str, object]  # one of the file's clusters, contexts or users, without its name
+
+IN_CLUSTER = "in-cluster"
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+MOST_BYTES = 16 * 1024 * 1024  # of a kubeconfig
+KINDS = ("clusters", "contexts", "users")
+
+
+class Source:
+    """Where the settings of a connection are: hashable, and another one when a file has changed.
+
+    Attributes:
+        files: paths of kubeconfig files, the first one wins; none for the service account of a pod.
+        context: "" for the current one.
+        origin: where the files were named, for people.
+        stamp: (time, size) of each file.
+    """
+
+    __slots__ = ("context", "files", "origin", "stamp")
+
+    def __init__(self, files: tuple[str, ...], context: str, origin: str) -> None:
+        self.files = files
+        self.context = context
+        self.origin = origin
+        self.stamp = tuple(_stamp(file) for file in files)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Source) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return (self.files, self.context, self.stamp)
+
+    @property
+    def in_cluster(self) -> bool:
+        """Whether it is the service account of a pod."""
+        return not self.files
+
+    def __str__(self) -> str:
+        return os.pathsep.join(self.files) or "the service account of this pod"
+
+
+class Kubeconfig:
+    """What the files say, merged as kubectl does: the first to name something wins.
+
+    Attributes:
+        current: name of the current context; "" without one.
+        clusters, contexts, users: the entries by name, in the order of the files.
+    """
+
+    __slots__ = ("clusters", "contexts", "current", "users")
+
+    def __init__(self, current: str, entries: Mapping[str, dict[str, Entry]]) -> None:
+        self.current = current
+        self.clusters = entries["clusters"]
+        self.contexts = entries["contexts"]
+        self.users = entries["users"]
+
+    def context(self, name: str = "") -> Entry:
+        """A context by name, or the current one.
+
+        Raises:
+            NoConfiguration: there is none of that name, or no current one.
+        """
+        wanted = name or self.current
+        if not wanted:
+            raise NoConfiguration(
+                "no current context",
+                error="the kubeconfig has no current-context; set `context` in the extension's configuration: "
+                + hint("", self.contexts),
+            )
+        if wanted not in self.contexts:
+            raise NoConfiguration(
+                f"no context {wanted!r}",
+                error=f"the kubeconfig has no context {wanted!r}; {hint(wanted, self.contexts)}",
+            )
+        return self.contexts[wanted]
+
+
+def source_of(context: ext_sdk.Context) -> Source:
+    """Where the settings for a call come from.
+
+    Raises:
+        NoConfiguration: nowhere.
+    """
+    config = config_of(context)
+    for text, origin, base in (
+        (config.kubeconfig, "config.kubeconfig", Path.cwd()),
+        (context.env.get("KUBECONFIG", ""), "KUBECONFIG of the task", context.workdir),
+        (os.environ.get("KUBECONFIG", ""), "KUBECONFIG", Path.cwd()),
+    ):
+        if files := tuple(str(base / Path(one).expanduser()) for one in text.split(os.pathsep) if one):
+            return _existing(Source(files, config.context, origin))
+    if "KUBERNETES_SERVICE_HOST" in os.environ and (ACCOUNT / "token").is_file():
+        return Source((), "", IN_CLUSTER)
+    return _existing(Source((str(Path("~/.kube/config").expanduser()),), config.context, "the default"))
+
+
+def read(source: Source) -> Kubeconfig:
+    """What the files of a source say.
+
+    Raises:
+        NoConfiguration: a file can't be read, or is no kubeconfig. The text has nothing of what is in it.
+    """
+    entries: dict[str, dict[str, Entry]] = {kind: {} for kind in KINDS}
+    current = ""
+    for file in source.files:
+        content = _content(file)
+        if content is None:
+            continue
+        told = content.get("current-context")
+        current = current or (told if isinstance(told, str) else "")
+        for kind in KINDS:
+            for name, entry in _named(content.get(kind), kind, file):
+                entries[kind].setdefault(name, entry)
+    return Kubeconfig(current, entries)
+
+
+def _existing(source: Source) -> Source:
+    if any(source.stamp):
+        return source
+    raise NoConfiguration(
+        "no kubeconfig",
+        error=f"there is no kubeconfig at {source} ({source.origin}). Set `kubeconfig` in the extension's "
+        "configuration, or KUBECONFIG",
+    )
+
+
+def _stamp(file: str) -> tuple[int, int] | None:
+    try:
+        status = Path(file).stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def _content(file: str) -> Mapping[str, object] | None:
+    """The members of one file; None where there is no such file, which is fine beside others."""
+    from .manifests import load_yaml
+
+    try:
+        with Path(file).open("rb") as stream:
+            data = stream.read(MOST_BYTES)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise NoConfiguration(
+            "the kubeconfig can't be read", error=f"the kubeconfig {file} can't be read: {error.strerror}"
+        ) from error
+    try:
+        content = load_yaml(data.decode())
+    except ValueError as error:
+        raise NoConfiguration(
+            "the kubeconfig is broken", error=f"the kubeconfig {file} is no YAML: {_place(error)}"
+        ) from None  # what YAML libraries say quotes the file, and so may have credentials in it
+    if not isinstance(content, dict):
+        raise NoConfiguration(
+            "the kubeconfig is broken",
+            error=f"expected a kubeconfig in {file}, found no mapping but a {_kind(content)}",
+        )
+    return content
+
+
+def _named(value: object, kind: str, file: str) -> list[tuple[str, Entry]]:
+    """The entries of a list such as `contexts`, by name."""
+    found = []
+    for item in value if isinstance(value, list) else ():
+        entry = item.get(kind.removesuffix("s")) if isinstance(item, dict) else None
+        name = item.get("name") if isinstance(item, dict) else None
+        if not isinstance(name, str) or not isinstance(entry, dict):
+            raise NoConfiguration(
+                "the kubeconfig is broken",
+                error=f"the kubeconfig {file} has an entry of `{kind}` without `name` or `{kind.removesuffix('s')}`",
+            )
+        found.append((name, entry))
+    return found
+
+
+def _place(error: Exception) -> str:
+    mark = getattr(error.__cause__, "problem_mark", None)
+    return f"line {mark.line + 1}" if mark is not None else "its text is not UTF-8, or not closed"
+
+
+def _kind(value: object) -> str:
+    return {str: "text", list: "list", type(None): "nothing"}.get(type(value), type(value).__name__)
