@@ -63,7 +63,11 @@ class Recording:
 
     def __init__(self, dialect: Dialect, given: Mapping[str, str] | None = None, home: str = "") -> None:
         self._dialect = dialect
-        self._places = [(f'"{method}"'.encode(), method) for method in dialect.bound]
+        self._places = [
+            (f'"{method}"'.encode(), method, [_quoted(pointer.rpartition("/")[2]) for pointer in places.values()])
+            for method, places in dialect.bound.items()
+        ]
+        self._known: dict[bytes, set[bytes]] = {}  # name of a member, quoted, to what follows it with a known value
         self._counts: dict[str, int] = {}
         self._neutral: dict[str, str] = {}  # live value to neutral spelling
         for name, value in (given or {}).items():
@@ -79,8 +83,8 @@ class Recording:
 
     def observe(self, payload: bytes) -> None:
         """Look for live values in a message of the host, in the order of the session, before `clean`."""
-        for spelled, method in self._places:
-            if spelled in payload:
+        for spelled, method, members in self._places:
+            if spelled in payload and not all(self._tells_nothing_new(payload, member) for member in members):
                 self._look(payload, method)
 
     def clean(self, data: bytes) -> bytes:
@@ -91,6 +95,14 @@ class Recording:
         """The same for a text of the header."""
         return self.clean(text.encode("utf-8", "surrogateescape")).decode("utf-8", "replace")
 
+    def _tells_nothing_new(self, payload: bytes, member: bytes) -> bool:
+        """The member is there once, with a known value: reading the message would take longer than all the rest."""
+        at = payload.find(member)
+        if at < 0 or payload.find(member, at + 1) >= 0:
+            return False
+        start = at + len(member)
+        return payload[start : payload.find(b'"', start + 2) + 1] in self._known.get(member, ())
+
     def _look(self, payload: bytes, method: str) -> None:
         try:
             message = loads(payload.decode("utf-8", "surrogateescape"))
@@ -100,13 +112,20 @@ class Recording:
             return
         for name, pointer in self._dialect.bound[method].items():
             value = resolve(message, pointer)
-            if isinstance(value, str) and is_bindable(value) and (value.rstrip("/")) not in self._neutral:
+            if not isinstance(value, str):
+                continue
+            self._known.setdefault(_quoted(pointer.rpartition("/")[2]), set()).add(b":" + _quoted(value))
+            if is_bindable(value) and value.rstrip("/") not in self._neutral:
                 self._learn(name, value.rstrip("/"))
                 self._substitution = Substitution(self._neutral, json=False)
 
     def _learn(self, name: str, value: str) -> None:
         number = self._counts[name] = self._counts.get(name, 0) + 1
         self._neutral[value] = _neutral_spelling(name) + (f"-{number}" if number > 1 else "")
+
+
+def _quoted(text: str) -> bytes:
+    return f'"{text}"'.encode("utf-8", "surrogateescape")
 
 
 def _neutral_spelling(name: str) -> str:
