@@ -38,7 +38,7 @@ class Cluster:
         kubeconfig: of somebody who may do everything.
         context: the one to use of it; "" for its current one.
         kubelets: its pods are real; else kwok plays them, and what becomes of them follows from their manifest
-            (kwok/pods.yaml). `exec` then runs on this machine, in a folder of the container's own; a port of a pod is
+            (kwok/). `exec` then runs on this machine, in a folder of the container's own; a port of a pod is
             one of this machine's loopback; logs are what the `echo`s in a container's command say.
         streams: exec, logs and port-forward are served.
         logs: folder of what the programs of the control plane say; "" where they are out of reach.

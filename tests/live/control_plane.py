@@ -1,6 +1,6 @@
 """A Kubernetes control plane of one's own: on loopback, at a free port, gone without a trace.
 
-Nodes and pods are played by kwok, by the rules in `kwok/`: what becomes of a pod follows from its manifest, and a
+Nodes and pods are played by kwok, by the rules in kwok/: what becomes of a pod follows from its manifest, and a
 real kubelet would do the same with it.
 """
 
@@ -20,11 +20,11 @@ from tests.live import flags
 from tests.live.client import ApiError, Client, condition
 from tests.live.identities import MASTERS, Identities
 from tests.live.processes import Processes
+from tests.live.stages import stages
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-STAGES = Path(__file__).parent / "kwok"
 NODES = ("live-node-0", "live-node-1")
 PART_SECONDS = 120.0  # for each part to be ready; 1 to 4 is usual
 TERMINATION_SECONDS = 20.0  # for the API server to end politely
@@ -150,7 +150,7 @@ class ControlPlane:
             kubeconfig = user(f"system:{name}", MASTERS)
             self._run(name, programs.control_plane / name, arguments(directory, kubeconfig))
         port = self._start_node_server(programs.node_server) if programs.node_server else ""
-        self._write_stages()
+        (directory / "kwok.yaml").write_text(stages())
         self._run("kwok", programs.kwok, flags.kwok(directory, user("kwok", MASTERS)), KUBELET_PORT=port)
 
     def _start_node_server(self, program: Path) -> str:
@@ -174,11 +174,6 @@ class ControlPlane:
         self._processes.wait_until(lambda: _not_running(client, pod), PART_SECONDS)
         client.delete(pod)
         client.close()
-
-    def _write_stages(self) -> None:
-        """Put the rules for nodes and pods into one file."""
-        stages = [file.read_text() for file in sorted(STAGES.glob("*.yaml"))]
-        (self._directory / "kwok.yaml").write_text("\n---\n".join(stages))
 
 
 def _unready(client: Client) -> str:

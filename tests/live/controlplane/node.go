@@ -72,8 +72,12 @@ func serve(kubeconfig, directory, certificate, key, authority, portFile string) 
 		return err
 	}
 	server := &http.Server{
-		Handler:   onlyFor(caller, (&node{pods, directory}).routes()),
-		TLSConfig: &tls.Config{ClientCAs: trusted, ClientAuth: tls.RequireAndVerifyClientCert, NextProtos: []string{"http/1.1"}},
+		Handler: onlyFor(caller, (&node{pods, directory}).routes()),
+		TLSConfig: &tls.Config{
+			ClientCAs:  trusted,
+			ClientAuth: tls.RequireAndVerifyClientCert,
+			NextProtos: []string{"http/1.1"}, // connections are taken over for streams, which HTTP/2 does not allow
+		},
 	}
 	return server.ServeTLS(listener, certificate, key)
 }
