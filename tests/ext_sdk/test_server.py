@@ -183,39 +183,45 @@ def test_a_first_line_of_20_mb_is_read_too(peer: Peer) -> None:
 # --- What is wrong with a request ---
 
 
-@pytest.mark.parametrize(
-    ("line", "code", "id"),
-    [
-        (b"hello\n", -32700, None),
-        (b'{"jsonrpc":"2.0","id":1\n', -32700, None),
-        (b"\xff\n", -32700, None),
-        (b'{"jsonrpc":"2.0","id":1e999,"method":"shutdown"}\n', -32700, None),
-        (b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"shutdown"}\n', -32700, None),
-        (b"[" * 100_000 + b"\n", -32700, None),
-        (b'[{"jsonrpc":"2.0","id":1,"method":"shutdown"}]\n', -32600, None),
-        (b"7\n", -32600, None),
-        (b'{"id":7,"method":"shutdown"}\n', -32600, 7),
-        (b'{"jsonrpc":"2.0","id":7,"id":7,"method":"shutdown"}\n', -32600, None),
-        (b'{"jsonrpc":"2.0","id":true,"method":"shutdown"}\n', -32600, None),
-        (b'{"jsonrpc":"2.0","id":7,"method":"shutdwon"}\n', -32601, 7),
-        (b'{"jsonrpc":"2.0","id":7,"method":"execute"}\n', -32602, 7),
-        (b'{"jsonrpc":"2.0","id":7,"method":"execute","params":[]}\n', -32602, 7),
-        (b'{"jsonrpc":"2.0","id":"' + b"x" * 100_000 + b'","method":"shutdown"}\n', -32600, None),
-        (b'{"jsonrpc":"1.0","id":"' + b"x" * 100_000 + b'"}\n', -32600, None),
-        (b'{"jsonrpc":"2.0","id":"' + b"\\u0000" * 1000 + b'","method":"shutdown"}\n', -32600, None),
-    ],
-    ids=lambda value: value[:40] if isinstance(value, bytes) else None,
-)
-@pytest.mark.parametrize("first", [True, False], ids=["first", "later"])
-def test_a_request_that_cannot_be_served_is_told_and_the_session_goes_on(
-    peer: Peer, line: bytes, code: int, id: object, first: bool
+# (line, code of the error, id that it comes back with)
+REFUSED: list[tuple[bytes, int, object]] = [
+    (b"hello\n", -32700, None),
+    (b'{"jsonrpc":"2.0","id":1\n', -32700, None),
+    (b"\xff\n", -32700, None),
+    (b'{"jsonrpc":"2.0","id":1e999,"method":"shutdown"}\n', -32700, None),
+    (b'{"jsonrpc":"2.0","id":' + b"9" * 5000 + b',"method":"shutdown"}\n', -32700, None),
+    (b"[" * 100_000 + b"\n", -32700, None),
+    (b'[{"jsonrpc":"2.0","id":1,"method":"shutdown"}]\n', -32600, None),
+    (b"7\n", -32600, None),
+    (b'{"id":7,"method":"shutdown"}\n', -32600, 7),
+    (b'{"jsonrpc":"2.0","id":7,"id":7,"method":"shutdown"}\n', -32600, None),
+    (b'{"jsonrpc":"2.0","id":true,"method":"shutdown"}\n', -32600, None),
+    (b'{"jsonrpc":"2.0","id":7,"method":"shutdwon"}\n', -32601, 7),
+    (b'{"jsonrpc":"2.0","id":7,"method":"execute"}\n', -32602, 7),
+    (b'{"jsonrpc":"2.0","id":7,"method":"execute","params":[]}\n', -32602, 7),
+    (b'{"jsonrpc":"2.0","id":"' + b"x" * 100_000 + b'","method":"shutdown"}\n', -32600, None),
+    (b'{"jsonrpc":"1.0","id":"' + b"x" * 100_000 + b'"}\n', -32600, None),
+    (b'{"jsonrpc":"2.0","id":"' + b"\\u0000" * 1000 + b'","method":"shutdown"}\n', -32600, None),
+]
+
+
+@pytest.mark.parametrize(("line", "code", "id"), REFUSED, ids=lambda value: str(value)[:40])
+def test_a_first_line_that_cannot_be_served_is_told_and_the_session_goes_on(
+    peer: Peer, line: bytes, code: int, id: object
 ) -> None:
-    if not first:
-        peer.initialize()
     peer.send(line)
     answer = peer.message()
     assert (answer["id"], shown(answer["error"])[0]) == (id, code)
     assert peer.outputs("echo", {"text": "still here"})["text"] == "still here"
+
+
+def test_requests_that_cannot_be_served_are_told_and_the_session_goes_on(peer: Peer) -> None:
+    peer.initialize()
+    for line, code, id in REFUSED:
+        peer.send(line, execute("next", "echo"))
+        answer = peer.message()
+        assert (answer["id"], shown(answer["error"])[0]) == (id, code), line[:80]
+        assert peer.message()["id"] == "next"
 
 
 def test_an_unknown_method_is_answered_with_the_nearest_one(peer: Peer) -> None:
@@ -625,20 +631,20 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize("to", ["message", "error", "output", "log", "data", "exception"])
 @pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
-def test_no_line_is_longer_than_a_host_can_read(peer: Peer, tmp_path: Path, text: str, to: str) -> None:
+def test_no_line_is_longer_than_a_host_can_read(peer: Peer, tmp_path: Path, text: str) -> None:
     """Peer refuses a line of more than 65,535 bytes."""
     times = 300_000
     peer.initialize({"artifacts": str(tmp_path)})
-    peer.send(execute(7, "spill", {"to": to, "text": text, "times": times}))
-    messages = [peer.message()]
-    while messages[-1].get("id") != 7:
-        messages.append(peer.message())
-    assert f"{times * len(text)} characters left out" in str(messages) or "characters left out" in str(messages)
-    whole = [path.read_bytes().decode() for path in tmp_path.iterdir()]
+    for to in ("message", "error", "output", "log", "data", "exception"):
+        peer.send(execute(to, "spill", {"to": to, "text": text, "times": times}))
+        messages = [peer.message()]
+        while messages[-1].get("id") != to:
+            messages.append(peer.message())
+        assert "characters left out" in str(messages), to
+    whole = {path.name: path.read_bytes().decode() for path in sorted(tmp_path.iterdir())}
     expected = (text * times).encode("utf-8", "backslashreplace").decode()
-    assert whole == ([expected] if to in ("message", "error", "output") else [])
+    assert whole == {"001-message.txt": expected, "002-error.txt": expected, "003-text.txt": expected}
 
 
 def test_a_text_that_was_cut_is_kept_whole_and_its_file_named(peer: Peer, tmp_path: Path) -> None:
