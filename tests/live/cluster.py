@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.live.build import CONTROL_PLANE, NODE_SERVER, CannotBuild, built
+from tests.live.client import Client
 from tests.live.control_plane import ControlPlane, Programs
 from tests.live.kind import kind_cluster, why_no_kind
 
@@ -114,7 +115,12 @@ class FoundCluster:
     def _given(self, stack: ExitStack) -> Cluster:
         if not self._kubeconfig:
             raise NoCluster("no --kubeconfig")
-        return Cluster("kubeconfig", str(Path(self._kubeconfig).expanduser().resolve(strict=True)))
+        path = Path(self._kubeconfig).expanduser().resolve(strict=True)
+        client = Client(path)
+        nodes = client.get("/api/v1/nodes")["items"]
+        client.close()
+        real = [node for node in nodes if not node["status"]["nodeInfo"]["kubeletVersion"].startswith("kwok")]
+        return Cluster("kubeconfig", str(path), kubelets=bool(real))
 
     def _kind(self, stack: ExitStack) -> Cluster:
         if reason := why_no_kind():

@@ -17,6 +17,8 @@ from tests.live.processes import ProgramEnded
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.live.cluster import Cluster
+
 # Writes what it is asked for: a program that succeeds, or nothing where SABOTAGE names the step.
 GO = """#!/bin/sh
 echo "$1" >>"$GO_CALLS"
@@ -125,8 +127,7 @@ def test_programs_that_are_there_are_used_without_go(
     assert not cache.exists()
 
 
-def test_the_cluster_that_is_given_is_the_one(tmp_path: Path) -> None:
-    given = tmp_path / "config"
-    given.touch()
-    with FoundCluster(str(given), "", print) as cluster:
-        assert (cluster.way, cluster.kubeconfig, cluster.kubelets) == ("kubeconfig", str(given), True)
+def test_the_cluster_that_is_given_is_the_one(cluster: Cluster) -> None:
+    with FoundCluster(cluster.kubeconfig, "", print) as given:
+        assert (given.way, given.kubeconfig) == ("kubeconfig", cluster.kubeconfig)
+        assert given.kubelets == cluster.kubelets
