@@ -15,10 +15,11 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from .calls import Calls, Running
 from .fitting import ID_LIMIT_BYTES, Fitter, id_fits
 from .hints import LONGEST, hint
 from .protocols import gevals
-from .session import Call, Session
+from .session import Session
 from .transport import PeerGone, Stdio
 from .wire import (
     FRAMINGS,
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from .redaction import Redactor
 
 CLEANUP_SECONDS = 3.0  # the known host kills 5 s after its request to shut down, without asking again
-LONGEST_WAIT_MILLISECONDS = 3_600_000  # poll() takes no more than 24 days; a timeout may be 292 years
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -58,18 +58,6 @@ class Opening:
         self.received = received
         self.manifest_sent = manifest_sent
         self.eof = eof
-
-
-class _Running:
-    """A call whose answer is not out yet. Who sets `claimed` gives the answer."""
-
-    __slots__ = ("call", "claimed", "id", "latest")
-
-    def __init__(self, id: Id, call: Call) -> None:
-        self.id = id
-        self.call = call
-        self.claimed = False
-        self.latest = float("inf") if call.latest is None else time.monotonic() + call.latest
 
 
 class Server:
@@ -93,8 +81,7 @@ class Server:
         self._connection = Connection(FRAMINGS[gevals.FRAMING])
         self._workers = Workers()
         self._write_lock = threading.Lock()
-        self._table = threading.Condition()  # guards the next
-        self._running: list[_Running] = []
+        self._calls = Calls()
         self._reading = True
         self._ending = False
         self._peer_gone = False
@@ -136,8 +123,8 @@ class Server:
         poll.register(self._stdio.output, 0)  # POLLERR comes unasked when nobody reads any more
         poll.register(self._wake_read, select.POLLIN)
         self._handle_received()
-        while not self._ending and (self._reading or self._running):
-            ready = dict(poll.poll(self._poll_milliseconds()))
+        while not self._ending and (self._reading or self._calls):
+            ready = dict(poll.poll(self._calls.milliseconds_left()))
             if self._stdio.output in ready:
                 self._peer_gone = True
                 return
@@ -176,19 +163,9 @@ class Server:
         with suppress(BlockingIOError):  # so many wake-ups wait already that one more tells nothing
             os.write(self._wake_write, b"\0")
 
-    def _poll_milliseconds(self) -> int | None:
-        with self._table:
-            latest = min((one.latest for one in self._running if not one.claimed), default=float("inf"))
-        if latest == float("inf"):
-            return None
-        return int(min(max(0.0, latest - time.monotonic()) * 1000 + 1, LONGEST_WAIT_MILLISECONDS))
-
     def _enforce_deadlines(self) -> None:
         """Answer for operations that did not answer themselves, and tell them to stop."""
-        now = time.monotonic()
-        with self._table:
-            late = [one for one in self._running if one.latest <= now and not one.claimed]
-        for one in late:
+        for one in self._calls.late():
             one.call.context.deadline.stopped.set()
             name, seconds = one.call.operation.name, one.call.latest
             text = f"{name}: the operation did not end in its {seconds:g} s and was told to stop"
@@ -238,9 +215,7 @@ class Server:
 
     def _execute(self, request: Request) -> None:
         call = self._session.prepare(request.params, self._send_log)
-        running = _Running(request.id, call)
-        with self._table:
-            self._running.append(running)
+        running = self._calls.begin(request.id, call)
         try:
             self._workers.run(lambda: self._perform(running))
         except RuntimeError as error:  # the system gives no more threads
@@ -249,7 +224,7 @@ class Server:
     def _shutdown(self, request: Request) -> None:
         """Clean up, then say so: what the host reads as the end is the end (spec 0, "Shutdown")."""
         self._close()
-        for one in list(self._running):
+        for one in self._calls.unclaimed():
             text = f"{one.call.operation.name}: the extension was shut down before the operation ended"
             self._answer(one, self._fitter.error(one.id, RpcError(gevals.OPERATION_FAILED, text)))
         self._answer_plain(request.id, {})
@@ -257,7 +232,7 @@ class Server:
 
     # Operations, in their threads
 
-    def _perform(self, running: _Running) -> None:
+    def _perform(self, running: Running) -> None:
         try:
             line = self._fitter.result(running.id, self._session.perform(running.call))
         except RpcError as error:
@@ -268,16 +243,11 @@ class Server:
         if not self._reading:
             self._wake()
 
-    def _answer(self, running: _Running, line: bytes) -> None:
+    def _answer(self, running: Running, line: bytes) -> None:
         """Write a call's answer, unless it has one."""
-        with self._table:
-            if running.claimed:
-                return
-            running.claimed = True
-        self._write_answer(running.id, line)
-        with self._table:
-            self._running.remove(running)
-            self._table.notify_all()
+        if self._calls.claim(running):
+            self._write_answer(running.id, line)
+            self._calls.end(running)
 
     # What the host is told
 
@@ -315,9 +285,7 @@ class Server:
             return
         self._closed = True
         _end_soon()
-        with self._table:
-            for one in self._running:
-                one.call.context.deadline.stopped.set()
+        self._calls.stop()
         closers = [
             threading.Thread(target=self._close_state, args=(close,), daemon=True)
             for close in self._session.begin_shutdown()
@@ -327,8 +295,7 @@ class Server:
         until = time.monotonic() + CLEANUP_SECONDS
         for closer in closers:
             closer.join(max(0.0, until - time.monotonic()))
-        with self._table:
-            self._table.wait_for(lambda: not self._running, max(0.0, until - time.monotonic()))
+        self._calls.wait_for_none(max(0.0, until - time.monotonic()))
 
     def _close_state(self, close: Callable[[], None]) -> None:
         try:

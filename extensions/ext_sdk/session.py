@@ -7,15 +7,16 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
-from .context import Agent, Artifacts, Context, Log, Secrets, States
+from .context import Artifacts, Context, Log, Secrets, States
 from .deadline import Deadline
 from .duration import Duration
 from .errors import InvalidArgs, OperationFailed, RequirementNotMet
 from .hints import LONGEST, hint
+from .params import read_agent, read_env, read_object, read_phase, read_timeout, read_workdir, shown
 from .protocols import gevals
+from .redaction import secret_variables
 from .result import Result
 from .validation import validate
 from .variables import NAME, Variables
@@ -23,6 +24,7 @@ from .wire import RpcError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from .extension import Extension
     from .operation import Args, Config, Operation
@@ -82,12 +84,12 @@ class Session:
         if self._initialized:
             raise RpcError(gevals.INVALID_REQUEST, "initialize was sent before; it opens a session and comes once")
         with _of_bounded_depth():
-            members = _object(params, "params")
+            members = read_object(params, "params")
             version = members.get("protocolVersion")
             if version != gevals.PROTOCOL_VERSION:
                 raise RpcError(
                     gevals.INVALID_PARAMS,
-                    f"unsupported protocol version: {_shown(version)} (expected {gevals.PROTOCOL_VERSION})",
+                    f"unsupported protocol version: {shown(version)} (expected {gevals.PROTOCOL_VERSION})",
                 )
             if members.get("config") is not None:
                 self._configure(members["config"])
@@ -112,22 +114,25 @@ class Session:
             return self._prepared(params, send_log)
 
     def _prepared(self, params: object, send_log: Callable[[str, str, Mapping[str, object]], None]) -> Call:
-        members = _object(params, "params")
+        members = read_object(params, "params")
         operation = self._operation(members.get("operation"))
-        sent = _object(members.get("context"), "context")
-        workdir = _workdir(sent.get("workdir"))
-        phase = _phase(sent.get("phase"))
-        timeout = _timeout(sent.get("timeout"))
+        sent = read_object(members.get("context"), "context")
+        workdir = read_workdir(sent.get("workdir"))
+        phase = read_phase(sent.get("phase"))
+        timeout = read_timeout(sent.get("timeout"))
         try:
             args, keep_as = self._args(operation, members.get("args"), workdir)
         except InvalidArgs as error:
             raise RpcError(gevals.INVALID_PARAMS, f"{operation.name}: {error}") from error
+        env = read_env(sent.get("env"))
+        for name, value in secret_variables(env).items():
+            self._secrets.add(name, value)
         deadline, latest = self._deadline(phase, timeout, getattr(args, "timeout", None))
         context = Context(
             workdir=workdir,
             phase=phase,
-            env=_env(sent.get("env")),
-            agent=_agent(sent.get("agent")),
+            env=env,
+            agent=read_agent(sent.get("agent")),
             deadline=deadline,
             log=Log(send_log),
             config=self._config,
@@ -173,7 +178,7 @@ class Session:
 
     def _configure(self, config: object) -> None:
         try:
-            self._config: Config = validate(self._extension.config_type, _object(config, "config"))
+            self._config: Config = validate(self._extension.config_type, read_object(config, "config"))
             if self._config.max_operation_time.nanoseconds <= 0:
                 raise InvalidArgs("maxOperationTime", "expected a duration of more than 0s")
         except InvalidArgs as error:
@@ -182,7 +187,7 @@ class Session:
 
     def _operation(self, name: object) -> Operation:
         if not isinstance(name, str):
-            raise RpcError(gevals.INVALID_PARAMS, f"operation: expected the name of an operation, found {_shown(name)}")
+            raise RpcError(gevals.INVALID_PARAMS, f"operation: expected the name of an operation, found {shown(name)}")
         known = self._extension.operations
         if name not in known:
             raise RpcError(gevals.METHOD_NOT_FOUND, f"unknown operation: {name[:LONGEST]}; {hint(name, known)}")
@@ -191,11 +196,11 @@ class Session:
     def _args(self, operation: Operation, sent: object, workdir: Path) -> tuple[Args, str]:
         """Arguments, typed, with references replaced, and the name to keep the outputs as. null is no arguments."""
         if sent is not None and not isinstance(sent, dict):
-            raise InvalidArgs("", f"args: expected an object, found {_shown(sent)}")
+            raise InvalidArgs("", f"args: expected an object, found {shown(sent)}")
         given = dict(sent or {})
         keep_as = given.pop("as", "")
         if keep_as != "" and not (isinstance(keep_as, str) and NAME.fullmatch(keep_as)):
-            raise InvalidArgs("as", f"expected a name of letters, digits, - and _, found {_shown(keep_as)}")
+            raise InvalidArgs("as", f"expected a name of letters, digits, - and _, found {shown(keep_as)}")
         expanded = self._variables.expand(workdir, given, operation.verbatim)
         return validate(operation.args_type, expanded, extra=("as",)), keep_as
 
@@ -239,88 +244,3 @@ def _outcome(call: Call) -> Result:
     if not isinstance(result, Result):
         raise TypeError(f"expected a Result, found {type(result).__name__}")
     return result
-
-
-def _object(value: object, name: str) -> dict[str, object]:
-    if not isinstance(value, dict):
-        raise RpcError(gevals.INVALID_PARAMS, f"{name}: expected an object, found {_shown(value)}")
-    return value
-
-
-def _of_the_system(value: object) -> TypeGuard[str]:
-    """Whether it is a text that can be a path or a variable of this system: no NUL, no lone surrogate."""
-    if not isinstance(value, str) or "\0" in value:
-        return False
-    try:
-        os.fsencode(value)
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _workdir(value: object) -> Path:
-    if not value or not _of_the_system(value):
-        raise RpcError(gevals.INVALID_PARAMS, f"context.workdir: expected a directory, found {_shown(value)}")
-    return Path(os.path.abspath(value))  # noqa: PTH100  (without looking at the disk: it need not exist)
-
-
-def _phase(value: object) -> str:
-    """Missing and empty are taken: the best-known host leaves it empty."""
-    if value is None or value == "":
-        return ""
-    if value not in gevals.PHASES:
-        raise RpcError(
-            gevals.INVALID_PARAMS,
-            f"context.phase: expected one of {', '.join(gevals.PHASES)}, found {_shown(value)}",
-        )
-    return str(value)
-
-
-def _timeout(value: object) -> float | None:
-    """Seconds. Missing, null and empty are no limit."""
-    if value is None or value == "":
-        return None
-    wrong = RpcError(
-        gevals.INVALID_PARAMS, f'context.timeout: expected a duration such as "30s", found {_shown(value)}'
-    )
-    if not isinstance(value, str):
-        raise wrong
-    try:
-        seconds = Duration.parse(value).seconds
-    except ValueError as error:
-        raise RpcError(gevals.INVALID_PARAMS, f"context.timeout: {error}") from error
-    if seconds <= 0:
-        raise wrong
-    return seconds
-
-
-def _env(value: object) -> dict[str, str]:
-    if value is None:
-        return {}
-    env: dict[str, str] = {}
-    for name, text in _object(value, "context.env").items():
-        if not name or "=" in name or not _of_the_system(name):
-            raise RpcError(gevals.INVALID_PARAMS, f"context.env: expected names of variables, found {_shown(name)}")
-        if not _of_the_system(text):
-            raise RpcError(gevals.INVALID_PARAMS, f"context.env.{name}: expected a string, found {_shown(text)}")
-        env[name] = text
-    return env
-
-
-def _agent(value: object) -> Agent | None:
-    if value is None:
-        return None
-    members = _object(value, "context.agent")
-    texts = {name: members.get(name, "") for name in ("prompt", "output")}
-    for name, text in texts.items():
-        if not isinstance(text, str):
-            raise RpcError(gevals.INVALID_PARAMS, f"context.agent.{name}: expected a string, found {_shown(text)}")
-    return Agent(str(texts["prompt"]), str(texts["output"]))
-
-
-def _shown(value: object) -> str:
-    """A value from the wire in an error's text: short, and as JSON spells it."""
-    from .wire import dumps
-
-    text = dumps(value)
-    return "nothing" if value is None else text if len(text) <= 60 else f"{text[:60]}…"

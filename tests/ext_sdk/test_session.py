@@ -326,3 +326,9 @@ def test_without_a_name_nothing_is_kept() -> None:
 def test_as_is_no_argument_of_the_operation() -> None:
     assert prepared(new(), {"as": "name"}).args == Run()
     assert prepared(new(), {"as": ""}).keep_as == ""
+
+
+def test_variables_of_the_task_that_look_secret_are_hidden() -> None:
+    redactor = Redactor()
+    prepared(Session(extension, redactor), env={"DB_PASSWORD": "swordfish", "PLACE": "Lisbon"})
+    assert redactor.redact_text("swordfish in Lisbon") == "[redacted:env.DB_PASSWORD#1] in Lisbon"

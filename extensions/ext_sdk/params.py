@@ -1,0 +1,100 @@
+"""What a host sends with a request (spec 0, "Execute"), read strictly: each error names its place.
+
+All of these raise RpcError, INVALID_PARAMS.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TypeGuard
+
+from .context import Agent
+from .duration import Duration
+from .protocols import gevals
+from .wire import RpcError, dumps
+
+
+def read_object(value: object, name: str) -> dict[str, object]:
+    """An object, which is called `name` in an error."""
+    if not isinstance(value, dict):
+        raise RpcError(gevals.INVALID_PARAMS, f"{name}: expected an object, found {shown(value)}")
+    return value
+
+
+def _of_the_system(value: object) -> TypeGuard[str]:
+    """Whether it is a text that can be a path or a variable of this system: no NUL, no lone surrogate."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def read_workdir(value: object) -> Path:
+    """An absolute path. The directory need not exist."""
+    if not value or not _of_the_system(value):
+        raise RpcError(gevals.INVALID_PARAMS, f"context.workdir: expected a directory, found {shown(value)}")
+    return Path(os.path.abspath(value))  # noqa: PTH100  (without looking at the disk)
+
+
+def read_phase(value: object) -> str:
+    """One of the phases, or "". Missing and empty are taken: the best-known host leaves it empty."""
+    if value is None or value == "":
+        return ""
+    if value not in gevals.PHASES:
+        raise RpcError(
+            gevals.INVALID_PARAMS,
+            f"context.phase: expected one of {', '.join(gevals.PHASES)}, found {shown(value)}",
+        )
+    return str(value)
+
+
+def read_timeout(value: object) -> float | None:
+    """Seconds. Missing, null and empty are no limit."""
+    if value is None or value == "":
+        return None
+    wrong = RpcError(gevals.INVALID_PARAMS, f'context.timeout: expected a duration such as "30s", found {shown(value)}')
+    if not isinstance(value, str):
+        raise wrong
+    try:
+        seconds = Duration.parse(value).seconds
+    except ValueError as error:
+        raise RpcError(gevals.INVALID_PARAMS, f"context.timeout: {error}") from error
+    if seconds <= 0:
+        raise wrong
+    return seconds
+
+
+def read_env(value: object) -> dict[str, str]:
+    """Variables of the task; none where it is missing or null."""
+    if value is None:
+        return {}
+    env: dict[str, str] = {}
+    for name, text in read_object(value, "context.env").items():
+        if not name or "=" in name or not _of_the_system(name):
+            raise RpcError(gevals.INVALID_PARAMS, f"context.env: expected names of variables, found {shown(name)}")
+        if not _of_the_system(text):
+            raise RpcError(gevals.INVALID_PARAMS, f"context.env.{name}: expected a string, found {shown(text)}")
+        env[name] = text
+    return env
+
+
+def read_agent(value: object) -> Agent | None:
+    """What the agent was asked and said; a part that is missing is empty."""
+    if value is None:
+        return None
+    members = read_object(value, "context.agent")
+    texts = {name: members.get(name, "") for name in ("prompt", "output")}
+    for name, text in texts.items():
+        if not isinstance(text, str):
+            raise RpcError(gevals.INVALID_PARAMS, f"context.agent.{name}: expected a string, found {shown(text)}")
+    return Agent(str(texts["prompt"]), str(texts["output"]))
+
+
+def shown(value: object) -> str:
+    """A value from the wire in an error's text: short, and as JSON spells it."""
+    text = dumps(value)
+    return "nothing" if value is None else text if len(text) <= 60 else f"{text[:60]}…"
