@@ -5,7 +5,7 @@ from typing import Annotated
 import ext_sdk
 
 
-class Greet(ext_sdk.Args, frozen=True):
+class Greet(ext_sdk.Args):
     name: Annotated[str, ext_sdk.Meta(description="Whom to greet")]
     after: Annotated[ext_sdk.Duration, ext_sdk.Meta(description="How long to wait first")] = ext_sdk.Duration.parse(
         "0s"

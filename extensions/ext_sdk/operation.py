@@ -17,18 +17,44 @@ if TYPE_CHECKING:
     from .context import Context
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(msgspec.field,))
-class Args(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class _ArgsType(msgspec.StructMeta):
+    """Makes every class of arguments frozen, keyword-only and strict, with camelCase names for users."""
+
+    def __new__(  # noqa: PYI034 - Self is not for metaclasses (PEP 673)
+        mcls,
+        name: str,
+        bases: tuple[type, ...],
+        namespace: dict[str, object],
+        *,
+        tag: str | None = None,
+        tag_field: str | None = None,
+        **_: bool,
+    ) -> _ArgsType:
+        """`tag` and `tag_field` tell the classes of a union apart, see msgspec.Struct; the rest is as it is."""
+        return super().__new__(
+            mcls,
+            name,
+            bases,
+            namespace,
+            tag=tag,
+            tag_field=tag_field,
+            frozen=True,
+            kw_only=True,
+            forbid_unknown_fields=True,
+            rename="camel",
+        )
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
+class Args(msgspec.Struct, metaclass=_ArgsType, frozen=True):
     """The base of a class of arguments.
 
-    Fields are documented by `Annotated[str, Meta(description="…")]`; a field with a default is optional.
-    Python's `pass_env` is `passEnv` for users. A name that is not declared is refused. Subclasses inherit all
-    this, and the decorator tells type checkers so; only `kw_only=True` has to be said again, by a class in which a
-    field without a default comes after one with.
+    Fields are documented by `Annotated[str, Meta(description="…")]`; a field with a default is optional. Python's
+    `pass_env` is `passEnv` for users. A name that is not declared is refused.
     """
 
 
-class Config(Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Config(Args):
     """What every extension takes as `config` of `initialize`; extensions add their own fields."""
 
     max_operation_time: Annotated[

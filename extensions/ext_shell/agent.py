@@ -11,7 +11,7 @@ from ext_sdk import expect
 from ext_sdk.operation import Operation
 
 
-class AssertAgent(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class AssertAgent(ext_sdk.Args):
     """Arguments of `assert-agent`."""
 
     output: Annotated[expect.Text | UnsetType, Meta(description="The agent's answer: a text, or as follows")] = UNSET

@@ -18,7 +18,7 @@ Part = Annotated[str, Meta(min_length=1)]
 DEFAULT_GRACE = ext_sdk.Duration.parse("500ms")  # a host waits one second more than it lets an operation take
 
 
-class CommandArgs(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class CommandArgs(ext_sdk.Args):
     """What to run, and where, and with what."""
 
     command: Annotated[
@@ -88,7 +88,7 @@ def codes_of(codes: int | list[int]) -> list[int]:
     return codes if isinstance(codes, list) else [codes]
 
 
-class Capture(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Capture(ext_sdk.Args):
     """A part of the output that becomes an output of the operation."""
 
     from_: Annotated[Literal["stdout", "stderr"], Meta(description="Where to look")] = field(
@@ -129,7 +129,7 @@ class Capture(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=Tru
             raise ValueError("line: expected a number other than 0; 1 is the first line, -1 the last")
 
 
-class OutputArgs(CommandArgs, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class OutputArgs(CommandArgs):
     """What is done with the output of a command."""
 
     log: Annotated[

@@ -15,7 +15,7 @@ DEFAULT_KEPT = 16 * 1024 * 1024  # bytes; small enough to hold several in memory
 Shell = Literal["bash", "sh", "dash", "zsh", "ksh", "fish", "pwsh", "python3"]
 
 
-class ShellConfig(ext_sdk.Config, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class ShellConfig(ext_sdk.Config):
     """Configuration of ext-shell."""
 
     pass_env: Annotated[

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .attempt import Attempt
 
 
-class DurationExpectation(Expectation, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class DurationExpectation(Expectation):
     """How long a command may, or must, have taken; all that is given must hold."""
 
     gt: Duration | UnsetType = UNSET
@@ -34,7 +34,7 @@ class DurationExpectation(Expectation, frozen=True, kw_only=True, forbid_unknown
         self.refuse_empty()
 
 
-class EndExpectation(Expectation, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class EndExpectation(Expectation):
     """How a command must have ended."""
 
     exit_code: Annotated[
@@ -51,14 +51,14 @@ class EndExpectation(Expectation, frozen=True, kw_only=True, forbid_unknown_fiel
             signal_number(self.signal)
 
 
-class OutputExpectation(EndExpectation, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class OutputExpectation(EndExpectation):
     """How a command must have ended, and what it must have written; all that is given must hold."""
 
     stdout: Annotated[Text | UnsetType, Meta(description="A text that it must equal, or an object")] = UNSET
     stderr: Annotated[Text | UnsetType, Meta(description="A text that it must equal, or an object")] = UNSET
 
 
-class RunExpectation(OutputExpectation, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class RunExpectation(OutputExpectation):
     """What a command must have done; all that is given must hold."""
 
     files: Annotated[

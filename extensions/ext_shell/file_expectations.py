@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ext_sdk import Context
 
 
-class FileExpectation(Expectation, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class FileExpectation(Expectation):
     """What a file must be, as for `assert-file`; all that is given must hold."""
 
     exists: Annotated[bool | UnsetType, Meta(description="false: there is nothing of this name")] = UNSET

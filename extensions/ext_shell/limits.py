@@ -25,7 +25,7 @@ Size = (
 )
 
 
-class Limits(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Limits(ext_sdk.Args):
     """What each process of a command may use. Not given: what the extension itself may."""
 
     cpu: Annotated[

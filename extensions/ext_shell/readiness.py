@@ -30,7 +30,7 @@ GOOD_STATUS = tuple(range(200, 400))
 Port = Annotated[int, Meta(ge=1, le=65535)]
 
 
-class Ready(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Ready(ext_sdk.Args):
     """When a process is ready: when all that is given holds. It is a failure when the process ends before."""
 
     port: Annotated[

@@ -24,7 +24,7 @@ LONG_WORK = (
 )
 
 
-class Retry(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Retry(ext_sdk.Args):
     """Run again until all that is expected holds, the time is up, or it can't come true any more."""
 
     attempts: Annotated[
@@ -59,7 +59,7 @@ class Retry(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True,
             raise ValueError(f"attemptTimeout: expected a duration over 0, found {self.attempt_timeout}")
 
 
-class Run(OutputArgs, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Run(OutputArgs):
     """What to run, what to expect of it, and what to keep."""
 
     timeout: Annotated[

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .conditions import Condition
 
 
-class Start(OutputArgs, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Start(OutputArgs):
     """What to start in the background, and when it is ready."""
 
     name: Annotated[Name, Meta(description="By which `wait` and `stop` of this workdir find it")]

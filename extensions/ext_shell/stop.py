@@ -14,7 +14,7 @@ from .expectations import EndExpectation, signal_number
 from .processes import Processes
 
 
-class Stop(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Stop(ext_sdk.Args):
     """What to stop, and how."""
 
     name: ProcessName

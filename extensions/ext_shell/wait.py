@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .processes import Process
 
 
-class Wait(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Wait(ext_sdk.Args):
     """What to wait for."""
 
     name: ProcessName

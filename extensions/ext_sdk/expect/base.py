@@ -12,7 +12,7 @@ from ext_sdk.operation import Args
 Json = Any
 
 
-class Expectation(Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Expectation(Args):
     """The base of expectations. A field that was not given is UNSET: `null` is a value that one may expect.
 
     `__post_init__` raises ValueError for an expectation that checks nothing or can't hold. The SDK answers

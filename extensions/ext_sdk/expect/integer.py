@@ -14,7 +14,7 @@ from .check import Check
 Integers = Annotated[list[int], Meta(min_length=1)]
 
 
-class IntegerExpectation(Expectation, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class IntegerExpectation(Expectation):
     """What a whole number must be; all that is given must hold."""
 
     equals: int | UnsetType = UNSET

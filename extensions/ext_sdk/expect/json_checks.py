@@ -27,7 +27,7 @@ Type = Literal["null", "boolean", "integer", "number", "string", "array", "objec
 _HOW = ("path", "nodes")  # fields that check nothing by themselves
 
 
-class JsonExpectation(Expectation, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class JsonExpectation(Expectation):
     """What is expected at a path of a JSON document; all that is given must hold.
 
     Types count: "1" is not 1, true is not 1, 9007199254740993 is not 9007199254740992. 1.0 is 1.

@@ -27,7 +27,7 @@ _HOW = ("ignoreCase",)
 T = TypeVar("T")
 
 
-class TextExpectation(Expectation, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class TextExpectation(Expectation):
     """What a text must be; all that is given must hold.
 
     A line ends with LF or CR LF. `equals`, `endsWith` and `lines` ignore one line ending at the end, on both

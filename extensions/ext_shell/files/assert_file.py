@@ -23,7 +23,7 @@ LONGEST_PAUSE = 1.0  # seconds
 _OF_CONTENT = ("type", "content", "mode", "size", "sha256")
 
 
-class AssertFile(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class AssertFile(ext_sdk.Args):
     """Arguments of `assert-file`."""
 
     path: Path

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _PERMISSIONS = 0o777  # set-user-ID and its like are not copied
 
 
-class Copy(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Copy(ext_sdk.Args):
     """Arguments of `copy`."""
 
     source: Path

@@ -17,7 +17,7 @@ from .private import PrivateTemps
 _ATTEMPTS = 100
 
 
-class MakeTemp(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class MakeTemp(ext_sdk.Args):
     """Arguments of `make-temp`."""
 
     kind: Literal["directory", "file"] = "directory"

@@ -14,7 +14,7 @@ from ext_sdk.files import os_errors
 from .common import DEFAULT_MAX_SIZE, MaxSize, Path, counted, permissions_text, workdir_for
 
 
-class ReadFile(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class ReadFile(ext_sdk.Args):
     """Arguments of `read-file`."""
 
     path: Path

@@ -13,7 +13,7 @@ from .common import counted, in_time, workdir_for
 from .glob import matches
 
 
-class Remove(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Remove(ext_sdk.Args):
     """Arguments of `remove`."""
 
     path: Annotated[str, Meta(description="What to remove; a symbolic link itself, not what it leads to")] = ""

@@ -16,7 +16,7 @@ from ext_sdk.files import os_errors
 from .common import Mode, Path, counted, permissions, workdir_for
 
 
-class WriteFile(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class WriteFile(ext_sdk.Args):
     """Arguments of `write-file`."""
 
     path: Path

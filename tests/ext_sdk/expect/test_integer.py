@@ -9,7 +9,7 @@ from ext_sdk import expect
 from ext_sdk.validation import validate
 
 
-class Arguments(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Arguments(ext_sdk.Args):
     exit_code: expect.Integer
 
 

@@ -122,7 +122,7 @@ def test_an_expectation_that_does_not_hold_says_place_expected_and_got(
     [
         ({"path": "$.a"}, "this checks nothing"),
         ({"path": "$.a", "nodes": "all"}, "this checks nothing"),
-        ({"path": "a.b", "exists": True}, "it begins with $"),
+        ({"path": "a.b", "exists": True}, "it begins with `$`"),
         ({"path": "$.items.0.id", "exists": True}, "items of an array are written [0]"),
         ({"path": "$[?@.a = 1]", "exists": True}, "is no JSONPath"),
         ({"path": "$.a", "matches": "("}, "not a regular expression"),

@@ -11,7 +11,7 @@ from ext_sdk import expect
 from ext_sdk.validation import validate
 
 
-class Arguments(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Arguments(ext_sdk.Args):
     stdout: expect.Text
 
 
@@ -110,7 +110,7 @@ REFUSED: list[tuple[object, str, str]] = [
     ({"contains": []}, "stdout.contains", "length >= 1"),
     ({"notMatches": []}, "stdout.notMatches", "length >= 1"),
     ({"json": []}, "stdout.json", "length >= 1"),
-    ({"matches": "(a"}, "stdout", "'(a' is not a regular expression as Python's re knows them: missing )"),
+    ({"matches": "(a"}, "stdout", "'(a' is not a regular expression as Python's `re` knows them: missing )"),
     ({"matches": ["a", "*"]}, "stdout", "'*' is not a regular expression"),
     ({"json": [{"path": "$.a"}]}, "stdout.json[0]", "this checks nothing; give at least one of exists, count"),
     ({"contians": "a"}, "stdout", "did you mean 'contains'?"),
