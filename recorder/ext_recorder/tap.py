@@ -27,11 +27,12 @@ if TYPE_CHECKING:
 
 # The most that is read at once. A Linux pipe holds as much, so that one read empties it.
 CHUNK_BYTES = 65_536
-# When nothing comes for so long the wire is idle: time to hand over what was noted.
-IDLE_MS = 1
-# Notes are handed over at the latest when they weigh this much; smaller batches would be a pause in every hundredth
-# round trip.
-BATCH_BYTES = 262_144
+# When nothing comes for so long the wire is idle: time to hand over what was noted. Less than a tick of the kernel,
+# 4 ms, costs a timer interrupt of its own, and that shows in every tenth round trip.
+IDLE_MS = 5
+# Notes are handed over at the latest when they weigh this much. It takes some 400 µs, so it should not be in every
+# hundredth round trip.
+BATCH_BYTES = 524_288
 # What a note weighs beside its bytes.
 NOTE_BYTES = 256
 # The scribe may be behind by so much; then the wire waits for it, so that memory stays bounded.
