@@ -27,9 +27,10 @@ AS_SCHEMA: Schema = {
 
 
 def params_schema(args_type: type[Args]) -> Schema:
-    """The `params` of an operation (spec 0, "Operation Object"), with `as`, which every operation takes."""
+    """The `params` of an operation (spec 0, "Operation Object"), with `as`, unless that is an argument of its own."""
     schema = object_schema(args_type)
-    return schema | {"properties": properties_of(schema) | {"as": AS_SCHEMA}}
+    properties = properties_of(schema)
+    return schema | {"properties": properties | {"as": properties.get("as", AS_SCHEMA)}}
 
 
 def object_schema(args_type: type[Args]) -> Schema:

@@ -18,7 +18,7 @@ from .params import read_agent, read_env, read_object, read_phase, read_timeout,
 from .protocols import gevals
 from .redaction import secret_variables
 from .result import Result
-from .validation import validate
+from .validation import takes, validate
 from .variables import NAME, Variables
 from .wire import RpcError
 
@@ -198,7 +198,7 @@ class Session:
         if sent is not None and not isinstance(sent, dict):
             raise InvalidArgs("", f"args: expected an object, found {shown(sent)}")
         given = dict(sent or {})
-        keep_as = given.pop("as", "")
+        keep_as = "" if takes(operation.args_type, "as") else given.pop("as", "")
         if keep_as != "" and not (isinstance(keep_as, str) and NAME.fullmatch(keep_as)):
             raise InvalidArgs("as", f"expected a name of letters, digits, - and _, found {shown(keep_as)}")
         expanded = self._variables.expand(workdir, given, operation.verbatim)

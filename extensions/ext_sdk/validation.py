@@ -41,6 +41,11 @@ def validate(args_type: type[A], value: object, *, extra: tuple[str, ...] = ()) 
         raise InvalidArgs("", f"expected text, found half of a character: {found}, a lone surrogate") from error
 
 
+def takes(args_type: type[Args], name: str) -> bool:
+    """Whether a class of arguments has one that users write so."""
+    return any(field.encode_name == name for field in msgspec.structs.fields(args_type))
+
+
 def _decode(kind: type, value: object) -> object:
     if kind is Duration:
         if not isinstance(value, str):

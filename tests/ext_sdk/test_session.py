@@ -6,10 +6,12 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import pytest
 
-from ext_sdk import Args, Config, Context, Duration, Extension, Meta, Result, Verbatim
+from ext_sdk import Args, Config, Context, Duration, Extension, Meta, Operation, Result, Verbatim
 from ext_sdk.redaction import Redactor
+from ext_sdk.schema import params_schema, properties_of
 from ext_sdk.session import ANSWER_SECONDS, Session
 from ext_sdk.wire import RpcError
 
@@ -326,6 +328,24 @@ def test_without_a_name_nothing_is_kept() -> None:
 def test_as_is_no_argument_of_the_operation() -> None:
     assert prepared(new(), {"as": "name"}).args == Run()
     assert prepared(new(), {"as": ""}).keep_as == ""
+
+
+class Impersonation(Args):
+    as_: str = msgspec.field(name="as")
+
+
+def ask(args: Impersonation, context: Context) -> Result:
+    """Say who."""
+    return Result.ok(args.as_)
+
+
+def test_as_is_an_argument_of_an_operation_that_declares_it() -> None:
+    asking = Extension("asking", version="1.0.0")
+    asking.add(Operation("ask", ask))
+    request = REQUEST | {"operation": "ask", "args": {"as": "system:admin"}}
+    call = Session(asking, Redactor()).prepare(request, no_log)
+    assert (call.args, call.keep_as) == (Impersonation(as_="system:admin"), "")
+    assert properties_of(params_schema(Impersonation)) == {"as": {"type": "string"}}
 
 
 def test_variables_of_the_task_that_look_secret_are_hidden() -> None:
