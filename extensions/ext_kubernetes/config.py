@@ -9,7 +9,7 @@ from msgspec import Meta
 import ext_sdk
 
 
-class KubernetesConfig(ext_sdk.Config, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class KubernetesConfig(ext_sdk.Config):
     """Configuration of ext-kubernetes."""
 
     kubeconfig: Annotated[

@@ -111,13 +111,15 @@ class ApiError(KubernetesError):
     @property
     def retryable(self) -> bool:  # type: ignore[override]  # a constant of the other classes
         """Whether the request may succeed a moment later. An undeclared field is a 500 that never will."""
-        return (self.status == 429 or self.status >= 500) and "field not declared in schema" not in self.text
+        return (self.status == 429 or self.status >= 500) and _UNDECLARED not in self.text
 
     def _told(self) -> str:
         advice = self._advice()
         return f"{self.text} ({self.status} {self.reason or 'from the server'}){'. ' + advice if advice else ''}"
 
     def _advice(self) -> str:
+        if _UNDECLARED in self.text:
+            return "The kind has no such field: check how it is spelled and where it stands"
         return self.advice
 
 
@@ -190,6 +192,7 @@ class TooManyRequests(ApiError):
     """429: the server asks to wait."""
 
 
+_UNDECLARED = "field not declared in schema"
 _CONFLICT = "FieldManagerConflict"
 _CLASSES: Mapping[tuple[int, str], type[ApiError]] = {
     (409, "AlreadyExists"): AlreadyExists,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     import yaml
 
 Object = dict[str, object]  # an object of a cluster, as JSON has it
+# Whatever JSON has: msgspec takes nothing narrower for it. Mypy does not look into it.
+Json = Any
 
 MOST_DEPTH = 100  # levels of a document
 
@@ -45,11 +47,11 @@ def objects_of(text: str, where: str) -> list[tuple[Object, str]]:
     for line, value in _documents(text, where):
         place = f"{where}, line {line}"
         if value is not None:
-            found += [(one, place) for one in _flat(value, place)]
+            found += [(one, place) for one in flat(value, place)]
     return found
 
 
-def _flat(value: object, place: str) -> Iterator[Object]:
+def flat(value: object, place: str) -> Iterator[Object]:
     """The object, or the items of a List."""
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
         raise NoObject(f"{place}: expected an object with apiVersion and kind, found {_short(value)}")
@@ -60,7 +62,7 @@ def _flat(value: object, place: str) -> Iterator[Object]:
     # AllowList is a kind like any other; a List has items and no spec of its own
     if str(value["kind"]).endswith("List") and isinstance(items, list) and "spec" not in value:
         for number, item in enumerate(items):
-            yield from _flat(item, f"{place}, items[{number}]")
+            yield from flat(item, f"{place}, items[{number}]")
     else:
         yield value
 
@@ -102,3 +104,11 @@ def _loader_class() -> type[yaml.CSafeLoader]:
         for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
     }
     return Loader
+
+
+def dump_yaml(value: object) -> str:
+    """The text of a value, members in their order."""
+    import yaml
+
+    text: str = yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=1000)
+    return text

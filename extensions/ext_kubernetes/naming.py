@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 DEFAULT_NAMESPACE = "default"
 
 
-class Metadata(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class Metadata(ext_sdk.Args):
     """Name and namespace, as in a manifest."""
 
     name: str = ""
     namespace: str = ""
 
 
-class TargetArgs(ext_sdk.Args, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="camel"):
+class TargetArgs(ext_sdk.Args):
     """Which object, in one of two spellings."""
 
     resource: Annotated[

@@ -5,8 +5,9 @@
 
 from __future__ import annotations
 
-from .client import Client
+from .client import Answer, Client
 from .clients import client_for, warm_up
+from .connection import Request
 from .watch import Event, Watch
 
-__all__ = ["Client", "Event", "Watch", "client_for", "warm_up"]
+__all__ = ["Answer", "Client", "Event", "Request", "Watch", "client_for", "warm_up"]

@@ -6,7 +6,7 @@ import json
 import random
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ext_kubernetes import settings
 from ext_kubernetes.discovery import Discovery
@@ -34,6 +34,23 @@ LONGEST_PAUSE = 5.0  # seconds that a server's Retry-After is obeyed at once
 MOST_BYTES = 256 * 1024 * 1024  # of an answer
 PIECE = 65_536  # bytes read at once
 SAFE_TO_REPEAT = frozenset({"GET", "PUT", "PATCH", "DELETE"})  # a POST that may have arrived is not sent again
+
+
+class Answer(NamedTuple):
+    """What a server answered: the status of HTTP, the body, and what was asked."""
+
+    status: int
+    data: bytes
+    where: str
+
+    @property
+    def value(self) -> object:
+        """The value of a JSON body; None where it is empty. Integers are exact. Raises ApiError where it is no JSON."""
+        try:
+            return json.loads(self.data) if self.data else None
+        except ValueError as error:
+            text = f"expected JSON in answer to {self.where}, found {self.data[:60]!r}"
+            raise api_error(self.status, text, where=self.where) from error
 
 
 class Client:
@@ -127,42 +144,33 @@ class Client:
         Raises:
             KubernetesError: see errors.
         """
-        data = self.raw(
-            method,
-            path,
-            query=query,
-            body=body,
-            content_type=content_type,
-            accept=accept,
-            deadline=deadline,
-            retry=retry,
-        )
-        try:
-            return json.loads(data) if data else None
-        except ValueError as error:
-            text = f"expected JSON from {self.server}{path}, found {data[:60]!r}"
-            raise api_error(502, text, where=f"{method} {path}") from error
+        request = Request(method, path, query, body, content_type, accept)
+        return self.ask(request, deadline=deadline, retry=retry).value
 
     def raw(
         self,
-        method: str,
         path: str,
         *,
         query: Sequence[tuple[str, str]] = (),
-        body: object = None,
-        content_type: str = JSON,
-        accept: str = "*/*",
         deadline: ext_sdk.Deadline,
         retry: bool = True,
         limit: int = MOST_BYTES,
     ) -> bytes:
-        """The same, with the answer as it is, at most its first `limit` bytes."""
-        request = Request(method, path, query, body, content_type, accept)
+        """GET what is no JSON, such as a log: its first `limit` bytes at most. Raises KubernetesError."""
+        request = Request("GET", path, query, accept="*/*")
+        return self.ask(request, deadline=deadline, retry=retry, limit=limit).data
 
-        def attempt() -> bytes:
-            return self._body(self._send(request, deadline), limit, deadline)
+    def ask(
+        self, request: Request, *, deadline: ext_sdk.Deadline, retry: bool = True, limit: int = MOST_BYTES
+    ) -> Answer:
+        """Send a request; `request` and `raw` are this with less to write. Raises KubernetesError."""
 
-        return self._repeated(method, attempt, deadline, retries=RETRIES if retry else 0)
+        def attempt() -> Answer:
+            response = self._send(request, deadline)
+            where = f"{request.method} {self.server}{request.path}"
+            return Answer(response.status, self._body(response, limit, deadline), where)
+
+        return self._repeated(request.method, attempt, deadline, retries=RETRIES if retry else 0)
 
     def watch(
         self,
@@ -260,8 +268,8 @@ class Client:
         return max(LAST_SECONDS, deadline.remaining())
 
     def _repeated(
-        self, method: str, attempt: Callable[[], bytes], deadline: ext_sdk.Deadline, *, retries: int
-    ) -> bytes:
+        self, method: str, attempt: Callable[[], Answer], deadline: ext_sdk.Deadline, *, retries: int
+    ) -> Answer:
         pause, renewed = FIRST_PAUSE, False
         for left in range(retries, -1, -1):
             try:

@@ -1,0 +1,146 @@
+"""`auth-can-i`: what somebody may do, as the server itself says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+import ext_sdk
+
+from .client import client_for
+from .errors import UnknownKind, doing
+from .objects import items, members, text
+
+if TYPE_CHECKING:
+    from .client import Client
+    from .manifests import Object
+
+REVIEWS = "/apis/authorization.k8s.io/v1"
+
+
+class ExpectAccess(ext_sdk.Args):
+    """What must hold."""
+
+    allowed: Annotated[bool, Meta(description="Whether it must be allowed, or denied")]
+
+
+class AuthCanI(ext_sdk.Args):
+    """Who may do what?"""
+
+    verb: Annotated[str, Meta(description="get, list, watch, create, update, patch, delete, …; * for all")] = ""
+    resource: Annotated[
+        str, Meta(description="pods, deploy, pods/log, certificates.cert-manager.io; or a path such as /metrics")
+    ] = ""
+    as_: Annotated[str, Meta(description="A user, such as system:serviceaccount:web:builder; by default yourself")] = (
+        field(default="", name="as")
+    )
+    groups: Annotated[list[str], Meta(description="With `as`: the groups of the user")] = field(default_factory=list)
+    namespace: Annotated[str, Meta(description="Where; the whole cluster where left out")] = ""
+    api_group: Annotated[str | UnsetType, Meta(description="Of the resource, where it is not clear")] = UNSET
+    resource_name: Annotated[str, Meta(description="One object alone")] = ""
+    subresource: Annotated[str, Meta(description="Such as log, exec, scale; or as pods/log")] = ""
+    list_: Annotated[bool, Meta(description="In place of a verb: all that you may do in `namespace`")] = field(
+        default=False, name="list"
+    )
+    expect: Annotated[ExpectAccess | UnsetType, Meta(description="Denied is a success without it")] = UNSET
+    timeout: ext_sdk.Duration = ext_sdk.Duration.parse("25s")
+
+    def __post_init__(self) -> None:
+        if self.list_:
+            if self.verb or self.resource or self.as_ or self.expect is not UNSET:
+                raise ValueError("with `list`, expected nothing but `namespace`")
+            return
+        for name in ("verb", "resource"):
+            if not getattr(self, name):
+                raise ValueError(f"{name} is required")
+        if self.groups and not self.as_:
+            raise ValueError("expected `as`, the user, with `groups`")
+
+
+def auth_can_i(args: AuthCanI, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Ask whether somebody may do something; or list all that you may do. Denied is a success, unless `expect` says so.
+
+    Resources may be written as everywhere: pods, deploy, certificates.cert-manager.io, pods/log.
+    """
+    client = client_for(context)
+    with doing("failed to check permissions"):
+        if args.list_:
+            return _rules(args, context, client)
+        kind = "SubjectAccessReview" if args.as_ else "SelfSubjectAccessReview"
+        spec: Object = {"user": args.as_, "groups": args.groups} if args.as_ else {}
+        status = members(_review(kind, spec | _attributes(args, context, client), context, client), "status")
+    allowed = status.get("allowed") is True
+    reason = text(status, "reason") or text(status, "evaluationError")
+    where = f"in namespace {args.namespace}" if args.namespace else "cluster-wide"
+    who = args.as_ or "you"
+    verdict = "allowed" if allowed else "denied"
+    outputs: dict[str, str | int | bool] = {"allowed": allowed, "reason": reason}
+    if args.expect is not UNSET and args.expect.allowed is not allowed:
+        expected = "true" if args.expect.allowed else "false"
+        found = "true" if allowed else "false"
+        return ext_sdk.Result.failed(
+            f"permission check failed: expected allowed={expected} but got allowed={found}",
+            error=f"permission expectation not met: {who} can {args.verb} {args.resource} {where}: {verdict}"
+            + (f" ({reason})" if reason else ""),
+            outputs=outputs,
+        )
+    return ext_sdk.Result.ok(f"{who} can {args.verb} {args.resource} {where}: {verdict}", outputs=outputs)
+
+
+def _attributes(args: AuthCanI, context: ext_sdk.Context, client: Client) -> Object:
+    if args.resource.startswith("/"):
+        return {"nonResourceAttributes": {"path": args.resource, "verb": args.verb}}
+    name, _, subresource = args.resource.partition("/")
+    group = "" if args.api_group is UNSET else args.api_group
+    if args.api_group is UNSET and name != "*":
+        try:
+            known = client.discovery.resource(name, deadline=context.deadline)
+            name, group = known.plural, known.group
+        except UnknownKind:  # rules may be about kinds that are not there
+            name, _, group = name.partition(".")
+    attributes = {
+        "verb": args.verb,
+        "resource": name,
+        "subresource": args.subresource or subresource,
+        "group": group,
+        "name": args.resource_name,
+        "namespace": args.namespace,
+    }
+    return {"resourceAttributes": {key: value for key, value in attributes.items() if value}}
+
+
+def _review(kind: str, spec: Object, context: ext_sdk.Context, client: Client) -> object:
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
+    return client.request("POST", f"{REVIEWS}/{kind.lower()}s", body=body, deadline=context.deadline)
+
+
+def _rules(args: AuthCanI, context: ext_sdk.Context, client: Client) -> ext_sdk.Result:
+    namespace = args.namespace or "default"
+    status = members(_review("SelfSubjectRulesReview", {"namespace": namespace}, context, client), "status")
+    lines = [_rule(rule) for rule in items(status, "resourceRules")]
+    lines += [_rule(rule) for rule in items(status, "nonResourceRules")]
+    outputs: dict[str, str | int | bool] = {
+        "count": len(lines),
+        "rules": "\n".join(lines),
+        "incomplete": status.get("incomplete") is True,
+    }
+    return ext_sdk.Result.ok(f"{len(lines)} rules apply to you in namespace {namespace}", outputs=outputs)
+
+
+def _rule(rule: Object) -> str:
+    """`get, list pods, pods/log`, for people."""
+    what = _joined(rule, "resources") or _joined(rule, "nonResourceURLs")
+    group = _joined(rule, "apiGroups")
+    names = _joined(rule, "resourceNames")
+    return f"{_joined(rule, 'verbs')} {what}{f' of {group}' if group else ''}{f' named {names}' if names else ''}"
+
+
+def _joined(rule: Object, key: str) -> str:
+    found = rule.get(key)
+    return ", ".join(str(one) for one in found if one != "") if isinstance(found, list) else ""
+
+
+OPERATIONS = (
+    ext_sdk.Operation("auth-can-i", auth_can_i, {"verb": "create", "resource": "deploy", "expect": {"allowed": True}}),
+)

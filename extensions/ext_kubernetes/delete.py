@@ -1,0 +1,222 @@
+"""`delete`: objects by name, by selector or by manifest, and the wait until they are gone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+from msgspec import UNSET, Meta, UnsetType
+
+import ext_sdk
+
+from .apply import options
+from .client import Request, client_for
+from .errors import ApiError, KubernetesError, NotFound, doing
+from .naming import TargetArgs, target_of
+from .objects import items, members, text
+from .polling import intervals
+from .sending import located
+from .sources import File, Inline, Kustomize, Recursive, Url, manifests_of
+
+if TYPE_CHECKING:
+    from .client import Client
+    from .discovery import Resource
+    from .manifests import Object
+
+MOST_TOLD = 10  # objects that are named in a failure
+
+
+class Delete(TargetArgs):
+    """What to delete, and how."""
+
+    file: File = ""
+    recursive: Recursive = False
+    manifest: Inline = UNSET
+    url: Url = ""
+    kustomize: Kustomize = ""
+    selector: Annotated[str, Meta(description="With a kind alone: those with these labels, such as app=web")] = ""
+    field_selector: Annotated[str, Meta(description="With a kind alone: such as status.phase=Failed")] = ""
+    all: Annotated[bool, Meta(description="With a kind alone: all of the namespace")] = False
+    ignore_not_found: Annotated[bool, Meta(description="A success if there is none")] = False
+    propagation: Annotated[
+        Literal["Foreground", "Background", "Orphan"], Meta(description="What becomes of what it owns")
+    ] = "Foreground"
+    grace_period: Annotated[
+        Annotated[int, Meta(ge=0)] | UnsetType, Meta(description="Seconds for pods to end; 0: at once, without asking")
+    ] = UNSET
+    wait: Annotated[
+        bool | UnsetType,
+        Meta(description="Until it is gone; the default, but for an object named by `kind` and `metadata`"),
+    ] = UNSET
+    dry_run: Annotated[bool, Meta(description="Let the server check everything and change nothing")] = False
+    timeout: Annotated[ext_sdk.Duration, Meta(description="For all of it")] = ext_sdk.Duration.parse("25s")
+
+
+class Gone(NamedTuple):
+    """An object that was deleted: one of the same name with another uid is another one."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.resource.kind}/{self.name}"
+
+
+def delete(args: Delete, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Delete objects and wait until they are gone: one by name, those of a selector, or those of a manifest."""
+    client = client_for(context)
+    chosen, asked = _chosen(args, context, client)
+    gone: list[Gone] = []
+    missing: list[str] = []
+    for one in chosen:
+        try:
+            with doing(f"failed to delete {one}"):
+                gone.append(_delete(one, args, context, client))
+        except NotFound:
+            missing.append(str(one))
+    outputs: dict[str, str | int | bool] = {"count": len(gone), "resources": "\n".join(map(str, gone))}
+    if missing and not args.ignore_not_found:
+        told = ", ".join(missing[:MOST_TOLD])
+        raise ext_sdk.OperationFailed(
+            f"failed to delete {told}: not found",
+            error=f"{told} not found{_where(chosen)}; `ignoreNotFound: true` makes that a success",
+            outputs=outputs,
+        )
+    if not args.dry_run and (args.wait if args.wait is not UNSET else not args.kind):
+        await_absence(gone, context, client)
+    if not gone and missing:
+        return ext_sdk.Result.ok(f"{', '.join(missing[:MOST_TOLD])} not found (ignored)", outputs=outputs)
+    what = str(gone[0]) if len(gone) == 1 else f"{len(gone)} {asked}"
+    return ext_sdk.Result.ok(f"{'Would delete' if args.dry_run else 'Deleted'} {what}", outputs=outputs)
+
+
+def delete_one(
+    resource: Resource, namespace: str, name: str, context: ext_sdk.Context, client: Client, *, uid: str = ""
+) -> Gone:
+    """Delete an object; with a `uid` that one alone. Raises NotFound where there is none, or another one by now."""
+    path = resource.path(namespace, name)
+    found = uid or text(client.request("GET", path, deadline=context.deadline), "metadata", "uid")
+    _send(path, {"propagationPolicy": "Foreground", "preconditions": {"uid": found}}, [], context, client)
+    return Gone(resource, namespace, name, found)
+
+
+def await_absence(gone: list[Gone], context: ext_sdk.Context, client: Client) -> None:
+    """Wait until objects are gone.
+
+    Raises:
+        ext_sdk.OperationFailed: some are still there at the deadline; what holds them is told.
+        KubernetesError: the server refuses to tell.
+    """
+    seconds = 0.0
+    left: list[tuple[Gone, Object]] = [(one, {}) for one in gone]
+    problem: KubernetesError | None = None
+    for waited in intervals(context.deadline):
+        problem = None
+        still = []
+        for one, last in left:
+            try:
+                found = members(
+                    client.request(
+                        "GET", one.resource.path(one.namespace, one.name), deadline=context.deadline, retry=False
+                    )
+                )
+            except NotFound:
+                continue
+            except KubernetesError as error:
+                if not error.retryable:
+                    raise
+                problem = error
+                still.append((one, last))
+                continue
+            if text(found, "metadata", "uid") in {one.uid, ""} or not one.uid:
+                still.append((one, found))
+        left = still
+        if not left:
+            return
+        seconds = waited
+    told = "; ".join(f"{one}: {_holding(found)}" for one, found in left[:MOST_TOLD])
+    names = ", ".join(str(one) for one, _ in left[:MOST_TOLD])
+    raise ext_sdk.OperationFailed(
+        f"{names} not gone after {seconds:.1f}s",
+        error=f"expected {names} to be gone, still there after {seconds:.1f}s: {told}"
+        + (f"; {problem.error}" if problem else ""),
+        outputs={"left": "\n".join(str(one) for one, _ in left)},
+    )
+
+
+def _holding(found: Object) -> str:
+    """What keeps an object that is to be deleted."""
+    metadata = members(found, "metadata")
+    if not metadata.get("deletionTimestamp"):
+        return "it was not marked for deletion"
+    told = [f"deletion was asked for at {metadata['deletionTimestamp']}"]
+    for where, finalizers in (("finalizers", metadata.get("finalizers")), ("spec.finalizers", None)):
+        if isinstance(finalizers, list) and finalizers:
+            told.append(f"{where} {', '.join(map(str, finalizers))}")
+    told += [
+        text(condition, "message")
+        for condition in items(found, "status", "conditions")
+        if condition.get("status") == "True" and text(condition, "message")
+    ]
+    return "; ".join(told)
+
+
+def _chosen(args: Delete, context: ext_sdk.Context, client: Client) -> tuple[list[Gone], str]:
+    """What to delete, and a word for it. Without a uid, whatever has the name."""
+    if not (args.resource or args.kind):
+        manifests = manifests_of(args, context)
+        found = [located(one, context, client, args.namespace) for one in reversed(manifests)]
+        if nameless := [str(one) for one in found if not one.name]:
+            raise ext_sdk.OperationFailed(f"{nameless[0]} has no name to delete it by")
+        return [Gone(one.resource, one.namespace, one.name, "") for one in found], "objects"
+    if others := [name for name in ("file", "manifest", "url", "kustomize") if getattr(args, name) not in ("", UNSET)]:
+        raise ext_sdk.InvalidArgs(others[0], "expected a manifest or a resource, found both")
+    by_choice = args.selector or args.field_selector or args.all
+    target = target_of(args, context, client, named=not by_choice)
+    if not by_choice:
+        return [Gone(target.resource, target.namespace, target.name, "")], target.resource.plural
+    if target.name:
+        raise ext_sdk.InvalidArgs("selector", f"expected a kind alone with a selector, found {target}")
+    query = [("labelSelector", args.selector)] if args.selector else []
+    query += [("fieldSelector", args.field_selector)] if args.field_selector else []
+    with doing(f"failed to list {target}"):
+        found_list = client.request("GET", target.path, query=query, deadline=context.deadline)
+    return [
+        Gone(
+            target.resource,
+            text(one, "metadata", "namespace"),
+            text(one, "metadata", "name"),
+            text(one, "metadata", "uid"),
+        )
+        for one in items(found_list, "items")
+    ], target.resource.plural
+
+
+def _delete(one: Gone, args: Delete, context: ext_sdk.Context, client: Client) -> Gone:
+    path = one.resource.path(one.namespace, one.name)
+    uid = one.uid or text(client.request("GET", path, deadline=context.deadline), "metadata", "uid")
+    body: Object = {"propagationPolicy": args.propagation}
+    if uid:
+        body["preconditions"] = {"uid": uid}
+    if args.grace_period is not UNSET:
+        body["gracePeriodSeconds"] = args.grace_period
+    _send(path, body, options(dry_run=args.dry_run)[1:], context, client)
+    return one._replace(uid=uid)
+
+
+def _send(path: str, body: Object, query: list[tuple[str, str]], context: ext_sdk.Context, client: Client) -> None:
+    options_ = {"apiVersion": "v1", "kind": "DeleteOptions"} | body
+    try:
+        client.ask(Request("DELETE", path, query, options_), deadline=context.deadline)
+    except ApiError as error:
+        if error.status == 409 and "UID in precondition" in error.text:  # it is gone, and there is another one
+            raise NotFound(404, error.text, reason="NotFound", where=error.where) from error
+        raise
+
+
+def _where(chosen: list[Gone]) -> str:
+    return f" in namespace {chosen[0].namespace}" if chosen and chosen[0].namespace else ""
+
+
+OPERATIONS = (ext_sdk.Operation("delete", delete, {"resource": "configmap/settings"}),)

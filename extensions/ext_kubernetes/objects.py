@@ -1,0 +1,53 @@
+"""Reading objects of a cluster, which are what JSON gives: dictionaries whose members may be anything."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ext_sdk.result import Outputs
+
+    from .manifests import Object
+
+
+def members(value: object, *path: str) -> Object:
+    """The object at a path of keys; an empty one where there is none."""
+    found = at(value, *path)
+    return found if isinstance(found, dict) else {}
+
+
+def items(value: object, *path: str) -> list[Object]:
+    """The objects of the list at a path of keys; none where there is none."""
+    found = at(value, *path)
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def text(value: object, *path: str) -> str:
+    """The text at a path of keys; "" where there is none."""
+    found = at(value, *path)
+    return found if isinstance(found, str) else ""
+
+
+def number(value: object, *path: str) -> int:
+    """The integer at a path of keys; 0 where there is none."""
+    found = at(value, *path)
+    return found if isinstance(found, int) and not isinstance(found, bool) else 0
+
+
+def at(value: object, *path: str) -> object:
+    """What is at a path of keys; None where there is nothing."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def named(item: Object) -> str:
+    """`Deployment/web`, for messages."""
+    return (
+        f"{text(item, 'kind') or 'object'}/{text(item, 'metadata', 'name') or text(item, 'metadata', 'generateName')}"
+    )
+
+
+def identity(item: Object) -> Outputs:
+    """What most operations put out about an object."""
+    return {key: text(item, "metadata", key) for key in ("name", "namespace", "uid", "resourceVersion")}

@@ -1,0 +1,203 @@
+"""Several objects to a server: what kinds they are, in which order, several at a time, and what became of each."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, NamedTuple
+
+import ext_sdk
+
+from .errors import UnknownKind
+from .naming import namespace_of
+from .objects import items, members, named, text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from .client import Client
+    from .discovery import Resource
+    from .manifests import Object
+    from .sources import Manifest
+
+AT_ONCE = 8  # requests at a time
+MOST_TOLD = 20  # failures that are told one by one
+# What others can't be without comes first, and by itself.
+FIRST = ("Namespace", "CustomResourceDefinition")
+
+
+class Item(NamedTuple):
+    """An object on its way.
+
+    Attributes:
+        object: as it is sent.
+        resource: its kind.
+        namespace: "" for a kind that has none.
+        place: where it was read.
+    """
+
+    object: Object
+    resource: Resource
+    namespace: str
+    place: str
+
+    @property
+    def name(self) -> str:
+        """Of the object; "" where the server is to choose one."""
+        return text(self.object, "metadata", "name")
+
+    def path(self, subresource: str = "") -> str:
+        """Of the object."""
+        return self.resource.path(self.namespace, self.name, subresource)
+
+    def __str__(self) -> str:
+        return named(self.object)
+
+
+class Outcome(NamedTuple):
+    """What became of an item: what the server answered, and a word for it; or why not."""
+
+    item: Item
+    object: Object
+    word: str
+    failure: ext_sdk.OperationFailed | None = None
+
+
+def located(manifest: Manifest, context: ext_sdk.Context, client: Client, namespace: str) -> Item:
+    """Find out the kind and the namespace of an object.
+
+    Args:
+        manifest: the object.
+        context: of the call.
+        client: knows the kinds.
+        namespace: as the arguments have it; "" for none.
+
+    Raises:
+        ext_sdk.OperationFailed: it is meant for another namespace, or has no name.
+        KubernetesError: its kind is unknown.
+    """
+    item = dict(manifest.object)
+    kind, api_version = text(item, "kind"), text(item, "apiVersion")
+    resource = client.discovery.resource(kind, api_version, deadline=context.deadline)
+    metadata = {key: value for key, value in members(item, "metadata").items() if key != "managedFields"}
+    own = metadata.get("namespace") or ""
+    if not (metadata.get("name") or metadata.get("generateName")):
+        raise ext_sdk.OperationFailed(
+            f"{kind} has no name", error=f"{manifest.place}: expected metadata.name or metadata.generateName in {kind}"
+        )
+    if not resource.namespaced:
+        metadata.pop("namespace", None)
+        return Item(item | {"metadata": metadata}, resource, "", manifest.place)
+    if own and namespace and own != namespace:
+        raise ext_sdk.OperationFailed(
+            f"{named(item)} is of another namespace",
+            error=f"{manifest.place}: {named(item)} has metadata.namespace {own!r}, but `namespace` is {namespace!r}; "
+            "leave one of them out",
+        )
+    where = namespace_of(context, client, str(own) or namespace)
+    return Item(item | {"metadata": metadata | {"namespace": where}}, resource, where, manifest.place)
+
+
+def send_all(
+    manifests: Sequence[Manifest],
+    context: ext_sdk.Context,
+    client: Client,
+    namespace: str,
+    send: Callable[[Item], Outcome],
+) -> list[Outcome]:
+    """Send objects: namespaces, then definitions, then all others, several at a time; outcomes are in their order.
+
+    Nothing is sent where a kind is unknown that none of the definitions brings.
+
+    Raises:
+        ext_sdk.OperationFailed: an object can't be sent at all.
+    """
+    defined = {text(one.object, "spec", "names", "kind") for one in manifests if _is_definition(one)}
+    known = {
+        index: located(one, context, client, namespace)
+        for index, one in enumerate(manifests)
+        if text(one.object, "kind") not in defined
+    }
+    outcomes: dict[int, Outcome] = {}
+    for kind in FIRST:
+        first = [index for index, item in known.items() if item.resource.kind == kind]
+        outcomes |= dict(zip(first, _at_once([known[index] for index in first], send), strict=True))
+    _await_definitions(list(outcomes.values()), context, client)
+    rest = [index for index in range(len(manifests)) if index not in outcomes]
+    found = [known.get(index) or located(manifests[index], context, client, namespace) for index in rest]
+    outcomes |= dict(zip(rest, _at_once(found, send), strict=True))
+    return [outcomes[index] for index in sorted(outcomes)]
+
+
+def attempt(item: Item, send: Callable[[], tuple[Object, str]]) -> Outcome:
+    """The outcome of sending one item, whatever it is."""
+    try:
+        found, word = send()
+    except ext_sdk.OperationFailed as failure:
+        return Outcome(item, {}, "failed", failure)
+    return Outcome(item, found, word)
+
+
+def concluded(outcomes: Sequence[Outcome], what: str, outputs: ext_sdk.result.Outputs | None = None) -> ext_sdk.Result:
+    """The result: success where nothing failed.
+
+    Args:
+        outcomes: of all objects.
+        what: the operation, as a past participle: `Applied`.
+        outputs: further ones.
+    """
+    failed = [one for one in outcomes if one.failure]
+    done = [one for one in outcomes if not one.failure]
+    told: dict[str, str | int | bool] = {
+        "count": len(done),
+        "resources": "\n".join(f"{one.item} {one.word}" for one in outcomes),
+        **(outputs or {}),
+    }
+    if len(done) == 1:
+        told |= {key: text(done[0].object, "metadata", key) for key in ("name", "namespace", "uid", "resourceVersion")}
+    if not failed:
+        names = f"{done[0].item.resource.kind}/{told.get('name') or done[0].item.name}" if len(done) == 1 else ""
+        return ext_sdk.Result.ok(f"{what} {names or f'{len(done)} objects'}{_words(done)}", outputs=told)
+    lines = [f"{one.item} ({one.item.place}): {one.failure.error}" for one in failed[:MOST_TOLD] if one.failure]
+    lines += [f"… and {len(failed) - MOST_TOLD} more"] if len(failed) > MOST_TOLD else []
+    first = failed[0].failure
+    message = f"{what} {len(done)} of {len(outcomes)} objects" if len(outcomes) > 1 else f"{failed[0].item}: {first}"
+    return ext_sdk.Result.failed(message, error="\n".join(lines), outputs=told)
+
+
+def _words(done: Iterable[Outcome]) -> str:
+    counts: dict[str, int] = {}
+    for one in done:
+        counts[one.word] = counts.get(one.word, 0) + 1
+    if len(counts) == 1 and sum(counts.values()) == 1:
+        return f" ({next(iter(counts))})"
+    return f" ({', '.join(f'{count} {word}' for word, count in counts.items())})"
+
+
+def _at_once(found: Sequence[Item], send: Callable[[Item], Outcome]) -> list[Outcome]:
+    names = {(one.resource, one.namespace, one.name) for one in found}
+    if len(found) < 2 or len(names) < len(found):  # an object that comes twice has an order
+        return [send(one) for one in found]
+    with ThreadPoolExecutor(min(AT_ONCE, len(found)), "send") as pool:
+        return list(pool.map(send, found))
+
+
+def _is_definition(manifest: Manifest) -> bool:
+    return text(manifest.object, "kind") == FIRST[1]
+
+
+def _await_definitions(outcomes: Iterable[Outcome], context: ext_sdk.Context, client: Client) -> None:
+    """Until the server serves the new kinds, or the deadline."""
+    from .polling import intervals
+
+    for outcome in outcomes:
+        if outcome.failure or outcome.item.resource.kind != FIRST[1]:
+            continue
+        kind, group = text(outcome.object, "spec", "names", "kind"), text(outcome.object, "spec", "group")
+        served = [text(one, "name") for one in items(outcome.object, "spec", "versions") if one.get("served") is True]
+        for _ in intervals(context.deadline):
+            try:
+                for version in served:
+                    client.discovery.resource(kind, f"{group}/{version}", deadline=context.deadline)
+                break
+            except UnknownKind:
+                continue
