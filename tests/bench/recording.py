@@ -30,17 +30,16 @@ def measure_sequential(bench: Bench) -> Series:
 
 
 def measure_pipelined(bench: Bench) -> Series:
-    """Messages a second: "NAME messages/s", until all answers were there, "NAME whole", until the process had ended.
+    """Calls a second, a message and its echo each: "NAME calls/s" until the last answer, "NAME whole" until the exit.
 
-    And "NAME cpu", microseconds of processor time a message, of recorder and child together. An answer is not counted
-    as another message.
+    And "NAME cpu", microseconds of processor time a call, of the stand-in and the child together.
     """
     count = bench.scale.flood
     requests = write_requests(bench.directory / "flood.jsonl", count)
 
     def measured(driven: Driven) -> Mapping[str, float]:
         return {
-            "messages/s": count / driven.seconds,
+            "calls/s": count / driven.seconds,
             "whole": count / driven.to_exit,
             "cpu": driven.cpu / count * 1e6,
         }
