@@ -73,7 +73,8 @@ class Config(Args):
     ] = ""
 
 
-# Marks a field in which `${NAME.key}` is never replaced: Annotated[str, Verbatim].
+# Marks an argument in which `${NAME.key}` is never replaced: Annotated[str, Verbatim]. It covers all that is within the
+# argument; a field of a class that is itself an argument can't be marked alone.
 Verbatim = Meta(extra={"verbatim": True})
 
 Function = Callable[..., Result]

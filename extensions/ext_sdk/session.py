@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 # most one second, and has most of that to come to its end before it is answered for.
 ANSWER_SHARE = 0.1
 ANSWER_SECONDS = 1.0
+# Where nobody but the operation's own `timeout` bounds a call, the operation has so long beyond it to clean up before it is
+# answered for: one that hangs is a fault, and its host should not wait for ever.
+OWN_SECONDS = 60.0
 
 
 class Call:
@@ -224,6 +227,7 @@ class Session:
             if own.seconds < 0:
                 raise RpcError(gevals.INVALID_PARAMS, f"timeout: expected a duration of 0s or more, found {own}")
             limits.append(own.seconds)
+            latest.append(own.seconds + OWN_SECONDS)
         return Deadline(min(limits, default=None)), min(latest, default=None)
 
 

@@ -12,7 +12,7 @@ import pytest
 from ext_sdk import Args, Config, Context, Duration, Extension, Meta, Operation, Result, Verbatim
 from ext_sdk.redaction import Redactor
 from ext_sdk.schema import params_schema, properties_of
-from ext_sdk.session import ANSWER_SECONDS, Session
+from ext_sdk.session import ANSWER_SECONDS, OWN_SECONDS, Session
 from ext_sdk.wire import RpcError
 
 if TYPE_CHECKING:
@@ -267,10 +267,10 @@ HOUR = 3600.0
     ("context", "own", "seconds", "latest"),
     [
         ({}, None, None, None),
-        ({}, "1h", HOUR, None),
+        ({}, "1h", HOUR, HOUR + OWN_SECONDS),
         ({"timeout": "1h"}, None, HOUR - 1, HOUR - 0.1),
         ({"timeout": "100s"}, "1h", 99.0, 99.9),
-        ({"timeout": "1h"}, "100s", 100.0, HOUR - 0.1),
+        ({"timeout": "1h"}, "100s", 100.0, 100.0 + OWN_SECONDS),
         ({"timeout": "5s"}, None, 4.5, 4.95),
         ({"phase": ""}, None, 28.0, 28.0 + ANSWER_SECONDS),
         ({"phase": ""}, "1h", 28.0, 28.0 + ANSWER_SECONDS),
