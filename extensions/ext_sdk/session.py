@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 # most one second, and has most of that to come to its end before it is answered for.
 ANSWER_SHARE = 0.1
 ANSWER_SECONDS = 1.0
-# Where nobody but the operation's own `timeout` bounds a call, the operation has so long beyond it to clean up before it is
-# answered for: one that hangs is a fault, and its host should not wait for ever.
+# Where nobody but the operation's own `timeout` bounds a call, the operation has so long beyond it to clean up before
+# it is answered for: one that hangs is a fault, and its host should not wait for ever.
 OWN_SECONDS = 60.0
 
 
