@@ -96,9 +96,11 @@ class Recording:
         return self.clean(text.encode("utf-8", "surrogateescape")).decode("utf-8", "replace")
 
     def _tells_nothing_new(self, payload: bytes, member: bytes) -> bool:
-        """The member is there once, with a known value: reading the message would take longer than all the rest."""
+        """The member is not there, or is known; reading the message would take longer than all the rest."""
         at = payload.find(member)
-        if at < 0 or payload.find(member, at + 1) >= 0:
+        if at < 0:
+            return b"\\" not in payload  # an escape may spell any name
+        if payload.find(member, at + 1) >= 0:
             return False
         start = at + len(member)
         return payload[start : payload.find(b'"', start + 2) + 1] in self._known.get(member, ())
