@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -47,8 +48,9 @@ class Spawned:
         self._running = True
 
     def send(self, line: bytes) -> None:
-        """Write to its stdin what fits into the pipe."""
-        os.write(self._stdin, line)
+        """Write to its stdin what fits into the pipe. One that has ended already is found by `receive`."""
+        with suppress(BrokenPipeError):
+            os.write(self._stdin, line)
 
     def receive(self) -> bytes:
         """What it says next. Raises BenchError at its end."""

@@ -99,7 +99,7 @@ def test_a_wrong_answer_is_no_measurement(bench: Bench, tmp_path: Path) -> None:
 
 def test_a_program_that_ends_early_or_badly_is_no_measurement(bench: Bench, tmp_path: Path) -> None:
     requests = write_requests(tmp_path / "asked", 3)
-    one_line = [bench.programs.python, "-c", "print(input())"]
+    one_line = [bench.programs.python, "-c", "import os\nline = input()\nos.close(0)\nprint(line)"]
     failing = [
         bench.programs.python,
         "-c",

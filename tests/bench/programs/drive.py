@@ -14,6 +14,7 @@ import resource
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 
@@ -47,7 +48,8 @@ def main() -> int:
         # One at first: the start of the child is no part of the rate.
         while len(asked) < len(requests) and len(asked) - len(took) < (int(window) if took else 1):
             asked.append(perf_counter())
-            os.write(to_child, requests[len(asked) - 1])
+            with suppress(BrokenPipeError):  # whether it has ended already is told by the end of its output
+                os.write(to_child, requests[len(asked) - 1])
         data = os.read(from_child, 65_536)
         at = perf_counter()
         if not data:
