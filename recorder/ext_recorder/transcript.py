@@ -98,18 +98,26 @@ class Transcript:
         self._write_loose()
 
     def _take(self, name: Stream) -> None:
-        """Write what the decoder has complete."""
-        next_event, framing = self._decoders[name].next_event, self._framings[name]
+        """Write what the decoder has complete. The scribe spends its time here."""
+        next_event, framing, clean, time = (
+            self._decoders[name].next_event,
+            self._framings[name],
+            self._clean,
+            self._time,
+        )
+        observe = self._bindings.observe if name == "in" else None
+        append, count = self._lines.append, 0
         while item := next_event():
             if isinstance(item, Junk):
                 self._keep_loose(name, item.wire)
                 continue
             if self._loose:
                 self._write_loose()
-            if name == "in":
-                self._bindings.observe(item.payload)
-            self._lines.append(note(name, self._time, item, framing, self._clean))
-            self.counts[name] += 1
+            if observe:
+                observe(item.payload)
+            append(note(name, time, item, framing, clean))
+            count += 1
+        self.counts[name] += count
 
     def _write_mark(self, kind: MarkKind, value: int | str) -> None:
         self._write_loose()
