@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import ext_sdk
 
@@ -325,18 +325,22 @@ class Subscription:
         return self._feed.known.objects(self.name)
 
     def wait(self, seconds: float, deadline: ext_sdk.Deadline) -> None:
-        """Wait until there are news, or until the last look, whoever made it, is so many seconds ago."""
+        """Wait until there are news, or for so many seconds."""
         self._feed.open_watch()
-        until = time.monotonic() + max(0.001, min(seconds, seconds - self._feed.age() if seconds > 0.1 else seconds))
+        until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0 and not deadline.stopped.is_set():
             if self.news.wait(min(left, SLICE_SECONDS)):
                 return
+
+    def age(self) -> float:
+        """Seconds since the last look."""
+        return self._feed.age()
 
     def pace(self) -> Pace:
         """Of the looks."""
         return self._feed.pace()
 
-    def __enter__(self) -> Subscription:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

@@ -49,12 +49,14 @@ class Verdict(NamedTuple):
         status: what was seen, in a few words, whether done or not.
         hopeless: why it will never be so; "" while it may.
         again: seconds after which time alone may change the verdict; None: it can't.
+        age: seconds since what was seen was so; somebody else may have looked.
     """
 
     done: bool
     status: str
     hopeless: str = ""
     again: float | None = None
+    age: float = 0.0
 
 
 class Waited(NamedTuple):
@@ -117,10 +119,8 @@ def wait_until(
     while True:
         last = deadline.expired
         looks += 1
-        again = None
         try:
             verdict, problem = check(0.0 if last else age), None
-            again = verdict.again
         except KubernetesError as error:
             if not error.retryable:
                 raise
@@ -130,13 +130,15 @@ def wait_until(
         if over or last or deadline.stopped.is_set():
             return Waited(verdict, waited, looks, problem)
         age = pace().pause(waited) * jitter(1 - JITTER, 1 + JITTER)
-        wake(_bounded(age, again, problem, deadline))
+        wake(min(_bounded(age, verdict, problem), deadline.remaining()))
 
 
-def _bounded(pause: float, again: float | None, problem: KubernetesError | None, deadline: ext_sdk.Deadline) -> float:
-    """A pause: as long as the server asks for, not past a moment that matters, not past the deadline."""
-    if isinstance(problem, ApiError) and problem.retry_after is not None:
-        pause = max(pause, problem.retry_after)
-    if again is not None:
-        pause = min(pause, again)
-    return min(pause, deadline.remaining())
+def _bounded(pause: float, verdict: Verdict | None, problem: KubernetesError | None) -> float:
+    """A pause, counted from what was seen last: as long as the server asks for, not past a moment that matters."""
+    if problem is not None:
+        asked = problem.retry_after if isinstance(problem, ApiError) else None
+        return max(pause, asked or 0.0)
+    if verdict is None:
+        return pause
+    pause = max(pause - verdict.age, 0.001)
+    return pause if verdict.again is None else min(pause, max(verdict.again, 0.001))

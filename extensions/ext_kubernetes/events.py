@@ -1,0 +1,97 @@
+"""`events`: what the cluster noted about an object, or in a namespace."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+import ext_sdk
+from ext_sdk.expect import Integer, check_integer
+
+from .awaiting import Timeout, await_target
+from .client import client_for
+from .errors import doing
+from .naming import Target, TargetArgs, namespace_of, target_of
+from .objects import text
+from .story import event_time, event_told, in_vain
+from .waiting import Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .manifests import Object
+
+MOST_TOLD = 5  # in the message of a failure
+
+
+class EventsArgs(TargetArgs):
+    """About what, and which; without an object, all of the namespace."""
+
+    reason: Annotated[str, Meta(description="Only those with this reason: BackOff")] = ""
+    type: Annotated[Literal["", "Normal", "Warning"], Meta(description="Only those of this type")] = ""
+    contains: Annotated[str, Meta(description="Only those with this text in the message")] = ""
+    count: Annotated[
+        Integer | UnsetType,
+        Meta(description="How many there must be, such as 0 or {gte: 1}; waits until it is so"),
+    ] = UNSET
+    timeout: Timeout = ext_sdk.Duration.parse("10s")
+
+
+def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
+    """List the events of an object, or of a namespace, the latest first; with `count`, wait until there are so many."""
+    client = client_for(context)
+    about = target_of(args, context, client) if args.resource or args.kind else None
+    namespace = (about.namespace or "default") if about else namespace_of(context, client, args.namespace)
+    target = Target(client.discovery.resource("events", "v1", deadline=context.deadline), namespace, "")
+    wanted = _wanted(args, about)
+    found: list[Object] = []
+
+    def judge(objects: list[Object]) -> Verdict:
+        found[:] = sorted(filter(wanted, objects), key=event_time, reverse=True)
+        told = "; ".join(event_told(event) for event in found[:2])
+        return Verdict(done=_holds(args.count, len(found)), status=f"{len(found)} events{f': {told}' if told else ''}")
+
+    with doing(f"failed to list events in namespace {namespace}"):
+        seen = await_target(target, judge, context, client)
+    outputs: dict[str, str | int | bool] = {
+        "count": len(found),
+        "events": "\n".join(event_told(event) for event in found),
+        "reasons": ",".join(dict.fromkeys(text(event, "reason") for event in found)),
+    }
+    if seen.waited.done:
+        return ext_sdk.Result.ok(f"Found {len(found)} events{f' of {about}' if about else ''}", outputs=outputs)
+    what = f"events{f' of {about}' if about else ''}{f' with reason {args.reason}' if args.reason else ''}"
+    told = "".join(f"\n  {event_told(event)}" for event in found[:MOST_TOLD])
+    error = (
+        f"expected another number of {what} in namespace {namespace}, found {len(found)} after "
+        f"{seen.waited.seconds:.1f} s; {_checks(args.count, len(found))}{told}"
+    )
+    seen = seen._replace(objects=[])
+    return in_vain(seen, what, context, client, timeout=args.timeout, outputs=outputs, error=error)
+
+
+def _wanted(args: EventsArgs, about: Target | None) -> Callable[[Object], bool]:
+    """Tells whether an event is one of those that are asked for."""
+    fixed: dict[tuple[str, ...], str] = {("reason",): args.reason, ("type",): args.type}
+    if about is not None:
+        fixed |= {("involvedObject", "kind"): about.resource.kind, ("involvedObject", "name"): about.name}
+
+    def wanted(event: Object) -> bool:
+        return args.contains in text(event, "message") and all(
+            text(event, *path) == value for path, value in fixed.items() if value
+        )
+
+    return wanted
+
+
+def _holds(count: Integer | UnsetType, found: int) -> bool:
+    return isinstance(count, UnsetType) or all(check.ok for check in check_integer(count, found, where="events"))
+
+
+def _checks(count: Integer | UnsetType, found: int) -> str:
+    checks = [] if isinstance(count, UnsetType) else check_integer(count, found, where="number of events")
+    return "; ".join(str(check) for check in checks if not check.ok)
+
+
+OPERATIONS = (ext_sdk.Operation("events", events, {"resource": "pod/nginx", "type": "Normal"}),)

@@ -1,0 +1,102 @@
+"""`label` and `annotate`: set, change and remove labels and annotations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
+
+import ext_sdk
+
+from .awaiting import Selector  # noqa: TC001 - msgspec reads it
+from .client import client_for
+from .condition import chosen
+from .errors import doing
+from .naming import TargetArgs
+from .objects import identity, members
+from .writing import merge, names_of, read
+
+if TYPE_CHECKING:
+    from .manifests import Object
+
+Values = dict[str, str | None]
+Overwrite = Annotated[
+    bool, Meta(description="Whether one that is there with another value may be changed; else a failure")
+]
+All = Annotated[bool, Meta(description="With a kind alone and no selector: all of them are meant")]
+
+
+class _Values(TargetArgs):
+    """What labels and annotations have in common."""
+
+    selector: Selector = ""
+    all: All = False
+    overwrite: Overwrite = True
+    timeout: ext_sdk.Duration = ext_sdk.Duration.parse("25s")
+
+
+class Label(_Values):
+    """Which labels of what."""
+
+    labels: Annotated[Values, Meta(description="Names and values; null removes", min_length=1)]
+
+
+class Annotate(_Values):
+    """Which annotations of what."""
+
+    annotations: Annotated[Values, Meta(description="Names and values; null removes", min_length=1)]
+
+
+def label(args: Label, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Set, change or remove labels of an object, or of all that a selector finds."""
+    return _changed(args, "labels", args.labels, context)
+
+
+def annotate(args: Annotate, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Set, change or remove annotations of an object, or of all that a selector finds."""
+    return _changed(args, "annotations", args.annotations, context)
+
+
+def _changed(args: _Values, field: str, wanted: Values, context: ext_sdk.Context) -> ext_sdk.Result:
+    client = client_for(context)
+    target = chosen(args, args.selector, context, client)
+    if not (target.name or args.selector or args.all):
+        raise ext_sdk.InvalidArgs("resource", "expected a name, a `selector`, or `all: true`, found a kind alone")
+    verb = field.removesuffix("s").replace("annotation", "annotate")
+    with doing(f"failed to {verb} {target}"):
+        found = read(target, args.selector, context, client)
+    if not args.overwrite:
+        _refuse(found, field, wanted)
+    changed = [item for item in found if _differs(item, field, wanted)]
+    change: Object = {"metadata": {field: wanted}}
+    with doing(f"failed to {verb} {target}"):
+        now = [merge(target, item, change, context, client) for item in changed]
+    outputs: dict[str, str | int | bool] = {"count": len(found), "changed": len(changed)}
+    outputs |= identity((now or found)[0]) if len(found) == 1 else {}
+    verb = {"label": "Labelled", "annotate": "Annotated"}[verb]
+    return ext_sdk.Result.ok(f"{verb} {names_of(target, found)}{'' if changed else ' (no change)'}", outputs=outputs)
+
+
+def _differs(item: Object, field: str, wanted: Values) -> bool:
+    has = members(item, "metadata", field)
+    return any(has.get(name) != value for name, value in wanted.items())
+
+
+def _refuse(found: list[Object], field: str, wanted: Values) -> None:
+    """Nothing is changed where one object has another value. Raises OperationFailed."""
+    for item in found:
+        has = members(item, "metadata", field)
+        for name, value in wanted.items():
+            if value is not None and has.get(name) not in {None, value}:
+                item_name = members(item, "metadata").get("name")
+                raise ext_sdk.OperationFailed(
+                    f"{item_name} has {name} already",
+                    error=f"expected no {name} among the {field} of {item_name}, found {has.get(name)!r}; "
+                    "nothing was changed; `overwrite: true` changes it",
+                )
+
+
+OPERATIONS = (
+    ext_sdk.Operation("label", label, {"resource": "pod/nginx", "labels": {"tier": "web"}}),
+    ext_sdk.Operation("annotate", annotate, {"resource": "pod/nginx", "annotations": {"note": "seen"}}),
+)

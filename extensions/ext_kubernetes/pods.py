@@ -1,0 +1,72 @@
+"""The pods of a workload: why it will never be ready, where its own status does not say so."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from .errors import KubernetesError
+from .objects import items, members, text
+from .readiness import readiness_of
+
+if TYPE_CHECKING:
+    import ext_sdk
+
+    from .client import Client
+    from .manifests import Object
+
+FIRST_SECONDS = 1.0  # into a wait, before pods are asked about for the first time
+EVERY_SECONDS = 1.0
+MOST_PODS = "50"  # that are looked at
+TEMPLATE = "pod-template-hash"
+KINDS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
+
+
+class PodCheck:
+    """Asks now and then, during a wait, whether the newest pods of a workload can become ready.
+
+    Args:
+        client: of the server.
+        deadline: of the wait.
+    """
+
+    def __init__(self, client: Client, deadline: ext_sdk.Deadline) -> None:
+        self._client = client
+        self._deadline = deadline
+        self._next = time.monotonic() + FIRST_SECONDS
+        self._told: dict[str, str] = {}
+
+    def hopeless(self, item: Object) -> str:
+        """Why a workload will never be ready; "" while it may, and for all other kinds."""
+        uid = text(item, "metadata", "uid")
+        if text(item, "kind") not in KINDS:
+            return ""
+        if time.monotonic() >= self._next:
+            self._told[uid] = self._ask(item)
+            self._next = time.monotonic() + EVERY_SECONDS
+        return self._told.get(uid, "")
+
+    def _ask(self, item: Object) -> str:
+        labels = members(item, "spec", "selector", "matchLabels")
+        if not labels:
+            return ""
+        query = [("labelSelector", ",".join(f"{key}={value}" for key, value in labels.items())), ("limit", MOST_PODS)]
+        path = f"/api/v1/namespaces/{text(item, 'metadata', 'namespace')}/pods"
+        try:
+            found = items(self._client.request("GET", path, query=query, deadline=self._deadline, retry=False), "items")
+        except KubernetesError:  # who may not see pods waits to the end
+            return ""
+        return hopeless_pod(found)
+
+
+def hopeless_pod(pods: list[Object]) -> str:
+    """Why one of the newest pods will never be ready; "" where all may. Those of older templates are on their way."""
+    living = [pod for pod in pods if not text(pod, "metadata", "deletionTimestamp")]
+    living.sort(key=lambda pod: text(pod, "metadata", "creationTimestamp"), reverse=True)
+    newest = text(living[0], "metadata", "labels", TEMPLATE) if living else ""
+    for pod in living:
+        if text(pod, "metadata", "labels", TEMPLATE) == newest:
+            readiness = readiness_of(pod | {"kind": "Pod", "apiVersion": "v1"})
+            if readiness.state == "failed":
+                return f"pod {text(pod, 'metadata', 'name')}: {readiness.text}"
+    return ""
