@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
-EXTENSIONS = {"ext-shell": "ext_shell.extension:extension"}
+EXTENSIONS = {
+    "ext-kubernetes": "ext_kubernetes.extension:extension",
+    "ext-shell": "ext_shell.extension:extension",
+}
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 

@@ -5,6 +5,8 @@ An output whose description begins with "where" is not always there.
 
 from __future__ import annotations
 
+from .kubernetes_outputs import KUBERNETES
+
 COMMAND = {
     "exitCode": "where the command ended by itself: its exit code",
     "signal": "where a signal ended it: the signal's name, such as `SIGTERM`",
@@ -28,6 +30,7 @@ FILE = {
 }
 
 OUTPUTS: dict[str, dict[str, dict[str, str]]] = {
+    "ext-kubernetes": KUBERNETES,
     "ext-shell": {
         "run": COMMAND | {"attempts": "where `retry` is given: how often it was run"},
         "start": PROCESS,

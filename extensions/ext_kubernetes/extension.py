@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ext_sdk
 
-from . import access, apply, client, contexts, create, delete, dropin, get, namespaces, patch
+from . import access, apply, client, contexts, create, delete, dropin, get, namespaces, patch, secrets
 from .config import KubernetesConfig
 
 extension = ext_sdk.Extension(
@@ -19,6 +19,7 @@ FAMILIES = (
     namespaces.OPERATIONS,
     apply.OPERATIONS,
     create.OPERATIONS,
+    secrets.OPERATIONS,
     get.OPERATIONS,
     patch.OPERATIONS,
     delete.OPERATIONS,

@@ -12,11 +12,15 @@ from docs.generate.outputs import OUTPUTS
 from tests.conformance.host import json_object
 from tests.conformance.target import Profile, Target
 from tests.docs.pages import blocks
+from tests.ext_kubernetes.fake_api import FakeApi
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-COMMANDS = {"ext-shell": (sys.executable, "-m", "ext_shell")}
+COMMANDS = {
+    "ext-kubernetes": (sys.executable, "-m", "ext_kubernetes"),
+    "ext-shell": (sys.executable, "-m", "ext_shell"),
+}
 AGENT = {"prompt": "Create a file.", "output": "I created notes/todo.txt."}
 Step = tuple[str, dict[str, object]]
 
@@ -32,10 +36,16 @@ def examples(program: str) -> list[Step]:
     return found
 
 
+def surroundings(api: FakeApi, workdir: Path) -> dict[str, str]:
+    """What the examples need: a cluster in which somebody has been at work."""
+    return {"KUBECONFIG": str(api.kubeconfig(workdir / "kubeconfig"))}
+
+
 def results(program: str, workdir: Path) -> dict[str, dict[str, object]]:
     target = Target(COMMANDS[program], Profile({}, program), workdir)
     found = {}
-    with target.session() as host:
+    with FakeApi() as api, target.started(environment=surroundings(api, workdir)) as host:
+        target.initialize(host)
         for operation, args in examples(program):
             params = target.execute_params(operation, args, phase="verify", agent=AGENT)
             found[operation] = json_object(host.call("execute", params).get("result"), operation)

@@ -27,6 +27,7 @@ CONTRACTS = [
     SHARED,
     RECORDER_LIBRARIES,
     EXTENSION_LIBRARIES,
+    KUBERNETES,
     JSON_PATH,
     YAML,
 ) = CONTRACTS
@@ -36,6 +37,8 @@ PLANTED = [
     (LAYERS, f"{SDK}/planted.py", "import ext_shell"),
     (LAYERS, f"{SDK}/planted.py", "import ext_recorder"),
     (LAYERS, "extensions/ext_shell/planted.py", "import ext_recorder"),
+    (LAYERS, "extensions/ext_kubernetes/planted.py", "import ext_shell"),
+    (LAYERS, "extensions/ext_shell/planted.py", "import ext_kubernetes"),
     (LAYERS, "recorder/ext_recorder/planted.py", "import ext_shell"),
     (RECORDER_PARTS, "recorder/ext_recorder/planted.py", "from ext_sdk import server"),
     (RECORDER_PARTS, "recorder/ext_recorder/planted.py", "import ext_sdk.duration"),
@@ -51,6 +54,10 @@ PLANTED = [
     (RECORDER_LIBRARIES, "recorder/ext_recorder/planted.py", "import msgspec"),
     (EXTENSION_LIBRARIES, "extensions/ext_shell/planted.py", "import click"),
     (EXTENSION_LIBRARIES, f"{SDK}/planted.py", "import asyncio"),
+    (EXTENSION_LIBRARIES, "extensions/ext_kubernetes/planted.py", "import yaml"),
+    (KUBERNETES, "extensions/ext_kubernetes/planted.py", "from kubernetes.client import ApiClient"),
+    (KUBERNETES, "extensions/ext_kubernetes/planted.py", "import urllib3"),
+    (KUBERNETES, f"{SDK}/planted.py", "import kubernetes"),
     (JSON_PATH, f"{SDK}/planted.py", "import jsonpath"),
     (YAML, "recorder/ext_recorder/planted.py", "import yaml"),
 ]

@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from .client import Answer, Client
-from .clients import client_for, warm_up
-from .connection import Request
+from .clients import client_for
+from .connection import Request, warm_up
 from .watch import Event, Watch
 
 __all__ = ["Answer", "Client", "Event", "Request", "Watch", "client_for", "warm_up"]

@@ -47,9 +47,3 @@ def client_for(context: ext_sdk.Context) -> Client:
     for name, value in client.connect().secrets():
         context.secrets.add(name, value)
     return client
-
-
-def warm_up() -> None:
-    """Import what the first request needs."""
-    import kubernetes.config.kube_config
-    import kubernetes.dynamic  # noqa: F401

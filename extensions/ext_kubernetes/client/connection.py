@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 USER_AGENT = f"ext-kubernetes/{__version__} gevals-extensions"
 JSON = "application/json"
+_IMPORTING = threading.Lock()
 POOL = 600  # connections that are kept: 500 waits at the same time, and room
 
 
@@ -121,6 +122,7 @@ class Connection:
     """
 
     def __init__(self, source: Source) -> None:
+        warm_up()
         from kubernetes.client.api_client import ApiClient
         from kubernetes.dynamic import DynamicClient
 
@@ -279,3 +281,10 @@ class _Told(logging.Handler):
 def _bytes(body: object) -> bytes:
     """The package gives bytes in 35, and text in 37."""
     return body.encode("utf-8", "replace") if isinstance(body, str) else body if isinstance(body, bytes) else b""
+
+
+def warm_up() -> None:
+    """Import what the first request needs. The package's modules import each other: two threads must not do it."""
+    with _IMPORTING:
+        import kubernetes.config.kube_config
+        import kubernetes.dynamic  # noqa: F401

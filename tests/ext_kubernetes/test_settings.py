@@ -1,0 +1,152 @@
+"""Which cluster, as whom."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.ext_kubernetes.conftest import Starter
+    from tests.ext_kubernetes.fake_api import FakeApi
+
+NOWHERE = {"resource": "configmap/x"}
+
+
+def test_the_configuration_comes_before_the_environment(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
+    kube = start(tmp_path / "missing", config={"kubeconfig": str(kubeconfig)})
+    assert kube.ok("get", {"resource": "namespace/default"})["name"] == "default"
+
+
+def test_the_variable_of_the_task_comes_before_that_of_the_extension(
+    api: FakeApi, start: Starter, tmp_path: Path
+) -> None:
+    kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
+    kube = start(tmp_path / "missing")
+    assert kube.ok("get", {"resource": "ns/default"}, env={"KUBECONFIG": str(kubeconfig)})["name"] == "default"
+
+
+def test_a_kubeconfig_of_the_task_is_relative_to_its_workdir(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    kube = start(None)
+    api.kubeconfig(kube.workdir / "cluster.yaml")
+    assert kube.ok("get", {"resource": "ns/default"}, env={"KUBECONFIG": "cluster.yaml"})["name"] == "default"
+
+
+def test_several_files_are_merged_and_the_first_wins(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    first.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "fake"}))
+    second = api.kubeconfig(tmp_path / "second")
+    kube = start(None, {"KUBECONFIG": f"{first}:{tmp_path / 'missing'}:{second}"})
+    assert kube.ok("get", {"resource": "ns/default"})["name"] == "default"
+
+
+def test_without_a_kubeconfig_the_error_says_where_it_was_looked_for(start: Starter, tmp_path: Path) -> None:
+    told = start(tmp_path / "missing").failed("get", NOWHERE)
+    assert f"there is no kubeconfig at {tmp_path}/missing (KUBECONFIG)" in told
+    assert ".kube/config (the default)" in start(None).failed("get", NOWHERE)
+
+
+def test_the_manifest_needs_no_kubeconfig(start: Starter, tmp_path: Path) -> None:
+    answer = start(tmp_path / "missing").peer.initialize()
+    assert "result" in answer
+
+
+def test_an_unknown_context_is_told_with_those_that_there_are(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    kube = start(api.kubeconfig(tmp_path / "kubeconfig"), config={"context": "fakes"})
+    assert "has no context 'fakes'; did you mean 'fake'?" in kube.failed("get", NOWHERE)
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("token: sesame-opens: [", "is no YAML: line 1"),
+        ("- sesame-opens", "found no mapping but a list"),
+        ("contexts: [sesame-opens]", "an entry of `contexts` without `name` or `context`"),
+    ],
+)
+def test_a_broken_kubeconfig_is_told_without_what_is_in_it(
+    content: str, told: str, start: Starter, tmp_path: Path
+) -> None:
+    (tmp_path / "broken").write_text(content)
+    found = start(tmp_path / "broken").failed("get", NOWHERE)
+    assert told in found
+    assert "sesame" not in found
+
+
+def test_a_changed_kubeconfig_is_read_again(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(json.dumps({"apiVersion": "v1", "kind": "Config"}))
+    kube = start(kubeconfig)
+    assert "has no current-context" in kube.failed("get", NOWHERE)
+    api.kubeconfig(kubeconfig)
+    assert kube.ok("get", {"resource": "ns/default"})["name"] == "default"
+
+
+def plugin(tmp_path: Path, script: str) -> Path:
+    path = tmp_path / "plugin"
+    path.write_text(f"#!{sys.executable}\n{script}")
+    path.chmod(0o755)
+    return path
+
+
+def with_plugin(api: FakeApi, tmp_path: Path, script: str) -> Path:
+    kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
+    content = json.loads(kubeconfig.read_text())
+    command = {"apiVersion": "client.authentication.k8s.io/v1", "command": str(plugin(tmp_path, script))}
+    content["users"][0]["user"] = {"exec": command | {"interactiveMode": "Never"}}
+    kubeconfig.write_text(json.dumps(content))
+    return kubeconfig
+
+
+CREDENTIAL = """
+import json, pathlib
+token = pathlib.Path({path!r}).read_text()
+print(json.dumps({{"apiVersion": "client.authentication.k8s.io/v1", "kind": "ExecCredential",
+    "status": {{"token": token}}}}))
+"""
+
+
+def test_a_credential_plugin_gives_the_token_and_is_asked_again_when_it_is_refused(
+    api: FakeApi, start: Starter, tmp_path: Path
+) -> None:
+    token = tmp_path / "token"
+    token.write_text("first-token")
+    api.token = "first-token"
+    kube = start(with_plugin(api, tmp_path, CREDENTIAL.format(path=str(token))))
+    kube.ok("get", {"resource": "ns/default"})
+    api.token = "second-token"
+    token.write_text("second-token")
+    kube.ok("get", {"resource": "ns/default"})
+    api.token = "third-token"
+    assert "have expired, were revoked" in kube.failed("get", {"resource": "ns/default"})
+
+
+def test_a_credential_plugin_that_fails_is_told(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    kube = start(with_plugin(api, tmp_path, "import sys; sys.exit('no session')"))
+    told = kube.failed("get", NOWHERE)
+    assert "the credential plugin of the kubeconfig" in told
+    assert "no session" in told
+    assert not api.asked
+
+
+def test_credentials_that_are_refused_are_told_and_not_shown(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    api.token = "another"
+    kube = start(api.kubeconfig(tmp_path / "kubeconfig", token="sesame-opens-it"))
+    told = kube.failed("get", NOWHERE)
+    assert "The credentials of fake are refused" in told
+    assert "sesame" not in told + kube.peer.stderr
+
+
+def test_no_file_is_left_behind(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    kube = start(api.kubeconfig(tmp_path / "kubeconfig"), {"TMPDIR": str(temporary)})
+    kube.ok("get", {"resource": "ns/default"})
+    kube.peer.call("shutdown", {})
+    assert kube.peer.exit_code() == 0
+    assert list(temporary.iterdir()) == []
