@@ -119,9 +119,9 @@ def seconds_to_exit(bench: Bench, command: Sequence[str]) -> float:
 
 
 def memory_at_line(bench: Bench, command: Sequence[str], request: bytes) -> int:
-    """KiB that a process has in memory when it writes its first line, which must not fit into a page.
+    """KiB that a process has in memory when it writes its first line, which must be longer than two pages.
 
-    The pipe takes one page: there it stands until it was looked at.
+    The pipe takes one page, so that the process stands there, waiting for room, while it is looked at.
     """
     with Spawned(bench, command, PAGE_BYTES) as process:
         process.send(request)
