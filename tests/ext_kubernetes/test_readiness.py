@@ -1,0 +1,143 @@
+"""When an object is ready, by the rules of kstatus, as a table."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from ext_kubernetes.pods import hopeless_pod
+from ext_kubernetes.readiness import readiness_of
+
+NOW = datetime(2026, 11, 22, 1, 0, 0, tzinfo=UTC)
+Object = dict[str, Any]
+
+
+def made(kind: str, status: Object | None = None, spec: Object | None = None, **metadata: Any) -> Object:
+    group = {"Deployment": "apps/v1", "StatefulSet": "apps/v1", "DaemonSet": "apps/v1", "ReplicaSet": "apps/v1"}
+    others = {
+        "Job": "batch/v1",
+        "PodDisruptionBudget": "policy/v1",
+        "CustomResourceDefinition": "apiextensions.k8s.io/v1",
+        "Widget": "example.com/v1",
+    }
+    return {
+        "apiVersion": (group | others).get(kind, "v1"),
+        "kind": kind,
+        "metadata": {"name": "it", "generation": 2, **metadata},
+        "spec": spec or {},
+        **({} if status is None else {"status": status}),
+    }
+
+
+def said(type: str, status: str, reason: str = "", **more: str) -> Object:
+    return {"conditions": [{"type": type, "status": status, "reason": reason, **more}]}
+
+
+def waits(reason: str, **more: Any) -> Object:
+    return {
+        "phase": "Pending",
+        "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": reason}}, **more}],
+    }
+
+
+FULL = {"observedGeneration": 2, "replicas": 3, "updatedReplicas": 3, "availableReplicas": 3, "readyReplicas": 3}
+THREE = {"replicas": 3}
+UNSCHEDULABLE = said("PodScheduled", "False", "Unschedulable", lastTransitionTime="2026-11-22T00:59:50Z")
+READY, WAIT, FAIL = "ready", "progressing", "failed"
+
+CASES: dict[str, tuple[str, Object]] = {
+    "a deployment that its controller has not seen": (WAIT, made("Deployment", {}, THREE)),
+    "a deployment of which an older generation was seen": (
+        WAIT, made("Deployment", FULL | {"observedGeneration": 1}, THREE)
+    ),
+    "a deployment with old templates": (WAIT, made("Deployment", FULL | {"updatedReplicas": 2}, THREE)),
+    "a deployment with pods too many": (WAIT, made("Deployment", FULL | {"replicas": 4}, THREE)),
+    "a deployment with pods not available": (WAIT, made("Deployment", FULL | {"availableReplicas": 2}, THREE)),
+    "a deployment with all": (READY, made("Deployment", FULL, THREE)),
+    "a deployment scaled to none": (READY, made("Deployment", {"observedGeneration": 2}, {"replicas": 0})),
+    "a deployment over its deadline": (
+        FAIL, made("Deployment", FULL | said("Progressing", "False", "ProgressDeadlineExceeded"), THREE)
+    ),
+    "a stateful set with all": (READY, made("StatefulSet", FULL, THREE)),
+    "a stateful set of two revisions": (
+        WAIT, made("StatefulSet", FULL | {"currentRevision": "a", "updateRevision": "b"}, THREE)
+    ),
+    "a stateful set that is updated in part, as wanted": (
+        READY,
+        made(
+            "StatefulSet",
+            FULL | {"updatedReplicas": 1, "currentRevision": "a", "updateRevision": "b"},
+            THREE | {"updateStrategy": {"rollingUpdate": {"partition": 2}}},
+        ),
+    ),
+    "a daemon set on no node": (READY, made("DaemonSet", {"observedGeneration": 2, "desiredNumberScheduled": 0})),
+    "a daemon set on its way": (
+        WAIT, made("DaemonSet", {"observedGeneration": 2, "desiredNumberScheduled": 2, "currentNumberScheduled": 1})
+    ),
+    "a pod that runs and is ready": (READY, made("Pod", {"phase": "Running"} | said("Ready", "True"))),
+    "a pod that runs": (WAIT, made("Pod", {"phase": "Running"} | said("Ready", "False", "ContainersNotReady"))),
+    "a pod that has succeeded": (READY, made("Pod", {"phase": "Succeeded"})),
+    "a pod that has failed": (FAIL, made("Pod", {"phase": "Failed", "reason": "Evicted"})),
+    "a pod in a crash loop": (FAIL, made("Pod", waits("CrashLoopBackOff", restartCount=3))),
+    "a pod whose image can't be pulled": (FAIL, made("Pod", waits("ImagePullBackOff"))),
+    "a pod whose image may still be pulled": (WAIT, made("Pod", waits("ErrImagePull"))),
+    "a pod whose first container keeps failing": (
+        FAIL, made("Pod", {"initContainerStatuses": waits("CrashLoopBackOff")["containerStatuses"]})
+    ),
+    "a pod that no node has room for, since 10 s": (WAIT, made("Pod", {"phase": "Pending"} | UNSCHEDULABLE)),
+    "a job that is complete": (READY, made("Job", said("Complete", "True"))),
+    "a job that has failed": (FAIL, made("Job", said("Failed", "True", "BackoffLimitExceeded"))),
+    "a job at work": (WAIT, made("Job", {"active": 1})),
+    "a service": (READY, made("Service", {}, {"type": "ClusterIP"})),
+    "a service without a load balancer": (WAIT, made("Service", {"loadBalancer": {}}, {"type": "LoadBalancer"})),
+    "a claim that is bound": (READY, made("PersistentVolumeClaim", {"phase": "Bound"})),
+    "a claim that is pending": (WAIT, made("PersistentVolumeClaim", {"phase": "Pending"})),
+    "a claim whose volume is lost": (FAIL, made("PersistentVolumeClaim", {"phase": "Lost"})),
+    "a namespace that ends": (WAIT, made("Namespace", {"phase": "Terminating"})),
+    "a definition that is served": (READY, made("CustomResourceDefinition", said("Established", "True"))),
+    "a definition whose names are taken": (FAIL, made("CustomResourceDefinition", said("NamesAccepted", "False"))),
+    "a custom resource without a status": (READY, made("Widget")),
+    "a custom resource that is ready": (READY, made("Widget", said("Ready", "True"))),
+    "a custom resource that is not": (WAIT, made("Widget", said("Ready", "False"))),
+    "a custom resource that was ready in an older generation": (
+        WAIT, made("Widget", {"observedGeneration": 1} | said("Ready", "True"))
+    ),
+    "a custom resource whose condition is of an older generation": (
+        WAIT, made("Widget", {"conditions": [{"type": "Ready", "status": "True", "observedGeneration": 1}]})
+    ),
+    "a custom resource that is being reconciled": (WAIT, made("Widget", said("Reconciling", "True"))),
+    "a custom resource that has stalled": (FAIL, made("Widget", said("Stalled", "True"))),
+    "whatever is being deleted": (WAIT, made("Service", {}, {}, deletionTimestamp="2026-11-22T00:59:59Z")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_readiness_of(case: str) -> None:
+    state, item = CASES[case]
+    found = readiness_of(item, NOW)
+    assert (found.state, bool(found.text)) == (state, True), found
+
+
+def test_a_pod_without_a_node_is_given_up_after_fifteen_seconds() -> None:
+    item = made("Pod", {"phase": "Pending"} | UNSCHEDULABLE)
+    assert readiness_of(item, NOW).again == 5.0
+    assert readiness_of(item, NOW.replace(second=6)).state == "failed"
+
+
+def test_what_is_told_of_a_container_has_reason_message_exit_code_and_restarts() -> None:
+    status = waits("CrashLoopBackOff", restartCount=2, lastState={"terminated": {"exitCode": 3, "reason": "Error"}})
+    told = readiness_of(made("Pod", status), NOW).text
+    assert told == "container main is waiting: CrashLoopBackOff (it last ended with exit code 3, Error), 2 restarts"
+
+
+def pod(name: str, template: str, created: str, status: Object) -> Object:
+    return made("Pod", status, name=name, labels={"pod-template-hash": template}, creationTimestamp=created)
+
+
+def test_pods_of_an_older_template_may_fail() -> None:
+    old = pod("old", "a", "2026-11-22T00:00:00Z", waits("CrashLoopBackOff"))
+    new = pod("new", "b", "2026-11-22T00:59:00Z", waits("ContainerCreating"))
+    assert hopeless_pod([old, new]) == ""
+    assert hopeless_pod([old]).startswith("pod old: container main")
