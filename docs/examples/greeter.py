@@ -7,9 +7,7 @@ import ext_sdk
 
 class Greet(ext_sdk.Args):
     name: Annotated[str, ext_sdk.Meta(description="Whom to greet")]
-    after: Annotated[ext_sdk.Duration, ext_sdk.Meta(description="How long to wait first")] = ext_sdk.Duration.parse(
-        "0s"
-    )
+    after: Annotated[ext_sdk.Duration, ext_sdk.Meta(description="How long to wait first")] = ext_sdk.Duration()
 
 
 extension = ext_sdk.Extension("greeter", version="1.0.0", description="Says hello")

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 # When the recorder was killed, the child sees its input end. It has so long, in seconds, to end by itself.
 CHILD_GRACE_S = 5.0
-# Beside a busy wire the scribe gets a tenth of a core, on an idle machine all of it.
+# Beside a busy wire the scribe gets a tenth of a core, on an idle machine all of it. Kernels that group processes by
+# session (autogroup) share by group first: there it gets half.
 NICENESS = 10
 NO_GUARD = -1
 

@@ -13,10 +13,9 @@ if TYPE_CHECKING:
     from typing import Final
 
 # A text in lower case without any of these holds nothing that a rule would find.
-_SUSPICIOUS: Final = (
-    *("pass", "secret", "token", "key", "auth", "cred", "cookie", "pwd", "bearer", "basic "),
-    *("eyj", "akia", "asia", "aiza", "ls0tls1"),
-)
+_SUSPICIOUS: Final = (*("pass", "secret", "token", "key", "auth", "cred", "cookie", "pwd", "bearer", "basic "),)
+# The same for what has one spelling, looked for before a text is in lower case, and where its capital is: that is rare.
+_SUSPICIOUS_EXACTLY: Final = (("J", ("eyJ",)), ("A", ("AKIA", "ASIA", "AIza")), ("L", ("LS0tLS1",)))
 # Further ones, only looked for where the one character is that they all have. `\u0041` may hide any of them.
 _SUSPICIOUS_WITH: Final = (
     ("-", ("glpat-", "xox", "pypi-", "-----begin")),
@@ -103,15 +102,14 @@ class Redactor:
                 return True
         if not self._lowered_needles:
             return False
+        if self._rules and _has_any(_SUSPICIOUS_EXACTLY, text):
+            return True
         text = text.lower() if text.isascii() else data.lower().decode("latin-1")
         for needle in self._lowered_needles:
             if needle in text:
                 return True
-        for character, needles in self._gated_needles:
-            if character in text:
-                for needle in needles:
-                    if needle in text:
-                        return True
+        if _has_any(self._gated_needles, text):
+            return True
         return self._rules and (_begins_a_word(_SUSPICIOUS_BEGINNING, text) or _is_bare_line(text))
 
     def _note_needles(self) -> None:
@@ -140,6 +138,16 @@ class Redactor:
 
 def _is_bare_line(text: str) -> bool:
     return len(text) >= _BARE_LINE and " " not in text and '"' not in text
+
+
+def _has_any(gated: tuple[tuple[str, tuple[str, ...]], ...], text: str) -> bool:
+    """Whether one of the needles is there; those whose character is not there need no look."""
+    for character, needles in gated:
+        if character in text:
+            for needle in needles:
+                if needle in text:
+                    return True
+    return False
 
 
 def _begins_a_word(needle: str, text: str) -> bool:
