@@ -21,6 +21,14 @@ ACCESS = {
     "rules": "where `list` is given: the rules, one a line",
     "incomplete": "where `list` is given: whether the server knows of more than it can list",
 }
+SECONDS = {"seconds": "how long it took"}
+WAITED = SECONDS | {
+    "count": "how many objects there were at the end",
+    "status": "what was seen last",
+    "attempts": "where it failed: how often it was looked at",
+    "storyFile": "where it failed and there is an object: the file with the whole story",
+}
+CHANGED = {"count": "how many objects there were", "changed": "how many were not so before"} | ONE
 CONTEXTS = {"current": "the current context", "count": "how many there are", "contexts": "their names, one a line"}
 CURRENT = {"context": "its name", "cluster": "its cluster", "user": "its user", "namespace": "its namespace, if any"}
 CONFIG = {"config": "the kubeconfig as YAML, credentials hidden"}
@@ -43,6 +51,63 @@ KUBERNETES: dict[str, dict[str, str]] = {
     },
     "patch": IDENTITY,
     "delete": {"count": "how many objects were deleted", "resources": "their kinds and names, one a line"},
+    "condition": WAITED
+    | {
+        "status": "where there is such a condition: its status; where it failed: what was seen last",
+        "reason": "where there is such a condition: its reason",
+        "message": "where there is such a condition: what it says",
+    },
+    "wait": WAITED | ONE | {"value": "where `jsonPath` is given: the value there"},
+    "stable": SECONDS
+    | {
+        "changes": "how often it was another state than before",
+        "count": "how many objects there were at the end",
+        "status": "where it failed: what was seen last",
+        "attempts": "where it failed: how often it was looked at",
+        "storyFile": "where it failed and there is an object: the file with the whole story",
+    },
+    "assert": SECONDS
+    | {
+        "count": "how many objects look so",
+        "status": "where it failed: what was seen last",
+        "attempts": "where it failed: how often it was looked at",
+        "storyFile": "where it failed and there is an object: the file with the whole story",
+    }
+    | ONE,
+    "rollout": {
+        "status": "where it was waited for: what was seen last",
+        "seconds": "where it was waited for: how long it took",
+        "replicas": "where it was waited for: how many pods there are",
+        "updatedReplicas": "where it was waited for: how many are of the newest template",
+        "readyReplicas": "where it was waited for: how many are ready",
+        "availableReplicas": "where it was waited for: how many are available",
+        "revision": "where it was waited for, or undone: of a Deployment, the revision",
+        "restartedAt": "where it was restarted: when",
+        "paused": "where it was paused or resumed: whether it is paused",
+        "revisions": "where the history was asked for: the revisions and their images, one a line",
+        "current": "where the history was asked for: the newest revision",
+        "count": "where the history was asked for: how many revisions there are",
+        "attempts": "where it failed: how often it was looked at",
+        "storyFile": "where it failed: the file with the whole story",
+    },
+    "scale": {
+        "replicas": "how many are wanted now",
+        "previous": "how many were wanted before",
+        "seconds": "where `wait` is true: how long it took",
+        "status": "where it failed: what was seen last",
+        "attempts": "where it failed: how often it was looked at",
+        "storyFile": "where it failed: the file with the whole story",
+    },
+    "label": CHANGED,
+    "annotate": CHANGED,
+    "events": {
+        "count": "how many there are",
+        "events": "the events, one a line, the latest first",
+        "reasons": "their reasons, with commas between them",
+        "status": "where it failed: what was seen last",
+        "attempts": "where it failed: how often it was looked at",
+        "seconds": "where it failed: how long it took",
+    },
     "auth-can-i": ACCESS,
     "list-contexts": CONTEXTS,
     "current-context": CURRENT,

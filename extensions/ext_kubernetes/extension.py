@@ -4,7 +4,27 @@ from __future__ import annotations
 
 import ext_sdk
 
-from . import access, apply, client, contexts, create, delete, dropin, get, namespaces, patch, secrets
+from . import (
+    access,
+    apply,
+    assert_,
+    client,
+    condition,
+    contexts,
+    create,
+    delete,
+    dropin,
+    events,
+    get,
+    labels,
+    namespaces,
+    patch,
+    rollout,
+    scale,
+    secrets,
+    stable,
+    wait,
+)
 from .config import KubernetesConfig
 
 extension = ext_sdk.Extension(
@@ -23,6 +43,14 @@ FAMILIES = (
     get.OPERATIONS,
     patch.OPERATIONS,
     delete.OPERATIONS,
+    condition.OPERATIONS,
+    wait.OPERATIONS,
+    stable.OPERATIONS,
+    assert_.OPERATIONS,
+    rollout.OPERATIONS,
+    scale.OPERATIONS,
+    labels.OPERATIONS,
+    events.OPERATIONS,
     access.OPERATIONS,
     contexts.OPERATIONS,
     dropin.OPERATIONS,

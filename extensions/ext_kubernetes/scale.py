@@ -83,4 +83,4 @@ def _scaled(target: Target, args: Scale, context: ext_sdk.Context, client: Clien
     return before
 
 
-OPERATIONS = (ext_sdk.Operation("scale", scale, {"resource": "deploy/web", "replicas": 3, "wait": True}),)
+OPERATIONS = (ext_sdk.Operation("scale", scale, {"resource": "deploy/web", "replicas": 3}),)

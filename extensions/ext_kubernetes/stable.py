@@ -157,5 +157,5 @@ def _wanted(args: StableArgs) -> str:
 
 
 OPERATIONS = (
-    ext_sdk.Operation("stable", stable, {"resource": "pod/nginx", "condition": "Ready", "for": "3s", "timeout": "20s"}),
+    ext_sdk.Operation("stable", stable, {"resource": "pod/nginx", "condition": "Ready", "for": "1s", "timeout": "20s"}),
 )

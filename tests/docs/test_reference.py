@@ -38,6 +38,13 @@ def examples(program: str) -> list[Step]:
 
 def surroundings(api: FakeApi, workdir: Path) -> dict[str, str]:
     """What the examples need: a cluster in which somebody has been at work."""
+    ready = {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Available", "status": "True"}]}
+    api.put("pods", {"metadata": {"name": "nginx"}, "status": {"phase": "Running"} | ready})
+    counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 2)
+    web = {"metadata": {"name": "web"}, "spec": {"replicas": 2}}
+    api.put("deployments", web | {"status": {"observedGeneration": 1} | counts | ready})
+    about = {"kind": "Pod", "name": "nginx"}
+    api.put("events", {"metadata": {"name": "one"}, "involvedObject": about, "type": "Normal", "reason": "Started"})
     return {"KUBECONFIG": str(api.kubeconfig(workdir / "kubeconfig"))}
 
 
