@@ -82,8 +82,8 @@ def _deployment(item: Object, now: datetime) -> Readiness:
         return progressing("its controller has not seen it yet")
     if updated < wanted:
         return progressing(f"{updated} of {wanted} replicas are of the newest template")
-    if total > updated:
-        return progressing(f"{total - updated} old replicas are still to go")
+    if total > min(updated, wanted):
+        return progressing(f"{total - min(updated, wanted)} replicas are still to go")
     if available < wanted:
         return progressing(f"{available} of {wanted} replicas are available")
     if condition_of(item, "Available") is not None and not has(item, "Available", "True"):

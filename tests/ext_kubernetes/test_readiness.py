@@ -57,6 +57,7 @@ CASES: dict[str, tuple[str, Object]] = {
     "a deployment with pods not available": (WAIT, made("Deployment", FULL | {"availableReplicas": 2}, THREE)),
     "a deployment with all": (READY, made("Deployment", FULL, THREE)),
     "a deployment scaled to none": (READY, made("Deployment", {"observedGeneration": 2}, {"replicas": 0})),
+    "a deployment scaled to none, with its pods still there": (WAIT, made("Deployment", FULL, {"replicas": 0})),
     "a deployment over its deadline": (
         FAIL, made("Deployment", FULL | said("Progressing", "False", "ProgressDeadlineExceeded"), THREE)
     ),
