@@ -18,6 +18,7 @@ KubernetesError             an ext_sdk.OperationFailed: what is not caught is a 
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -101,7 +102,7 @@ class ApiError(KubernetesError):
     ) -> None:
         self.status = status
         self.reason = reason
-        self.text = text[:LONGEST] or reason or f"HTTP status {status}"
+        self.text = _OBJECT.sub('"{…}"', text)[:LONGEST] or reason or f"HTTP status {status}"
         self.causes = causes
         self.retry_after = retry_after
         self.where = where
@@ -192,6 +193,7 @@ class TooManyRequests(ApiError):
     """429: the server asks to wait."""
 
 
+_OBJECT = re.compile(r'"\{.*\}"', re.DOTALL)  # some errors quote the whole object before they say what is wrong
 _UNDECLARED = "field not declared in schema"
 _CONFLICT = "FieldManagerConflict"
 _CLASSES: Mapping[tuple[int, str], type[ApiError]] = {

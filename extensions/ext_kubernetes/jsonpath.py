@@ -153,6 +153,8 @@ def _bracket(inner: str, path: str) -> Step:
     if inner == "*":
         return Step("all")
     if match := _FILTER.fullmatch(inner):
+        if match["operator"] and not match["right"]:
+            raise PathFailed(f"{path!r}: expected a value behind {match['operator']} in a filter")
         left = _operand(match["left"], path)
         return Step(
             "filter", (left, match["operator"] or "", _operand(match["right"], path) if match["right"] else None)

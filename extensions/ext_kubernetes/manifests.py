@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Hashable, Iterator
 
     import yaml
 
@@ -13,7 +13,8 @@ Object = dict[str, object]  # an object of a cluster, as JSON has it
 # Whatever JSON has: msgspec takes nothing narrower for it. Mypy does not look into it.
 Json = Any
 
-MOST_DEPTH = 100  # levels of a document
+MOST_DEPTH = 200  # levels of a document
+MOST_VALUES = 1_000_000  # of a document with aliases
 
 
 class NotYaml(ValueError):
@@ -76,34 +77,87 @@ def _documents(text: str, where: str = "") -> Iterator[tuple[int, object]]:
     """Each document with the number of its first line."""
     import yaml
 
-    loader = _loader_class()(text)
     try:
-        while loader.check_node():
-            node = loader.get_node()
-            if node is not None:
-                yield node.start_mark.line + 1, loader.construct_document(node)
+        aliases = _bounded(text, where)
+        loader = _loader_class()(text)
+        try:
+            while loader.check_node():
+                node = loader.get_node()
+                if node is not None:
+                    value = loader.construct_document(node)
+                    if aliases:
+                        _size(value, {}, where)
+                    yield node.start_mark.line + 1, value
+        finally:
+            loader.dispose()
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = f", line {mark.line + 1}" if mark else ""
-        raise NotYaml(f"{where}{place}: {error.problem or error.context}".removeprefix(", ")) from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise NotYaml(f"{where}: {str(error) or 'nested too deeply'}") from error
-    finally:
-        loader.dispose()
+        place = f"{where}, line {mark.line + 1}" if mark else where
+        raise NotYaml(f"{place.removeprefix(', ')}: {error.problem or error.context}") from error
+    except yaml.YAMLError as error:
+        raise NotYaml(f"{where}: {error}") from error
+
+
+def _bounded(text: str, where: str) -> bool:
+    """Look at the nesting first, for the library recurses in C; returns whether there are aliases."""
+    import yaml
+
+    depth, aliases = 0, False
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MOST_DEPTH:
+                line = event.start_mark.line + 1 if event.start_mark else 0
+                raise NotYaml(f"{where}, line {line}: more than {MOST_DEPTH} levels deep")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        aliases = aliases or isinstance(event, yaml.AliasEvent)
+    return aliases
+
+
+def _size(value: object, known: dict[int, int], where: str) -> int:
+    """How many values there are with every alias written out: few lines can stand for billions."""
+    if not isinstance(value, (dict, list)):
+        return 1
+    if id(value) not in known:
+        known[id(value)] = MOST_VALUES + 1  # what contains itself has no end
+        inner = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 1 + sum(_size(one, known, where) for one in inner)
+    if known[id(value)] > MOST_VALUES:
+        raise NotYaml(f"{where}: aliases stand for more than {MOST_VALUES:,} values")
+    return known[id(value)]
 
 
 def _loader_class() -> type[yaml.CSafeLoader]:
-    """YAML as Kubernetes reads it: dates are text, `yes` and `no` too are what its library makes of them: booleans."""
+    """YAML as objects need it: keys and dates are text, a key that comes twice is an error, `yes` is a boolean."""
     import yaml
 
     class Loader(yaml.CSafeLoader):
-        """Without dates: JSON has none."""
+        """With keys as they are spelled: `on: …` is a field of that name, and not `true`."""
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
+            spelled = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE]
+            seen: set[str] = set()
+            for key in spelled:
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        problem=f"the key {key.value!r} comes twice", problem_mark=key.start_mark
+                    )
+                seen.add(key.value)
+            self.flatten_mapping(node)
+            for key, _ in node.value:
+                if isinstance(key, yaml.ScalarNode):
+                    key.tag = _TEXT
+            return super().construct_mapping(node, deep)
 
     Loader.yaml_implicit_resolvers = {
-        first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _DATE]
         for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
     }
     return Loader
+
+
+_MERGE, _TEXT, _DATE = (f"tag:yaml.org,2002:{name}" for name in ("merge", "str", "timestamp"))
 
 
 def dump_yaml(value: object) -> str:

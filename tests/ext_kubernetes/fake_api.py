@@ -377,7 +377,7 @@ class FakeApi:
         if namespace and self._key(self.find("namespaces"), "", namespace) not in self.objects:
             raise Failure(404, "NotFound", f'namespaces "{namespace}" not found')
         if asked.query.get("fieldValidation") == "Strict":
-            known = {"apiVersion", "kind", "metadata", "spec", "status", "data", "stringData", "type", "rules"}
+            known = {"apiVersion", "kind", "metadata", "spec", "status", "data", "binaryData", "stringData", "type"}
             for field in sorted(item.keys() - known):
                 told = (
                     f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: strict decoding error'

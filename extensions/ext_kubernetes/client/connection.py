@@ -217,10 +217,12 @@ def broken(error: Exception) -> Broken:
     from urllib3 import exceptions
 
     never_sent = (exceptions.NewConnectionError, exceptions.ConnectTimeoutError, exceptions.SSLError)
-    text = str(error).split("): ", 1)[-1] if isinstance(error, exceptions.NewConnectionError) else str(error)
+    text = str(error)
     if isinstance(error, exceptions.ProtocolError) and error.args:
         text = str(error.args[-1])
-    if isinstance(error, exceptions.ConnectTimeoutError):
+    if isinstance(error, exceptions.NewConnectionError):  # a ConnectTimeoutError, too
+        text = text.split(": ", 1)[-1]
+    elif isinstance(error, exceptions.ConnectTimeoutError):
         text = "no connection in time"
     elif isinstance(error, exceptions.ReadTimeoutError):
         text = "connected, but no answer in time"
