@@ -49,7 +49,7 @@ def page(program: str, extension: Extension) -> str:
 def contents(extension: Extension, page: str = "") -> str:
     """A table of the operations, with links into a page, or into the same one."""
     rows = [
-        f"| [`{name}`]({page}#{name}) | {first_sentence(one.description)} |"
+        f"| [`{name}`]({page}#{name.lower()}) | {first_sentence(one.description)} |"
         for name, one in extension.operations.items()
     ]
     return "\n".join(["| operation | what it does |", "|---|---|", *rows, ""])
@@ -110,7 +110,7 @@ def argument_rows(schema: Mapping[str, object], told: Told, operation: str, pref
         for suffix, inner in nested:
             path = f"{prefix}{name}{suffix}"
             if (
-                told.setdefault(json.dumps(inner["properties"]), f"`{path}` in [{operation}](#{operation})")
+                told.setdefault(json.dumps(inner["properties"]), f"`{path}` in [{operation}](#{operation.lower()})")
                 not in known
             ):
                 yield from argument_rows(inner, told, operation, f"{path}.")

@@ -108,6 +108,11 @@ KUBERNETES: dict[str, dict[str, str]] = {
         "attempts": "where it failed: how often it was looked at",
         "seconds": "where it failed: how long it took",
     },
+    "logs": {
+        "log": "the logs, one after the other",
+        "lines": "how many lines they have",
+        "pods": "the names of the pods, one a line",
+    },
     "auth-can-i": ACCESS,
     "list-contexts": CONTEXTS,
     "current-context": CURRENT,

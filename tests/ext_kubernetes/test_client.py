@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from tests.ext_kubernetes.fake_api import FakeApi, Fault
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.ext_kubernetes.conftest import Extension, Starter
@@ -67,11 +69,21 @@ def test_a_creation_that_may_have_arrived_is_not_sent_again(kube: Extension, api
     assert len(api.requests("POST")) == 1
 
 
+@contextmanager
+def nobody_at(address: str) -> Iterator[None]:
+    """Hold the port of an address without listening there, so that no other process can answer in its place."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", int(address.rpartition(":")[2])))
+        yield
+
+
 def test_a_server_that_is_not_there_is_told_with_its_address(start: Starter, tmp_path: Path) -> None:
     with FakeApi() as api:
         kube = start(api.kubeconfig(tmp_path / "kubeconfig"))
         kube.ok("get", GET)
-    told = kube.failed("get", GET)
+    with nobody_at(api.address):
+        told = kube.failed("get", GET)
     assert f"no answer from the API server at {api.address}" in told
     assert "Connection refused" in told
     assert "it last answered" in told
