@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 MOST_GETS = 3  # objects that are asked for one by one; more are listed
 LOOK_SECONDS = 10.0  # for one look: others wait for it
-SLICE_SECONDS = 0.5  # after which a wait sees that it was stopped
+SLICE_SECONDS = 1.0  # after which a wait sees that it was stopped
 REOPEN_SECONDS = 1.0  # before a watch that has ended is opened again
 WATCHED = Pace(share=0.25, shortest=0.5, longest=5.0)
 SECONDS_A_FEED = 0.1  # of the longest pause: 500 namespaces, each with a watch, are 10 looks a second together

@@ -26,7 +26,7 @@ MOST_OBJECTS = 3  # that are told in the error
 MOST_EVENTS = 6  # of an object in the error; ten times as many in the file
 MOST_PODS = 3
 LONGEST_LINE = 400  # characters
-LAST_SECONDS = 2.0  # for asking about pods and events, when the time is up
+LAST_SECONDS = 1.0  # for asking about pods and events, when the time is up and the host soon gives up
 OWNERS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"})
 
 
@@ -61,7 +61,7 @@ def in_vain(
     if waited.problem is not None:
         lines.append(f"the last look failed: {waited.problem.error}")
     whole = list(lines)
-    teller = _Teller(context, client)
+    teller = _Teller(context, client, silent=waited.problem is not None)
     for index, item in enumerate(seen.objects[:20]):
         told, more = teller.tell(item)
         lines += told if index < MOST_OBJECTS else []
@@ -109,10 +109,17 @@ def _shown(item: Object) -> Object:
 
 
 class _Teller:
-    """Tells about objects; what can't be asked for is left out: a story must not fail."""
+    """Tells about objects; what can't be asked for is left out: a story must not fail.
 
-    def __init__(self, context: ext_sdk.Context, client: Client) -> None:
+    Args:
+        context: of the call.
+        client: asks.
+        silent: don't ask: the server does not answer.
+    """
+
+    def __init__(self, context: ext_sdk.Context, client: Client, *, silent: bool) -> None:
         self._client = client
+        self._silent = silent
         # the time is up, and the host waits for the answer: a moment for this all the same, unless the extension ends
         self._deadline = ext_sdk.Deadline(LAST_SECONDS, context.deadline.stopped)
 
@@ -162,11 +169,14 @@ class _Teller:
         return lines
 
     def _list(self, path: str, query: tuple[str, str]) -> list[Object]:
+        if self._silent or self._deadline.expired:
+            return []
         try:
             return items(
                 self._client.request("GET", path, query=[query], deadline=self._deadline, retry=False), "items"
             )
-        except KubernetesError:
+        except KubernetesError as error:
+            self._silent = error.retryable
             return []
 
 

@@ -1,0 +1,182 @@
+"""Waits against a server on loopback that does what it is told: faults, watches, many at once."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.ext_kubernetes.fake_api import FakeApi, Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from tests.ext_kubernetes.conftest import Extension, Starter
+
+WAIT = {"resource": "cm/it", "jsonPath": "$.data.state", "value": "done", "timeout": "20s"}
+
+
+def state(value: str, name: str = "it") -> dict[str, Any]:
+    return {"metadata": {"name": name}, "data": {"state": value}}
+
+
+def began(api: FakeApi, count: int = 1, method: str = "GET", path: str = "/configmaps") -> None:
+    """Wait until so many requests have come."""
+    until(lambda: len(api.requests(method, path)) >= count)
+
+
+def watches(api: FakeApi) -> list[dict[str, str]]:
+    """The queries of the watches of more than one object that came."""
+    return [one.query for one in list(api.asked) if "watch" in one.query and "fieldSelector" not in one.query]
+
+
+def until(holds: Callable[[], bool]) -> None:
+    ever = threading.Event()
+    for _ in range(4000):
+        if holds():
+            return
+        ever.wait(0.005)
+    raise AssertionError("it does not happen")
+
+
+def start_wait(kube: Extension, id: str, args: dict[str, Any]) -> None:
+    params = {"operation": "wait", "args": args, "context": {"workdir": str(kube.workdir), "phase": "verify"}}
+    kube.peer.send({"jsonrpc": "2.0", "id": id, "method": "execute", "params": params})
+
+
+def answers(kube: Extension, ids: Iterable[str]) -> list[dict[str, Any]]:
+    left, found = set(ids), []
+    while left:
+        message: dict[str, Any] = kube.peer.message()
+        if message.get("id") in left:
+            left.remove(message["id"])
+            found.append(message["result"])
+    return found
+
+
+class Waiting:
+    """A call in a thread of its own, so that the test can change things meanwhile."""
+
+    def __init__(self, kube: Extension, operation: str, args: dict[str, Any]) -> None:
+        self._result: dict[str, Any] = {}
+        self._thread = threading.Thread(target=self._call, args=(kube, operation, args))
+        self._thread.start()
+
+    def _call(self, kube: Extension, operation: str, args: dict[str, Any]) -> None:
+        self._result = kube.result(operation, args)
+
+    def result(self) -> dict[str, Any]:
+        self._thread.join()
+        return self._result
+
+
+def test_a_change_is_seen_while_waiting(kube: Extension, api: FakeApi) -> None:
+    api.put("configmaps", state("new"))
+    waiting = Waiting(kube, "wait", WAIT)
+    began(api, path="/configmaps")
+    api.put("configmaps", state("done"))
+    assert waiting.result()["success"]
+
+
+@pytest.mark.parametrize("watch", [True, False])
+def test_a_watch_is_opened_unless_it_is_switched_off(start: Starter, api: FakeApi, tmp_path: Path, watch: bool) -> None:
+    kube = start(api.kubeconfig(tmp_path / "kubeconfig"), None, {"watch": watch})
+    waiting = Waiting(kube, "wait", WAIT)
+    began(api, 4)
+    api.put("configmaps", state("done"))
+    assert waiting.result()["success"]
+    assert any("watch" in asked.query for asked in api.asked) == watch
+
+
+@pytest.mark.parametrize("fault", [
+    Fault("GET", "/configmaps/it", 5, 503, "ServiceUnavailable"),
+    Fault("GET", "/configmaps/it", 2, 429, "TooManyRequests", headers=(("Retry-After", "1"),)),
+    Fault("GET", "/configmaps/it", 5, 0),
+    Fault("GET", "/configmaps$", 100, 403, "Forbidden"),
+], ids=["503", "429", "closed", "no watch"])  # fmt: skip
+def test_what_passes_does_not_end_a_wait(kube: Extension, api: FakeApi, fault: Fault) -> None:
+    api.faults.append(fault)
+    waiting = Waiting(kube, "wait", WAIT)
+    began(api, 3)
+    api.put("configmaps", state("done"))
+    assert waiting.result()["success"]
+
+
+def test_a_wait_that_only_fails_tells_the_last_failure(kube: Extension, api: FakeApi) -> None:
+    kube.ok("get", {"resource": "ns/default"})
+    api.faults.append(Fault("GET", "/configmaps", 1000, 503, "ServiceUnavailable", "out of order"))
+    told = kube.failed("wait", WAIT | {"timeout": "300ms"})
+    assert "the last look failed: out of order" in told
+
+
+@pytest.mark.parametrize(("status", "reason"), [(400, "BadRequest"), (401, "Unauthorized"), (403, "Forbidden")])
+def test_what_does_not_pass_ends_a_wait_at_once(kube: Extension, api: FakeApi, status: int, reason: str) -> None:
+    api.faults.append(Fault("GET", "/configmaps/it", 1000, status, reason, "no way"))
+    assert "no way" in kube.failed("wait", WAIT)
+    assert len(api.requests("GET", "/configmaps/it")) == 1
+
+
+def test_an_unknown_kind_ends_a_wait_at_once(kube: Extension) -> None:
+    assert "did you mean ConfigMap" in kube.failed("wait", WAIT | {"resource": "configmapz/it"})
+
+
+def test_a_watch_that_is_too_old_begins_anew(kube: Extension, api: FakeApi) -> None:
+    api.oldest = 10_000  # what a list says is too old for a watch
+    start_wait(kube, "all", WAIT | {"resource": "cm"})
+    until(lambda: ["resourceVersion" in query for query in watches(api)] == [True, False])
+    api.put("configmaps", state("done"))
+    assert all(answer["success"] for answer in answers(kube, ["all"]))
+
+
+def test_a_wait_without_success_says_what_there_was(kube: Extension, api: FakeApi) -> None:
+    api.put("configmaps", state("new"))
+    result = kube.result("wait", WAIT | {"timeout": "200ms"})
+    assert result["success"] is False
+    assert "expected configmap/it in namespace default: $.data.state=done; last found new" in str(result["error"])
+
+
+def test_no_time_is_one_look(kube: Extension, api: FakeApi) -> None:
+    kube.failed("wait", WAIT | {"timeout": "0s"})
+    assert len(api.requests("GET", "/configmaps/it")) == 1
+
+
+def test_many_waits_share_looks_and_one_watch(kube: Extension, api: FakeApi) -> None:
+    kube.ok("get", {"resource": "ns/default"})
+    names = [f"it-{number}" for number in range(60)]
+    for name in names:
+        start_wait(kube, name, WAIT | {"resource": f"cm/{name}"})
+    until(lambda: len(watches(api)) > 0)
+    before = len(api.asked)
+    for name in names:
+        api.put("configmaps", state("done", name))
+    assert all(answer["success"] for answer in answers(kube, names))
+    assert before < len(names)
+    assert len(api.asked) - before < len(names)
+
+
+def test_a_wait_ends_with_the_extension(kube: Extension, api: FakeApi) -> None:
+    start_wait(kube, "wait", WAIT)
+    began(api, 2)
+    kube.peer.send({"jsonrpc": "2.0", "id": "end", "method": "shutdown"})
+    (answer,) = answers(kube, ["wait"])
+    assert answer["success"] is False
+    assert kube.peer.exit_code() == 0
+
+
+def test_arguments_that_wait_for_nothing_are_refused(kube: Extension) -> None:
+    assert "expected one of" in kube.refused("wait", {"resource": "cm/it"})
+    assert "found for and condition" in kube.refused(
+        "wait", {"resource": "cm/it", "for": "ready", "condition": "Ready"}
+    )
+    assert "`value` is for `jsonPath`" in kube.refused("wait", {"resource": "cm/it", "for": "ready", "value": "1"})
+    assert "this checks nothing" in kube.refused("assert", {"resource": "cm/it"})
+    assert "unknown operator $gtt" in kube.refused("assert", {"resource": "cm/it", "expected": {"a": {"$gtt": 1}}})
+    assert "for: expected a duration" in kube.refused("stable", {"resource": "cm/it", "ready": True, "for": "0s"})
+    assert "a name ('it') or a selector" in kube.refused(
+        "condition", {"resource": "cm/it", "selector": "a=b", "conditionType": "Ready"}
+    )
+    assert "can't be scaled" in kube.refused("scale", {"resource": "cm/it", "replicas": 1})
+    assert "expected one of Deployment" in kube.refused("rollout", {"resource": "cm/it"})
+    assert "`selector`, or `all: true`" in kube.refused("label", {"resource": "cm", "labels": {"a": "b"}})
