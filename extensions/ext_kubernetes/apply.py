@@ -37,6 +37,9 @@ class Apply(SourceArgs):
     dry_run: DryRun = False
     strict: Validation = True
     field_manager: Annotated[str, Meta(description="Who is to manage the fields", min_length=1)] = MANAGER
+    wait: Annotated[bool, Meta(description="Until all of it is ready, by the rules of `wait` with `for: ready`")] = (
+        False
+    )
     timeout: Annotated[ext_sdk.Duration, Meta(description="For all of it")] = ext_sdk.Duration.parse("25s")
 
 
@@ -53,6 +56,11 @@ def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:
         return attempt(item, lambda: applied(item, args, context, client))
 
     outcomes = send_all(manifests, context, client, args.namespace, send)
+    if args.wait and not args.dry_run and not any(outcome.failure for outcome in outcomes):
+        from .settling import unsettled  # which stands on operations, as this does
+
+        if failure := unsettled(outcomes, context, client, args.timeout):
+            return failure
     return concluded(outcomes, "Would apply" if args.dry_run else "Applied")
 
 

@@ -16,6 +16,7 @@ GREETER = HERE.parents[1] / "docs" / "examples" / "greeter.py"
 Targets = Mapping[str, tuple[tuple[str, ...], Path | None]]
 
 OWN: Targets = {
+    "ext-kubernetes": ((sys.executable, "-m", "ext_kubernetes"), HERE / "profiles" / "kubernetes.json"),
     "ext-shell": ((sys.executable, "-m", "ext_shell"), HERE / "profiles" / "shell.json"),
     "greeter": ((sys.executable, str(GREETER)), HERE / "profiles" / "greeter.json"),
     "foreign": ((sys.executable, str(HERE / "foreign.py")), HERE / "profiles" / "foreign.json"),

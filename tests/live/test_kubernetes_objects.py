@@ -208,3 +208,25 @@ def test_an_api_server_that_restarts_is_waited_for(control_plane: ControlPlane, 
         assert "Connection refused" in told
         control_plane.start_api_server()
         kube.ok("get", {"resource": "ns/default"})
+
+
+def web() -> dict[str, object]:
+    labels = {"app": "web"}
+    container = {"name": "c", "image": "busybox:1.36", "imagePullPolicy": "IfNotPresent", "command": ["sleep", "1000"]}
+    pod = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": pod}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+
+def test_apply_waits_until_all_is_ready(kube: Kube) -> None:
+    kube.ok("apply", {"manifest": [CONFIG, web()], "wait": True, "timeout": "27s"})
+    ready = kube.ok("get", {"resource": "deploy/web", "outputs": {"ready": "{.status.readyReplicas}"}})["ready"]
+    assert ready == "1"
+
+
+def test_what_does_not_become_ready_is_told(kube: Kube) -> None:
+    deployment = web()
+    template = deployment["spec"]["template"]  # type: ignore[index]
+    template["spec"]["nodeSelector"] = {"no-such": "node"}
+    told = kube.failed("apply", {"manifest": deployment, "wait": True, "timeout": "2s"})
+    assert "deployment/web was applied and is not ready" in told
