@@ -39,7 +39,9 @@ def examples(program: str) -> list[Step]:
 def surroundings(api: FakeApi, workdir: Path) -> dict[str, str]:
     """What the examples need: a cluster in which somebody has been at work."""
     ready = {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Available", "status": "True"}]}
-    api.put("pods", {"metadata": {"name": "nginx"}, "status": {"phase": "Running"} | ready})
+    spec = {"containers": [{"name": "nginx"}]}
+    api.logs["nginx/nginx"] = "ready for start up\n"
+    api.put("pods", {"metadata": {"name": "nginx"}, "spec": spec, "status": {"phase": "Running"} | ready})
     counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 2)
     web = {"metadata": {"name": "web"}, "spec": {"replicas": 2}}
     api.put("deployments", web | {"status": {"observedGeneration": 1} | counts | ready})

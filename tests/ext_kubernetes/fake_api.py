@@ -117,6 +117,8 @@ class FakeApi:
         aggregated: whether discovery is the aggregated one.
         denied: (verb, plural) that access reviews deny.
         token: that requests must have; "" for none.
+        logs: what containers have said, by "POD/CONTAINER"; one that is not here has not started.
+        job_exit: with which code the pods of new jobs end at once; None: jobs are never begun.
     """
 
     def __init__(self) -> None:
@@ -125,6 +127,8 @@ class FakeApi:
         self.aggregated = True
         self.denied: set[tuple[str, str]] = set()
         self.token = ""
+        self.logs: dict[str, str] = {}
+        self.job_exit: int | None = None
         self.kinds = list(KINDS)
         self.objects: dict[tuple[str, str, str], Object] = {}  # (plural.group, namespace, name)
         self.history: list[tuple[int, str, str, Object]] = []  # (version, event, plural.group, object)
@@ -219,7 +223,41 @@ class FakeApi:
             self._store(self.find("serviceaccounts"), {"apiVersion": "v1", "kind": "ServiceAccount"} | account, None)
         if kind.plural == "customresourcedefinitions" and found is None:
             self._define(item["spec"])
+        if kind.plural == "jobs" and found is None and self.job_exit is not None:
+            self._run_job(item, self.job_exit)
         return item
+
+    def _run_job(self, job: Object, code: int) -> None:
+        """Do what a job controller and a kubelet would: run a pod to its end."""
+        name, namespace = f"{job['metadata']['name']}-x1y2z", job["metadata"]["namespace"]
+        (container, *_) = job["spec"]["template"]["spec"]["containers"]
+        metadata = {"name": name, "namespace": namespace, "labels": {"job-name": job["metadata"]["name"]}}
+        ended = {"name": container["name"], "state": {"terminated": {"exitCode": code}}}
+        status = {"phase": "Failed" if code else "Succeeded", "containerStatuses": [ended]}
+        self.logs.setdefault(f"{name}/{container['name']}", "it ran\n")
+        self._store(
+            self.find("pods"), {"metadata": metadata, "spec": {"containers": [container]}, "status": status}, None
+        )
+        told = {
+            "type": "Failed" if code else "Complete",
+            "status": "True",
+            "reason": "BackoffLimitExceeded" if code else "",
+        }
+        job["status"] = {"conditions": [told]}
+
+    def log(self, asked: Asked) -> str:
+        """What a container has said. Raises Failure."""
+        _, namespace, name, _ = self._route([unquote(part) for part in asked.path.strip("/").split("/")])
+        with self.changed:
+            self._found(self.find("pods"), namespace, name)
+            container = asked.query.get("container", "")
+            text = self.logs.get(f"{name}/{container}")
+        if text is None:
+            told = f'container "{container}" in pod "{name}" is waiting to start: ContainerCreating'
+            raise Failure(400, "BadRequest", told)
+        lines = text.splitlines(keepends=True)
+        tail = int(asked.query.get("tailLines", len(lines)))
+        return "".join(lines[len(lines) - min(tail, len(lines)) :])[: int(asked.query.get("limitBytes", len(text)))]
 
     def _define(self, spec: Object) -> None:
         names = spec["names"]
@@ -561,7 +599,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._watch(asked)
         else:
             try:
-                self._json(*self.server.api.answer(asked))
+                if asked.path.endswith("/log"):
+                    self._send(200, self.server.api.log(asked).encode())
+                else:
+                    self._json(*self.server.api.answer(asked))
             except Failure as failure:
                 self._json(failure.status, failure.body)
 

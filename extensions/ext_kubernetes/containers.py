@@ -1,0 +1,113 @@
+"""Which pods and containers are meant: by name, by labels, or by what owns them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import ext_sdk
+
+from .naming import target_of
+from .objects import at, items, members, text
+
+if TYPE_CHECKING:
+    from .client import Client
+    from .manifests import Object
+    from .naming import TargetArgs
+
+DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"  # kubectl's annotation, which deployments set
+OPERATORS = {
+    "In": "{key} in ({values})",
+    "NotIn": "{key} notin ({values})",
+    "Exists": "{key}",
+    "DoesNotExist": "!{key}",
+}
+
+
+class Pods:
+    """The pods that arguments mean; asked for anew at each look, since workloads replace theirs.
+
+    Args:
+        args: name a pod, or what has pods: a Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or Service.
+        selector: labels of pods, in place of a name.
+        context: of the call.
+        client: of the server.
+
+    Attributes:
+        target: what was named.
+
+    Raises:
+        ext_sdk.InvalidArgs: nothing, or too much, is named.
+    """
+
+    def __init__(self, args: TargetArgs, selector: str, context: ext_sdk.Context, client: Client) -> None:
+        self.target = target_of(args, context, client, named=not selector)
+        if selector and (self.target.name or self.target.resource.kind != "Pod"):
+            raise ext_sdk.InvalidArgs("selector", f"expected pods by name or by labels, found {self.target} and labels")
+        self._selector = selector
+        self._context = context
+        self._client = client
+
+    @property
+    def path(self) -> str:
+        """Of the pods of the namespace."""
+        return f"/api/v1/namespaces/{self.target.namespace}/pods"
+
+    def see(self) -> list[Object]:
+        """Those that are there now, by name. Raises KubernetesError; OperationFailed for what can't have pods."""
+        deadline = self._context.deadline
+        if self.target.resource.kind == "Pod" and self.target.name:
+            return [members(self._client.request("GET", self.target.path, deadline=deadline))]
+        query = [("labelSelector", self._selector or self._owners())]
+        found = items(self._client.request("GET", self.path, query=query, deadline=deadline), "items")
+        return sorted(found, key=lambda pod: text(pod, "metadata", "name"))
+
+    def _owners(self) -> str:
+        owner = self._client.request("GET", self.target.path, deadline=self._context.deadline)
+        if labels := selector_of(members(owner, "spec", "selector")):
+            return labels
+        raise ext_sdk.OperationFailed(
+            f"{self.target} has no pods of its own",
+            error=f"expected a pod, or what has a selector of pods; {self.target.where} has none",
+        )
+
+
+def selector_of(selector: Object) -> str:
+    """The selector of an object, as queries have it: `app=web,tier in (a,b)`; "" for none."""
+    expressions = items(selector, "matchExpressions")
+    labels = members(selector, "matchLabels") if {"matchLabels", "matchExpressions"} & selector.keys() else selector
+    terms = [f"{key}={value}" for key, value in labels.items()]
+    for one in expressions:
+        values = at(one, "values")
+        joined = ",".join(map(str, values)) if isinstance(values, list) else ""
+        terms.append(OPERATORS[text(one, "operator")].format(key=text(one, "key"), values=joined))
+    return ",".join(terms)
+
+
+def container_of(pod: Object, given: str = "") -> str:
+    """The container that is meant: the one that is given, the default one of the pod's annotation, or the first.
+
+    Raises:
+        ext_sdk.OperationFailed: the pod has no such container.
+    """
+    known = containers_of(pod)
+    wanted = given or text(pod, "metadata", "annotations", DEFAULT_CONTAINER)
+    if wanted in known:
+        return wanted
+    if given or not known:
+        name = text(pod, "metadata", "name")
+        raise ext_sdk.OperationFailed(
+            f"pod/{name} has no container {given!r}",
+            error=f"expected a container of pod/{name}: {', '.join(known)}; found {given!r}",
+        )
+    return known[0]
+
+
+def containers_of(pod: Object) -> list[str]:
+    """The names of a pod's containers: the usual ones first, then those of its beginning, then those for debugging."""
+    kinds = ("containers", "initContainers", "ephemeralContainers")
+    return [text(container, "name") for kind in kinds for container in items(pod, "spec", kind)]
+
+
+def ended(pod: Object) -> bool:
+    """Whether a pod has run to its end: nothing in it will start again."""
+    return text(pod, "status", "phase") in {"Succeeded", "Failed"}

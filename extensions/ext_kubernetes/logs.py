@@ -1,0 +1,219 @@
+"""`logs`: what containers say, and whether it is what was expected."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+import ext_sdk
+from ext_sdk.expect import Check, Searcher, Text, check_text, failure_text, passed, summary
+
+from .awaiting import Selector, Timeout  # noqa: TC001 - msgspec reads them
+from .client import client_for
+from .containers import Pods, container_of, containers_of, ended
+from .errors import Invalid, KubernetesError, NotFound, doing
+from .naming import TargetArgs
+from .objects import text
+from .waiting import POLLING, Pace, Verdict, wait_until
+
+if TYPE_CHECKING:
+    from .client import Client
+    from .manifests import Object
+
+MOST_BYTES = 8 * 1024 * 1024  # of one container's log that are read
+MOST_PODS = 50  # whose logs are read
+# What a server says, with status 400, of a container that has not said anything because it has not run.
+NOT_YET = ("is waiting to start", "is not available", "PodInitializing", "ContainerCreating", "does not have a host")
+
+
+class Logs(TargetArgs):
+    """Whose logs, how much of them, and what to expect of them."""
+
+    selector: Selector = ""
+    container: Annotated[str, Meta(description="Of the pod; its default or first one where left out")] = ""
+    all_containers: Annotated[bool, Meta(description="Those of all containers of a pod, one after the other")] = False
+    tail: Annotated[Annotated[int, Meta(ge=0)] | UnsetType, Meta(description="Only so many lines, the last ones")] = (
+        UNSET
+    )
+    since: Annotated[ext_sdk.Duration | UnsetType, Meta(description="Only what is not older, in whole seconds")] = UNSET
+    previous: Annotated[bool, Meta(description="Of the container before its last restart")] = False
+    timestamps: Annotated[bool, Meta(description="The time in front of each line")] = False
+    prefix: Annotated[bool, Meta(description="[pod/NAME/CONTAINER] in front of each line")] = False
+    follow: Annotated[
+        bool,
+        Meta(
+            description="Read again until what `expect` says is so, such as a text that appears; without `expect`, "
+            "until the containers have ended"
+        ),
+    ] = False
+    expect: Annotated[Text | UnsetType, Meta(description="What the log must be: a text that it equals, or more")] = (
+        UNSET
+    )
+    timeout: Timeout = ext_sdk.Duration.parse("25s")
+
+    def __post_init__(self) -> None:
+        if self.container and self.all_containers:
+            raise ValueError("expected one of `container` and `allContainers`, found both")
+        if isinstance(self.since, ext_sdk.Duration) and self.since.seconds <= 0:
+            raise ValueError(f"since: expected a duration over 0, found {self.since}")
+
+    @property
+    def query(self) -> list[tuple[str, str]]:
+        """What a server is asked for."""
+        query = [("limitBytes", str(MOST_BYTES))]
+        query += [("tailLines", str(self.tail))] if self.tail is not UNSET else []
+        if isinstance(self.since, ext_sdk.Duration):
+            query.append(("sinceSeconds", str(math.ceil(self.since.seconds))))
+        return query + [(name, "true") for name in ("previous", "timestamps") if getattr(self, name)]
+
+
+def logs(args: Logs, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Read the logs of a pod, of those with some labels, or of those of a Deployment, Job, Service and the like.
+
+    With `follow`, reads again until they are as expected. Of each container at most 8 MiB are read.
+    """
+    if args.selector and not (args.resource or args.kind):
+        args = _of_pods(args)
+    client = client_for(context)
+    with Searcher() as searcher:
+        reading = _Reading(args, context, client, searcher)
+        with doing(f"failed to read the logs of {reading.pods.target}"):
+            return reading.followed() if args.follow else reading.once()
+
+
+def _of_pods(args: Logs) -> Logs:
+    import msgspec
+
+    return msgspec.structs.replace(args, resource="pods")
+
+
+class _Reading:
+    """One call: what was read last, and what it comes to."""
+
+    def __init__(self, args: Logs, context: ext_sdk.Context, client: Client, searcher: Searcher) -> None:
+        self._args = args
+        self._context = context
+        self._client = client
+        self._searcher = searcher
+        self.pods = Pods(args, args.selector, context, client)
+        self._log = ""
+        self._found: list[Object] = []
+        self._checks: list[Check] = []
+
+    def once(self) -> ext_sdk.Result:
+        """Read what there is."""
+        self._read()
+        if not self._found:
+            where = f"labels {self._args.selector}" if self._args.selector else self.pods.target.where
+            raise ext_sdk.OperationFailed("no pods found", error=f"expected pods of {where}, found none")
+        return self._concluded()
+
+    def followed(self) -> ext_sdk.Result:
+        """Read until it is as expected, or can't become so, or until the deadline."""
+        deadline = self._context.deadline
+        waited = wait_until(self._look, deadline, deadline.wait, pace=self._pace)
+        if waited.done:
+            return self._concluded()
+        status = waited.verdict.status if waited.verdict else "nothing"
+        why = f"{waited.hopeless}, so there will be no more; " if waited.hopeless else ""
+        problem = f"; the last look failed: {waited.problem.error}" if waited.problem else ""
+        wanted = "as expected" if self._args.expect is not UNSET else "at their end"
+        return ext_sdk.Result.failed(
+            f"the logs of {self.pods.target} are not {wanted}",
+            error=f"after {waited.seconds:.1f} s: {why}{status}{problem}",
+            outputs=self._outputs(),
+        )
+
+    def _look(self, age: float) -> Verdict:
+        del age
+        try:
+            self._read()
+        except (NotFound, Invalid) as error:
+            if isinstance(error, Invalid) and not any(word in error.text for word in NOT_YET):
+                raise
+            self._found, self._log = [], ""
+            return Verdict(done=False, status=error.text)
+        over = bool(self._found) and all(map(ended, self._found))
+        if self._args.expect is UNSET:
+            return Verdict(done=over, status=f"{len(self._log.splitlines())} lines, and they go on")
+        if not self._found:
+            return Verdict(done=False, status="no pods found")
+        good = passed(self._checks)
+        return Verdict(good, failure_text(self._checks), "" if good or not over else "the containers have ended")
+
+    def _pace(self) -> Pace:
+        """Long logs are read less often."""
+        return POLLING._replace(longest=POLLING.longest * (1 + len(self._log) // 100_000))
+
+    def _read(self) -> None:
+        self._found = self.pods.see()[:MOST_PODS]
+        self._log = "".join(self._texts())
+        if self._args.expect is not UNSET:
+            self._checks = check_text(
+                self._args.expect,
+                self._log,
+                where="log",
+                searcher=self._searcher,
+                redact=self._context.secrets.redact,
+            )
+
+    def _texts(self) -> list[str]:
+        texts = []
+        for pod in self._found:
+            every = self._args.all_containers
+            for container in containers_of(pod) if every else [container_of(pod, self._args.container)]:
+                read = read_log(pod, container, self._args.query, self._context, self._client)
+                name = f"[pod/{text(pod, 'metadata', 'name')}/{container}] " if self._args.prefix else ""
+                texts.append("".join(f"{name}{line}" for line in read.splitlines(keepends=True)))
+                if read and not read.endswith("\n"):
+                    texts.append("\n")
+        return texts
+
+    def _concluded(self) -> ext_sdk.Result:
+        lines = len(self._log.splitlines())
+        message = f"Logs of {self.pods.target}: {lines} line{'' if lines == 1 else 's'}"
+        if self._args.expect is UNSET:
+            return ext_sdk.Result.ok(message, outputs=self._outputs())
+        message = f"{message}: {summary(self._checks)}"
+        if passed(self._checks):
+            return ext_sdk.Result.ok(message, outputs=self._outputs())
+        return ext_sdk.Result.failed(message, error=failure_text(self._checks), outputs=self._outputs())
+
+    def _outputs(self) -> dict[str, str | int | bool]:
+        return {
+            "log": self._log,
+            "lines": len(self._log.splitlines()),
+            "pods": "\n".join(text(pod, "metadata", "name") for pod in self._found),
+        }
+
+
+def read_log(
+    pod: Object, container: str, query: list[tuple[str, str]], context: ext_sdk.Context, client: Client
+) -> str:
+    """The log of a container; bytes that are no UTF-8 are replaced. Raises KubernetesError.
+
+    Args:
+        pod: as it was seen.
+        container: its name.
+        query: what of it.
+        context: of the call.
+        client: of the server.
+    """
+    metadata = ("metadata", "namespace"), ("metadata", "name")
+    namespace, name = (text(pod, *path) for path in metadata)
+    path = f"/api/v1/namespaces/{namespace}/pods/{name}/log"
+    try:
+        data = client.raw(path, query=[("container", container), *query], deadline=context.deadline, limit=MOST_BYTES)
+    except KubernetesError as error:
+        error.error = f"{error.error} (container {container} of pod {name} in namespace {namespace})"
+        raise
+    return data.decode("utf-8", "replace")
+
+
+OPERATIONS = (
+    ext_sdk.Operation(
+        "logs", logs, {"resource": "pod/nginx", "follow": True, "expect": {"contains": "ready"}, "timeout": "20s"}
+    ),
+)

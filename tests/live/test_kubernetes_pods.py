@@ -1,0 +1,49 @@
+"""ext-kubernetes in pods of a real cluster: logs, jobs, commands."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.live.kubernetes import Kube
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.live.cluster import Cluster
+
+pytestmark = pytest.mark.usefixtures("streams")
+IMAGE = "busybox:1.36"
+
+
+@pytest.fixture
+def kube(cluster: Cluster, kubeconfig: Path, namespace: str, tmp_path: Path) -> Iterator[Kube]:
+    with Kube(kubeconfig, cluster.context, namespace, tmp_path) as one:
+        yield one
+
+
+def pod(script: str, **labels: str) -> dict[str, Any]:
+    container = {"name": "main", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "command": ["sh", "-c", script]}
+    metadata = {"name": "it", "labels": labels}
+    spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def test_logs_are_followed_until_a_text_appears(kube: Kube) -> None:
+    kube.ok("create", pod("echo first; echo second line; sleep 1000", app="it"))
+    args = {"resource": "pod/it", "follow": True, "expect": {"contains": "second"}, "timeout": "27s"}
+    assert kube.ok("logs", args)["log"] == "first\nsecond line\n"
+    assert kube.ok("logs", {"selector": "app=it", "tail": 1})["log"] == "second line\n"
+    told = kube.failed("logs", {"resource": "pod/it", "previous": True})
+    assert 'previous terminated container "main" in pod "it" not found' in told
+
+
+def test_logs_end_with_the_container(kube: Kube) -> None:
+    kube.ok(
+        "create", pod("echo done; exit 0") | {"spec": pod("echo done; exit 0")["spec"] | {"restartPolicy": "Never"}}
+    )
+    assert kube.ok("logs", {"resource": "pod/it", "follow": True, "timeout": "27s"})["log"] == "done\n"
+    told = kube.failed("logs", {"resource": "pod/it", "follow": True, "expect": {"contains": "more"}})
+    assert "the containers have ended" in told
