@@ -156,7 +156,8 @@ def concluded(outcomes: Sequence[Outcome], what: str, outputs: ext_sdk.result.Ou
         told |= {key: text(done[0].object, "metadata", key) for key in ("name", "namespace", "uid", "resourceVersion")}
     if not failed:
         names = f"{done[0].item.resource.kind}/{told.get('name') or done[0].item.name}" if len(done) == 1 else ""
-        return ext_sdk.Result.ok(f"{what} {names or f'{len(done)} objects'}{_words(done)}", outputs=told)
+        words = _words(done, what)
+        return ext_sdk.Result.ok(f"{what} {names or f'{len(done)} objects'}{words}", outputs=told)
     lines = [f"{one.item} ({one.item.place}): {one.failure.error}" for one in failed[:MOST_TOLD] if one.failure]
     lines += [f"… and {len(failed) - MOST_TOLD} more"] if len(failed) > MOST_TOLD else []
     first = failed[0].failure
@@ -164,11 +165,14 @@ def concluded(outcomes: Sequence[Outcome], what: str, outputs: ext_sdk.result.Ou
     return ext_sdk.Result.failed(message, error="\n".join(lines), outputs=told)
 
 
-def _words(done: Iterable[Outcome]) -> str:
+def _words(done: Iterable[Outcome], what: str) -> str:
+    """What became of how many, where `Created` or `Replaced` does not say it already."""
     counts: dict[str, int] = {}
     for one in done:
         counts[one.word] = counts.get(one.word, 0) + 1
-    if len(counts) == 1 and sum(counts.values()) == 1:
+    if all(what.lower().endswith(word) or what == f"Would {word.removesuffix('d')}" for word in counts):
+        return ""
+    if sum(counts.values()) == 1:
         return f" ({next(iter(counts))})"
     return f" ({', '.join(f'{count} {word}' for word, count in counts.items())})"
 

@@ -69,7 +69,7 @@ def test_exactly_one_source_is_taken(kube: Extension) -> None:
 
 def test_what_was_there_is_changed(kube: Extension, api: FakeApi) -> None:
     kube.ok("apply", {"manifest": OBJECT})
-    assert "(applied)" in kube.ok("apply", {"manifest": {**OBJECT, "data": {"a": "c"}}})["message"]
+    assert kube.ok("apply", {"manifest": {**OBJECT, "data": {"a": "c"}}})["message"] == "Applied ConfigMap/one"
     found = api.get("configmaps", "one")
     assert found is not None
     assert found["data"] == {"a": "c"}
@@ -141,7 +141,7 @@ def test_create_takes_the_members_of_an_object(kube: Extension, api: FakeApi) ->
     found = api.get("configmaps", "one")
     assert found is not None
     assert found["data"] == {"a": "b"}
-    assert outputs["message"] == "Created ConfigMap/one (created)"
+    assert outputs["message"] == "Created ConfigMap/one"
     assert (outputs["uid"], outputs["resourceVersion"]) == (
         found["metadata"]["uid"],
         found["metadata"]["resourceVersion"],

@@ -69,7 +69,7 @@ def test_apply_makes_and_changes(kube: Kube) -> None:
         "".join(f"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{n}}}\ndata: {{}}\n" for n in range(40))
     )
     assert "(40 created)" in kube.ok("apply", {"file": "all.yaml"})["message"]
-    assert "(40 applied)" in kube.ok("apply", {"file": "all.yaml"})["message"]
+    assert kube.ok("apply", {"file": "all.yaml"})["message"] == "Applied 40 objects"
     found = kube.ok("get", {"resource": "cm", "outputs": {"names": "{.items[*].metadata.name}"}})
     assert int(found["count"]) >= 40
 

@@ -68,6 +68,7 @@ class Client:
         self.discovery = Discovery(self)
         self._lock = threading.Lock()
         self._connection: Connection | None = None
+        self._retired: list[Connection] = []  # of older credentials; requests may still be under way on them
         self._entry: settings.Entry | None = None
         self._answered: float | None = None
         self._failing_since: float | None = None
@@ -111,8 +112,11 @@ class Client:
     def close(self) -> None:
         """End the connections."""
         with self._lock:
-            connection, self._connection = self._connection, None
-        if connection is not None:
+            connections, self._retired = self._retired, []
+            if self._connection is not None:
+                connections.append(self._connection)
+            self._connection = None
+        for connection in connections:
             connection.close()
 
     # --- Requests ----------------------------------------------------------------------------------------------------
@@ -292,7 +296,9 @@ class Client:
         if not self.source.in_cluster and not {"exec", "tokenFile", "auth-provider"} & user.keys():
             return False
         with self._lock:
-            self._connection = None  # requests that are under way keep the old one
+            if self._connection is not None:
+                self._retired.append(self._connection)
+            self._connection = None
         return True
 
     # --- What went wrong ---------------------------------------------------------------------------------------------
