@@ -40,6 +40,7 @@ def surroundings(api: FakeApi, workdir: Path) -> dict[str, str]:
     """What the examples need: a cluster in which somebody has been at work."""
     ready = {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Available", "status": "True"}]}
     spec = {"containers": [{"name": "nginx"}]}
+    api.job_exit = 0
     api.logs["nginx/nginx"] = "ready for start up\n"
     api.put("pods", {"metadata": {"name": "nginx"}, "spec": spec, "status": {"phase": "Running"} | ready})
     counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 2)

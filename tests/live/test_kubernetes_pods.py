@@ -47,3 +47,12 @@ def test_logs_end_with_the_container(kube: Kube) -> None:
     assert kube.ok("logs", {"resource": "pod/it", "follow": True, "timeout": "27s"})["log"] == "done\n"
     told = kube.failed("logs", {"resource": "pod/it", "follow": True, "expect": {"contains": "more"}})
     assert "the containers have ended" in told
+
+
+def test_a_job_runs_to_its_end_or_to_its_failure(kube: Kube) -> None:
+    args = {"image": IMAGE, "command": ["sh", "-c", "echo it ran; exit 0"], "timeout": "27s", "cleanup": True}
+    found = kube.ok("run-job", args)
+    assert (found["log"], found["exitCode"]) == ("it ran\n", "0")
+    assert kube.ok("get", {"resource": f"job/{found['name']}", "ignoreNotFound": True})["found"] == "false"
+    failing = args | {"command": ["sh", "-c", "echo it ran; exit 3"], "expect": {"exitCode": 3, "log": "it ran"}}
+    assert kube.ok("run-job", failing)["succeeded"] == "false"
