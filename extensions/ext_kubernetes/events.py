@@ -50,7 +50,7 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     def judge(objects: list[Object]) -> Verdict:
         found[:] = sorted(filter(wanted, objects), key=event_time, reverse=True)
         told = "; ".join(event_told(event) for event in found[:2])
-        return Verdict(done=_holds(args.count, len(found)), status=f"{len(found)} events{f': {told}' if told else ''}")
+        return Verdict(done=_holds(args.count, len(found)), status=f"{_number(found)}{f': {told}' if told else ''}")
 
     with doing(f"failed to list events in namespace {namespace}"):
         seen = await_target(target, judge, context, client)
@@ -60,7 +60,7 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         "reasons": ",".join(dict.fromkeys(text(event, "reason") for event in found)),
     }
     if seen.waited.done:
-        return ext_sdk.Result.ok(f"Found {len(found)} events{f' of {about}' if about else ''}", outputs=outputs)
+        return ext_sdk.Result.ok(f"Found {_number(found)}{f' of {about}' if about else ''}", outputs=outputs)
     what = f"events{f' of {about}' if about else ''}{f' with reason {args.reason}' if args.reason else ''}"
     told = "".join(f"\n  {event_told(event)}" for event in found[:MOST_TOLD])
     error = (
@@ -83,6 +83,10 @@ def _wanted(args: EventsArgs, about: Target | None) -> Callable[[Object], bool]:
         )
 
     return wanted
+
+
+def _number(found: list[Object]) -> str:
+    return f"{len(found)} event{'' if len(found) == 1 else 's'}"
 
 
 def _holds(count: Integer | UnsetType, found: int) -> bool:
