@@ -210,7 +210,7 @@ class Client:
 
 def condition(found: Object, kind: str) -> str:
     """The status of a condition: True, False, Unknown, or "" where the object has none of that type."""
-    for entry in found.get("status", {}).get("conditions", []):
+    for entry in found.get("status", {}).get("conditions") or []:  # null, at first
         if entry["type"] == kind:
             return str(entry["status"])
     return ""
