@@ -32,6 +32,13 @@ CHANGED = {"count": "how many objects there were", "changed": "how many were not
 CONTEXTS = {"current": "the current context", "count": "how many there are", "contexts": "their names, one a line"}
 CURRENT = {"context": "its name", "cluster": "its cluster", "user": "its user", "namespace": "its namespace, if any"}
 CONFIG = {"config": "the kubeconfig as YAML, credentials hidden"}
+HELM = {"stdout": "what helm wrote", "stderr": "what helm wrote there, such as warnings"}
+CHART = HELM | {"name": "of the release", "status": "of the release: `deployed`", "revision": "of the release"}
+RELEASES = {
+    "count": "how many there are",
+    "names": "their names, one a line",
+    "releases": "what helm says of them, JSON",
+}
 
 KUBERNETES: dict[str, dict[str, str]] = {
     "create-namespace": IDENTITY | {"namespace": "its name, again"},
@@ -125,6 +132,10 @@ KUBERNETES: dict[str, dict[str, str]] = {
         "attempts": "where it failed: how often it was looked at",
         "storyFile": "where it failed: the file with the whole story",
     },
+    "helm-install": CHART,
+    "helm-upgrade": CHART,
+    "helm-list": RELEASES,
+    "helm-uninstall": HELM,
     "auth-can-i": ACCESS,
     "list-contexts": CONTEXTS,
     "current-context": CURRENT,
@@ -135,4 +146,7 @@ KUBERNETES: dict[str, dict[str, str]] = {
     "listContexts": CONTEXTS,
     "getCurrentContext": CURRENT,
     "viewConfig": CONFIG,
+    "helmInstall": CHART,
+    "helmList": RELEASES,
+    "helmUninstall": HELM,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ext_sdk
 
-from . import access, contexts, namespaces
+from . import access, contexts, helm, namespaces
 
 # `create`, `delete` and `wait` have the same name there and here.
 OPERATIONS = (
@@ -16,4 +16,9 @@ OPERATIONS = (
     ext_sdk.Operation("listContexts", contexts.list_contexts, {}),
     ext_sdk.Operation("getCurrentContext", contexts.current_context, {}),
     ext_sdk.Operation("viewConfig", contexts.view_config, {}),
+    ext_sdk.Operation(
+        "helmInstall", helm.helm_install, {"chart": "oci://registry.example.com/charts/web", "name": "web"}
+    ),
+    ext_sdk.Operation("helmList", helm.helm_list, {}),
+    ext_sdk.Operation("helmUninstall", helm.drop_in_uninstall, {"name": "web"}),
 )

@@ -13,6 +13,7 @@ from tests.conformance.host import json_object
 from tests.conformance.target import Profile, Target
 from tests.docs.pages import blocks
 from tests.ext_kubernetes.fake_api import FakeApi
+from tests.ext_kubernetes.fake_helm import FakeHelm
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +49,8 @@ def surroundings(api: FakeApi, workdir: Path) -> dict[str, str]:
     api.put("deployments", web | {"status": {"observedGeneration": 1} | counts | ready})
     about = {"kind": "Pod", "name": "nginx"}
     api.put("events", {"metadata": {"name": "one"}, "involvedObject": about, "type": "Normal", "reason": "Started"})
-    return {"KUBECONFIG": str(api.kubeconfig(workdir / "kubeconfig"))}
+    helm = FakeHelm(workdir / "programs")
+    return {"KUBECONFIG": str(api.kubeconfig(workdir / "kubeconfig")), "PATH": helm.path}
 
 
 def results(program: str, workdir: Path) -> dict[str, dict[str, object]]:
