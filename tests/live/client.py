@@ -151,6 +151,23 @@ class Client:
         """
         return [self._apply(manifest, namespace) for manifest in yaml.safe_load_all(manifests) if manifest]
 
+    def define(self, manifest: str) -> str:
+        """Apply a CustomResourceDefinition and wait until its kind is served, which is a moment after it is established.
+
+        Args:
+            manifest: the definition, of one version.
+
+        Returns:
+            the path of the definition.
+        """
+        spec = yaml.safe_load(manifest)["spec"]
+        (path,) = self.apply(manifest)
+        self.wait_for(path, lambda it: condition(it, "Established") == "True")
+        served = f"/apis/{spec['group']}/{spec['versions'][0]['name']}"
+        kind = spec["names"]["kind"]
+        self.wait_for(served, lambda it: kind in [each["kind"] for each in it["resources"]])
+        return path
+
     def path(self, manifest: Object, namespace: str = "") -> str:
         """Where an object is, or will be."""
         version, kind, metadata = manifest["apiVersion"], manifest["kind"], manifest["metadata"]

@@ -256,8 +256,7 @@ spec:
 
 
 def test_a_custom_resource_can_be_defined_and_has_conditions(admin: Client, namespace: str) -> None:
-    (definition,) = admin.apply(CRD)
-    admin.wait_for(definition, lambda it: condition(it, "Established") == "True")
+    admin.define(CRD)
     (path,) = admin.apply(
         "{apiVersion: live.gevals-extensions.dev/v1, kind: Switch, metadata: {name: it}, spec: {on: true}}", namespace
     )

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.ext_sdk.peer import Peer
-from tests.live.client import condition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -198,8 +197,7 @@ def test_a_value_is_waited_for_in_both_dialects(kube: Extension, admin: Client, 
 
 
 def test_a_custom_resource_of_an_irregular_plural_is_waited_for(kube: Extension, admin: Client, namespace: str) -> None:
-    (definition,) = admin.apply(WIDGETS)
-    admin.wait_for(definition, lambda it: condition(it, "Established") == "True")
+    admin.define(WIDGETS)
     widget = "{apiVersion: waiting.gevals-extensions.dev/v1, kind: Gateway, metadata: {name: it}, spec: {a: 1}}"
     (path,) = admin.apply(widget, namespace)
     waiting = kube.start(
