@@ -115,6 +115,13 @@ KUBERNETES: dict[str, dict[str, str]] = {
         "attempts": "where it failed: how often it was looked at",
         "seconds": "where it failed: how long it took",
     },
+    "exec": {
+        "exitCode": "the exit code",
+        "stdout": "what it wrote",
+        "stderr": "what it wrote there",
+        "pod": "the name of the pod",
+        "container": "the name of the container",
+    },
     "logs": {
         "log": "the logs, one after the other",
         "lines": "how many lines they have",

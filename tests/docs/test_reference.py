@@ -42,6 +42,7 @@ def surroundings(api: FakeApi, workdir: Path) -> dict[str, str]:
     ready = {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Available", "status": "True"}]}
     spec = {"containers": [{"name": "nginx"}]}
     api.job_exit = 0
+    api.commands["nginx"] = lambda _: [(1, b"test is ok"), (3, b'{"status":"Success"}')]
     api.logs["nginx/nginx"] = "ready for start up\n"
     api.put("pods", {"metadata": {"name": "nginx"}, "spec": spec, "status": {"phase": "Running"} | ready})
     counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 2)

@@ -6,7 +6,9 @@ account at once and takes what is in it with it. What the real server answers ot
 
 from __future__ import annotations
 
+import base64
 import copy
+import hashlib
 import json
 import re
 import threading
@@ -17,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
     from typing import Self
 
@@ -118,6 +120,7 @@ class FakeApi:
         denied: (verb, plural) that access reviews deny.
         token: that requests must have; "" for none.
         logs: what containers have said, by "POD/CONTAINER"; one that is not here has not started.
+        commands: what `exec` of a program answers, by its name: of its input, messages with their channels.
         job_exit: with which code the pods of new jobs end at once; None: jobs are never begun.
     """
 
@@ -128,6 +131,7 @@ class FakeApi:
         self.denied: set[tuple[str, str]] = set()
         self.token = ""
         self.logs: dict[str, str] = {}
+        self.commands: dict[str, Callable[[bytes], list[tuple[int, bytes]]]] = {}
         self.job_exit: int | None = None
         self.kinds = list(KINDS)
         self.objects: dict[tuple[str, str, str], Object] = {}  # (plural.group, namespace, name)
@@ -597,6 +601,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(401, Failure(401, "Unauthorized", "Unauthorized").body)
         elif asked.query.get("watch") == "true":
             self._watch(asked)
+        elif headers.get("upgrade") == "websocket":
+            self._execute(asked, [value for name, value in parse_qsl(url.query) if name == "command"])
         else:
             try:
                 if asked.path.endswith("/log"):
@@ -626,6 +632,34 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
+
+    def _execute(self, asked: Asked, command: list[str]) -> None:
+        """Speak the websocket protocol v5.channel.k8s.io, as far as one command needs it."""
+        key = asked.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        accept = base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()  # as RFC 6455 has it
+        self.send_response(101)
+        told = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Accept": accept}
+        for name, value in (told | {"Sec-WebSocket-Protocol": "v5.channel.k8s.io"}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        stdin = b""
+        while asked.query.get("stdin") == "true" and (message := self._message()) != b"\xff\x00":
+            stdin += message[1:]
+        for channel, data in self.server.api.commands[command[0]](stdin):
+            payload = bytes([channel]) + data
+            self.wfile.write(b"\x82\x7e" + len(payload).to_bytes(2, "big") + payload)
+        self.wfile.write(b"\x88\x02\x03\xe8")
+        self.rfile.read(1)  # until the client ends it, too
+        self.close_connection = True
+
+    def _message(self) -> bytes:
+        """A message of the client, which masks what it sends."""
+        _, length = self.rfile.read(2)
+        size = length & 127
+        if size == 126:
+            size = int.from_bytes(self.rfile.read(2), "big")
+        mask = self.rfile.read(4)
+        return bytes(byte ^ mask[index % 4] for index, byte in enumerate(self.rfile.read(size)))
 
     def _watch(self, asked: Asked) -> None:
         self.send_response(200)

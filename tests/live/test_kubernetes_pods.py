@@ -56,3 +56,13 @@ def test_a_job_runs_to_its_end_or_to_its_failure(kube: Kube) -> None:
     assert kube.ok("get", {"resource": f"job/{found['name']}", "ignoreNotFound": True})["found"] == "false"
     failing = args | {"command": ["sh", "-c", "echo it ran; exit 3"], "expect": {"exitCode": 3, "log": "it ran"}}
     assert kube.ok("run-job", failing)["succeeded"] == "false"
+
+
+def test_a_command_runs_in_a_container(kube: Kube) -> None:
+    kube.ok("create", pod("sleep 1000"))
+    kube.ok("wait", {"resource": "pod/it", "for": "ready", "timeout": "27s"})
+    script = "read line; echo $line; echo aside >&2; exit 3"
+    wanted = {"exitCode": 3, "stdout": "told", "stderr": "aside"}
+    kube.ok("exec", {"resource": "pod/it", "script": script, "stdin": "told\n", "expect": wanted})
+    kube.ok("exec", {"resource": "pod/it", "command": ["cat"], "stdin": "x" * 200_000, "timeout": "20s"})
+    assert "no-such-program" in kube.failed("exec", {"resource": "pod/it", "command": ["no-such-program"]})
