@@ -152,7 +152,7 @@ class Client:
         return [self._apply(manifest, namespace) for manifest in yaml.safe_load_all(manifests) if manifest]
 
     def define(self, manifest: str) -> str:
-        """Apply a CustomResourceDefinition and wait until its kind is served, which is a moment after it is established.
+        """Apply a CustomResourceDefinition and wait until its kind is served: a moment after it is established.
 
         Args:
             manifest: the definition, of one version.
