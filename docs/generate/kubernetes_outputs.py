@@ -122,6 +122,11 @@ KUBERNETES: dict[str, dict[str, str]] = {
         "pod": "the name of the pod",
         "container": "the name of the container",
     },
+    "copy": {
+        "files": "how many files were copied",
+        "pod": "the name of the pod",
+        "skipped": "where they come from a container: what was left out, one a line",
+    },
     "logs": {
         "log": "the logs, one after the other",
         "lines": "how many lines they have",

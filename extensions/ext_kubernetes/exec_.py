@@ -67,7 +67,7 @@ def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:
         args = msgspec.structs.replace(args, resource="pods")
     pods = Pods(args, args.selector, context, client)
     with doing(f"failed to run a command in {pods.target}"):
-        pod = _running(pods)
+        pod = running(pods)
         name, container = text(pod, "metadata", "name"), container_of(pod, args.container)
         command = args.command or ["sh", "-c", args.script]
         query = [("container", container), *(("command", part) for part in command)]
@@ -76,7 +76,7 @@ def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:
     return _concluded(args, done, {"pod": name, "container": container}, context)
 
 
-def _running(pods: Pods) -> Object:
+def running(pods: Pods) -> Object:
     """The pod that was named, or one that runs. Raises OperationFailed where none does."""
     found = pods.see()
     running = [pod for pod in found if text(pod, "status", "phase") == "Running"]

@@ -42,6 +42,8 @@ def surroundings(api: FakeApi, workdir: Path) -> dict[str, str]:
     ready = {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Available", "status": "True"}]}
     spec = {"containers": [{"name": "nginx"}]}
     api.job_exit = 0
+    api.commands["tar"] = lambda _: [(3, b'{"status":"Success"}')]
+    (workdir / "index.html").write_text("hello")
     api.commands["nginx"] = lambda _: [(1, b"test is ok"), (3, b'{"status":"Success"}')]
     api.logs["nginx/nginx"] = "ready for start up\n"
     api.put("pods", {"metadata": {"name": "nginx"}, "spec": spec, "status": {"phase": "Running"} | ready})

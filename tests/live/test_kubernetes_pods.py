@@ -66,3 +66,14 @@ def test_a_command_runs_in_a_container(kube: Kube) -> None:
     kube.ok("exec", {"resource": "pod/it", "script": script, "stdin": "told\n", "expect": wanted})
     kube.ok("exec", {"resource": "pod/it", "command": ["cat"], "stdin": "x" * 200_000, "timeout": "20s"})
     assert "no-such-program" in kube.failed("exec", {"resource": "pod/it", "command": ["no-such-program"]})
+
+
+def test_files_go_into_a_container_and_come_back(kube: Kube) -> None:
+    kube.ok("create", pod("sleep 1000"))
+    kube.ok("wait", {"resource": "pod/it", "for": "ready", "timeout": "27s"})
+    where = kube.ok("exec", {"resource": "pod/it", "script": "pwd"})["stdout"].strip()
+    (kube.workdir / "there").write_bytes(bytes(range(256)) * 1000)
+    way = {"resource": "pod/it", "remote": f"{where.rstrip('/')}/copied"}
+    kube.ok("copy", way | {"direction": "toContainer", "local": "there"})
+    kube.ok("copy", way | {"direction": "fromContainer", "local": "back"})
+    assert (kube.workdir / "back").read_bytes() == (kube.workdir / "there").read_bytes()

@@ -35,6 +35,8 @@ class Executed(NamedTuple):
         problem: why there is none: it could not be started, or the connection broke; "" where there is one.
         stdout, stderr: what it wrote.
         in_time: it ended before the deadline.
+        data: what it wrote to stdout, as bytes.
+        whole: all of that was kept.
     """
 
     code: int | None
@@ -42,6 +44,8 @@ class Executed(NamedTuple):
     stdout: str
     stderr: str
     in_time: bool
+    data: bytes
+    whole: bool
 
 
 class _Socket(Protocol):
@@ -57,7 +61,13 @@ class _Socket(Protocol):
 
 
 def execute(
-    client: Client, path: str, query: list[tuple[str, str]], stdin: bytes | None, deadline: ext_sdk.Deadline
+    client: Client,
+    path: str,
+    query: list[tuple[str, str]],
+    stdin: bytes | None,
+    deadline: ext_sdk.Deadline,
+    *,
+    limit: int = MOST_BYTES,
 ) -> Executed:
     """Run a command in a container, over a websocket of its own.
 
@@ -67,6 +77,7 @@ def execute(
         query: container and command.
         stdin: what it reads; None for nothing.
         deadline: when the connection is ended; the command may live on.
+        limit: bytes of each output that are kept.
 
     Raises:
         KubernetesError: the server refuses, or can't be reached.
@@ -81,7 +92,7 @@ def execute(
     for thread in threads:
         thread.start()
     try:
-        channels, problem = _read(opened)
+        channels, problem = _read(opened, limit)
     finally:
         done.set()
         _cut(opened)
@@ -95,14 +106,16 @@ def execute(
         channels[STDOUT].text,
         channels[STDERR].text,
         in_time=code is not None or bool(told) or not deadline.expired,
+        data=channels[STDOUT].data,
+        whole=not channels[STDOUT].lost,
     )
 
 
-def _read(opened: _Socket) -> tuple[dict[int, Output], str]:
+def _read(opened: _Socket, limit: int) -> tuple[dict[int, Output], str]:
     """What came on each channel, and why no more does, if the connection broke."""
     import websocket
 
-    channels = {number: Output(MOST_BYTES) for number in (STDOUT, STDERR, STATUS)}
+    channels = {number: Output(limit) for number in (STDOUT, STDERR, STATUS)}
     try:
         while True:
             opcode, data = opened.recv_data()
