@@ -127,6 +127,13 @@ KUBERNETES: dict[str, dict[str, str]] = {
         "pod": "the name of the pod",
         "skipped": "where they come from a container: what was left out, one a line",
     },
+    "port-forward": {
+        "localPort": "where it is started: the port of this machine",
+        "address": "where it is started: the same with the address of the loopback",
+        "pod": "where it is started: the name of the pod",
+        "count": "where it is stopped: how many were",
+        "problems": "where it is stopped: what went wrong last at each, one a line",
+    },
     "logs": {
         "log": "the logs, one after the other",
         "lines": "how many lines they have",

@@ -601,6 +601,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(401, Failure(401, "Unauthorized", "Unauthorized").body)
         elif asked.query.get("watch") == "true":
             self._watch(asked)
+        elif headers.get("upgrade") == "websocket" and asked.path.endswith("/portforward"):
+            self._forward(asked)
         elif headers.get("upgrade") == "websocket":
             self._execute(asked, [value for name, value in parse_qsl(url.query) if name == "command"])
         else:
@@ -635,26 +637,50 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _execute(self, asked: Asked, command: list[str]) -> None:
         """Speak the websocket protocol v5.channel.k8s.io, as far as one command needs it."""
-        key = asked.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-        accept = base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()  # as RFC 6455 has it
-        self.send_response(101)
-        told = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Accept": accept}
-        for name, value in (told | {"Sec-WebSocket-Protocol": "v5.channel.k8s.io"}).items():
-            self.send_header(name, value)
-        self.end_headers()
+        self._upgrade(asked, "v5.channel.k8s.io")
         stdin = b""
         while asked.query.get("stdin") == "true" and (message := self._message()) != b"\xff\x00":
             stdin += message[1:]
         for channel, data in self.server.api.commands[command[0]](stdin):
-            payload = bytes([channel]) + data
-            self.wfile.write(b"\x82\x7e" + len(payload).to_bytes(2, "big") + payload)
+            self._say(channel, data)
         self.wfile.write(b"\x88\x02\x03\xe8")
         self.rfile.read(1)  # until the client ends it, too
         self.close_connection = True
 
+    def _forward(self, asked: Asked) -> None:
+        """Say what is heard at port 80; refuse all others."""
+        self._upgrade(asked, "v4.channel.k8s.io")
+        port = int(asked.query["ports"]).to_bytes(2, "little")
+        self.close_connection = True
+        try:
+            self._say(0, port)
+            self._say(1, port)
+            if asked.query["ports"] != "80":
+                self._say(1, b"connection refused")
+            while message := self._message():
+                self._say(message[0], message[1:])
+        except OSError:  # the client has gone
+            return
+
+    def _upgrade(self, asked: Asked, protocol: str) -> None:
+        key = asked.headers["sec-websocket-key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
+        accept = base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()  # as RFC 6455 has it
+        self.send_response(101)
+        told = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Accept": accept}
+        for name, value in (told | {"Sec-WebSocket-Protocol": protocol}).items():
+            self.send_header(name, value)
+        self.end_headers()
+
+    def _say(self, channel: int, data: bytes) -> None:
+        payload = bytes([channel]) + data
+        self.wfile.write(b"\x82\x7e" + len(payload).to_bytes(2, "big") + payload)
+
     def _message(self) -> bytes:
-        """A message of the client, which masks what it sends."""
-        _, length = self.rfile.read(2)
+        """A message of the client, which masks what it sends; nothing at its end."""
+        head = self.rfile.read(2)
+        if len(head) < 2:
+            return b""
+        length = head[1]
         size = length & 127
         if size == 126:
             size = int.from_bytes(self.rfile.read(2), "big")

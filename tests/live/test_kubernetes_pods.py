@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -77,3 +78,19 @@ def test_files_go_into_a_container_and_come_back(kube: Kube) -> None:
     kube.ok("copy", way | {"direction": "toContainer", "local": "there"})
     kube.ok("copy", way | {"direction": "fromContainer", "local": "back"})
     assert (kube.workdir / "back").read_bytes() == (kube.workdir / "there").read_bytes()
+
+
+def test_a_port_leads_into_a_pod(kube: Kube, cluster: Cluster) -> None:
+    if cluster.kubelets:
+        pytest.skip("the ports of these pods are their own")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        kube.ok("create", pod("sleep 1000"))
+        kube.ok("wait", {"resource": "pod/it", "for": "ready", "timeout": "27s"})
+        port = server.getsockname()[1]  # a pod's ports are this machine's on the control plane of tests/live
+        local = int(kube.ok("port-forward", {"resource": "pod/it", "port": port})["localPort"])
+        server.settimeout(20)
+        with socket.create_connection(("127.0.0.1", local), timeout=20) as ours, server.accept()[0] as theirs:
+            ours.sendall(b"there")
+            assert theirs.recv(100) == b"there"
+            theirs.sendall(b"back")
+            assert ours.recv(100) == b"back"

@@ -48,7 +48,7 @@ class Executed(NamedTuple):
     whole: bool
 
 
-class _Socket(Protocol):
+class Socket(Protocol):
     """What is used of the websocket library's client."""
 
     sock: socket.socket | None
@@ -83,7 +83,7 @@ def execute(
         KubernetesError: the server refuses, or can't be reached.
     """
     streams = [("stdout", "true"), ("stderr", "true"), *([] if stdin is None else [("stdin", "true")])]
-    opened = cast("_Socket", client.websocket(path, [*query, *streams], deadline, PROTOCOLS))
+    opened = cast("Socket", client.websocket(path, [*query, *streams], deadline, PROTOCOLS))
     opened.settimeout(None)  # the guard ends it: a timeout in the middle of a message would break the connection
     done = threading.Event()
     threads = [threading.Thread(target=_guard, args=(opened, done, deadline), daemon=True)]
@@ -111,7 +111,7 @@ def execute(
     )
 
 
-def _read(opened: _Socket, limit: int) -> tuple[dict[int, Output], str]:
+def _read(opened: Socket, limit: int) -> tuple[dict[int, Output], str]:
     """What came on each channel, and why no more does, if the connection broke."""
     import websocket
 
@@ -127,7 +127,7 @@ def _read(opened: _Socket, limit: int) -> tuple[dict[int, Output], str]:
         return channels, f"the connection broke: {error}"
 
 
-def _feed(opened: _Socket, stdin: bytes) -> None:
+def _feed(opened: Socket, stdin: bytes) -> None:
     """Write the input and end it. A command that ends without reading it all is right to do so."""
     import websocket
 
@@ -141,7 +141,7 @@ def _feed(opened: _Socket, stdin: bytes) -> None:
         return
 
 
-def _guard(opened: _Socket, done: threading.Event, deadline: ext_sdk.Deadline) -> None:
+def _guard(opened: Socket, done: threading.Event, deadline: ext_sdk.Deadline) -> None:
     """End the connection when the time is over."""
     while not done.wait(TICK):
         if deadline.expired:
@@ -149,7 +149,7 @@ def _guard(opened: _Socket, done: threading.Event, deadline: ext_sdk.Deadline) -
             return
 
 
-def _cut(opened: _Socket) -> None:
+def _cut(opened: Socket) -> None:
     """Wake whoever reads or writes."""
     try:
         if opened.sock is not None:

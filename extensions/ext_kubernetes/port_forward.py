@@ -1,0 +1,88 @@
+"""`port-forward`: a port of this machine that leads to one of a pod, until it is stopped."""
+
+from __future__ import annotations
+
+import threading
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+import ext_sdk
+from ext_sdk.files import os_errors
+
+from .client import client_for
+from .client.forward import LOOPBACK, Forward
+from .containers import Pods
+from .errors import doing
+from .exec_ import running
+from .naming import TargetArgs
+from .objects import text
+
+Port = Annotated[int, Meta(ge=0, le=65535)]
+
+
+class PortForward(TargetArgs):
+    """Which port of what; or which one to stop."""
+
+    action: Annotated[
+        Literal["start", "stop"], Meta(description="stop: the one at `localPort`, or all of the task")
+    ] = "start"
+    port: Annotated[Port, Meta(description="Of the pod")] = 0
+    local_port: Annotated[Port, Meta(description="Of this machine's loopback; 0: one that is free")] = 0
+    timeout: ext_sdk.Duration = ext_sdk.Duration.parse("25s")
+
+    def __post_init__(self) -> None:
+        if self.action == "start" and not self.port:
+            raise ValueError("expected `port`, a port of the pod")
+
+
+class Forwards:
+    """Those of one workdir, by local port."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._forwards: dict[int, Forward] = {}
+
+    def add(self, forward: Forward) -> None:
+        """Keep one."""
+        with self._lock:
+            self._forwards[forward.local] = forward
+
+    def stop(self, local: int = 0) -> list[Forward]:
+        """End the one at a port, or all; give those that were ended."""
+        with self._lock:
+            ports = [port for port in self._forwards if local in {0, port}]
+            found = [self._forwards.pop(port) for port in ports]
+        for forward in found:
+            forward.close()
+        return found
+
+    def close(self) -> None:
+        """End all."""
+        self.stop()
+
+
+def port_forward(args: PortForward, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Let a port of this machine lead to one of a pod, or of a running pod of a Deployment, Service and the like.
+
+    It is there until it is stopped, or until the task or the extension ends.
+    """
+    forwards = context.state(Forwards)
+    if args.action == "stop":
+        found = forwards.stop(args.local_port)
+        problems = "\n".join(f"{one.local}: {one.problem}" for one in found if one.problem)
+        return ext_sdk.Result.ok(
+            f"Stopped {len(found)} port-forward(s)", outputs={"count": len(found), "problems": problems}
+        )
+    client = client_for(context)
+    pods = Pods(args, "", context, client)
+    with doing(f"failed to forward a port of {pods.target}"), os_errors("listen at port", str(args.local_port)):
+        name = text(running(pods), "metadata", "name")
+        forward = Forward(client, f"{pods.path}/{name}/portforward", args.port, args.local_port)
+    forwards.add(forward)
+    address = f"{LOOPBACK}:{forward.local}"
+    outputs: dict[str, str | int | bool] = {"localPort": forward.local, "address": address, "pod": name}
+    return ext_sdk.Result.ok(f"{address} leads to port {args.port} of pod {name}", outputs=outputs)
+
+
+OPERATIONS = (ext_sdk.Operation("port-forward", port_forward, {"resource": "pod/nginx", "port": 80}),)
