@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -104,8 +105,12 @@ def test_closing_the_child_ends_its_tree(shell: Shell, canary: Canary) -> None:
 
 
 def test_a_command_that_kills_its_supervisor_is_killed_by_the_fork_server(shell: Shell, canary: Canary) -> None:
-    script = f"{canary.hold}; setsid sleep 3600 & sleep 3600 & kill -KILL $PPID; echo ready >&9; sleep 3600"
-    child = shell.start(script)
+    go = Path(f"{canary.path}.go")  # not before the supervisor has told that the command runs
+    os.mkfifo(go)
+    child = shell.start(
+        f"{canary.hold}; setsid sleep 3600 & sleep 3600 & read -r line <'{go}'; kill -KILL $PPID; sleep 3600"
+    )
+    go.write_text("go\n")
     assert child.wait(PATIENCE)
     assert child.lost
     assert not canary.left()
