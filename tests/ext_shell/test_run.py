@@ -310,7 +310,8 @@ class TestSupervision:
     def test_a_command_that_kills_its_supervisor_has_no_known_end_and_leaves_nothing(
         self, shell: Extension, canary: Canary
     ) -> None:
-        script = f"{canary.hold}; echo $$ >>ran; (setsid sleep 3600 &); kill -KILL $PPID; sleep 3600"
+        # The pause lets the supervisor tell first that the command runs; the test below is about one that could not.
+        script = f"{canary.hold}; echo $$ >>ran; (setsid sleep 3600 &); sleep 0.5; kill -KILL $PPID; sleep 3600"
         answer = shell.failed("run", script=script)
         assert "ended in an unknown way" in answer.message
         assert "no known end: its supervisor was killed" in answer.error
