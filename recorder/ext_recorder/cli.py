@@ -82,7 +82,13 @@ def _command(command: Command) -> click.Command:
     def callback(**found: str | bool | tuple[str, ...] | None) -> int:
         return command.run(_values(command, found))
 
-    arguments = [click.Argument([_key(name)], metavar=name) for name in command.arguments]
+    last = command.arguments[-1] if command.repeats else ""
+    arguments = [
+        click.Argument(
+            [_key(name)], metavar=f"{name}…" if name == last else name, nargs=-1 if name == last else 1, required=True
+        )
+        for name in command.arguments
+    ]
     if command.tail:
         arguments.append(click.Argument([_key(command.tail)], nargs=-1, metavar=f"[-- {command.tail}…]"))
     return click.Command(

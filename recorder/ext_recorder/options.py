@@ -62,11 +62,12 @@ class Command:
         text: paragraphs for `--help`; indented ones are kept as they are.
         run: does it; returns the exit code.
         arguments: names of what has to be given, in order.
+        repeats: the last argument may be given several times.
         tail: the name of what stands behind `--`; "" for nothing.
         options: its options.
     """
 
-    __slots__ = ("arguments", "name", "options", "run", "summary", "tail", "text")
+    __slots__ = ("arguments", "name", "options", "repeats", "run", "summary", "tail", "text")
 
     def __init__(
         self,
@@ -76,6 +77,7 @@ class Command:
         run: Run,
         *,
         arguments: tuple[str, ...],
+        repeats: bool = False,
         tail: str = "",
         options: tuple[Option, ...] = (),
     ) -> None:
@@ -84,6 +86,7 @@ class Command:
         self.text = text
         self.run = run
         self.arguments = arguments
+        self.repeats = repeats
         self.tail = tail
         self.options = options
 
@@ -118,9 +121,12 @@ def read(command: Command, words: Sequence[str]) -> Values | None:
             return None
         else:
             given.append(word)
-    if len(given) != len(command.arguments):
+    single = len(command.arguments) - command.repeats
+    if len(given) < len(command.arguments) or (len(given) > single and not command.repeats):
         return None
-    values.update(zip(command.arguments, ((word,) for word in given), strict=True))
+    values.update((name, (word,)) for name, word in zip(command.arguments[:single], given, strict=False))
+    if command.repeats:
+        values[command.arguments[-1]] = tuple(given[single:])
     if command.tail:
         values[command.tail] = tail
     return values

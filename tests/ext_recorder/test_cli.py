@@ -10,7 +10,8 @@ import pytest
 
 from ext_recorder import __main__ as entry
 from ext_recorder import cli
-from ext_recorder.commands import COMMANDS, FRAMINGS, ORDERS, PROTOCOLS
+from ext_recorder.commands import COMMANDS
+from ext_recorder.commands.shared import FRAMINGS, ORDERS, PROTOCOLS
 from ext_recorder.options import read
 from ext_recorder.replay import ORDERS as PLAYED_ORDERS
 from ext_sdk.protocols.dialect import DIALECTS
@@ -31,7 +32,7 @@ def test_the_table_names_what_there_is() -> None:
     assert set(ORDERS) == set(PLAYED_ORDERS)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", list(COMMANDS))
 def test_the_help_of_a_command_names_all_it_takes_and_shows_examples(name: str) -> None:
     done = call(name, "--help")
     text = done.stdout.decode()
@@ -42,7 +43,7 @@ def test_the_help_of_a_command_names_all_it_takes_and_shows_examples(name: str) 
     assert f"    ext-recorder {name} " in text
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", list(COMMANDS))
 def test_the_examples_in_the_help_are_plainly_right(name: str) -> None:
     command = COMMANDS[name]
     lines = [line.split() for line in command.text.splitlines() if line.startswith("    ext-recorder ")]

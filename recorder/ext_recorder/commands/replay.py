@@ -1,0 +1,43 @@
+"""`ext-recorder replay`: be the recorded child."""
+
+from __future__ import annotations
+
+from ext_recorder.options import Command
+
+from .shared import BIND, PLAYING, REDACT, bindings, one, speed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.options import Values
+
+
+def run(values: Values) -> int:
+    """Do what the command line says; returns the exit code."""
+    from ext_recorder.matching import MATCH_ON
+    from ext_recorder.replay import Options, run_replay
+
+    options = Options(
+        order=one(values, "order"),
+        ignore=values["ignore"],
+        match_on=values["match-on"] or MATCH_ON,
+        bind=bindings(values),
+        redact=values["redact"],
+        speed=speed(one(values, "speed")),
+    )
+    return run_replay(one(values, "CASSETTE"), options)
+
+
+COMMAND = Command(
+    "replay",
+    "Be the recorded child, without the child.",
+    """
+Answers on standard output what the recorded child answered, with the ids and paths of this session, and ends as it
+ended. A request that was not recorded is answered by an error that names the nearest one, and makes the exit code 3.
+
+    ext-recorder replay session.yaml
+    ext-recorder replay --order any --ignore /params/args/seed session.yaml
+""",
+    run,
+    arguments=("CASSETTE",),
+    options=(BIND, REDACT, *PLAYING),
+)

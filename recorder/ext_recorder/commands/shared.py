@@ -1,0 +1,83 @@
+"""What several commands take, and how their values are read."""
+
+from __future__ import annotations
+
+from ext_recorder.options import Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.options import Values
+
+PROTOCOLS = ("gevals", "jsonrpc", "raw")
+FRAMINGS = ("ndjson", "content-length", "uint32")
+ORDERS = ("strict", "any")
+
+
+def one(values: Values, name: str) -> str:
+    """The value of an option that has one; "" where it was not given."""
+    return values[name][-1] if values[name] else ""
+
+
+def speed(text: str) -> float:
+    """How many times as fast as recorded; 0.0 for as fast as possible."""
+    try:
+        times = float(text or 0)
+    except ValueError:
+        times = -1.0
+    if 0 <= times < float("inf"):
+        return times
+    from ext_recorder.errors import UsageError
+
+    raise UsageError(f"--speed {text}: expected a number, as 1 for the recorded pace, 2 for twice as fast")
+
+
+def bindings(values: Values) -> dict[str, str]:
+    """What `--bind NAME=VALUE` said.
+
+    Raises:
+        UsageError: a value of it is no NAME=VALUE.
+    """
+    if not values["bind"]:
+        return {}
+    from ext_recorder.bindings import parse_bind
+
+    return parse_bind(values["bind"])
+
+
+MODE = Option(
+    "mode",
+    "once: replay the cassette if it is there, else record it; none: replay only; all: record anew",
+    "[once|none|all]",
+    default="once",
+)
+BIND = Option(
+    "bind", "a path of this machine, and the name that the cassette has for it; repeatable", "NAME=VALUE", many=True
+)
+PROTOCOL = Option("protocol", "what the messages are", "NAME", choices=PROTOCOLS, default="gevals")
+FRAMING = Option("framing", "what tells them apart; by default what is usual in the protocol", "NAME", choices=FRAMINGS)
+REDACT = Option(
+    "redact",
+    "an environment variable whose value is a secret, though its name does not look like it; repeatable",
+    "NAME",
+    many=True,
+)
+ORDER = Option(
+    "order",
+    "strict: requests have to come as they were recorded; any: in any order",
+    "ORDER",
+    choices=ORDERS,
+    default="strict",
+)
+IGNORE = Option(
+    "ignore", "a place in requests that need not match, as /params/args/seed; repeatable", "POINTER", many=True
+)
+MATCH_ON = Option(
+    "match-on",
+    "what has to match: method, params, or a place; repeatable; by default method and params",
+    "WHAT",
+    many=True,
+)
+SPEED = Option("speed", "1: at the recorded pace; by default as fast as possible", "NUMBER")
+FORCE = Option("force", "replace the file when it is there")
+RECORDING = (PROTOCOL, FRAMING, BIND, REDACT)
+PLAYING = (ORDER, IGNORE, MATCH_ON, SPEED)

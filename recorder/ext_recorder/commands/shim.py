@@ -1,0 +1,70 @@
+"""`ext-recorder shim`: an executable that records or replays."""
+
+from __future__ import annotations
+
+from ext_recorder.options import Command
+
+from . import record, replay
+from .shared import FORCE, MODE, PLAYING, RECORDING, one
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.options import Values
+
+
+def run(values: Values) -> int:
+    """Do what the command line says; returns the exit code."""
+    from pathlib import Path
+
+    from ext_recorder import shim
+    from ext_recorder.errors import UsageError
+    from ext_recorder.modes import known
+
+    mode, command, cassette = one(values, "mode"), values["COMMAND"], Path(one(values, "CASSETTE")).absolute()
+    file = Path(one(values, "FILE"))
+    if known(mode).missing == "refuse" or not command:
+        if mode == "all":
+            raise UsageError("--mode all records: expected the command behind `--`")
+        words = ["replay", *_spelled(replay.COMMAND, values), str(cassette)]
+    else:
+        words = ["record", *_spelled(record.COMMAND, values), str(cassette), "--", *shim.located(command, file)]
+    shim.write(file, shim.script(words, pass_on=words[0] == "record"), force=bool(values["force"]))
+    return 0
+
+
+def _spelled(other: Command, values: Values) -> list[str]:
+    """The options of another command as they were given to this one."""
+    options = other.options
+    return [
+        f"--{option.name}={value}" for option in options for value in values[option.name] if value != option.default
+    ]
+
+
+COMMAND = Command(
+    "shim",
+    "Write an executable that records or replays, for hosts that pass no arguments.",
+    """
+FILE becomes a program that a host starts in the place of COMMAND. Without a COMMAND it only replays.
+
+    ext-recorder shim ./ext-shell-recorded session.yaml -- ext-shell
+    ext-recorder shim ./ext-shell-replayed session.yaml
+
+An eval of mcpchecker names it in eval.yaml:
+
+    config:
+      extensions:
+        shell:
+          package: /full/path/to/ext-shell-recorded
+
+A host in Go or JavaScript starts it as any program:
+
+    exec.Command("/full/path/to/ext-shell-recorded")
+    spawn("/full/path/to/ext-shell-recorded")
+
+It has no other needs: the folder in which it is started, and what PATH says there, do not matter.
+""",
+    run,
+    arguments=("FILE", "CASSETTE"),
+    tail="COMMAND",
+    options=(MODE, *RECORDING, *PLAYING, FORCE),
+)
