@@ -8,30 +8,26 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from ext_sdk import Duration
-from ext_sdk.expect import Check, Expectation, Integer, Searcher, Text, TextExpectation, check_integer, check_text
+from ext_sdk.expect import (
+    Check,
+    DurationExpectation,
+    Expectation,
+    Integer,
+    Searcher,
+    Text,
+    TextExpectation,
+    check_duration,
+    check_integer,
+    check_text,
+)
 
 from .arguments import Part  # noqa: TC001 - msgspec reads it
 from .file_expectations import FileExpectation, check_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import ext_sdk
 
     from .attempt import Attempt
-
-
-class DurationExpectation(Expectation):
-    """How long a command may, or must, have taken; all that is given must hold."""
-
-    gt: Duration | UnsetType = UNSET
-    gte: Duration | UnsetType = UNSET
-    lt: Duration | UnsetType = UNSET
-    lte: Duration | UnsetType = UNSET
-
-    def __post_init__(self) -> None:
-        self.refuse_empty()
 
 
 class EndExpectation(Expectation):
@@ -108,7 +104,7 @@ def check_attempt(
         if expectation.files is not UNSET:
             checks += check_files(expectation.files, context, searcher)
         if expectation.duration is not UNSET:
-            checks += _check_duration(expectation.duration, attempt.duration)
+            checks += check_duration(expectation.duration, attempt.duration, where="duration")
     return checks
 
 
@@ -181,21 +177,3 @@ def _check_end(expectation: EndExpectation, attempt: Attempt, *, running: bool) 
         Check(False, check.what, check.expected, f"none ({how})", where="exitCode")  # noqa: FBT003
         for check in check_integer(wanted, 0, where="exitCode")
     ]
-
-
-_COMPARISONS: tuple[tuple[str, str, Callable[[int, int], bool]], ...] = (
-    ("gt", "to be more than", lambda found, bound: found > bound),
-    ("gte", "to be at least", lambda found, bound: found >= bound),
-    ("lt", "to be less than", lambda found, bound: found < bound),
-    ("lte", "to be at most", lambda found, bound: found <= bound),
-)
-
-
-def _check_duration(wanted: DurationExpectation, found: Duration) -> list[Check]:
-    checks = []
-    for name, what, holds in _COMPARISONS:
-        bound = getattr(wanted, name)
-        if isinstance(bound, Duration):
-            ok = holds(found.nanoseconds, bound.nanoseconds)
-            checks.append(Check(ok, what, str(bound), str(found), where="duration"))
-    return checks

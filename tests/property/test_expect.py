@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from itertools import permutations
+from typing import TYPE_CHECKING
 
 import msgspec
 import pytest
@@ -15,7 +17,11 @@ from ext_sdk.expect import Searcher, TextExpectation, check_text, json_path, pas
 from ext_sdk.expect.excerpt import difference, quoted
 from ext_sdk.expect.json_path import PathFailed
 from ext_sdk.expect.json_values import NotJson, differs, equal, parse
+from ext_sdk.expect.matching import in_any_order
 from ext_sdk.expect.text import lines_of, without_final_line_ending
+
+if TYPE_CHECKING:
+    from random import Random
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
 VALUES = st.recursive(
@@ -107,3 +113,24 @@ def test_any_text_is_a_path_or_has_a_problem_told(text: str) -> None:
         assert "\n" not in problem
         with pytest.raises(PathFailed):
             json_path.select(path, {"a": [1]}, Searcher())
+
+
+@given(st.lists(VALUES, max_size=6), st.randoms(use_true_random=False), st.lists(SCALARS, max_size=3))
+def test_an_array_is_found_in_any_order_and_among_others_as_the_way_says(
+    items: list[object], random: Random, others: list[object]
+) -> None:
+    shuffled = random.sample(items, len(items))
+    among = random.sample([*items, *others], len(items) + len(others))
+    assert differs(items, shuffled, lists="unordered") is None
+    assert differs(items, among, lists="subset") is None
+    assert differs(items, [*others, *items], lists="ordered") is None
+    assert (differs(items, among, lists="unordered") is None) == (not others)
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=4))
+def test_as_many_items_are_taken_as_any_choice_could(table: list[list[bool]]) -> None:
+    taken = in_any_order(len(table), 4, lambda wanted, there: table[wanted][there])
+    assert len(set(taken.values())) == len(taken)
+    assert all(table[wanted][there] for wanted, there in taken.items())
+    best = max(sum(table[row][at] for row, at in enumerate(choice)) for choice in permutations(range(4), len(table)))
+    assert len(taken) == best

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .base import Expectation
 from .check import Check, conclude, failure_text, passed, summary
+from .duration import DurationExpectation, check_duration
 from .integer import Integer, IntegerExpectation, check_integer
 from .json_checks import JsonExpectation, check_json
 from .pattern import Found, Searcher, SearchFailed
@@ -16,6 +17,7 @@ from .text import Text, TextExpectation, check_text
 
 __all__ = [
     "Check",
+    "DurationExpectation",
     "Expectation",
     "Found",
     "Integer",
@@ -25,6 +27,7 @@ __all__ = [
     "Searcher",
     "Text",
     "TextExpectation",
+    "check_duration",
     "check_integer",
     "check_json",
     "check_text",

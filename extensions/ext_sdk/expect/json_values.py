@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
+
+from .matching import in_any_order, in_order
+
+# exact: the same items in the same order; unordered: in any order; ordered: these items in their order, with others
+# before, between and after; subset: these items in any order, with others. Each takes an item of its own: [1, 1] is no
+# subset of [1, 2].
+Lists = Literal["exact", "ordered", "unordered", "subset"]
+MOST_COMPARISONS = 1_000_000  # of two values, some 2 s: items in any order are compared each with each
 
 
 class NotJson(ValueError):
     """A text is not JSON; str() says why and where."""
+
+
+class TooManyComparisons(ValueError):
+    """Two values are too large to be compared in this way; str() says it."""
 
 
 class Missing:
@@ -78,25 +90,23 @@ def equal(left: object, right: object) -> bool:
     return differs(left, right) is None
 
 
-def differs(expected: object, found: object, *, partial: bool = False, at: str = "$") -> Difference | None:
+def differs(
+    expected: object, found: object, *, partial: bool = False, lists: Lists = "exact", at: str = "$"
+) -> Difference | None:
     """Where two values first differ; None where they don't.
 
     Args:
         expected: the one.
         found: the other.
-        partial: whether objects may have further members, at any depth; arrays are the same length and order
-            all the same.
+        partial: whether objects may have further members, at any depth.
+        lists: how arrays are compared, at any depth; see Lists.
         at: path of the two values, for the Difference.
 
     Raises:
         RecursionError: they are nested too deeply.
+        TooManyComparisons: they are too large for another `lists` than "exact".
     """
-    if isinstance(expected, Mapping) and isinstance(found, Mapping):
-        return _members_differ(expected, found, partial, at)
-    if isinstance(expected, (list, tuple)) and isinstance(found, (list, tuple)):
-        return _items_differ(expected, found, partial, at)
-    same = _comparable(expected) == _comparable(found) and expected == found
-    return None if same else Difference(at, expected, found)
+    return _Comparison(partial, lists).of(expected, found, at)
 
 
 def _comparable(value: object) -> str:
@@ -104,21 +114,61 @@ def _comparable(value: object) -> str:
     return "number" if name == "integer" else name
 
 
-def _members_differ(
-    expected: Mapping[str, object], found: Mapping[str, object], partial: bool, at: str
-) -> Difference | None:
-    names = [*expected, *(() if partial else (name for name in found if name not in expected))]
-    for name in names:
-        path = f"{at}.{name}" if name.isidentifier() else f"{at}[{json.dumps(name, ensure_ascii=False)}]"
-        one, other = expected.get(name, MISSING), found.get(name, MISSING)
-        if difference := differs(one, other, partial=partial, at=path):
-            return difference
-    return None
+class _Comparison:
+    """One comparison of two documents."""
 
+    def __init__(self, partial: bool, lists: Lists) -> None:
+        self._partial = partial
+        self._lists = lists
+        self._left = float("inf") if lists == "exact" else MOST_COMPARISONS
 
-def _items_differ(expected: Sequence[object], found: Sequence[object], partial: bool, at: str) -> Difference | None:
-    for index in range(max(len(expected), len(found))):
-        one, other = (items[index] if index < len(items) else MISSING for items in (expected, found))
-        if difference := differs(one, other, partial=partial, at=f"{at}[{index}]"):
-            return difference
-    return None
+    def of(self, expected: object, found: object, at: str) -> Difference | None:
+        """Where they first differ."""
+        self._count()
+        if isinstance(expected, Mapping) and isinstance(found, Mapping):
+            return self._members(expected, found, at)
+        if isinstance(expected, (list, tuple)) and isinstance(found, (list, tuple)):
+            return self._in_place(expected, found, at) if self._lists == "exact" else self._taken(expected, found, at)
+        same = _comparable(expected) == _comparable(found) and expected == found
+        return None if same else Difference(at, expected, found)
+
+    def _count(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise TooManyComparisons(
+                f"comparing arrays with `lists: {self._lists}` took over {MOST_COMPARISONS:,} comparisons"
+            )
+
+    def _members(self, expected: Mapping[str, object], found: Mapping[str, object], at: str) -> Difference | None:
+        names = [*expected, *(() if self._partial else (name for name in found if name not in expected))]
+        for name in names:
+            path = f"{at}.{name}" if name.isidentifier() else f"{at}[{json.dumps(name, ensure_ascii=False)}]"
+            if difference := self.of(expected.get(name, MISSING), found.get(name, MISSING), path):
+                return difference
+        return None
+
+    def _in_place(self, expected: Sequence[object], found: Sequence[object], at: str) -> Difference | None:
+        for index in range(max(len(expected), len(found))):
+            one, other = (items[index] if index < len(items) else MISSING for items in (expected, found))
+            if difference := self.of(one, other, f"{at}[{index}]"):
+                return difference
+        return None
+
+    def _taken(self, expected: Sequence[object], found: Sequence[object], at: str) -> Difference | None:
+        """Arrays whose items don't stand in the same places: what finds no item, or, unordered, an item too many."""
+        known: dict[tuple[int, int], bool] = {}
+
+        def fits(wanted: int, there: int) -> bool:
+            self._count()
+            pair = (wanted, there)
+            if pair not in known:
+                known[pair] = self.of(expected[wanted], found[there], at) is None
+            return known[pair]
+
+        match = in_order if self._lists == "ordered" else in_any_order
+        taken = match(len(expected), len(found), fits)
+        for index, value in enumerate(expected):
+            if index not in taken:
+                return Difference(f"{at}[*]", value, MISSING)
+        over = set(range(len(found))) - set(taken.values()) if self._lists == "unordered" else set()
+        return Difference(f"{at}[{min(over)}]", MISSING, found[min(over)]) if over else None

@@ -12,7 +12,7 @@ from .check import Check
 from .excerpt import difference, quoted, shown
 from .integer import Integer, check_integer
 from .json_checks import JsonExpectation, check_json
-from .json_values import MISSING, NotJson, differs, parse, type_name
+from .json_values import MISSING, Lists, NotJson, TooManyComparisons, differs, parse, type_name
 from .pattern import Searcher, SearchFailed
 
 TYPE_CHECKING = False
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Part = Annotated[str, Meta(min_length=1)]  # an empty text is contained in everything
 Parts = Part | Annotated[list[Part], Meta(min_length=1)]
-_HOW = ("ignoreCase",)
+_HOW = ("ignoreCase", "lists")
 T = TypeVar("T")
 
 
@@ -59,6 +59,13 @@ class TextExpectation(Expectation):
     json_contains: Annotated[Json | UnsetType, Meta(description="The same, but objects may have further members")] = (
         UNSET
     )
+    lists: Annotated[
+        Lists,
+        Meta(
+            description="How jsonEquals and jsonContains compare arrays. unordered: the same items in any order; "
+            "ordered: these in their order, with others between; subset: these in any order, with others"
+        ),
+    ] = "exact"
     ignore_case: Annotated[bool, Meta(description="For all but JSON")] = False
 
     def __post_init__(self) -> None:
@@ -67,6 +74,8 @@ class TextExpectation(Expectation):
             for each in _many(getattr(self, name)):
                 if wrong := pattern.problem(each):
                     raise ValueError(f"{each!r:.100} is {wrong}")
+        if self.lists != "exact" and self.json_equals is UNSET and self.json_contains is UNSET:
+            raise ValueError("`lists` says how jsonEquals and jsonContains compare, and neither is given")
 
 
 # As users write it: a text that it must equal, or an object.
@@ -217,9 +226,11 @@ class _Comparison:
 
     def _document(self, expected: object, document: object, what: str, *, partial: bool) -> Check:
         try:
-            found = differs(expected, document, partial=partial)
+            found = differs(expected, document, partial=partial, lists=self._wanted.lists)
         except RecursionError:
             return Check.failed("to be compared", "JSON that is nested too deeply", where=self._where)
+        except TooManyComparisons as error:
+            return Check.failed("to be compared", f"an error: {error}", where=self._where)
         if found is None:
             return Check(ok=True, what=what, expected=shown(expected, self._redact), where=self._where)
         sides = (self._side(found.expected), self._side(found.found))
