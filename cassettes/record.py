@@ -1,6 +1,7 @@
 """Record the cassettes of this folder anew: `make cassettes`, or `make cassettes ARGS=NAME`.
 
-Each session is told here as a host would send it; the extension is the real one, run under `ext-recorder record`. A
+Each session is told as data, as a host would send it; the extension is the real one, run under `ext-recorder record`,
+on a real control plane where it needs a cluster (as in `make live`; where there is none, the session is left out). A
 cassette is a test (it is replayed byte for byte) and an example, so record again only when a session should change, and
 review what changed.
 """
@@ -8,100 +9,118 @@ review what changed.
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
+import yaml
+
+from cassettes import kubernetes_sessions, shell_sessions
+from cassettes.session import in_workdir
 from docs.examples.host import Host
 from ext_sdk.wire import Request, encode
+from tests.live.cluster import FoundCluster, NoCluster
 
-Step = tuple[str, dict[str, object]]
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cassettes.session import Session
 
 FOLDER = Path(__file__).parent
 BIN = Path(sys.executable).parent
-INITIALIZE: Step = ("initialize", {"protocolVersion": "0.0.1"})
-SHUTDOWN: Step = ("shutdown", {})
-AGENT = {
-    "prompt": "The program greet.py misspells its greeting. Fix it.",
-    "output": "I fixed greet.py: Helo is Hello now.",
-}
+SESSIONS: dict[str, Session] = shell_sessions.SESSIONS | kubernetes_sessions.SESSIONS
+CONTEXT = "eval"  # what the cluster, the user and the context of a recording are called
 
 
-def execute(operation: str, args: dict[str, object], *, phase: str = "setup", **context: object) -> Step:
-    """A request to run an operation in the session's workdir."""
-    return "execute", {
-        "operation": operation,
-        "args": args,
-        "context": {"workdir": "{workdir}", "phase": phase} | context,
-    }
+def main(names: list[str]) -> int:
+    """See the module."""
+    if unknown := [name for name in names if name not in SESSIONS]:
+        print(f"{unknown[0]}: no such session; there are {', '.join(SESSIONS)}", file=sys.stderr)
+        return 2
+    with Clusters() as clusters:
+        for name in names or SESSIONS:
+            try:
+                kubeconfig = clusters.kubeconfig() if SESSIONS[name].cluster else SESSIONS[name].kubeconfig
+            except NoCluster as reason:
+                print(f"{name}: left out: {reason}")
+                continue
+            path = record(name, kubeconfig)
+            shown = subprocess.run([BIN / "ext-recorder", "show", path], capture_output=True, text=True, check=True)
+            print(f"{path}: {len(shown.stdout.splitlines())} lines")
+    return 0
 
 
-SESSIONS: dict[str, list[Step]] = {
-    # A whole eval task: a program is prepared, an agent (played by the second write) mends it, its work is checked.
-    "shell/eval-task": [
-        INITIALIZE,
-        execute("write-file", {"path": "greet.py", "content": 'print("Helo, world")\n'}),
-        execute(
-            "run",
-            {
-                "command": ["python3", "greet.py"],
-                "expect": {"stdout": "Helo, world"},
-                "capture": {"text": {}},
-                "as": "before",
-            },
-        ),
-        execute("start", {"name": "server", "script": "echo ready; exec sleep 60", "ready": {"logLine": "ready"}}),
-        execute("write-file", {"path": "greet.py", "content": 'print("Hello, world")\n'}),
-        execute(
-            "run",
-            {"command": ["python3", "greet.py"], "timeout": "10s", "expect": {"exitCode": 0, "stdout": "Hello, world"}},
-            phase="verify",
-            agent=AGENT,
-        ),
-        execute("run", {"command": ["echo", "it was: ${before.text}"]}, phase="verify", agent=AGENT),
-        execute("assert-file", {"path": "greet.py", "content": {"contains": "Hello"}}, phase="verify", agent=AGENT),
-        execute("assert-agent", {"output": {"contains": "greet.py"}}, phase="verify", agent=AGENT),
-        execute("stop", {"name": "server"}, phase="cleanup"),
-        execute("remove", {"path": "greet.py"}, phase="cleanup"),
-        SHUTDOWN,
-    ],
-    # Every way to fail that a task's author meets: a result, and the two errors.
-    "shell/failing": [
-        INITIALIZE,
-        execute("run", {"command": ["python3", "-c", "print('4'); raise SystemExit(3)"], "expect": {"stdout": "5"}}),
-        execute("assert-file", {"path": "missing.txt"}, phase="verify"),
-        execute("assert-agent", {"output": {"contains": "greet.py"}}, phase="verify", agent=AGENT | {"output": "No."}),
-        execute("run", {"comand": ["true"]}),
-        execute("runn", {"command": ["true"]}),
-        SHUTDOWN,
-    ],
-    "shell/timed-out": [
-        INITIALIZE,
-        execute("run", {"script": "echo started; sleep 60", "timeout": "500ms"}),
-        SHUTDOWN,
-    ],
-    "shell/one-shot": [execute("run", {"command": ["echo", "hi"]})],
-}
+class Clusters:
+    """The control plane that sessions share, started for the first of them; ended with the `with` block."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._kubeconfig = ""
+        self._reason: NoCluster | None = None
+
+    def kubeconfig(self) -> str:
+        """Text of a kubeconfig whose names say nothing of this machine. Raises NoCluster, always the same."""
+        if self._reason:
+            raise self._reason
+        if not self._kubeconfig:
+            try:
+                cluster = self._stack.enter_context(FoundCluster("", "control-plane", print))
+            except NoCluster as reason:
+                self._reason = reason
+                raise
+            self._kubeconfig = _renamed(Path(cluster.kubeconfig).read_text())
+        return self._kubeconfig
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._stack.close()
 
 
-def record(name: str) -> Path:
-    """Record one session. Returns the cassette's path."""
+def record(name: str, kubeconfig: str = "") -> Path:
+    """Record one session.
+
+    Args:
+        name: of SESSIONS.
+        kubeconfig: text of ~/.kube/config; "" for none.
+
+    Returns:
+        the cassette's path.
+    """
+    session = SESSIONS[name]
     path = FOLDER / f"{name}.yaml"
     path.parent.mkdir(exist_ok=True)
-    program = f"ext-{path.parent.name}"
-    workdir = Path(tempfile.mkdtemp())
-    environment = {"PATH": f"{BIN}{os.pathsep}/usr/bin{os.pathsep}/bin", "HOME": "/nonexistent", "LANG": "C.UTF-8"}
-    command = [str(BIN / "ext-recorder"), "record", "--mode", "all", str(path), "--", program]
-    told = [(method, in_workdir(params, str(workdir))) for method, params in SESSIONS[name]]
-    try:
+    with tempfile.TemporaryDirectory() as workdir, tempfile.TemporaryDirectory() as home:
+        _write(Path(workdir), session.files)
+        if kubeconfig:
+            _write(Path(home), {".kube/config": kubeconfig})
+        environment = {"PATH": f"{BIN}{os.pathsep}/usr/bin{os.pathsep}/bin", "HOME": home, "LANG": "C.UTF-8"}
+        program = f"ext-{path.parent.name}"
+        command = [str(BIN / "ext-recorder"), "record", "--mode", "all", str(path), "--", program]
+        told = [(method, in_workdir(params, workdir)) for method, params in session.steps]
         code = _converse(command, environment, told) if len(told) > 1 else _pipe(command, environment, *told[0])
-    finally:
-        shutil.rmtree(workdir)
     if code != 0:
         raise SystemExit(f"{name}: the extension ended with exit code {code}")
     return path
+
+
+def _write(directory: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        (directory / name).parent.mkdir(exist_ok=True)
+        (directory / name).write_text(text)
+
+
+def _renamed(kubeconfig: str) -> str:
+    content = yaml.safe_load(kubeconfig)
+    for kind in ("clusters", "contexts", "users"):
+        for entry in content[kind]:
+            entry["name"] = CONTEXT
+    content["contexts"][0]["context"] = {"cluster": CONTEXT, "user": CONTEXT}
+    return yaml.safe_dump(content | {"current-context": CONTEXT})
 
 
 def _converse(command: list[str], environment: dict[str, str], requests: list[tuple[str, object]]) -> int:
@@ -116,25 +135,6 @@ def _pipe(command: list[str], environment: dict[str, str], method: str, params: 
     """Use an extension for one shot, as `echo … | ext-shell` does: its input ends at once. Returns the exit code."""
     line = encode(Request(1, method, params)) + b"\n"
     return subprocess.run(command, input=line, env=environment, stdout=subprocess.DEVNULL, check=False).returncode
-
-
-def in_workdir(value: object, workdir: str) -> object:
-    """Put the live workdir where the session says {workdir}."""
-    if isinstance(value, dict):
-        return {name: in_workdir(item, workdir) for name, item in value.items()}
-    return workdir if value == "{workdir}" else value
-
-
-def main(names: list[str]) -> int:
-    """See the module."""
-    for name in names or SESSIONS:
-        if name not in SESSIONS:
-            print(f"{name}: no such session; there are {', '.join(SESSIONS)}", file=sys.stderr)
-            return 2
-        path = record(name)
-        shown = subprocess.run([BIN / "ext-recorder", "show", path], capture_output=True, text=True, check=True)
-        print(f"{path}: {len(shown.stdout.splitlines())} lines")
-    return 0
 
 
 if __name__ == "__main__":

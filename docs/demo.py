@@ -1,6 +1,7 @@
 """What `make demo` shows: an extension runs, its session is recorded, and the recording plays without the extension.
 
-The commands are printed as a user would type them. The session is the one of `cassettes/shell/eval-task.yaml`.
+The commands are printed as a user would type them. The session is the one of `cassettes/shell/eval-task.yaml`; then
+come those of a cluster, which is not there.
 """
 
 from __future__ import annotations
@@ -13,61 +14,80 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from cassettes.record import SESSIONS, in_workdir
+from cassettes import kubernetes_sessions, shell_sessions
+from cassettes.session import in_workdir
 from docs.examples.host import Host
 from ext_sdk.wire import RpcError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from cassettes.session import Step
+
 SCRIPTS = Path(sys.executable).parent
 RECORDER = str(SCRIPTS / "ext-recorder")
 COMMITTED = "cassettes/shell/eval-task.yaml"
-SESSION = SESSIONS["shell/eval-task"]
-OUT_OF_REACH = {"PATH": "/nonexistent"}  # no ext-shell, and nothing that ext-shell would run
+SESSION = shell_sessions.SESSIONS["shell/eval-task"].steps
+OUT_OF_REACH = {"PATH": "/nonexistent", "KUBECONFIG": "/nonexistent"}  # no ext-shell, nothing it would run, no cluster
+KUBERNETES = {
+    "create-pod": "a task: a namespace, what the agent did, what is verified, and the cleanup",
+    "objects": "a Deployment, changed and rolled out",
+    "failing": "what fails tells why",
+}
 
 
 def main() -> int:
-    """Play the four acts. Returns 1 where one did not come out as announced."""
+    """Play the five acts. Returns 1 where one did not come out as announced."""
     with tempfile.TemporaryDirectory(prefix="demo-") as directory:
         workdir = Path(directory) / "task"
         workdir.mkdir()
         cassette = str(Path(directory) / "demo.yaml")
 
         heading("1. An extension runs the steps of a task, and its session is recorded")
-        recorded = session([RECORDER, "record", cassette, "--", str(SCRIPTS / "ext-shell")], workdir)
+        recorded = session([RECORDER, "record", cassette, "--", str(SCRIPTS / "ext-shell")], SESSION, workdir)
 
         heading("2. The recording plays without the extension: there is nothing in PATH now")
-        replayed = session([RECORDER, "replay", cassette], workdir, OUT_OF_REACH)
+        replayed = session([RECORDER, "replay", cassette], SESSION, workdir, OUT_OF_REACH)
         same = recorded == replayed
         print(f"{len(replayed)} bytes, {'the same as' if same else 'NOT the same as'} those of the extension")
 
         heading("3. So does the one that is kept in cassettes/, a text for people to review")
         show([RECORDER, "show", COMMITTED])
-        session([RECORDER, "replay", COMMITTED], workdir, OUT_OF_REACH)
+        session([RECORDER, "replay", COMMITTED], SESSION, workdir, OUT_OF_REACH)
 
         heading("4. What was never recorded is told, with what differs, and the exit code says so")
         missed = miss([RECORDER, "replay", COMMITTED], workdir)
+
+        heading("5. ext-kubernetes, recorded on a real control plane: there is no cluster now")
+        for name, about in KUBERNETES.items():
+            print(f"# {about}")
+            steps = kubernetes_sessions.SESSIONS[f"kubernetes/{name}"].steps
+            session([RECORDER, "replay", f"cassettes/kubernetes/{name}.yaml"], steps, workdir, OUT_OF_REACH)
     return 0 if same and missed else 1
 
 
-def session(command: Sequence[str], workdir: Path, environment: Mapping[str, str] | None = None) -> bytes:
+def session(
+    command: Sequence[str], steps: Sequence[Step], workdir: Path, environment: Mapping[str, str] | None = None
+) -> bytes:
     """Be the host of the whole session; what the extension said."""
     print(f"$ {typed(command)}", flush=True)
     with Host(command, {**os.environ, **(environment or {})}) as host:
-        for method, params in SESSION:
-            result = host.call(method, in_workdir(params, str(workdir)))
+        for method, params in steps:
+            result = host.try_call(method, in_workdir(params, str(workdir)))
             if method == "execute":
-                print(f"  {told(params['operation'], result)}")
+                print("\n".join(f"  {line}" for line in told(params["operation"], result)))
         if code := host.end():
             raise SystemExit(f"{typed(command)} ended with exit code {code}")
         return host.received
 
 
-def told(operation: object, result: object) -> str:
-    """A result in one line."""
+def told(operation: object, result: object) -> list[str]:
+    """A result in one line, and below it why it is a failure."""
+    if isinstance(result, RpcError):
+        return [f"ERROR  {operation!s:16} {result}"]
     members = cast("dict[str, object]", result)
-    return f"{'ok' if members['success'] else 'FAILED':6} {operation!s:13} {members['message']}"
+    first = f"{'ok' if members['success'] else 'FAILED':6} {operation!s:16} {members['message']}"
+    return [first, *(f"       {line}" for line in str(members.get("error", "")).splitlines())]
 
 
 def miss(command: Sequence[str], workdir: Path) -> bool:

@@ -1,0 +1,257 @@
+"""Sessions of ext-kubernetes, with a control plane of their own; kwok plays its nodes and pods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import yaml
+
+from cassettes.session import INITIALIZE, SHUTDOWN, Session, execute
+
+if TYPE_CHECKING:
+    from cassettes.session import Step
+
+TASK = Path(__file__).parents[1] / "docs" / "examples" / "create-pod.yaml"
+PASSWORD = "correct-horse-battery-staple"  # noqa: S105 - of nobody; that it is in no cassette is a test
+PHASES = ("setup", "verify", "cleanup")
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: nginx}
+spec:
+  containers:
+    - {name: nginx, image: "nginx:1.29"}
+"""
+DEPLOYMENT = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings}
+data: {greeting: hello}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {app: web}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+        - {name: web, image: "nginx:1.29", ports: [{containerPort: 80}]}
+"""
+CRASHING = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: crashing}
+spec:
+  containers:
+    - {name: main, image: "busybox:1.36", command: [sh, -c, "echo no database; exit 3"]}
+"""
+SERVER = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: server}
+spec:
+  containers:
+    - {name: main, image: "busybox:1.36", command: [sh, -c, "echo ready; sleep 3600"]}
+"""
+KUBECONFIG = f"""\
+apiVersion: v1
+kind: Config
+current-context: staging
+clusters:
+  - {{name: staging, cluster: {{server: "https://staging.example.com:6443"}}}}
+  - {{name: production, cluster: {{server: "https://production.example.com:6443"}}}}
+contexts:
+  - {{name: staging, context: {{cluster: staging, user: ada, namespace: web}}}}
+  - {{name: production, context: {{cluster: production, user: ada}}}}
+users:
+  - {{name: ada, user: {{token: {PASSWORD}}}}}
+"""
+
+
+def steps_of(task: Path, agent: dict[str, str], work: list[Step]) -> list[Step]:
+    """The requests of an eval task, in the order in which a host sends them.
+
+    Args:
+        task: file, in the form of mcpchecker.
+        agent: its prompt and output, told in verify.
+        work: what happens between setup and verify: what the agent does.
+    """
+    spec = yaml.safe_load(task.read_text())["spec"]
+    found: dict[str, list[Step]] = {phase: [] for phase in PHASES}
+    for phase in PHASES:
+        context = {"agent": agent} if phase == "verify" else {}
+        for step in spec[phase]:
+            ((name, args),) = step.items()
+            found[phase].append(execute(name.removeprefix("kubernetes."), args, phase=phase, **context))
+    return [INITIALIZE, *found["setup"], *work, *found["verify"], *found["cleanup"], SHUTDOWN]
+
+
+def prompt_of(task: Path) -> str:
+    """What the agent of an eval task is asked to do."""
+    return cast("str", yaml.safe_load(task.read_text())["spec"]["prompt"]["inline"])
+
+
+def on_cluster(*steps: Step, namespace: str, files: dict[str, str] | None = None) -> Session:
+    """A session on a cluster, in a namespace that is made first and deleted at the end."""
+    begin = execute("create-namespace", {"name": namespace})
+    end = execute("delete-namespace", {"name": namespace, "timeout": "25s"}, phase="cleanup")
+    return Session([INITIALIZE, begin, *steps, end, SHUTDOWN], files or {}, cluster=True)
+
+
+SESSIONS = {
+    # The specification's own example, as the task of README: the agent, played by the second `apply`, makes a pod.
+    "kubernetes/create-pod": Session(
+        steps_of(
+            TASK,
+            {"prompt": prompt_of(TASK), "output": "The pod nginx runs in test-ns."},
+            [execute("apply", {"file": "pod.yaml"})],
+        ),
+        {"pod.yaml": POD},
+        cluster=True,
+    ),
+    # What is done with objects in the middle of a task.
+    "kubernetes/objects": on_cluster(
+        execute("apply", {"file": "web.yaml", "wait": True, "timeout": "25s"}),
+        execute("get", {"resource": "deploy/web", "outputs": {"replicas": ".status.readyReplicas"}, "as": "web"}),
+        execute("patch", {"resource": "cm/settings", "patch": {"data": {"greeting": "ready: ${web.replicas}"}}}),
+        execute("assert", {"resource": "cm/settings", "expected": {"data": {"greeting": "ready: 2"}}}, phase="verify"),
+        execute("scale", {"resource": "deploy/web", "replicas": 3, "timeout": "25s"}),
+        execute("rollout", {"resource": "deploy/web", "action": "restart", "timeout": "25s"}),
+        execute("rollout", {"resource": "deploy/web", "action": "status", "timeout": "25s"}, phase="verify"),
+        execute("wait", {"resource": "pods", "selector": "app=web", "for": "ready", "timeout": "25s"}, phase="verify"),
+        execute("label", {"resource": "deploy/web", "labels": {"checked": "yes"}}),
+        execute("delete", {"resource": "deploy/web", "timeout": "25s"}, phase="cleanup"),
+        execute("assert", {"resource": "deploy/web", "absent": True}, phase="verify"),
+        namespace="objects",
+        files={"web.yaml": DEPLOYMENT},
+    ),
+    # Every way to fail that a task's author meets, with what is told about it.
+    "kubernetes/failing": on_cluster(
+        execute("apply", {"file": "crashing.yaml"}),
+        execute("condition", {"resource": "pod/crashing", "conditionType": "Ready", "timeout": "3s"}, phase="verify"),
+        execute("wait", {"resource": "pod/crashing", "for": "ready", "timeout": "25s"}, phase="verify"),
+        execute("condition", {"resource": "pod/nginx", "conditionType": "Ready", "timeout": "300ms"}, phase="verify"),
+        execute("get", {"resource": "deployment/web"}, phase="verify"),
+        execute("get", {"resource": "deplyoment/web"}, phase="verify"),
+        execute("create", {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "dta": {"b": "c"}}),
+        execute(
+            "apply", {"manifest": {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"node": "n"}}}
+        ),
+        execute(
+            "auth-can-i",
+            {"verb": "delete", "resource": "nodes", "as": "ada", "expect": {"allowed": True}},
+            phase="verify",
+        ),
+        execute("aply", {"file": "crashing.yaml"}),
+        namespace="failing",
+        files={"crashing.yaml": CRASHING},
+    ),
+    # A password that is made, read and checked, and never reaches the disk.
+    "kubernetes/secrets": on_cluster(
+        execute("create-secret", {"name": "login", "literals": {"user": "ada", "password": PASSWORD}}),
+        execute("create-secret", {"name": "files", "files": ["password.txt"]}),
+        execute(
+            "get",
+            {
+                "resource": "secret/login",
+                "outputs": {"password": {"path": ".data.password", "decode": "base64"}, "type": ".type"},
+                "as": "login",
+            },
+        ),
+        execute("create-configmap", {"name": "notes", "literals": {"user": "ada"}}),
+        execute("assert", {"resource": "secret/login", "expected": {"type": "Opaque"}}, phase="verify"),
+        namespace="secrets",
+        files={"password.txt": PASSWORD},
+    ),
+    # What is inside of pods; those of kwok run commands, and their logs are what their own commands echo.
+    "kubernetes/pods": on_cluster(
+        execute("apply", {"file": "server.yaml", "wait": True, "timeout": "25s"}),
+        execute(
+            "exec",
+            {
+                "resource": "pod/server",
+                "command": ["sort"],
+                "stdin": "milk\nbread\n",
+                "expect": {"stdout": {"equals": "bread\nmilk\n"}},
+                "as": "list",
+            },
+        ),
+        execute("exec", {"resource": "pod/server", "script": "exit 3", "expect": {"exitCode": 3}}, phase="verify"),
+        execute("logs", {"resource": "pod/server", "expect": {"contains": "ready"}, "timeout": "5s"}, phase="verify"),
+        execute(
+            "run-job",
+            {"name": "sum", "image": "busybox:1.36", "command": ["sh", "-c", "echo 4; exit 0"], "timeout": "25s"},
+            phase="verify",
+        ),
+        execute("events", {"resource": "pod/server", "reason": "Scheduled", "count": 1}, phase="verify"),
+        namespace="pods",
+        files={"server.yaml": SERVER},
+    ),
+    # A task that was written for the Go extension of the same name, as it is.
+    "kubernetes/drop-in": Session(
+        [
+            INITIALIZE,
+            execute("createNamespace", {"prefix": "eval"}),
+            execute(
+                "create",
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": "nginx", "namespace": "default"},
+                    "spec": {"containers": [{"name": "nginx", "image": "nginx:1.29"}]},
+                },
+            ),
+            execute(
+                "wait",
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": "nginx", "namespace": "default"},
+                    "condition": "Ready",
+                    "timeout": "25s",
+                },
+                phase="verify",
+            ),
+            execute(
+                "authCanI",
+                {"verb": "get", "resource": "pods", "namespace": "default", "as": "system:serviceaccount:default:ada"},
+                phase="verify",
+            ),
+            execute(
+                "delete",
+                {
+                    "apiVersion": "v1",
+                    "kind": "Pod",
+                    "metadata": {"name": "nginx", "namespace": "default"},
+                    "ignoreNotFound": True,
+                },
+                phase="cleanup",
+            ),
+            execute("deleteGeneratedNamespaces", None, phase="cleanup"),
+            SHUTDOWN,
+        ],
+        cluster=True,
+    ),
+    # Who talks to which cluster: no cluster is asked, and credentials are not told.
+    "kubernetes/contexts": Session(
+        [
+            INITIALIZE,
+            execute("listContexts", None),
+            execute("getCurrentContext", {}),
+            execute("viewConfig", {"minify": True}),
+            execute("list-contexts", {}),
+            execute("current-context", {}),
+            execute("view-config", {}),
+            SHUTDOWN,
+        ],
+        kubeconfig=KUBECONFIG,
+    ),
+    "kubernetes/one-shot": Session(
+        [execute("get", {"resource": "ns/default", "outputs": {"phase": ".status.phase"}})], cluster=True
+    ),
+}

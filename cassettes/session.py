@@ -1,0 +1,47 @@
+"""What a session is: what a host sends, one request after the other, and what has to be there for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Step = tuple[str, dict[str, object]]  # method and params
+
+INITIALIZE: Step = ("initialize", {"protocolVersion": "0.0.1"})
+SHUTDOWN: Step = ("shutdown", {})
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A session to be recorded.
+
+    Attributes:
+        steps: the requests; `{workdir}` as a whole text stands for the live workdir. One alone is one-shot use.
+        files: texts that are in the workdir before it begins, by path.
+        cluster: whether ~/.kube/config is that of a control plane started for it.
+        kubeconfig: text of ~/.kube/config where no cluster is needed; "" for none.
+    """
+
+    steps: list[Step]
+    files: Mapping[str, str] = field(default_factory=dict)
+    cluster: bool = False
+    kubeconfig: str = ""
+
+
+def execute(operation: str, args: object, *, phase: str = "setup", **context: object) -> Step:
+    """A request to run an operation in the session's workdir."""
+    return "execute", {
+        "operation": operation,
+        "args": args,
+        "context": {"workdir": "{workdir}", "phase": phase} | context,
+    }
+
+
+def in_workdir(value: object, workdir: str) -> object:
+    """Put the live workdir where the session says {workdir}."""
+    if isinstance(value, dict):
+        return {name: in_workdir(item, workdir) for name, item in value.items()}
+    return workdir if value == "{workdir}" else value
