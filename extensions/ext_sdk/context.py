@@ -154,6 +154,8 @@ class Context:
         log: progress for the host.
         config: the extension's configuration.
         secrets: what must not be seen.
+        given: the arguments as the host sent them, with `${NAME.key}` not yet replaced: it matters to some whether a
+            text stands in the task itself.
     """
 
     __slots__ = (
@@ -163,6 +165,7 @@ class Context:
         "config",
         "deadline",
         "env",
+        "given",
         "log",
         "phase",
         "secrets",
@@ -182,6 +185,7 @@ class Context:
         secrets: Secrets,
         states: States,
         artifacts: Artifacts,
+        given: Mapping[str, object] | None = None,
     ) -> None:
         self.workdir = workdir
         self.phase = phase
@@ -191,6 +195,7 @@ class Context:
         self.log = log
         self.config = config
         self.secrets = secrets
+        self.given = given or {}
         self._states = states
         self._artifacts = artifacts
 

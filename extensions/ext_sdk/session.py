@@ -142,6 +142,7 @@ class Session:
             secrets=self._secrets,
             states=self._states,
             artifacts=self._artifacts,
+            given=read_object(members.get("args") or {}, "args"),
         )
         return Call(operation, args, context, latest, keep_as)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from msgspec import UNSET
 
 import ext_sdk
-from ext_sdk.expect import Check, Searcher, SearchFailed
+from ext_sdk.expect import Check, Searcher
+from ext_sdk.expect.finding import NotFound, find_by_json, find_by_regex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,10 +33,6 @@ RESERVED = frozenset(
     ]
 )
 LONGEST_NAME = 100
-
-
-class NotFound(Exception):
-    """What was to be captured is not there; str() says why."""
 
 
 class Captured:
@@ -118,41 +114,12 @@ def _whole(wanted: Capture, text: str, searcher: Searcher) -> str:
 
 
 def _by_regex(wanted: Capture, text: str, searcher: Searcher) -> str:
-    pattern = str(wanted.regex)
-    try:
-        found = searcher.search(pattern, text)
-    except SearchFailed as error:
-        raise NotFound(str(error)) from error
-    if found is None:
-        raise NotFound(f"nothing in {wanted.from_} that matches {pattern!r}")
-    group = wanted.group
-    if group is UNSET:
-        group = 1 if len(found.groups) > 1 else 0
-    groups: dict[int | str, str | None] = dict(enumerate(found.groups))
-    groups.update(found.named)
-    if group not in groups:
-        raise NotFound(f"no group {group!r} in {pattern!r}")
-    value = groups[group]
-    if value is None:
-        raise NotFound(f"no text in group {group!r} of {pattern!r}, which matches without it")
-    return value
+    group = None if wanted.group is UNSET else wanted.group
+    return find_by_regex(str(wanted.regex), group, text, where=wanted.from_, searcher=searcher)
 
 
 def _by_json(wanted: Capture, text: str, searcher: Searcher) -> str:
-    from ext_sdk.expect.json_path import PathFailed, select
-    from ext_sdk.expect.json_values import NotJson, parse
-
-    path = str(wanted.json)
-    try:
-        nodes = select(path, parse(text), searcher)
-    except NotJson as error:
-        raise NotFound(f"{wanted.from_} is not JSON: {error}") from error
-    except (PathFailed, SearchFailed) as error:
-        raise NotFound(str(error)) from error
-    if len(nodes) != 1:
-        raise NotFound(f"{len(nodes)} values at {path!r} in {wanted.from_}, where one is expected")
-    value = nodes[0].value
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return find_by_json(str(wanted.json), text, where=wanted.from_, searcher=searcher)
 
 
 def _by_line(wanted: Capture, text: str, searcher: Searcher) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from ext_sdk.hiding import redacted_pieces
 from ext_sdk.process import LineSplitter
-
-from .hiding import redacted_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable

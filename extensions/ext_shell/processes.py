@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
+    from ext_sdk.hiding import HidingFile
     from ext_sdk.process import Child, ExitStatus, Pump, Spawner
 
     from .command import Prepared
-    from .hiding import HidingFile
     from .readiness import Ready
 
 STREAMS = ("stdout", "stderr")

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 import ext_sdk
 from ext_sdk.expect import Searcher
 from ext_sdk.files import os_errors
+from ext_sdk.hiding import HidingFile
 from ext_sdk.process import Spawner
 
 from .arguments import Name, OutputArgs
@@ -17,7 +18,6 @@ from .background import end, excerpt, outputs_of
 from .command import Prepared
 from .conditions import PortOpen
 from .config import config_of
-from .hiding import HidingFile
 from .limits import size_in_bytes
 from .processes import Process, Processes
 from .readiness import Port, Ready, await_ready, conditions_of

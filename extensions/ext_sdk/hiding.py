@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-    from ext_sdk import Secrets
+    from .context import Secrets
 
 PIECE_BYTES = 256 * 1024  # redacted at once; the redactor needs some fifty times as much memory
 LONGEST_SECRET = 16 * 1024  # bytes, in any spelling, that are found across the end of a piece

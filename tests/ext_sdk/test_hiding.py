@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_sdk.context import Secrets
+from ext_sdk.hiding import PIECE_BYTES, HidingFile, redacted, redacted_pieces
 from ext_sdk.redaction import Redactor
-from ext_shell.hiding import PIECE_BYTES, HidingFile, redacted, redacted_pieces
 
 if TYPE_CHECKING:
     from pathlib import Path
