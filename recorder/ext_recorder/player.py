@@ -50,6 +50,7 @@ EXIT_DIFFERS = 3  # the session was not the recorded one
 # So many misses are explained in full; a host that goes on after them has lost its way, and each costs a pass
 # through the file.
 _EXPLAINED = 10
+_KEPT = 100  # lines of what was told, for a report
 LISTED = 5  # messages never played, told one by one
 MUCH_BYTES = 1_048_576  # is said at once at most; memory is not to grow with what a child once had to say
 NEAR = 5_000  # so many events around the one that is due are compared closely, so that no miss takes seconds
@@ -69,6 +70,7 @@ class Player:
 
     Attributes:
         more: the child has more to say before it listens again; `proceed`, once what was said is on its way.
+        told: what was said of the difference between this session and the recorded one, the first lines of it.
     """
 
     _all_is_due = True  # a recorded message that the host never repeated is a fault
@@ -84,6 +86,7 @@ class Player:
         self._at_eof = False
         self._signals: list[str] = []
         self.more = False
+        self.told: list[str] = []
 
     def start(self) -> None:
         """Release what the child said before the host said anything."""
@@ -196,6 +199,8 @@ class Player:
                 self._stage.out(self._framing.encode(refusal))
 
     def _tell(self, text: str) -> None:
+        if len(self.told) < _KEPT:
+            self.told.append(text)
         self._stage.err(f"ext-recorder: {text}\n".encode("utf-8", "backslashreplace"))
 
     def _items(self, event: Data, line: int) -> list[Recorded]:

@@ -44,10 +44,11 @@ class Options:
         match_on: "method", "params" or JSON pointers: what has to.
         bind: live values of bindings, by name.
         redact: names of further environment variables whose values are secrets.
+        report: a file that gets a line of JSON about how the session went; "" for none.
         speed: 1.0: at the recorded pace, 2.0: twice as fast; 0.0: as fast as possible.
     """
 
-    __slots__ = ("bind", "ignore", "match_on", "order", "redact", "speed")
+    __slots__ = ("bind", "ignore", "match_on", "order", "redact", "report", "speed")
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Options:
         match_on: tuple[str, ...] = MATCH_ON,
         bind: Mapping[str, str] | None = None,
         redact: tuple[str, ...] = (),
+        report: str = "",
         speed: float = 0.0,
     ) -> None:
         self.order = order
@@ -64,6 +66,7 @@ class Options:
         self.match_on = match_on
         self.bind = bind or {}
         self.redact = redact
+        self.report = report
         self.speed = speed
 
 
@@ -86,12 +89,26 @@ def run_replay(path: str, options: Options | None = None) -> int:
             if os.isatty(0) and os.isatty(2):
                 tell(outlets["err"], f"replaying {path}; what you type is the host's ({reader.header.protocol})")
             stage = Stage(paced=options.speed > 0)
-            loop = Loop(make_player(reader, stage, options), stage, outlets, options.speed)
-            status = loop.run()
+            player = make_player(reader, stage, options)
+            status = Loop(player, stage, outlets, options.speed).run()
+            if options.report:
+                _write_report(options.report, path, status, player.told)
     except RecorderError as error:
         tell(outlets["err"], str(error))
         return EXIT_CANNOT_PLAY
     return status if isinstance(status, int) else _die(status)
+
+
+def _write_report(report: str, path: str, status: int | str, told: list[str]) -> None:
+    """Add a line: several sessions of one test write to one file."""
+    from ext_sdk.wire.json_text import dumps
+
+    line = dumps({"cassette": path, "exit": status, "told": told}) + "\n"
+    fd = os.open(report, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.write(fd, line.encode("utf-8", "surrogateescape"))
+    finally:
+        os.close(fd)
 
 
 def make_player(reader: Reader, stage: Stage, options: Options, environ: Mapping[str, str] = os.environ) -> Player:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tarfile
 import tomllib
 import zipfile
+from configparser import ConfigParser
 from email.parser import Parser
 from typing import TYPE_CHECKING
 
@@ -83,11 +84,13 @@ def test_a_wheel_built_from_the_sdist_is_the_wheel_built_from_the_tree(shipped: 
     assert rebuilt.read_bytes() == shipped.wheel.read_bytes()
 
 
-def test_the_console_scripts_are_those_of_the_programs_that_exist(shipped: Shipped) -> None:
+def test_the_entry_points_are_the_programs_that_exist_and_the_pytest_plugin(shipped: Shipped) -> None:
     text = read_from_wheel(shipped.wheel, f"{NAME}.dist-info/entry_points.txt")
-    scripts = sorted(line for line in text.splitlines() if "=" in line)
+    entries = ConfigParser()
+    entries.read_string(text)
     programs = sorted({*EXTENSIONS, "ext_recorder"})
-    assert scripts == [f"{one.replace('_', '-')} = {one}.__main__:main" for one in programs]
+    assert dict(entries["console_scripts"]) == {one.replace("_", "-"): f"{one}.__main__:main" for one in programs}
+    assert dict(entries["pytest11"]) == {"ext-recorder": "ext_recorder.plugin"}
 
 
 def test_the_version_is_the_one_of_ext_sdk_version(shipped: Shipped) -> None:

@@ -22,6 +22,7 @@ def run(values: Values) -> int:
         match_on=values["match-on"] or MATCH_ON,
         bind=bindings(values),
         redact=values["redact"],
+        report=one(values, "report"),
         speed=speed(one(values, "speed")),
     )
     return run_replay(one(values, "CASSETTE"), options)

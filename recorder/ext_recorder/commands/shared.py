@@ -78,6 +78,7 @@ MATCH_ON = Option(
     many=True,
 )
 SPEED = Option("speed", "1: at the recorded pace; by default as fast as possible", "NUMBER")
+REPORT = Option("report", "add a line of JSON to FILE: how a replay went, what had no match", "FILE")
 FORCE = Option("force", "replace the file when it is there")
 RECORDING = (PROTOCOL, FRAMING, BIND, REDACT)
-PLAYING = (ORDER, IGNORE, MATCH_ON, SPEED)
+PLAYING = (ORDER, IGNORE, MATCH_ON, SPEED, REPORT)

@@ -1,0 +1,138 @@
+"""What a marker says, as the command line of a recorder."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ext_sdk.protocols.dialect import DIALECTS
+
+from .names import cassette_name
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+MARKER = "recorded"
+_REWRITE = {"rewrite": "all"}  # our `all` replaces, as pytest-recording's `rewrite` does
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Marked:
+    """The arguments of the marker; the names are those of `ext-recorder record`."""
+
+    cassette: str | None = None
+    protocol: str = "gevals"
+    framing: str | None = None
+    order: str = "strict"
+    ignore: Sequence[str] = ()
+    match_on: Sequence[str] = ()
+    bind: Mapping[str, str] = field(default_factory=dict)
+    redact: Sequence[str] = ()
+
+    def options(self) -> list[str]:
+        """As they stand on a command line."""
+        return [
+            f"--order={self.order}",
+            *(f"--ignore={each}" for each in self.ignore),
+            *(f"--match-on={each}" for each in self.match_on),
+            *(f"--bind={name}={value}" for name, value in self.bind.items()),
+            *(f"--redact={each}" for each in self.redact),
+        ]
+
+    def recording(self) -> list[str]:
+        """What only counts while recording."""
+        return [f"--protocol={self.protocol}", *([f"--framing={self.framing}"] if self.framing else [])]
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A child that a test wants.
+
+    Attributes:
+        words: the command that is recorded.
+        marked: how.
+        path: the cassette.
+        mode: "none", "once", "new_episodes" or "all".
+    """
+
+    words: tuple[str, ...]
+    marked: _Marked
+    path: Path
+    mode: str
+
+    @classmethod
+    def of(cls, item: pytest.Item, folder: Path, mode: str) -> Recorded:
+        """What the marker of a test says.
+
+        Args:
+            item: the test.
+            folder: where its cassettes are.
+            mode: the value of `--record-mode`.
+
+        Raises:
+            pytest.fail.Exception: there is no marker, or it says nothing that can be understood.
+        """
+        words, marked = _read(item)
+        return cls(words, marked, folder / cassette_name(item, marked.cassette), _REWRITE.get(mode, mode))
+
+    @staticmethod
+    def framing_of(item: pytest.Item) -> str:
+        """What tells messages apart in the child of a test."""
+        marked = _read(item)[1]
+        return marked.framing or DIALECTS[marked.protocol].framing
+
+    def command(self, report: Path) -> list[str]:
+        """The command line that stands in for the child.
+
+        Args:
+            report: where a replay says how it went.
+        """
+        options = [*self.marked.options(), f"--report={report}"]
+        recorder = [sys.executable, "-P", "-m", "ext_recorder"]
+        if self.mode == "none":
+            if not self.path.exists():
+                raise _wrong(f"{self.path}: no such cassette; record it: pytest --record-mode=once")
+            return [*recorder, "replay", *options, str(self.path)]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        mode = f"--mode={self.mode}"
+        return [*recorder, "record", mode, *self.marked.recording(), *options, str(self.path), "--", *self.words]
+
+    def faults(self, report: Path) -> list[str]:
+        """What went otherwise than recorded, in all sessions of the test; none where it was recorded."""
+        if not report.exists():
+            return []
+        sessions = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
+        faults = [text for session in sessions for text in session["told"]]
+        if faults:
+            faults.append(
+                f"If the test means to ask otherwise now, record it anew: pytest --record-mode=all\n{self.path}"
+            )
+        return faults
+
+
+def _read(item: pytest.Item) -> tuple[tuple[str, ...], _Marked]:
+    found = item.get_closest_marker(MARKER)
+    if found is None:
+        raise _wrong(f'{item.nodeid}: expected a marker that says what is recorded: @pytest.mark.{MARKER}("ext-shell")')
+    try:
+        marked = _Marked(**found.kwargs)
+    except TypeError as error:
+        known = ", ".join(_Marked.__dataclass_fields__)
+        raise _wrong(f"{item.nodeid}: @pytest.mark.{MARKER}: {error}; it takes: {known}") from None
+    if marked.protocol not in DIALECTS:
+        known = ", ".join(DIALECTS)
+        raise _wrong(f"{item.nodeid}: protocol={marked.protocol!r}: expected one of {known}")
+    words = tuple(str(word) for word in found.args)
+    if not words:
+        raise _wrong(f'{item.nodeid}: @pytest.mark.{MARKER} names no command: ("ext-shell",) for one')
+    return words, marked
+
+
+def _wrong(text: str) -> BaseException:
+    """A failure of the test that tells its reader this, without our own lines."""
+    return pytest.fail.Exception(text, pytrace=False)

@@ -1,0 +1,92 @@
+"""Cassettes that no test names any more: said at the end of a run, so that a renamed test leaves nothing behind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+MARKER = "recorded"
+FIXTURE = "recorder_cassette_dir"
+_KEY = "ext_recorder_cassettes"
+
+
+class Stale:
+    """Knows the cassettes of all collected tests; pytest calls it. One in each process of a run under xdist.
+
+    A folder is looked at when all of its module was collected: a run of single tests (`file.py::test`) says nothing.
+    """
+
+    def __init__(self) -> None:
+        self._named: set[str] = set()  # cassettes that a test has
+        self._whole: set[str] = set()  # folders of which every test was seen
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Before -k and -m take tests away: a test that is not run still has its cassette."""
+        from .names import cassette_dir, cassette_name
+
+        parts = {Path(arg.partition("::")[0]).resolve() for arg in config.args if "::" in arg}
+        for item in items:
+            if not _is_recorded(item) or _has_folder_of_its_own(item):
+                continue
+            marker = item.get_closest_marker(MARKER)
+            given = marker.kwargs.get("cassette") if marker else None
+            folder = cassette_dir(item.path)
+            self._named.add(str(folder / cassette_name(item, given)))
+            if item.path not in parts:
+                self._whole.add(str(folder))
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """A worker of xdist tells what it collected."""
+        output = getattr(session.config, "workeroutput", None)
+        if output is not None:
+            output[_KEY] = (sorted(self._named), sorted(self._whole))
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: object, error: object) -> None:
+        """And its controller hears it."""
+        named, whole = getattr(node, "workeroutput", {}).get(_KEY, ((), ()))
+        self._named.update(named)
+        self._whole.update(whole)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Name them."""
+        stale = self.stale()
+        if stale:
+            terminalreporter.section("cassettes that no test names")
+            for path in stale:
+                terminalreporter.line(str(path))
+            terminalreporter.line("Delete them, or name them in a marker: @pytest.mark.recorded(…, cassette=NAME).")
+
+    def stale(self) -> Iterable[Path]:
+        """The cassettes in the folders seen that no test names."""
+        return [
+            path
+            for folder in sorted(self._whole)
+            for path in sorted(Path(folder).rglob("*.yaml"))
+            if str(path) not in self._named and not _belongs(path, self._named)
+        ]
+
+
+def _belongs(path: Path, named: set[str]) -> bool:
+    """Is this the HTTP half of a cassette?"""
+    return (
+        path.name.endswith(".http.yaml")
+        and str(path.with_name(path.name.removesuffix(".http.yaml") + ".yaml")) in named
+    )
+
+
+def _is_recorded(item: pytest.Item) -> bool:
+    return FIXTURE in getattr(item, "fixturenames", ())
+
+
+def _has_folder_of_its_own(item: pytest.Item) -> bool:
+    """Is the fixture overridden? Then only running it would tell where."""
+    info = getattr(item, "_fixtureinfo", None)
+    found = info.name2fixturedefs.get(FIXTURE, ()) if info else ()
+    return len(found) > 1
