@@ -1,73 +1,72 @@
-"""The extension: its operations, in the order in which users read about them."""
+"""The extension: its operations, in the order in which users read about them.
+
+The manifest is prepared, so nothing of an operation is needed before the first call, and then its family alone. All
+others, and the client library, are imported beside the session.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import ext_sdk
 
-from . import (
-    access,
-    apply,
-    assert_,
-    client,
-    condition,
-    contexts,
-    copy_,
-    create,
-    delete,
-    dropin,
-    events,
-    exec_,
-    get,
-    helm,
-    jobs,
-    labels,
-    logs,
-    namespaces,
-    patch,
-    port_forward,
-    rollout,
-    scale,
-    secrets,
-    stable,
-    wait,
-)
 from .config import KubernetesConfig
+
+# The modules, each with the names of its OPERATIONS.
+FAMILIES = {
+    "namespaces": ("create-namespace", "delete-generated-namespaces", "delete-namespace"),
+    "apply": ("apply",),
+    "create": ("create", "replace"),
+    "secrets": ("create-secret", "create-configmap"),
+    "get": ("get",),
+    "patch": ("patch",),
+    "delete": ("delete",),
+    "condition": ("condition",),
+    "wait": ("wait",),
+    "stable": ("stable",),
+    "assert_": ("assert",),
+    "rollout": ("rollout",),
+    "scale": ("scale",),
+    "labels": ("label", "annotate"),
+    "events": ("events",),
+    "exec_": ("exec",),
+    "copy_": ("copy",),
+    "port_forward": ("port-forward",),
+    "logs": ("logs",),
+    "jobs": ("run-job",),
+    "helm": ("helm-install", "helm-upgrade", "helm-list", "helm-uninstall"),
+    "access": ("auth-can-i",),
+    "contexts": ("list-contexts", "current-context", "view-config"),
+    "dropin": (
+        "createNamespace",
+        "deleteGeneratedNamespaces",
+        "authCanI",
+        "listContexts",
+        "getCurrentContext",
+        "viewConfig",
+        "helmInstall",
+        "helmList",
+        "helmUninstall",
+    ),
+}
+
+
+def warm_up() -> None:
+    """Import what the first operation needs, then what all others do."""
+    from . import client
+
+    client.warm_up()
+    for module in FAMILIES:
+        import_module(f"{__package__}.{module}")
+
 
 extension = ext_sdk.Extension(
     "kubernetes",
     version=ext_sdk.__version__,
     description="Make, change, await and check what is in a Kubernetes cluster",
     config=KubernetesConfig,
-    warm_up=client.warm_up,
+    warm_up=warm_up,
 )
 
-FAMILIES = (
-    namespaces.OPERATIONS,
-    apply.OPERATIONS,
-    create.OPERATIONS,
-    secrets.OPERATIONS,
-    get.OPERATIONS,
-    patch.OPERATIONS,
-    delete.OPERATIONS,
-    condition.OPERATIONS,
-    wait.OPERATIONS,
-    stable.OPERATIONS,
-    assert_.OPERATIONS,
-    rollout.OPERATIONS,
-    scale.OPERATIONS,
-    labels.OPERATIONS,
-    events.OPERATIONS,
-    exec_.OPERATIONS,
-    copy_.OPERATIONS,
-    port_forward.OPERATIONS,
-    logs.OPERATIONS,
-    jobs.OPERATIONS,
-    helm.OPERATIONS,
-    access.OPERATIONS,
-    contexts.OPERATIONS,
-    dropin.OPERATIONS,
-)
-
-for family in FAMILIES:
-    for operation in family:
-        extension.add(operation)
+for module, names in FAMILIES.items():
+    extension.operations.add_family(f"{__package__}.{module}", names)

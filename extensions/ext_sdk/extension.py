@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from .manifest import build_manifest
 from .operation import Config, Function, Operation
+from .registry import Registry
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -41,7 +42,7 @@ class Extension:
         self.description = description
         self.requires = tuple(requires)
         self.config_type = config
-        self.operations: dict[str, Operation] = {}
+        self.operations = Registry(name)
         self._warm_up = warm_up
 
     def operation(self, name: str = "", *, example: dict[str, object] | None = None) -> Callable[[Function], Function]:
@@ -66,9 +67,7 @@ class Extension:
 
     def add(self, operation: Operation) -> None:
         """Register an operation. Raises ValueError where its name is taken."""
-        if operation.name in self.operations:
-            raise ValueError(f"extension {self.name!r} has an operation {operation.name!r} already")
-        self.operations[operation.name] = operation
+        self.operations.add(operation)
 
     def manifest(self) -> dict[str, object]:
         """The answer to `initialize` (spec 0, "Manifest Fields")."""

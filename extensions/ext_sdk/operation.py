@@ -93,20 +93,27 @@ class Operation:
         TypeError: the function's signature is another one, or it has no docstring.
     """
 
-    __slots__ = ("args_type", "description", "example", "function", "name", "verbatim")
+    __slots__ = ("_verbatim", "args_type", "description", "example", "function", "name")
 
     def __init__(self, name: str, function: Function, example: dict[str, object] | None = None) -> None:
         self.name = name
         self.function = function
         self.description = inspect.getdoc(function) or ""
         self.args_type = _args_type(function)
-        self.verbatim = _verbatim_fields(self.args_type)
         self.example = example
+        self._verbatim: frozenset[str] | None = None
         if not self.description and sys.flags.optimize < 2:  # -OO takes docstrings away
             raise TypeError(f"operation {name!r} needs a docstring: it is what users read in the manifest")
 
     def __call__(self, args: Args, context: Context) -> Result:
         return self.function(args, context)
+
+    @property
+    def verbatim(self) -> frozenset[str]:
+        """Names of the arguments in which `${NAME.key}` is not replaced; found out at the first call."""
+        if self._verbatim is None:
+            self._verbatim = _verbatim_fields(self.args_type)
+        return self._verbatim
 
 
 def _verbatim_fields(args_type: type[Args]) -> frozenset[str]:

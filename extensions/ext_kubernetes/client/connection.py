@@ -7,15 +7,20 @@ and proxies. No typed models, no discovery of its own, no cache on disk, no retr
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import shutil
+import sys
 import tempfile
 import threading
+from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, cast
 
 from ext_kubernetes.errors import NoConfiguration
 from ext_sdk.version import __version__
+
+from .deferred import defer, undo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -190,8 +195,9 @@ class Connection:
         """
         from urllib.parse import urlencode
 
-        import websocket
-        from kubernetes.stream.ws_client import create_websocket
+        with _IMPORTING:
+            import websocket
+            from kubernetes.stream.ws_client import create_websocket
 
         address = self.address.replace("http", "ws", 1) + path + ("?" + urlencode(list(query)) if query else "")
         headers = {"sec-websocket-protocol": protocol}
@@ -288,5 +294,22 @@ def _bytes(body: object) -> bytes:
 def warm_up() -> None:
     """Import what the first request needs. The package's modules import each other: two threads must not do it."""
     with _IMPORTING:
-        import kubernetes.config.kube_config
-        import kubernetes.dynamic  # noqa: F401
+        if "kubernetes.dynamic" in sys.modules:
+            return
+        collected = gc.isenabled()
+        gc.disable()  # it would look through all that is imported again and again, and find nothing
+        try:
+            defer()
+            _import()
+        except (ImportError, AttributeError):  # another version, whose parts don't go by themselves
+            undo()
+            _import()
+        finally:
+            if collected:
+                gc.enable()
+
+
+def _import() -> None:
+    import_module("kubernetes.config.kube_config")
+    import_module("kubernetes.client.api_client")
+    import_module("kubernetes.dynamic")

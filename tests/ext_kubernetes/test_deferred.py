@@ -1,0 +1,79 @@
+"""Parts of the client library without the whole of it: each test in a process of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+START = """
+import sys
+from ext_kubernetes.client import connection, deferred
+connection.warm_up()
+def waiting():
+    return {name for name in deferred.PACKAGES if isinstance(sys.modules.get(name), deferred.Deferred)}
+"""
+
+
+def passes(code: str, start: str = START) -> None:
+    ran = subprocess.run([sys.executable, "-c", start + code], capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_what_sends_requests_is_there_and_the_rest_waits() -> None:
+    passes(
+        "from kubernetes.dynamic import DynamicClient\n"
+        "from kubernetes.client.api_client import ApiClient\n"
+        "assert waiting() == set(deferred.PACKAGES), waiting()\n"
+        "assert not any(name.startswith('kubernetes.client.models.') for name in sys.modules)\n"
+        "assert 'kubernetes.informer' not in sys.modules and 'requests' not in sys.modules\n"
+    )
+
+
+def test_whoever_asks_for_more_finds_it() -> None:
+    passes(
+        "import kubernetes\n"
+        "from kubernetes.client import CoreV1Api, V1Pod, ApiClient\n"
+        "from kubernetes.client.api_client import ApiClient as Same\n"
+        "assert ApiClient is Same and CoreV1Api(ApiClient()) is not None\n"
+        "assert kubernetes.watch.Watch and kubernetes.utils.create_from_yaml and kubernetes.stream.stream\n"
+        "from importlib.metadata import version\n"
+        "assert kubernetes.__version__ == version('kubernetes')\n"
+        "import oauthlib.oauth2\n"
+        "assert issubclass(oauthlib.oauth2.rfc6749.errors.InvalidClientIdError, Exception)\n"
+    )
+
+
+def test_a_name_that_no_package_has_is_an_error() -> None:
+    passes(
+        "import kubernetes.client\n"
+        "try:\n    kubernetes.client.NoSuchThing\n"
+        "except AttributeError as error:\n    assert 'NoSuchThing' in str(error)\n"
+        "else:\n    raise AssertionError\n"
+    )
+
+
+def test_a_class_that_is_called_later_is_the_real_one_then() -> None:
+    passes(
+        "from kubernetes.config.kube_config import OAuth2Session\n"
+        "assert 'requests_oauthlib' in waiting()\n"
+        "made = OAuth2Session(client_id='me')\n"
+        "import requests_oauthlib\n"
+        "assert isinstance(made, requests_oauthlib.OAuth2Session)\n"
+    )
+
+
+def test_a_package_whose_parts_do_not_go_by_themselves_is_imported_whole() -> None:
+    passes(
+        "connection.warm_up()\n"
+        "assert waiting() == set() and 'kubernetes.informer' in sys.modules\n"
+        "from kubernetes.dynamic import DynamicClient\n",
+        "import sys\n"
+        "from ext_kubernetes.client import connection, deferred\n"
+        "deferred.PACKAGES['kubernetes.client']['ApiClient'] = 'kubernetes.moved_elsewhere'\n"
+        "def waiting():\n"
+        "    return {name for name in deferred.PACKAGES if isinstance(sys.modules.get(name), deferred.Deferred)}\n",
+    )
+
+
+def test_what_somebody_has_imported_already_is_left_alone() -> None:
+    passes("assert waiting() == set() and sys.modules['kubernetes'] is kubernetes\n", "import kubernetes\n" + START)

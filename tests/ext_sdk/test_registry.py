@@ -1,0 +1,74 @@
+"""Operations that are loaded when they are first asked for."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ext_sdk import Args, Context, Operation, Result
+from ext_sdk.registry import Registry
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MODULE = """
+import ext_sdk
+
+def greet(args: ext_sdk.Args, context: ext_sdk.Context) -> ext_sdk.Result:
+    '''Say hello.'''
+    return ext_sdk.Result.ok()
+
+OPERATIONS = (ext_sdk.Operation("greet", greet), ext_sdk.Operation("wave", greet))
+"""
+
+
+@pytest.fixture
+def family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a module with the operations `greet` and `wave`."""
+    name = f"family_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / f"{name}.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    return name
+
+
+def ready(args: Args, context: Context) -> Result:
+    """Be ready."""
+    return Result.ok()
+
+
+def test_a_family_is_imported_when_one_of_its_operations_is_asked_for(family: str) -> None:
+    registry = Registry("greeter")
+    registry.add_family(family, ("greet", "wave"))
+    registry.add(Operation("ready", ready))
+    assert list(registry) == ["greet", "wave", "ready"]
+    assert len(registry) == 3
+    assert "wave" in registry
+    assert registry["ready"].name == "ready"
+    assert family not in sys.modules
+    assert registry["wave"].name == "wave"
+    assert registry["greet"].description == "Say hello."
+
+
+def test_an_unknown_name_loads_nothing(family: str) -> None:
+    registry = Registry("greeter")
+    registry.add_family(family, ("greet", "wave"))
+    with pytest.raises(KeyError):
+        registry["bow"]
+    assert family not in sys.modules
+
+
+def test_a_name_is_given_once(family: str) -> None:
+    registry = Registry("greeter")
+    registry.add_family(family, ("greet", "wave"))
+    with pytest.raises(ValueError, match="'greeter' has an operation 'greet' already"):
+        registry.add_family("another", ("greet",))
+
+
+@pytest.mark.parametrize("names", [("greet",), ("wave", "greet"), ("greet", "wave", "bow")])
+def test_a_family_has_the_operations_that_it_is_said_to_have(family: str, names: tuple[str, ...]) -> None:
+    registry = Registry("greeter")
+    registry.add_family(family, names)
+    with pytest.raises(TypeError, match=f"OPERATIONS: expected {', '.join(names)}, found greet, wave"):
+        registry["greet"]
