@@ -1,0 +1,113 @@
+"""Which cassettes are meant: by a file, a folder, a pattern, or an address that fsspec knows."""
+
+from __future__ import annotations
+
+import glob
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ext_recorder.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+SUFFIXES = (".yaml", ".yml")  # what a folder is searched for
+# A cassette names its format in the first of its lines. Folders hold other YAML as well: faults, manifests.
+HEAD_BYTES = 4_096
+_KEY = b"cassette"
+_MAGIC = frozenset("*?[")
+
+
+class Cassette:
+    """One cassette that was asked for.
+
+    Attributes:
+        name: for people: the path as it was given, or the address.
+        remote: whether it is on another machine; then it can be read, and not written.
+    """
+
+    __slots__ = ("_address", "_inner", "name")
+
+    def __init__(self, name: str, address: str = "", inner: str = "") -> None:
+        self.name = name
+        self._address = address
+        self._inner = inner
+
+    @property
+    def remote(self) -> bool:
+        """See the class."""
+        return bool(self._address)
+
+    @contextmanager
+    def local(self) -> Iterator[Path]:
+        """The file to read, a copy where it is remote. Raises CassetteError where there is none to be had."""
+        if not self._address:
+            yield Path(self.name)
+            return
+        from .remote import fetched
+
+        with fetched(self._address, self._inner, self.name) as path:
+            yield path
+
+    def __repr__(self) -> str:
+        return f"Cassette({self.name!r})"
+
+
+def named(words: Iterable[str]) -> list[Cassette]:
+    """The cassettes that these words mean, each once, sorted by name.
+
+    - A file is itself, whatever it is called.
+    - A folder is all `*.yaml` and `*.yml` in it and below it that begin as a cassette does, or are empty; what is
+      hidden (`.name`) is passed over.
+    - A pattern (`*`, `?`, `[…]`, `**` for any folders) is the files that it fits.
+    - An address (`s3://bucket/folder`, `zip://*.yaml::file:///sessions.zip`, …) is the same on another file system.
+
+    Raises:
+        UsageError: a word means nothing.
+    """
+    found: dict[str, Cassette] = {}
+    for word in words:
+        cassettes = list(_meant(word))
+        if not cassettes:
+            raise UsageError(
+                f"{word}: no cassette there; expected a file, a folder with *.yaml, a pattern, or an address"
+            )
+        for each in cassettes:
+            found.setdefault(each.name if each.remote else os.path.realpath(each.name), each)
+    return sorted(found.values(), key=lambda each: each.name)
+
+
+def _meant(word: str) -> Iterator[Cassette]:
+    if "://" in word:
+        from .remote import listed
+
+        for name, inner in listed(word):
+            yield Cassette(name, word, inner)
+        return
+    path = Path(word)
+    if path.is_dir():
+        yield from (Cassette(str(each)) for each in _in_folder(path))
+    elif path.exists() or not _MAGIC & set(word):
+        yield Cassette(word)  # a file that is missing is told by whoever opens it, with what to do
+    else:
+        for each in glob.iglob(word, recursive=True):  # noqa: PTH207 - Path.glob has no absolute patterns
+            if Path(each).is_file():
+                yield Cassette(each)
+
+
+def _in_folder(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
+        if path.suffix in SUFFIXES and not hidden and path.is_file():
+            with path.open("rb") as file:
+                if begins_a_cassette(file.read(HEAD_BYTES)):
+                    yield path
+
+
+def begins_a_cassette(head: bytes) -> bool:
+    """Is this the beginning of a cassette? An empty file is taken for a broken one."""
+    if not head.strip():
+        return True
+    return any(line.lstrip(b"{ \"'").startswith(_KEY) for line in head.splitlines())

@@ -1,0 +1,185 @@
+"""One piece of work a cassette, in as many processes as there are cores; what comes of it, in the order of the names.
+
+Processes and not threads: reading and comparing is work for the interpreter. With a single cassette, or `--jobs 1`,
+all is done here. A worker that is killed costs the cassette that it had, and is told.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import contextmanager
+from time import monotonic
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from ext_recorder.errors import CassetteError, RecorderError
+
+from .progress import Progress
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from multiprocessing.connection import Connection
+    from multiprocessing.process import BaseProcess
+    from pathlib import Path
+
+    from .names import Cassette
+
+T = TypeVar("T")
+STOP_S = 5.0  # how long a worker that was told to end may take
+
+
+class Outcome(Generic[T]):
+    """What became of one cassette.
+
+    Attributes:
+        name: its name.
+        result: what the work gave; None where it failed.
+        error: why it failed, in a line; "" where it did not.
+        seconds: how long it took.
+    """
+
+    __slots__ = ("error", "name", "result", "seconds")
+
+    def __init__(self, name: str, result: T | None, error: str = "", seconds: float = 0.0) -> None:
+        self.name = name
+        self.result = result
+        self.error = error
+        self.seconds = seconds
+
+
+def cores() -> int:
+    """How many this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def each(
+    cassettes: Sequence[Cassette], work: Callable[[Path, str], T], *, jobs: int = 0, progress: Progress | None = None
+) -> Iterator[Outcome[T]]:
+    """Do the work for each cassette.
+
+    Args:
+        cassettes: their names, as `named` gives them.
+        work: called with the file to read and the name to call it by; at the top level of a module, or a partial of
+            such a function. Its result is pickled. RecorderError and OSError become the `error` of the outcome.
+        jobs: processes; 0: one for each core.
+        progress: is told of each that is done; None: a bar on standard error, where that is a terminal.
+
+    Yields:
+        The outcomes in the order of the cassettes, each as soon as it and all before it are there.
+    """
+    count = min(jobs or cores(), len(cassettes))
+    with progress or Progress(len(cassettes)) as shown:
+        if count <= 1:
+            for cassette in cassettes:
+                outcome = _done(work, cassette)
+                shown.advance()
+                shown.aside()
+                yield outcome
+            return
+        early: dict[int, Outcome[T]] = {}
+        due = 0
+        for at, outcome in _in_processes(cassettes, work, count):
+            shown.advance()
+            early[at] = outcome
+            while due in early:
+                shown.aside()
+                yield early.pop(due)
+                due += 1
+
+
+def _done(work: Callable[[Path, str], T], cassette: Cassette) -> Outcome[T]:
+    started = monotonic()
+    try:
+        with cassette.local() as path:
+            result = work(path, cassette.name)
+    except CassetteError as error:
+        # A copy of a remote cassette is of no interest to anybody: the error is about the cassette.
+        same = CassetteError(cassette.name, error.line, error.problem, error.advice)
+        return Outcome(cassette.name, None, str(same), monotonic() - started)
+    except RecorderError as error:
+        return Outcome(cassette.name, None, str(error), monotonic() - started)
+    except OSError as error:
+        where = error.filename or cassette.name
+        return Outcome(cassette.name, None, f"{where}: {error.strerror or error}", monotonic() - started)
+    return Outcome(cassette.name, result, seconds=monotonic() - started)
+
+
+def _in_processes(
+    cassettes: Sequence[Cassette], work: Callable[[Path, str], T], count: int
+) -> Iterator[tuple[int, Outcome[T]]]:
+    """The outcomes as they come, with the positions of their cassettes."""
+    from multiprocessing.connection import wait
+
+    todo = iter(enumerate(cassettes))
+    with _workers(work, count) as workers:
+        busy: dict[Connection, int] = {}
+        idle = list(workers)
+        while True:
+            while idle and (following := next(todo, None)) is not None:
+                at, cassette = following
+                pipe = idle.pop()
+                busy[pipe] = at
+                pipe.send(cassette)
+            if not busy:
+                return
+            for ready in wait(list(busy)):
+                pipe = next(each for each in busy if each is ready)
+                at = busy.pop(pipe)
+                try:
+                    outcome: Outcome[T] = pipe.recv()
+                    idle.append(pipe)
+                except EOFError:
+                    outcome = _lost(cassettes[at].name, _end(workers.pop(pipe)))
+                    idle.append(_start(work, workers))
+                yield at, outcome
+
+
+def _lost(name: str, how: str) -> Outcome[T]:
+    return Outcome(name, None, f"{name}: its process {how}; --jobs 1 may tell more")
+
+
+def _start(work: Callable[[Path, str], T], workers: dict[Connection, BaseProcess]) -> Connection:
+    from multiprocessing import get_context
+
+    context = get_context("spawn")  # not fork: libraries behind fsspec have threads
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(theirs, work), daemon=True)
+    process.start()
+    theirs.close()
+    workers[ours] = process
+    return ours
+
+
+@contextmanager
+def _workers(work: Callable[[Path, str], T], count: int) -> Iterator[dict[Connection, BaseProcess]]:
+    workers: dict[Connection, BaseProcess] = {}
+    try:
+        for _ in range(count):
+            _start(work, workers)
+        yield workers
+    finally:
+        for pipe, process in workers.items():
+            pipe.close()
+            process.terminate()
+        for process in workers.values():
+            _end(process)
+
+
+def _end(process: BaseProcess) -> str:
+    """Wait for a worker's end; in words, how it was."""
+    process.join(STOP_S)
+    if process.exitcode is None:
+        process.kill()
+        process.join()
+    code = process.exitcode or 0
+    return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+
+def _serve(pipe: Connection, work: Callable[[Path, str], T]) -> None:
+    """A worker's life: a cassette in, an outcome out, until the other end is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches it too; it has nothing to say about that
+    try:
+        while True:
+            pipe.send(_done(work, pipe.recv()))
+    except (EOFError, BrokenPipeError):
+        return
