@@ -60,9 +60,11 @@ def condition(args: ConditionArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     return ext_sdk.Result.ok(message, outputs=condition_outputs(seen, args))
 
 
-def chosen(args: TargetArgs, selector: str, context: ext_sdk.Context, client: Client) -> Target:
+def chosen(
+    args: TargetArgs, selector: str, context: ext_sdk.Context, client: Client, *, patient: bool = True
+) -> Target:
     """What is meant: one object, or all of a kind. Raises InvalidArgs where both a name and a selector are given."""
-    target = target_of(args, context, client, named=False)
+    target = target_of(args, context, client, named=False, patient=patient)
     if target.name and selector:
         raise ext_sdk.InvalidArgs("selector", f"expected a name ({target.name!r}) or a selector, found both")
     return target

@@ -26,6 +26,10 @@ class Requests(Protocol):
     def request(self, method: str, path: str, *, accept: str = "application/json", deadline: Deadline) -> object:
         """Send a request."""
 
+    @property
+    def settling(self) -> bool:
+        """Whether the server has come back only now: it finds its definitions a moment after it answers."""
+
 
 class Resource(NamedTuple):
     """A kind in one version of its API group, and how its objects are addressed."""
@@ -99,13 +103,15 @@ class Discovery:
             UnknownKind: the server has none, not even after it was asked again.
             KubernetesError: it can't be asked.
         """
-        for again in (False, True):
+        known: tuple[Resource, ...] = ()
+        for _ in ("what is known", "what is so now"):
+            self._forget(known)
             known = self.resources(deadline)
             if found := _matching(known, name, api_version):
                 return found
-            if not again:
-                self._forget(known)
-        raise _unknown(self._found, name, api_version)
+        unknown = _unknown(known, name, api_version)
+        unknown.passing = self._client.settling
+        raise unknown
 
     def _forget(self, known: tuple[Resource, ...]) -> None:
         """Ask again the next time, unless somebody else has asked in the meantime."""

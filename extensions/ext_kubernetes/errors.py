@@ -32,9 +32,18 @@ LONGEST = 4000  # characters of what a server says that are repeated
 
 
 class KubernetesError(OperationFailed):
-    """The base. `retryable`: the same request may succeed a moment later."""
+    """The base.
 
-    retryable = False
+    Attributes:
+        passing: it was seen while the server came back, and may be otherwise a moment later.
+    """
+
+    passing = False
+
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may succeed a moment later."""
+        return self.passing
 
 
 class NoConfiguration(KubernetesError):
@@ -60,7 +69,7 @@ class Unreachable(KubernetesError):
         sent: the request may have reached the server: what it asked for may have been done.
     """
 
-    retryable = True
+    passing = True
 
     def __init__(self, address: str, reason: str, seconds: float, *, answered: bool, sent: bool = False) -> None:
         since = f"it last answered {seconds:.1f} s ago" if answered else f"tried for {seconds:.1f} s"
@@ -110,9 +119,9 @@ class ApiError(KubernetesError):
         super().__init__(self.text.splitlines()[0][:200], error=self._told())
 
     @property
-    def retryable(self) -> bool:  # type: ignore[override]  # a constant of the other classes
+    def retryable(self) -> bool:
         """Whether the request may succeed a moment later. An undeclared field is a 500 that never will."""
-        return (self.status == 429 or self.status >= 500) and _UNDECLARED not in self.text
+        return self.passing or ((self.status == 429 or self.status >= 500) and _UNDECLARED not in self.text)
 
     def _told(self) -> str:
         advice = self._advice()

@@ -12,7 +12,7 @@ from ext_sdk.expect import Integer, check_integer
 from .awaiting import Timeout, await_target
 from .client import client_for
 from .errors import doing
-from .naming import Target, TargetArgs, namespace_of, target_of
+from .naming import Target, TargetArgs, namespace_of, resource_of, target_of
 from .objects import text
 from .story import event_time, event_told, in_vain
 from .waiting import Verdict
@@ -41,9 +41,10 @@ class EventsArgs(TargetArgs):
 def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     """List the events of an object, or of a namespace, the latest first; with `count`, wait until there are so many."""
     client = client_for(context)
-    about = target_of(args, context, client) if args.resource or args.kind else None
+    patient = args.count is not UNSET
+    about = target_of(args, context, client, patient=patient) if args.resource or args.kind else None
     namespace = (about.namespace or "default") if about else namespace_of(context, client, args.namespace)
-    target = Target(client.discovery.resource("events", "v1", deadline=context.deadline), namespace, "")
+    target = Target(resource_of("events", "v1", context, client, patient=patient), namespace, "")
     wanted = _wanted(args, about)
     found: list[Object] = []
 

@@ -210,8 +210,8 @@ class Feed:
             answer = self._hub.client.request(
                 "GET", resource.path(namespace), query=query, deadline=deadline, retry=False
             )
-        except Forbidden:
-            if "" in names:
+        except Forbidden as error:
+            if "" in names or error.retryable:
                 raise
             self._may_list = False
             return False

@@ -59,7 +59,7 @@ def annotate(args: Annotate, context: ext_sdk.Context) -> ext_sdk.Result:
 
 def _changed(args: _Values, field: str, wanted: Values, context: ext_sdk.Context) -> ext_sdk.Result:
     client = client_for(context)
-    target = chosen(args, args.selector, context, client)
+    target = chosen(args, args.selector, context, client, patient=False)
     if not (target.name or args.selector or args.all):
         raise ext_sdk.InvalidArgs("resource", "expected a name, a `selector`, or `all: true`, found a kind alone")
     verb = field.removesuffix("s").replace("annotation", "annotate")

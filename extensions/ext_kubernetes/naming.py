@@ -14,6 +14,7 @@ from msgspec import Meta
 import ext_sdk
 
 from .config import config_of
+from .waiting import persistently
 
 if TYPE_CHECKING:
     from .client import Client
@@ -109,7 +110,9 @@ def namespace_of(context: ext_sdk.Context, client: Client, given: str = "") -> s
     )
 
 
-def target_of(args: TargetArgs, context: ext_sdk.Context, client: Client, *, named: bool = True) -> Target:
+def target_of(
+    args: TargetArgs, context: ext_sdk.Context, client: Client, *, named: bool = True, patient: bool = False
+) -> Target:
     """The object that arguments mean.
 
     Args:
@@ -117,6 +120,7 @@ def target_of(args: TargetArgs, context: ext_sdk.Context, client: Client, *, nam
         context: of the call.
         client: asks for the kind.
         named: whether a name is needed; without one, all objects of the kind are meant.
+        patient: whether a server that has troubles is asked until the deadline, as those who wait do.
 
     Raises:
         ext_sdk.InvalidArgs: none, or both spellings were used; a name is missing.
@@ -126,10 +130,21 @@ def target_of(args: TargetArgs, context: ext_sdk.Context, client: Client, *, nam
     if named and not name:
         field = "resource" if args.resource else "metadata.name"
         raise ext_sdk.InvalidArgs(field, f"expected a kind and a name, such as {kind}/NAME; found no name")
-    resource = client.discovery.resource(kind, api_version, deadline=context.deadline)
+    resource = resource_of(kind, api_version, context, client, patient=patient)
     if not resource.namespaced:
         return Target(resource, "", name)
     return Target(resource, namespace_of(context, client, args.namespace or args.metadata.namespace), name)
+
+
+def resource_of(
+    kind: str, api_version: str | None, context: ext_sdk.Context, client: Client, *, patient: bool = False
+) -> Resource:
+    """The kind that a name means; see target_of and Discovery.resource."""
+
+    def ask() -> Resource:
+        return client.discovery.resource(kind, api_version, deadline=context.deadline)
+
+    return persistently(ask, context.deadline) if patient else ask()
 
 
 def _spelled(args: TargetArgs) -> tuple[str, str, str | None]:

@@ -61,7 +61,7 @@ def rollout(args: Rollout, context: ext_sdk.Context) -> ext_sdk.Result:
     A rollout that can't complete fails early, with the reason: crash loops, images that can't be pulled, deadlines.
     """
     client = client_for(context)
-    target = target_of(args, context, client)
+    target = target_of(args, context, client, patient=args.action == "status")
     if target.resource.kind not in KINDS or target.resource.group != "apps":
         raise ext_sdk.InvalidArgs("resource", f"expected one of {', '.join(KINDS)}, found {target.resource.kind}")
     if args.action in ONLY_DEPLOYMENTS and target.resource.kind != "Deployment":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from .errors import ApiError, KubernetesError
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     import ext_sdk
 
+T = TypeVar("T")
 JITTER = 0.1  # of a pause, to either side: many that began together shall not ask together
 
 
@@ -131,6 +132,20 @@ def wait_until(
             return Waited(verdict, waited, looks, problem)
         age = pace().pause(waited) * jitter(1 - JITTER, 1 + JITTER)
         wake(min(_bounded(age, verdict, problem), deadline.remaining()))
+
+
+def persistently(ask: Callable[[], T], deadline: ext_sdk.Deadline) -> T:
+    """What `ask` gives; while the server has troubles it is asked again, until the deadline. Raises KubernetesError."""
+    found: list[T] = []
+
+    def check(_age: float) -> Verdict:
+        found.append(ask())
+        return Verdict(done=True, status="")
+
+    waited = wait_until(check, deadline, deadline.wait)
+    if waited.problem is not None:
+        raise waited.problem
+    return found[-1]
 
 
 def _bounded(pause: float, verdict: Verdict | None, problem: KubernetesError | None) -> float:

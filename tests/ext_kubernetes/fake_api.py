@@ -62,6 +62,18 @@ KINDS = [
     Kind("apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", namespaced=False),
 ]
 
+SWITCH: Object = {  # the definition of a kind of its own
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "switches.example.com"},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "switches", "kind": "Switch", "shortNames": ["sw"]},
+        "versions": [{"name": "v1", "served": True, "storage": True}],
+    },
+}
+
 
 class Fault(NamedTuple):
     """What happens to the next `times` requests that fit, in place of an answer.

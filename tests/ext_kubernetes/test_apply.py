@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ext_kubernetes.fake_api import Fault
-from tests.ext_kubernetes.test_discovery import SWITCH
+from tests.ext_kubernetes.fake_api import SWITCH, Fault
 
 if TYPE_CHECKING:
     from tests.ext_kubernetes.conftest import Extension

@@ -6,21 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.ext_kubernetes.fake_api import SWITCH
+
 if TYPE_CHECKING:
     from tests.ext_kubernetes.conftest import Extension
-    from tests.ext_kubernetes.fake_api import FakeApi, Object
-
-SWITCH: Object = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "switches.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "switches", "kind": "Switch", "shortNames": ["sw"]},
-        "versions": [{"name": "v1", "served": True, "storage": True}],
-    },
-}
+    from tests.ext_kubernetes.fake_api import FakeApi
 
 
 @pytest.mark.parametrize("aggregated", [True, False])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.ext_kubernetes.fake_api import FakeApi, Fault
+from tests.ext_kubernetes.fake_api import SWITCH, FakeApi, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -101,6 +101,35 @@ def test_what_passes_does_not_end_a_wait(kube: Extension, api: FakeApi, fault: F
     waiting = Waiting(kube, "wait", WAIT)
     began(api, 3)
     api.put("configmaps", state("done"))
+    assert waiting.result()["success"]
+
+
+def test_a_server_that_is_away_when_a_wait_begins_is_waited_for(kube: Extension, api: FakeApi) -> None:
+    api.faults.append(Fault("GET", "^/apis?$", 12, 0))
+    api.put("configmaps", state("done"))
+    assert kube.ok("wait", WAIT)
+
+
+def test_a_server_that_stays_away_is_asked_until_the_deadline(kube: Extension, api: FakeApi) -> None:
+    api.faults.append(Fault("GET", "^/apis?$", 1000, 503, "ServiceUnavailable", "out of order"))
+    assert "out of order" in kube.failed("wait", WAIT | {"timeout": "300ms"})
+
+
+@pytest.mark.parametrize(("status", "reason"), [(401, "Unauthorized"), (403, "Forbidden")])
+def test_what_a_server_refuses_that_has_just_come_back_is_asked_again(
+    kube: Extension, api: FakeApi, status: int, reason: str
+) -> None:
+    api.faults += [Fault("GET", "/configmaps/it", 1, 0), Fault("GET", "/configmaps/it", 3, status, reason)]
+    api.put("configmaps", state("done"))
+    assert kube.ok("wait", WAIT)
+
+
+def test_a_kind_that_a_server_does_not_know_yet_is_asked_for_again(kube: Extension, api: FakeApi) -> None:
+    api.faults.append(Fault("GET", "^/apis$", 1, 0))
+    waiting = Waiting(kube, "wait", {"resource": "switch/it", "for": "exists", "timeout": "20s"})
+    began(api, 5, path="/apis")
+    api.put("customresourcedefinitions", SWITCH)
+    api.put("switches", {"metadata": {"name": "it"}})
     assert waiting.result()["success"]
 
 

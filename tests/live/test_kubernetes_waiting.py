@@ -206,19 +206,19 @@ def test_a_custom_resource_of_an_irregular_plural_is_waited_for(kube: Extension,
     outdated = {"type": "Programmed", "status": "True", "observedGeneration": 0}
     admin.patch(f"{path}/status", {"status": {"conditions": [outdated]}})
     admin.patch(f"{path}/status", {"status": {"conditions": [outdated | {"observedGeneration": 1}]}})
-    assert kube.answers(waiting)[waiting]["success"]
+    assert (result := kube.answers(waiting)[waiting])["success"], result
 
 
 def test_creation_and_deletion_are_waited_for(kube: Extension, admin: Client, namespace: str) -> None:
     waiting = kube.start("wait", resource="cm/it", **{"for": "exists"}, timeout="20s")
     (path,) = admin.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: it, finalizers: [a.b/c]}}", namespace)
-    assert kube.answers(waiting)[waiting]["success"]
+    assert (result := kube.answers(waiting)[waiting])["success"], result
     admin.delete(path)
     told = kube.failed("wait", resource="cm/it", **{"for": "deleted"}, timeout="1s")
     assert "held by finalizers: a.b/c" in told
     waiting = kube.start("wait", resource="cm/it", **{"for": "deleted"}, timeout="20s")
     admin.patch(path, {"metadata": {"finalizers": None}})
-    assert kube.answers(waiting)[waiting]["success"]
+    assert (result := kube.answers(waiting)[waiting])["success"], result
 
 
 # --- Readiness and early failures ------------------------------------------------------------------------------------
@@ -282,7 +282,7 @@ def test_an_object_comes_to_look_as_expected(kube: Extension, admin: Client, nam
         timeout="20s",
     )
     admin.apply(deployment(), namespace)
-    assert kube.answers(waiting)[waiting]["success"]
+    assert (result := kube.answers(waiting)[waiting])["success"], result
 
 
 def test_what_is_not_as_expected_is_told_with_its_path(kube: Extension, admin: Client, namespace: str) -> None:
@@ -379,7 +379,7 @@ def test_polling_alone_is_enough(start: Any, kubeconfig: Path, admin: Client, na
     kube: Extension = start(kubeconfig, {"watch": False})
     waiting = kube.start("wait", resource="deploy/it", **{"for": "ready"}, timeout="25s")
     admin.apply(deployment(), namespace)
-    assert kube.answers(waiting)[waiting]["success"]
+    assert (result := kube.answers(waiting)[waiting])["success"], result
 
 
 def test_a_hundred_waits_in_one_process_are_all_seen(kube: Extension, admin: Client, namespace: str) -> None:
@@ -412,7 +412,7 @@ def test_a_server_that_restarts_in_the_middle_of_a_wait(
     )
     own.apply(manifest)
     own.close()
-    assert kube.answers(waiting)[waiting]["success"]
+    assert (result := kube.answers(waiting)[waiting])["success"], result
 
 
 def test_a_server_that_stays_away_is_told(start: Any, control_plane: ControlPlane) -> None:

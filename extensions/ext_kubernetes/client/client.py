@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0  # to reach a server that is there
 READ_SECONDS = 30.0  # without a byte of the answer
 WATCH_SECONDS = 240.0  # after which a server ends a watch; a new one goes on
+SETTLING_SECONDS = 5.0  # a server that has started learns roles and definitions some 0.2 s after its first answer
 LAST_SECONDS = 1.0  # for the one look that is due at the deadline
 RETRIES = 4
 FIRST_PAUSE = 0.05  # seconds before the first retry; doubles
@@ -72,6 +73,7 @@ class Client:
         self._entry: settings.Entry | None = None
         self._answered: float | None = None
         self._failing_since: float | None = None
+        self._troubled = float("-inf")  # when it last gave no answer, or one of trouble
 
     # --- Who and where -----------------------------------------------------------------------------------------------
 
@@ -303,6 +305,11 @@ class Client:
 
     # --- What went wrong ---------------------------------------------------------------------------------------------
 
+    @property
+    def settling(self) -> bool:
+        """Whether the server has come back only now: what it refuses, it may not have read the reasons for yet."""
+        return time.monotonic() - self._troubled < SETTLING_SECONDS
+
     def _note_answer(self) -> None:
         self._answered = time.monotonic()
         self._failing_since = None
@@ -314,10 +321,14 @@ class Client:
             body = refused.body.decode(errors="replace").strip()
         header = next((value for name, value in refused.headers.items() if name.lower() == "retry-after"), "")
         after = float(header) if header.isdigit() else None
-        return api_error(refused.status, body, retry_after=after, where=where, user=self.user)
+        error = api_error(refused.status, body, retry_after=after, where=where, user=self.user)
+        if refused.status >= 500:
+            self._troubled = time.monotonic()
+        error.passing = refused.status in {401, 403} and self.settling
+        return error
 
     def _unreachable(self, problem: Broken) -> Unreachable:
-        now = time.monotonic()
+        now = self._troubled = time.monotonic()
         if self._failing_since is None:
             self._failing_since = now
         answered = self._answered
