@@ -6,21 +6,41 @@ import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.conformance.clauses import CLAUSES
+from tests.conformance.surroundings import cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 HERE = Path(__file__).parent
 GREETER = HERE.parents[1] / "docs" / "examples" / "greeter.py"
+KUBERNETES = "ext-kubernetes"
 Targets = Mapping[str, tuple[tuple[str, ...], Path | None]]
 
 OWN: Targets = {
-    "ext-kubernetes": ((sys.executable, "-m", "ext_kubernetes"), HERE / "profiles" / "kubernetes.json"),
+    KUBERNETES: ((sys.executable, "-m", "ext_kubernetes"), HERE / "profiles" / "kubernetes.json"),
     "ext-shell": ((sys.executable, "-m", "ext_shell"), HERE / "profiles" / "shell.json"),
     "greeter": ((sys.executable, str(GREETER)), HERE / "profiles" / "greeter.json"),
     "foreign": ((sys.executable, str(HERE / "foreign.py")), HERE / "profiles" / "foreign.json"),
 }
+
+
+@pytest.fixture(scope="session")
+def cluster_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    """See `surroundings`."""
+    with cluster(tmp_path_factory.mktemp("cluster")) as variables:
+        yield variables
+
+
+@pytest.fixture
+def environment(request: pytest.FixtureRequest, command: tuple[str, ...]) -> Mapping[str, str]:
+    """Variables for the extension; one that was given on the command line brings its own."""
+    needs_cluster = command == OWN[KUBERNETES][0]
+    return request.getfixturevalue("cluster_environment") if needs_cluster else {}
 
 
 def given(config: pytest.Config) -> Targets:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import os
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tests.conformance.host import PATIENCE_SECONDS, Host, NotApplicable, Violation, json_object, text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 PROTOCOL_VERSION = "0.0.1"
@@ -76,17 +76,19 @@ class Target:
         profile: what may be asked of it.
         workdir: an empty directory of this test's own.
         patience: seconds to wait for what must come.
+        environment: variables beside those of the tests.
     """
 
     command: tuple[str, ...]
     profile: Profile
     workdir: Path
     patience: float = PATIENCE_SECONDS
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     @contextmanager
     def started(self, *arguments: str, environment: dict[str, str] | None = None) -> Iterator[Host]:
         """The extension, started and told nothing yet."""
-        env = {**os.environ, **(environment or {})}
+        env = {**os.environ, **self.environment, **(environment or {})}
         with Host([*self.command, *arguments], self.workdir, env, self.patience) as host:
             yield host
 

@@ -13,14 +13,21 @@ from tests.conformance.host import NotApplicable
 from tests.conformance.target import Profile, Target
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from tests.conformance.clauses import Clause
 
 
-def test_clause(clause: Clause, command: tuple[str, ...], profile: Path | None, tmp_path: Path) -> None:
+def test_clause(
+    clause: Clause,
+    command: tuple[str, ...],
+    profile: Path | None,
+    environment: Mapping[str, str],
+    tmp_path: Path,
+) -> None:
     known = Profile.load(profile) if profile else Profile({}, "no profile")
     try:
-        clause.check(Target(command, known, tmp_path))
+        clause.check(Target(command, known, tmp_path, environment=environment))
     except NotApplicable as reason:
         pytest.skip(str(reason))

@@ -1,0 +1,52 @@
+"""What the calls of profiles/kubernetes.json need: an API server with some objects, and a helm that says a word."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tests.ext_kubernetes.fake_api import FakeApi
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from pathlib import Path
+
+LONG = 'a "line" of text\n' * 10_000  # over 65,535 bytes, and more of them in JSON
+HELM = '#!/bin/sh\nprintf %s "$WORD"\n'
+DONE = b'{"status":"Success"}'
+
+
+@contextmanager
+def cluster(directory: Path) -> Iterator[Mapping[str, str]]:
+    """The environment of an extension that is to find them; they are gone after the `with` block.
+
+    Args:
+        directory: an empty one.
+    """
+    helm = directory / "helm"
+    helm.write_text(HELM)
+    helm.chmod(0o755)
+    ready = [{"type": "Ready", "status": "True"}]
+    with FakeApi() as api:
+        api.put("pods", {
+            "metadata": {"name": "nginx"},
+            "spec": {"containers": [{"name": "nginx"}]},
+            "status": {"phase": "Running", "conditions": ready},
+        })  # fmt: skip
+        api.put("configmaps", {"metadata": {"name": "long"}, "data": {"text": LONG}})
+        api.commands["tar"] = lambda _: [(1, _tar("notes.txt", b"remember the milk")), (3, DONE)]
+        path = f"{directory}{os.pathsep}{os.environ['PATH']}"
+        yield {"KUBECONFIG": str(api.kubeconfig(directory / "kubeconfig")), "PATH": path}
+
+
+def _tar(name: str, content: bytes) -> bytes:
+    """An archive with one file."""
+    written = io.BytesIO()
+    with tarfile.open(fileobj=written, mode="w") as archive:
+        entry = tarfile.TarInfo(name)
+        entry.size = len(content)
+        archive.addfile(entry, io.BytesIO(content))
+    return written.getvalue()
