@@ -180,6 +180,11 @@ def scribe_of(host: Process) -> int:
     return scribe
 
 
+def partial_of(cassette: Path) -> Path:
+    """Where a cassette is while its session goes on."""
+    return cassette.with_name(cassette.name + ".partial")
+
+
 def events(cassette: Path) -> list[Event]:
     """All events of a cassette."""
     with Reader(cassette) as reader:

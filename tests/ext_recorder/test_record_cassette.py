@@ -20,6 +20,7 @@ from tests.ext_recorder.recorded import (
     hear,
     hear_line,
     messages,
+    partial_of,
     patched,
     python,
     recorder,
@@ -36,15 +37,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SECRET = "hunter2-correct-horse"
-
-
-@pytest.fixture
-def cassette(tmp_path: Path) -> Path:
-    return tmp_path / "session.yaml"
-
-
-def partial_of(cassette: Path) -> Path:
-    return cassette.with_name(cassette.name + ".partial")
 
 
 # --- What is kept ---------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from tests.ext_recorder.recorded import (
     hear_line,
     marks,
     messages,
+    partial_of,
     patched,
     python,
     recorder,
@@ -30,15 +31,6 @@ from tests.ext_recorder.recorded import (
     wait_for,
     wait_until_gone,
 )
-
-
-@pytest.fixture
-def cassette(tmp_path: Path) -> Path:
-    return tmp_path / "session.yaml"
-
-
-def partial_of(cassette: Path) -> Path:
-    return cassette.with_name(cassette.name + ".partial")
 
 
 @pytest.mark.parametrize("code", [0, 1, 7, 255])

@@ -42,11 +42,6 @@ MIB = 1_048_576
 BINARY = bytes(range(256)) * 4_096  # 1 MiB, without any structure
 
 
-@pytest.fixture
-def cassette(tmp_path: Path) -> Path:
-    return tmp_path / "session.yaml"
-
-
 @pytest.mark.parametrize("framing", ["ndjson", "content-length", "uint32"])
 def test_every_byte_passes_both_ways_whatever_the_framing_is_said_to_be(cassette: Path, framing: str) -> None:
     session = run(cassette, ECHO, "--framing", framing, stdin=BINARY)
