@@ -29,6 +29,7 @@ CONTRACTS = [
     EXTENSION_LIBRARIES,
     KUBERNETES,
     JSON_PATH,
+    JSON_SCHEMA,
     YAML,
 ) = CONTRACTS
 
@@ -59,6 +60,7 @@ PLANTED = [
     (KUBERNETES, "extensions/ext_kubernetes/planted.py", "import urllib3"),
     (KUBERNETES, f"{SDK}/planted.py", "import kubernetes"),
     (JSON_PATH, f"{SDK}/planted.py", "import jsonpath"),
+    (JSON_SCHEMA, f"{SDK}/planted.py", "import jsonschema"),
     (YAML, "recorder/ext_recorder/planted.py", "import yaml"),
 ]
 

@@ -1,0 +1,62 @@
+"""Expectations on status codes: one, several, a class or a range."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from ext_sdk.expect import Check, Expectation
+
+Codes = Annotated[
+    str,
+    Meta(
+        pattern="^([1-5]xx|[1-5][0-9][0-9](-[1-5][0-9][0-9])?)$",
+        examples=["2xx", "200-299"],
+    ),
+]
+One = Annotated[int, Meta(ge=100, le=599)] | Codes
+Several = Annotated[list[One], Meta(min_length=1)]
+
+
+class StatusExpectation(Expectation):
+    """What a status code must not be."""
+
+    not_: Annotated[One | Several, Meta(description="None of these: 404, 5xx, 300-399, or a list of such")]
+
+    def __post_init__(self) -> None:
+        refuse_empty_ranges(self.not_)
+
+
+# As users write it: 200, "2xx", "200-299", [200, "3xx"], {"not": "5xx"}.
+Status = One | Several | StatusExpectation
+
+
+def refuse_empty_ranges(status: Status) -> None:
+    """Raise ValueError for a range that ends before it begins: nothing is in it."""
+    if isinstance(status, StatusExpectation):
+        return
+    for one in status if isinstance(status, list) else [status]:
+        lowest, highest = _bounds(one)
+        if lowest > highest:
+            raise ValueError(f"status: expected a range from low to high, found {one}")
+
+
+def check_status(expectation: Status, status: int) -> Check:
+    """Hold a status code against an expectation."""
+    wanted = expectation.not_ if isinstance(expectation, StatusExpectation) else expectation
+    several = wanted if isinstance(wanted, list) else [wanted]
+    among = any(lowest <= status <= highest for lowest, highest in map(_bounds, several))
+    text = ", ".join(map(str, several))
+    if isinstance(expectation, StatusExpectation):
+        return Check(not among, "not to be", text, str(status), where="status")
+    return Check(among, "to be" if len(several) == 1 else "to be one of", text, str(status), where="status")
+
+
+def _bounds(one: int | str) -> tuple[int, int]:
+    if isinstance(one, int):
+        return one, one
+    if one.endswith("xx"):
+        return int(one[0]) * 100, int(one[0]) * 100 + 99
+    lowest, _, highest = one.partition("-")
+    return int(lowest), int(highest or lowest)

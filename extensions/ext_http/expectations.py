@@ -1,0 +1,102 @@
+"""What an answer must be: status, headers, body, how long it took, how long its certificate lasts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import UNSET, Meta, UnsetType
+
+from ext_sdk import Duration
+from ext_sdk.expect import Check, DurationExpectation, Expectation, Searcher, check_duration
+
+from .checks.body import Body, check_body
+from .checks.headers import Headers, check_headers
+from .checks.status import Status, check_status, refuse_empty_ranges
+
+if TYPE_CHECKING:
+    from ext_sdk import Context
+
+    from .answer import Answer
+
+
+LONGEST = timedelta(days=290 * 365)  # a Duration has no more than 292 years; a certificate may have 9999
+
+
+class Expect(Expectation):
+    """What an answer must be; all that is given must hold, and nothing else is asked: 500 is an answer too."""
+
+    status: Annotated[Status | UnsetType, Meta(description='200, "2xx", "200-299", [200, "3xx"], {"not": "5xx"}')] = (
+        UNSET
+    )
+    headers: Annotated[
+        Headers | UnsetType,
+        Meta(description="By name: a value, the values of a repeated one in their order, or an object"),
+    ] = UNSET
+    body: Annotated[
+        Body | UnsetType,
+        Meta(description="A text that it must equal, but for one line ending at the end, or an object"),
+    ] = UNSET
+    duration: Annotated[
+        DurationExpectation | UnsetType, Meta(description="How long it may have taken, redirects and body included")
+    ] = UNSET
+    certificate_expiry: Annotated[
+        DurationExpectation | UnsetType,
+        Meta(
+            description="How long the server's certificate is still valid, less than 0s where it is not; 720h: 30 days"
+        ),
+    ] = UNSET
+
+    def __post_init__(self) -> None:
+        self.refuse_empty()
+        if not isinstance(self.status, UnsetType):
+            refuse_empty_ranges(self.status)
+
+
+def check(expectation: Expect, answer: Answer, context: Context, searcher: Searcher | None = None) -> list[Check]:
+    """Hold an answer against an expectation; secrets are not shown.
+
+    Args:
+        expectation: what was expected.
+        answer: what came.
+        context: of the call: files are in its workdir.
+        searcher: runs the regular expressions; one is made and ended where left out.
+
+    Returns:
+        One Check for each comparison.
+
+    Raises:
+        OperationFailed: what no other answer would mend: a schema that can't be used, a file that can't be read.
+    """
+    if searcher is None:
+        with Searcher() as own:
+            return check(expectation, answer, context, own)
+    checks: list[Check] = []
+    if not isinstance(expectation.status, UnsetType):
+        checks.append(check_status(expectation.status, answer.status))
+    if not isinstance(expectation.headers, UnsetType):
+        redact = context.secrets.redact
+        checks += check_headers(expectation.headers, answer.headers, searcher=searcher, redact=redact)
+    if not isinstance(expectation.body, UnsetType):
+        checks += check_body(
+            expectation.body,
+            answer.body,
+            answer.headers,
+            truncated=answer.truncated,
+            context=context,
+            searcher=searcher,
+        )
+    if not isinstance(expectation.duration, UnsetType):
+        checks += check_duration(expectation.duration, Duration.from_seconds(answer.elapsed), where="duration")
+    if not isinstance(expectation.certificate_expiry, UnsetType):
+        checks += _of_certificate(expectation.certificate_expiry, answer)
+    return checks
+
+
+def _of_certificate(expectation: DurationExpectation, answer: Answer) -> list[Check]:
+    where = "time until the certificate expires"
+    expires = answer.peer_certificate_expires
+    if expires is None:
+        return [Check.failed("to be known", "no certificate: the connection was not by TLS", where=where)]
+    left, longest = (expires - datetime.now(UTC)).total_seconds(), LONGEST.total_seconds()
+    return check_duration(expectation, Duration.from_seconds(max(-longest, min(left, longest))), where=where)

@@ -1,0 +1,125 @@
+"""JSON held against a JSON Schema, by the library jsonschema, in a child process with limits on time and memory.
+
+A schema comes from a task file and the document from a server or a program: `pattern` may explode, references may go
+round, and `uniqueItems` of a large array takes for ever. Whatever it does, a child is ended. Starting it takes 0.1 s.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from .base import Json
+from .check import Check
+from .excerpt import shown
+from .json_values import type_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .excerpt import Redact
+
+Schema = dict[str, Json]
+
+LIMIT = 5.0  # seconds for one document
+GRACE = 3.0  # seconds after which a child that should have been ended by its own alarm is killed
+_WORKER = str(Path(__file__).with_name("json_schema_worker.py"))
+# Keywords that say nothing about the document by themselves.
+_SAY_NOTHING = frozenset(
+    ("$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "title", "description", "examples", "default")
+)
+
+
+class SchemaFailed(Exception):
+    """The schema is wrong, or takes too long; str() says which."""
+
+
+def problem(schema: object) -> str:
+    """What is wrong with a schema at first sight, or ""; all of it shows when a document is held against it."""
+    if not isinstance(schema, dict):
+        return f"expected a JSON Schema, which is an object, found {shown(schema)}"
+    if not schema.keys() - _SAY_NOTHING:
+        return "this schema checks nothing; every document fits it"
+    return ""
+
+
+def check_schema(
+    schema: Schema, text: str, document: object, *, where: str, limit: float = LIMIT, redact: Redact = str
+) -> Check:
+    """Hold a document against a schema; `format` is an annotation, as the drafts have it, and checks nothing.
+
+    Args:
+        schema: of the draft that its `$schema` names; 2020-12 where it names none.
+        text: the document.
+        document: the value of the text.
+        where: what the document is, for the message: `body`.
+        limit: seconds.
+        redact: takes secrets out of what is shown.
+
+    Raises:
+        SchemaFailed: see there.
+    """
+    answer = _ask(schema, text, limit)
+    if "wrong" in answer:
+        raise SchemaFailed(f"the schema can't be used: {answer['wrong']}")
+    if not answer["errors"]:
+        return Check(ok=True, what="to fit the schema", where=where)
+    steps = answer["at"]
+    assert isinstance(steps, list)
+    found = _at(document, steps)
+    path = "".join(f"[{step}]" if isinstance(step, int) else _member(step) for step in steps)
+    more = f"; {answer['errors']} places don't fit" if answer["errors"] != 1 else ""
+    return Check(
+        False,  # noqa: FBT003  # as Check has it
+        "to fit the schema's",
+        f"{answer['keyword']}: {shown(answer['value'], redact)}" if answer["keyword"] else "false",
+        f"{shown(found, redact)} ({type_name(found)}){more}",
+        where=f"{where} at ${path}",
+    )
+
+
+def _member(name: str) -> str:
+    return f".{name}" if name.isidentifier() else f"[{json.dumps(name, ensure_ascii=False)}]"
+
+
+def _at(document: object, steps: list[object]) -> object:
+    """The value at a path that the library gave, of this very document."""
+    for step in steps:
+        if isinstance(document, list):
+            document = document[step] if isinstance(step, int) else None
+        elif isinstance(document, dict):
+            document = document[step]
+    return document
+
+
+def _ask(schema: Schema, text: str, limit: float) -> dict[str, object]:
+    header = json.dumps({"path": sys.path, "schema": schema}).encode()
+    command = [sys.executable, "-I", "-S", "-W", "ignore", _WORKER, str(limit)]
+    try:
+        # An empty environment: nothing in there may reach the child, and no PYTHON… variable can change it.
+        done = subprocess.run(
+            command,
+            input=header + b"\n" + text.encode("utf-8", "surrogatepass"),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            env={},
+            timeout=limit + GRACE,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise SchemaFailed(_too_long(limit)) from None
+    except OSError as error:
+        raise SchemaFailed(f"no process for the schema: {error}") from error
+    if done.returncode == -signal.SIGALRM:
+        raise SchemaFailed(_too_long(limit))
+    if done.returncode or not done.stdout:
+        raise SchemaFailed(f"the process that looked at the schema ended with status {done.returncode}")
+    answer: dict[str, object] = json.loads(done.stdout)
+    return answer
+
+
+def _too_long(limit: float) -> str:
+    return f"holding the document against the schema took longer than {limit:g} s; make the schema simpler"

@@ -1,0 +1,25 @@
+"""What a call is given, for tests that look at parts of ext-http without a host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ext_sdk.context import Artifacts, Context, Log, Secrets, States
+from ext_sdk.operation import Config
+from ext_sdk.redaction import Redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+
+def context_in(workdir: Path, secrets: Mapping[str, str] | None = None) -> Context:
+    """The circumstances of a call in a workdir, with secrets by name."""
+    return Context(
+        workdir=workdir,
+        log=Log(lambda _level, _message, _data: None),
+        config=Config(),
+        secrets=Secrets(Redactor(secrets or {})),
+        states=States(),
+        artifacts=Artifacts("", "http"),
+    )
