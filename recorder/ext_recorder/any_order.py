@@ -95,7 +95,7 @@ class AnyOrderPlayer(Player):
             self._mark("in")
 
     def _kind(self, payload: bytes) -> str:
-        seen = glance(payload)
+        seen = glance(payload) if self._ear.dialect.plain else None
         return seen[0] if seen else self._ear.dialect.classify(payload).kind
 
     def _is_final(self, payload: bytes) -> bool:

@@ -14,11 +14,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.json_text import loads
-
 from .errors import UsageError
-from .pointers import resolve
 from .substitution import Substitution
 
 TYPE_CHECKING = False
@@ -29,6 +25,7 @@ if TYPE_CHECKING:
 
 HOME = "home"
 HOME_NEUTRAL = "/home/user"
+_FILE_URI = "file://"
 _NEUTRAL_FOLDER = "/tmp/"  # noqa: S108  (a spelling in a file; nothing is opened there)
 
 
@@ -50,6 +47,12 @@ def is_bindable(value: object) -> bool:
     if not isinstance(value, str) or not value.startswith("/"):
         return False
     return len([part for part in value.split("/") if part]) >= 2
+
+
+def path_in(value: object) -> str:
+    """The path that a value of a request names, plain or as a file URI; "" where it names none to be bound."""
+    path = value.removeprefix(_FILE_URI).rstrip("/") if isinstance(value, str) else ""
+    return path if is_bindable(path) else ""
 
 
 class Recording:
@@ -106,19 +109,17 @@ class Recording:
         return payload[start : payload.find(b'"', start + 2) + 1] in self._known.get(member, ())
 
     def _look(self, payload: bytes, method: str) -> None:
-        try:
-            message = loads(payload.decode("utf-8", "surrogateescape"))
-        except MessageError:
-            return
-        if not isinstance(message, dict) or message.get("method") != method:
+        message = self._dialect.classify(payload)
+        if message.method != method:
             return
         for name, pointer in self._dialect.bound[method].items():
-            value = resolve(message, pointer)
+            value = message.at(pointer)
             if not isinstance(value, str):
                 continue
             self._known.setdefault(_quoted(pointer.rpartition("/")[2]), set()).add(b":" + _quoted(value))
-            if is_bindable(value) and value.rstrip("/") not in self._neutral:
-                self._learn(name, value.rstrip("/"))
+            path = path_in(value)
+            if path and path not in self._neutral:
+                self._learn(name, path)
                 self._substitution = Substitution(self._neutral, json=False)
 
     def _learn(self, name: str, value: str) -> None:

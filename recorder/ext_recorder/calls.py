@@ -6,6 +6,13 @@ for that: calls of one id are answered in the order in which they were made.
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    # By the place in the answer: the recorded name there, as a key, and its live spelling.
+    Echoes: TypeAlias = dict[str, tuple[bytes, bytes]]
+
 # A message that cancels a call may come after its answer; so many renamed calls are remembered for that.
 _REMEMBERED = 256
 
@@ -13,12 +20,13 @@ _REMEMBERED = 256
 class Calls:
     """Recorded ids to live ones, for the calls of one side."""
 
-    __slots__ = ("_later", "_open", "_past")
+    __slots__ = ("_echoes", "_later", "_open", "_past")
 
     def __init__(self) -> None:
         self._open: dict[bytes, bytes] = {}
         self._later: dict[bytes, list[bytes]] = {}  # further calls by an id that is open
         self._past: dict[bytes, bytes] = {}
+        self._echoes: dict[bytes, Echoes] = {}
 
     def begin(self, recorded: bytes, live: bytes) -> None:
         """A request.
@@ -27,10 +35,26 @@ class Calls:
             recorded: its id in the cassette, as a key.
             live: its id here, as it is spelled.
         """
+        if self._echoes:
+            self._echoes.pop(recorded, None)
         if recorded in self._open:
             self._later.setdefault(recorded, []).append(live)
         else:
             self._open[recorded] = live
+
+    def expect(self, recorded: bytes, echoes: Echoes) -> None:
+        """What the answer to the call just begun will repeat."""
+        if echoes:
+            self._echoes[recorded] = echoes
+
+    def echoes(self, recorded: bytes | None) -> Echoes:
+        """What the answer to this call repeats. To be asked for before its end."""
+        return self._echoes.pop(recorded, {}) if self._echoes and recorded is not None else {}
+
+    def end_first(self) -> None:
+        """An answer that does not say to which call, of a child that serves one after the other."""
+        if self._open:
+            self.end(next(iter(self._open)))
 
     def end(self, recorded: bytes) -> bytes | None:
         """An answer: the spelling of the live id; None where no call of this id is open."""

@@ -11,11 +11,11 @@ a session that repeats the recorded one stop at the first three.
 
 from __future__ import annotations
 
-from ext_sdk.protocols.dialect import id_key
+from ext_sdk.protocols.dialect import id_key, pointers_of
 from ext_sdk.protocols.glance import glance
+from ext_sdk.protocols.places import spans
 
-from .bindings import is_bindable
-from .pointers import resolve, spans
+from .bindings import path_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ext_sdk.protocols.glance import Kind
 
     from .bindings import Playing
-    from .calls import Calls
+    from .calls import Calls, Echoes
     from .matching import Matcher
 
     Redact = Callable[[bytes], bytes]
@@ -64,7 +64,8 @@ class Ear:
         bindings: learnt from requests.
         calls: opened by requests.
         redact: takes out what a recorder would have taken out.
-        minted: names made up by the host, recorded key to live spelling; filled here.
+        minted: names that the host makes up for one call, recorded key to live spelling; filled here.
+        names: lasting names, the same way; those of the host are filled in here.
     """
 
     def __init__(
@@ -76,6 +77,7 @@ class Ear:
         *,
         redact: Redact,
         minted: dict[bytes, bytes],
+        names: dict[bytes, bytes],
     ) -> None:
         self.dialect = dialect
         self.matcher = matcher
@@ -83,13 +85,14 @@ class Ear:
         self._calls = calls
         self._redact = redact
         self._minted = minted
+        self._names = names
 
     def accepts(self, recorded: Recorded, payload: bytes) -> bool:
         """Is this payload the recorded message?"""
         expected = recorded.payload
         if not self.dialect.calls or not recorded.is_message:
             return payload == expected or _same_line(self._clean(payload), expected)
-        if self._minted:
+        if self._minted or not self.dialect.plain:
             return self._closely(recorded, payload)
         live, seen = glance(payload), glance(expected)
         if payload == expected:
@@ -144,9 +147,9 @@ class Ear:
         """The bindings that this request would make: (name, live value), where the value is not bound yet."""
         message = self.dialect.classify(payload)
         for name, pointer in self.dialect.bound.get(message.method, {}).items():
-            value = resolve(_members(message), pointer)
-            if isinstance(value, str) and is_bindable(value) and not self.bindings.is_live(value.rstrip("/")):
-                yield name, value.rstrip("/")
+            path = path_in(message.at(pointer))
+            if path and not self.bindings.is_live(path):
+                yield name, path
 
     def _learn(self, recorded: Recorded, payload: bytes) -> list[str]:
         """Bind what this request binds if it is the recorded one: the neutral spellings that are new."""
@@ -157,12 +160,9 @@ class Ear:
             return []
         bound = []
         for name, pointer in places.items():
-            neutral = resolve(_members(message), pointer)
-            value = resolve(_members(live), pointer)
-            if not isinstance(neutral, str) or not isinstance(value, str) or not is_bindable(value):
-                continue
-            if self.bindings.is_neutral(name, neutral) and self.bindings.live(neutral) is None:
-                self.bindings.bind(neutral, value.rstrip("/"))
+            neutral, path = path_in(message.at(pointer)), path_in(live.at(pointer))
+            if path and self.bindings.is_neutral(name, neutral) and self.bindings.live(neutral) is None:
+                self.bindings.bind(neutral, path)
                 bound.append(neutral)
         return bound
 
@@ -172,17 +172,30 @@ class Ear:
         if message.kind == "request" and message.key is not None:
             start, end = live.span
             self._calls.begin(message.key, live.text[start:end].encode("utf-8", "surrogateescape"))
-        pointers = self.dialect.minted.get("*", ()) + self.dialect.minted.get(message.method, ())
-        if message.envelope is None or live.envelope is None or not pointers:
-            return True
-        for pointer in pointers:
-            for start, end, value in spans(message.text, [pointer]):
-                for live_start, live_end, _ in spans(live.text, [pointer]):
-                    spelling = live.text[live_start:live_end].encode("utf-8", "surrogateescape")
-                    key = id_key(value, message.text[start:end])
-                    if spelling != key or key in self._minted:
-                        self._minted[key] = spelling
+            self._calls.expect(message.key, self._echoes(message, live))
+        for pointer in pointers_of(self.dialect.minted, message.method):
+            lasting = pointer in pointers_of(self.dialect.names, message.method)
+            for key, spelling in _pairs(message, live, pointer):
+                if lasting:
+                    self._names.setdefault(key, spelling)
+                elif spelling != key or key in self._minted:
+                    self._minted[key] = spelling
         return True
+
+    def _echoes(self, message: Classified, live: Classified) -> Echoes:
+        """What the answer to this request will repeat of it."""
+        table = self.dialect.echoes.get(message.method, {})
+        return {answer: pair for place, answer in table.items() for pair in _pairs(message, live, place)}
+
+
+def _pairs(message: Classified, live: Classified, pointer: str) -> Iterator[tuple[bytes, bytes]]:
+    """A recorded name, as a key, and how it is spelled in the live message; nothing where either is missing."""
+    for start, end, value in spans(message.text, [pointer]):
+        for live_start, live_end, _ in spans(live.text, [pointer]):
+            yield (
+                id_key(value, message.text[start:end]),
+                live.text[live_start:live_end].encode("utf-8", "surrogateescape"),
+            )
 
 
 def _same_line(one: bytes, other: bytes) -> bool:
@@ -191,8 +204,3 @@ def _same_line(one: bytes, other: bytes) -> bool:
     from ext_sdk.redaction import same_but_for_numbers
 
     return same_but_for_numbers(one.decode("utf-8", "surrogateescape"), other.decode("utf-8", "surrogateescape"))
-
-
-def _members(message: Classified) -> dict[str, object]:
-    envelope = message.envelope
-    return {name: member.value for name, member in envelope.members.items()} if envelope else {}

@@ -16,12 +16,13 @@ JSON has to be equal byte for byte.
 
 from __future__ import annotations
 
-from ext_sdk.protocols.dialect import id_key
+from ext_sdk.protocols.dialect import id_key, pointers_of
+from ext_sdk.protocols.places import MISSING, parts, resolve
 from ext_sdk.wire.errors import MessageError
 from ext_sdk.wire.json_text import loads
 
 from .errors import UsageError
-from .pointers import MISSING, differences, parts, resolve, without
+from .pointers import differences, without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class Matcher:
         calls: the session's.
         ignore: JSON pointers within the message, such as "/params/args/seed"; `*` is every member or item.
         match_on: "method", "params", or JSON pointers.
+        names: lasting names, recorded key to live spelling; filled elsewhere.
 
     Raises:
         UsageError: what is given is no JSON pointer.
@@ -75,6 +77,7 @@ class Matcher:
         *,
         ignore: tuple[str, ...] = (),
         match_on: tuple[str, ...] = MATCH_ON,
+        names: Mapping[bytes, bytes] | None = None,
     ) -> None:
         for pointer in [*ignore, *(part for part in match_on if part not in MATCH_ON)]:
             try:
@@ -86,6 +89,7 @@ class Matcher:
         self._calls = calls
         self._ignore = ignore
         self._match_on = match_on
+        self._names = {} if names is None else names
 
     def same(self, recorded: Classified, live: Classified) -> bool:
         """Do they match?"""
@@ -113,8 +117,9 @@ class Matcher:
     def key(self, message: Classified) -> str:
         """A text that is the same for messages that match, to look them up; `same` has the last word."""
         held = [
-            *_pointers(self._dialect.references, message.method),
-            *_pointers(self._dialect.minted, message.method),
+            *pointers_of(self._dialect.references, message.method),
+            *pointers_of(self._dialect.minted, message.method),
+            *pointers_of(self._dialect.names, message.method),
             *self._dialect.bound.get(message.method, {}).values(),
         ]
         try:
@@ -124,30 +129,31 @@ class Matcher:
 
     def _compared(self, message: Classified) -> object:
         """The part of a message that counts."""
-        if message.envelope is None:
+        if message.kind == "other":
             try:
                 return loads(message.text)
             except MessageError:
                 return {"": message.text}  # equal as text or not at all
-        members = {name: message.envelope.members[name].value for name in message.envelope.members}
-        kept: dict[str, object]
-        if message.kind == "response":
-            kept = {name: members[name] for name in ("result", "error") if name in members}
-        else:
-            kept = {name: members[name] for name in self._match_on if name in members}
+        members, form = message.members, message.form
+        wanted = form.content if message.kind == "response" or "params" in self._match_on else ()
+        kept = {name: members[name] for name in wanted if name in members}
+        if message.kind != "response":
+            if "method" in self._match_on and form.method:
+                kept[form.method[1:]] = message.method
             if kept.get("params", MISSING) is None:
-                del kept["params"]  # Go's way to have none
-            for pointer in self._match_on:
-                if pointer.startswith("/"):
-                    kept[pointer] = resolve(members, pointer)
-        return without(kept, [*_pointers(self._dialect.volatile, message.method), *self._ignore])
+                kept.pop("params", None)  # Go's way to have none
+            kept |= {pointer: resolve(members, pointer) for pointer in self._match_on if pointer.startswith("/")}
+        apart = [*pointers_of(self._dialect.volatile, message.method), *self._ignore]
+        return without(kept, [*apart, form.id] if form.id.count("/") > 1 else apart)  # else it is not among these
 
     def _set_apart(self, method: str, each: Difference) -> bool:
         """Does the dialect say that these two need not be equal?"""
         recorded, live = each.recorded, each.live
-        if each.pointer in _pointers(self._dialect.minted, method):
+        if each.pointer in pointers_of(self._dialect.names, method):
+            return self._same_name(each, made_up=each.pointer in pointers_of(self._dialect.minted, method))
+        if each.pointer in pointers_of(self._dialect.minted, method):
             return recorded is not MISSING and live is not MISSING
-        if each.pointer in _pointers(self._dialect.references, method):
+        if each.pointer in pointers_of(self._dialect.references, method):
             return self._calls.live(id_key(recorded, "")) == id_key(live, "")
         places = self._dialect.bound.get(method, {})
         if each.pointer not in places.values() or not isinstance(recorded, str) or not isinstance(live, str):
@@ -155,9 +161,12 @@ class Matcher:
         # Two live values of one neutral spelling would mix up two folders; anything else is only another place.
         return self._bindings.live(recorded) is None or recorded.rstrip("/") == live.rstrip("/")
 
-
-def _pointers(table: Mapping[str, tuple[str, ...]], method: str) -> tuple[str, ...]:
-    return table.get("*", ()) + table.get(method, ())
+    def _same_name(self, each: Difference, *, made_up: bool) -> bool:
+        """Do these names stand for the same thing: the one that they stood for before, or a new one?"""
+        if each.recorded is MISSING or each.live is MISSING:
+            return False
+        known, live = self._names.get(id_key(each.recorded, "")), id_key(each.live, "")
+        return made_up and live not in self._names.values() if known is None else known == live
 
 
 def _may_be_secret(each: Difference) -> bool:

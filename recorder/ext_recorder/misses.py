@@ -11,9 +11,8 @@ The cassette is read again from its beginning for each miss, so that playing wit
 from __future__ import annotations
 
 from ext_sdk.protocols.glance import glance
+from ext_sdk.protocols.places import MISSING
 from ext_sdk.wire.json_text import dumps
-
-from .pointers import MISSING
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,46 +1,21 @@
-"""JSON pointers (RFC 6901): finding a value, taking it out, and naming where two values differ."""
+"""JSON pointers (RFC 6901): taking values out, and naming where two values differ."""
 
 from __future__ import annotations
 
 from itertools import zip_longest
 
-from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.jsonrpc import scan
+from ext_sdk.protocols.places import MISSING, parts, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-MISSING = object()  # what `resolve` gives where nothing is
-
-
-def parts(pointer: str) -> list[str]:
-    """The tokens of a pointer. Raises ValueError where it is none."""
-    if pointer == "":
-        return []
-    if not pointer.startswith("/"):
-        raise ValueError(f"{pointer!r} is no JSON pointer: it begins with a slash, as in /params/args/file")
-    return [part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/")]
+__all__ = ["MISSING", "differences", "join", "parts", "resolve", "without"]
 
 
 def join(pointer: str, token: str | int) -> str:
     """The pointer one level further down."""
     return f"{pointer}/{str(token).replace('~', '~0').replace('/', '~1')}"
-
-
-def resolve(value: object, pointer: str) -> object:
-    """What stands at a pointer, or MISSING."""
-    for token in parts(pointer):
-        value = _child(value, token)
-    return value
-
-
-def _child(value: object, token: str) -> object:
-    if isinstance(value, dict):
-        return value.get(token, MISSING)
-    if isinstance(value, list) and token.isascii() and token.isdigit() and int(token) < len(value):
-        return value[int(token)]
-    return MISSING
 
 
 def without(value: object, pointers: Iterable[str]) -> object:
@@ -96,20 +71,3 @@ def differences(left: object, right: object, pointer: str = "") -> Iterator[str]
 def _kind(value: object) -> type:
     """The JSON type: a bool is none of the numbers."""
     return float if type(value) is int else type(value)
-
-
-def spans(text: str, pointers: Iterable[str]) -> Iterator[tuple[int, int, object]]:
-    """Where in a JSON text the values at these pointers stand: (start, end, value)."""
-    for pointer in pointers:
-        start, end, value = 0, len(text), MISSING
-        for token in parts(pointer):
-            try:
-                member = scan(text[start:end]).members.get(token)
-            except MessageError:
-                member = None
-            if member is None:
-                value = MISSING
-                break
-            start, end, value = start + member.start, start + member.end, member.value
-        if value is not MISSING:
-            yield start, end, value

@@ -122,8 +122,16 @@ def make_player(reader: Reader, stage: Stage, options: Options, environ: Mapping
     calls = Calls()
     framing = FRAMINGS[header.framing]
     voice = Voice(dialect, framing, bindings, calls)
-    matcher = Matcher(dialect, bindings, calls, ignore=options.ignore, match_on=options.match_on)
-    ear = Ear(dialect, matcher, bindings, calls, redact=_Redaction(options.redact, environ), minted=voice.minted)
+    matcher = Matcher(dialect, bindings, calls, ignore=options.ignore, match_on=options.match_on, names=voice.names)
+    ear = Ear(
+        dialect,
+        matcher,
+        bindings,
+        calls,
+        redact=_Redaction(options.redact, environ),
+        minted=voice.minted,
+        names=voice.names,
+    )
     if options.order == "strict":
         return StrictPlayer(reader, ear, voice, stage, framing)
     if options.order == "any":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ext_sdk.protocols.dialect import id_key, pointers_of
 from ext_sdk.protocols.glance import glance
 from ext_sdk.wire.framing import Junk
 
@@ -9,6 +10,7 @@ from .cassette.events import Data, pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ext_sdk.protocols.dialect import Classified
     from ext_sdk.wire.framing import Framing
 
     from .cassette.events import Event
@@ -57,12 +59,13 @@ class Cutter:
         self._last = self.first
         self._host_calls: dict[bytes, list[Thread]] = {}  # open calls by their id, the oldest first
         self._child_calls: dict[bytes, list[Thread]] = {}
+        self._named: dict[bytes, Thread] = {}  # by a call's id or a lasting name: whose answer or stream speaks of it
 
     def heard(self, item: Recorded, time: float) -> Thread | None:
         """A message of the host: the thread that it begins, or None where it goes on in one."""
-        kind, key = self._look(item.payload) if item.is_message else ("other", b"")
+        kind, key, last = self._look(item.payload) if item.is_message else ("other", b"", True)
         if kind == "response" and (waiting := self._child_calls.get(key)):
-            self._last = waiting.pop(0)
+            self._last = waiting.pop(0) if last else waiting[0]
             self._last.steps.append(item)
             return None
         self._last = Thread(item, time)
@@ -87,20 +90,48 @@ class Cutter:
 
     def _owner(self, payload: bytes) -> Thread | None:
         """The thread of the call that this answers, if it answers one."""
-        kind, key = self._look(payload)
-        if kind == "response" and (waiting := self._host_calls.get(key)):
-            owner = waiting.pop(0)
-            if not waiting:
-                del self._host_calls[key]
-            return owner
+        if not self._dialect.plain:
+            return self._named_owner(self._dialect.classify(payload))
+        kind, key, _ = self._look(payload)
+        if kind == "response":
+            return self._ended(key)
         if kind == "request":
             self._child_calls.setdefault(key, []).append(self._last)
         return None
 
-    def _look(self, payload: bytes) -> tuple[str, bytes]:
-        """The kind of a message and its id; nothing else of it is kept."""
-        seen = glance(payload)
+    def _ended(self, key: bytes) -> Thread | None:
+        waiting = self._host_calls.get(key)
+        if not waiting:
+            return None
+        owner = waiting.pop(0)
+        if not waiting:
+            del self._host_calls[key]
+        return owner
+
+    def _named_owner(self, message: Classified) -> Thread | None:
+        """The same where more than ids may tell whose a message is: a stream names its call, a progress its run."""
+        dialect, key = self._dialect, message.key or b""
+        owner = None
+        if message.kind == "response":
+            if not message.key and message.method and self._host_calls:
+                key = next(iter(self._host_calls))
+            owner = self._ended(key) if dialect.is_last(message) else next(iter(self._host_calls.get(key, ())), None)
+        calls = [message.at(pointer) for pointer in pointers_of(dialect.mentions, message.method)]
+        for value in calls:
+            owner = owner or next(iter(self._host_calls.get(id_key(value, ""), ())), None)
+        for pointer in pointers_of(dialect.names, message.method):
+            if isinstance(name := message.at(pointer), str):
+                owner = owner or self._named.get(id_key(name, ""))
+                if owner:
+                    self._named.setdefault(id_key(name, ""), owner)
+        if message.kind == "request":
+            self._child_calls.setdefault(key, []).append(owner or self._last)
+        return owner
+
+    def _look(self, payload: bytes) -> tuple[str, bytes, bool]:
+        """The kind of a message, its id, and whether it ends its call; nothing else of it is kept."""
+        seen = glance(payload) if self._dialect.plain else None
         if seen is not None:
-            return seen[0], payload[seen[1] : seen[2]]
+            return seen[0], payload[seen[1] : seen[2]], True
         message = self._dialect.classify(payload)
-        return message.kind, message.key or b""
+        return message.kind, message.key or b"", self._dialect.is_last(message)

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ext_sdk.protocols.dialect import Classified
+    from ext_sdk.protocols.dialect import Classified, Dialect
 
     from .cassette.events import Event
     from .cassette.header import Header
@@ -53,7 +53,7 @@ class Timeline:
     """
 
     def __init__(self, header: Header, redact: Callable[[bytes], bytes]) -> None:
-        self._dialect = DIALECTS.get(header.protocol, DIALECTS["jsonrpc"])
+        self._dialect = DIALECTS[header.protocol if header.protocol in DIALECTS else "jsonrpc"]
         self._framing = FRAMINGS[header.framing]
         self._redact = redact
         self._calls: dict[tuple[str, int, bytes], list[tuple[float, str]]] = {}
@@ -83,8 +83,8 @@ class Timeline:
             return Entry(event, "other" if not self._dialect.calls else "junk", "no message", text, text)
         if message.kind == "response":
             return self._response(event, message)
-        id = message.text[slice(*message.span)]
-        entry = Entry(event, message.kind, message.method + (f" #{id}" if id else ""), _member(message, "params"), text)
+        words = [message.method, self._dialect.about(message), f"#{message.id}" if message.id else ""]
+        entry = Entry(event, message.kind, " ".join(filter(None, words)), _content(message), text)
         if message.key is not None:
             self._calls.setdefault((event.kind, event.conn, message.key), []).append((event.time, message.method))
         return entry
@@ -92,9 +92,12 @@ class Timeline:
     def _response(self, event: Data, message: Classified) -> Entry:
         asked = "in" if event.kind == "out" else "out"
         calls = self._calls.get((asked, event.conn, message.key or b"null"), [])
-        began, method = calls.pop(0) if calls else (None, "")
-        label = f"{method or 'an answer to nothing'} #{message.text[slice(*message.span)] or 'null'}"
-        kind, text = _outcome(message)
+        began, method = calls[0] if calls else (None, "")
+        last = self._dialect.is_last(message)
+        if calls and last:
+            del calls[0]
+        label = f"{method or message.method or 'an answer to nothing'} #{message.id or 'null'}{'' if last else ' …'}"
+        kind, text = _outcome(message, self._dialect)
         entry = Entry(event, kind, label, text, message.text)
         entry.took = None if began is None else event.time - began
         return entry
@@ -103,22 +106,23 @@ class Timeline:
         return self._redact(data).decode("utf-8", "surrogateescape")
 
 
-def _outcome(message: Classified) -> tuple[str, str]:
+def _outcome(message: Classified, dialect: Dialect) -> tuple[str, str]:
     """The kind of a response, and what it says."""
-    envelope = message.envelope
-    error = envelope.value("error") if envelope else None
+    error = message.at("/error")
     if isinstance(error, dict):
         return "error", f"error {error.get('code')}: {error.get('message')}"
-    result = envelope.value("result") if envelope else None
-    # gevals: an operation that failed is a result (spec 0, "Failure Response").
-    if isinstance(result, dict) and result.get("success") is False:
-        said = [str(result[key]) for key in ("message", "error") if result.get(key)]
-        return "failure", f"failed: {'; '.join(said)}"
-    return "response", _member(message, "result") or _member(message, "error")
+    if not dialect.has_failed(message):
+        return "response", _content(message)
+    content = message.at(f"/{message.form.content[0]}")
+    said = message.members if not isinstance(content, dict) else content
+    told = [str(said[key]) for key in ("message", "error") if said.get(key)]
+    return "failure", f"failed: {'; '.join(told) or _content(message)}"
 
 
-def _member(message: Classified, name: str) -> str:
-    return (message.envelope.spelling(name) if message.envelope else None) or ""
+def _content(message: Classified) -> str:
+    """What a message says, as it is spelled."""
+    spellings = (message.envelope.spelling(name) for name in message.form.content if message.envelope)
+    return next((spelling for spelling in spellings if spelling), "")
 
 
 def _mark_label(kind: str, value: int | str) -> str:

@@ -7,16 +7,18 @@ recorded.
 
 from __future__ import annotations
 
-from ext_sdk.protocols.dialect import id_key
+from ext_sdk.protocols.dialect import id_key, pointers_of
 from ext_sdk.protocols.glance import glance
+from ext_sdk.protocols.places import spans
 from ext_sdk.wire.framing import Frame
 
 from .cassette.events import pieces
-from .pointers import spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_sdk.protocols.dialect import Dialect
+    from collections.abc import Iterator
+
+    from ext_sdk.protocols.dialect import Classified, Dialect
     from ext_sdk.wire.framing import Framing
 
     from .bindings import Playing
@@ -34,7 +36,8 @@ class Voice:
         calls: the host's calls; an answer closes its call.
 
     Attributes:
-        minted: names made up by the host, recorded key to live spelling.
+        minted: names that the host made up for one call, recorded key to live spelling.
+        names: lasting names, the same way, whoever made them up.
     """
 
     def __init__(self, dialect: Dialect, framing: Framing, bindings: Playing, calls: Calls) -> None:
@@ -44,6 +47,7 @@ class Voice:
         self._bindings = bindings
         self._calls = calls
         self.minted: dict[bytes, bytes] = {}
+        self.names: dict[bytes, bytes] = {}
 
     @property
     def owes(self) -> bool:
@@ -76,6 +80,8 @@ class Voice:
         return b"".join(parts)
 
     def _message(self, payload: bytes) -> bytes:
+        if not self._dialect.plain:
+            return self._read(payload)
         if not self._dialect.calls:
             return self._bindings.to_live(payload, json=False)
         seen = glance(payload)
@@ -96,23 +102,46 @@ class Voice:
         message = self._dialect.classify(payload)
         if message.kind == "other":
             return self._bindings.to_live(payload, json=False)
-        if message.kind == "response" and message.key is not None:
-            live = self._calls.end(message.key)
-            if live is not None and live != message.key:
-                start, end = message.span
-                before, after = (_bytes(part) for part in (message.text[:start], message.text[end:]))
-                return self._bound(before) + live + self._bound(after)
-        if self.minted and (pointers := self._dialect.echoed.get(message.method)):
-            return self._bound(self._echoed(message.text, pointers))
-        return self._bound(payload)
+        parts, position = [], 0
+        for start, end, spelling in sorted(self._edits(message)):
+            parts += [self._bound(_bytes(message.text[position:start])), spelling]
+            position = end
+        if not parts:
+            return self._bound(payload)
+        return b"".join([*parts, self._bound(_bytes(message.text[position:]))])
 
-    def _echoed(self, text: str, pointers: tuple[str, ...]) -> bytes:
-        """A message with the host's live names where it repeats recorded ones."""
-        for start, end, value in sorted(spans(text, pointers), reverse=True):
-            live = self.minted.get(id_key(value, text[start:end]))
-            if live is not None:
-                text = text[:start] + live.decode("utf-8", "surrogateescape") + text[end:]
-        return _bytes(text)
+    def _edits(self, message: Classified) -> Iterator[tuple[int, int, bytes]]:
+        """What is spelled another way here: (start, end, live spelling), each place once."""
+        dialect, text, method = self._dialect, message.text, message.method
+        if message.kind == "response":
+            yield from self._answer(message)
+        for start, end, value in spans(text, pointers_of(dialect.mentions, method)):
+            yield start, end, self._calls.live(id_key(value, text[start:end]))
+        if self.minted:
+            for start, end, value in spans(text, pointers_of(dialect.echoed, method)):
+                live = self.minted.get(id_key(value, text[start:end]))
+                if live is not None and (start, end) != message.span:
+                    yield start, end, live
+        for start, end, value in spans(text, pointers_of(dialect.names, method)):
+            if isinstance(value, (str, int)):
+                yield start, end, self.names.setdefault(id_key(value, text[start:end]), _bytes(text[start:end]))
+
+    def _answer(self, message: Classified) -> Iterator[tuple[int, int, bytes]]:
+        """An answer ends its call, unless more is to come, and repeats its id and what it has from the request."""
+        key, text = message.key, message.text
+        for pointer, (recorded, spelling) in self._calls.echoes(key).items():
+            for start, end, value in spans(text, [pointer]):
+                if id_key(value, text[start:end]) == recorded:
+                    yield start, end, spelling
+        if key is None:
+            if message.method:  # else an error answer to what could not be read
+                self._calls.end_first()
+            return
+        live = self._calls.end(key) if self._dialect.is_last(message) else None
+        if live is None:
+            live = self._calls.live(key)
+        if live != key:
+            yield *message.span, live
 
     def _bound(self, data: bytes) -> bytes:
         return self._bindings.to_live(data, json=True) if self._bindings else data

@@ -171,7 +171,7 @@ def test_at_the_recorded_pace_the_same_comes_in_the_same_order(path: Path) -> No
         (b"", "empty"),
         (b"\x00\xff", "not YAML"),
         (b"cassette: 9\nprotocol: x\nframing: ndjson\nevents:\n- {t: 1, exit: 0}\n", "expected format version 1"),
-        (b"cassette: 1\nprotocol: x\nframing: ndjson\nevents:\n- {t: 1, exit: 0}\n", "gevals, jsonrpc, raw"),
+        (b"cassette: 1\nprotocol: x\nframing: ndjson\nevents:\n- {t: 1, exit: 0}\n", "gevals, pi, gassist"),
         (b"cassette: 1\nprotocol: raw\nframing: ndjson\nevents:\n- {t: 1, ", ":5: "),
     ],
 )  # fmt: skip

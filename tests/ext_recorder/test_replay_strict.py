@@ -573,5 +573,5 @@ def test_a_broken_line_is_an_error_when_it_is_reached_not_an_end(path: Path) -> 
 
 
 def test_an_unknown_protocol_is_refused_with_the_known_ones(path: Path) -> None:
-    with pytest.raises(CassetteError, match=r"gevals, jsonrpc, raw.*'morse'"):
+    with pytest.raises(CassetteError, match=r"gevals, pi, gassist.*raw.*'morse'"):
         Host(cassette(path, END, protocol="morse"))

@@ -59,7 +59,7 @@ def test_a_session_is_told_line_by_line(path: Path) -> None:
         "",
         '0.000 → initialize #1 {"protocolVersion":"0.0.1"}',
         '0.021 ← initialize #1 21 ms {"name":"shell"}',
-        '0.030 → execute #"x" {"operation":"run"}',
+        '0.030 → execute run #"x" {"operation":"run"}',
         '0.040 ← log {"level":"info"}',
         '0.050 ✗ execute #"x" 20 ms failed: It failed; exit code 1',
         "0.060 → exekute #2",

@@ -2,75 +2,70 @@
 
     bytes --framing--> payload --classify--> Classified: request | response | notification | other
 
-A protocol of the JSON-RPC family is a row in `DIALECTS`. Another one brings its own `classify` and `refusal`.
+Each protocol is a row: a module of this package with a `DIALECT` in it, made when it is first asked for. Programs
+that handle messages ask the row, and know no protocol.
 """
 
 from __future__ import annotations
 
 from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.json_text import quote
+from ext_sdk.wire.json_text import dumps
 from ext_sdk.wire.jsonrpc import scan
 
-from . import gevals, jsonrpc
+from .classified import NOTIFICATION, OTHER, REQUEST, RESPONSE, Classified, Form, id_key
+from .places import MISSING, spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from ext_sdk.wire.jsonrpc import Envelope
 
-    from .glance import Kind
+    Pointers = Mapping[str, tuple[str, ...]]
 
+__all__ = ["DIALECTS", "NAMES", "NOT_RECORDED", "Classified", "Dialect", "Form", "id_key", "pointers_of"]
 
-class Classified:
-    """A payload, and what it is.
-
-    Attributes:
-        kind: "request" (wants an answer), "response", "notification", or "other": not JSON, or no single
-        message. text: the payload as text. method: of requests and notifications, else "". key: the id of the
-        call, to be kept apart by direction; None where there is none. span: where the id is spelled,
-        `text[start:end]`; (0, 0) where it is not. envelope: the members; None for "other".
-    """
-
-    __slots__ = ("envelope", "key", "kind", "method", "span", "text")
-
-    def __init__(
-        self,
-        kind: Kind,
-        text: str,
-        method: str = "",
-        key: bytes | None = None,
-        span: tuple[int, int] = (0, 0),
-        *,
-        envelope: Envelope | None = None,
-    ) -> None:
-        self.kind = kind
-        self.text = text
-        self.method = method
-        self.key = key
-        self.span = span
-        self.envelope = envelope
-
-    def __repr__(self) -> str:
-        return f"Classified({self.kind!r}, {self.text!r})"
+# Of the codes that JSON-RPC leaves to servers (-32000 to -32099), one that no spec here and no peer gives a meaning.
+NOT_RECORDED = -32099
+# How JSON-RPC says that a request has no answer. `%(/id)s` is the request's own spelling of what stands at /id.
+REFUSAL = (
+    '{"jsonrpc":"2.0","id":%(/id)s,"error":{"code":' + str(NOT_RECORDED) + ',"message":%(message)s,"data":%(data)s}}'
+)
 
 
 class Dialect:
-    """One protocol.
+    """One protocol. Tables go by method; "*" is every method, "" an answer that names none.
 
     Attributes:
         name: what a cassette says under `protocol`.
         framing: the usual framing.
         title: one line for people.
-        bound: {method: {binding: JSON pointer}}: where requests name paths of the machine they were sent on.
-        volatile: {method: JSON pointers}: what differs from run to run without meaning anything; "*": every
-        method. references: {method: JSON pointers}: where a message names the id of another call of its own
-        side. final: methods after whose answer (or, for a notification, at whose arrival) the child ends by
-        itself. calls: whether messages are calls with ids. Without, every payload stands for itself.
+        tag: the member by whose value `forms` are found.
+        forms: sorts of messages by that value. What is not in it is read as JSON-RPC where the tag is `method`, and
+            is no message otherwise.
+        bound: {method: {binding: pointer}}: where requests name paths of the machine they were sent on.
+        volatile: what differs from run to run without meaning anything: of requests and notifications, and, by the
+            method that they answer, of answers.
+        references: where a message names the id of another call of its own side.
+        mentions: where a message names the id of a call of the other side.
+        minted: where requests carry names that the host makes up for this one call.
+        echoed: where the child's notifications repeat these.
+        echoes: {method: {pointer in the request: pointer in its answer}}: what an answer repeats of its own request.
+        names: where messages of either side name runs, sessions and the like. Who says one first has made it up; from
+            then on it stands for the same thing. A host makes up only those that are `minted`, too.
+        unfinished: {pointer: value}: an answer with one of these is not the last one to its request.
+        failed: {pointer: value}: an answer with one of these tells of a failure.
+        subject: {method: pointer}: what a call is about, for people: a tool, an operation.
+        refusals: {method: text}: how to say that nothing answers a request, see REFUSAL.
+        final: methods after whose answer (or, for a notification, at whose arrival) the child ends by itself.
+        timeouts: {method: seconds}: how long the specification gives an answer.
+        calls: whether messages are calls with ids. Without, every payload stands for itself.
+        plain: an answer ends its call and repeats no other name, so a glance at it is enough.
     """
 
     __slots__ = (
-        "bound", "calls", "echoed", "final", "framing", "minted", "name", "references", "title", "volatile",
+        "bound", "calls", "echoed", "echoes", "failed", "final", "forms", "framing", "mentions", "minted", "name",
+        "names", "plain", "references", "refusals", "subject", "tag", "timeouts", "title", "unfinished", "volatile",
     )  # fmt: skip
 
     def __init__(
@@ -79,35 +74,74 @@ class Dialect:
         framing: str,
         title: str,
         *,
+        tag: str = "method",
+        forms: Mapping[str, Form] | None = None,
         bound: Mapping[str, Mapping[str, str]] | None = None,
-        volatile: Mapping[str, tuple[str, ...]] | None = None,
-        references: Mapping[str, tuple[str, ...]] | None = None,
-        minted: Mapping[str, tuple[str, ...]] | None = None,
-        echoed: Mapping[str, tuple[str, ...]] | None = None,
+        volatile: Pointers | None = None,
+        references: Pointers | None = None,
+        mentions: Pointers | None = None,
+        minted: Pointers | None = None,
+        echoed: Pointers | None = None,
+        echoes: Mapping[str, Mapping[str, str]] | None = None,
+        names: Pointers | None = None,
+        unfinished: Mapping[str, object] | None = None,
+        failed: Mapping[str, object] | None = None,
+        subject: Mapping[str, str] | None = None,
+        refusals: Mapping[str, str] | None = None,
         final: tuple[str, ...] = (),
+        timeouts: Mapping[str, float] | None = None,
         calls: bool = True,
     ) -> None:
         self.name = name
         self.framing = framing
         self.title = title
+        self.tag = tag
+        self.forms = forms or {}
         self.bound = bound or {}
         self.volatile = volatile or {}
         self.references = references or {}
+        self.mentions = mentions or {}
         self.minted = minted or {}
         self.echoed = echoed or {}
+        self.echoes = echoes or {}
+        self.names = names or {}
+        self.unfinished = unfinished or {}
+        self.failed = failed or {}
+        self.subject = subject or {}
+        self.refusals = refusals or {"*": REFUSAL}
         self.final = final
+        self.timeouts = timeouts or {}
         self.calls = calls
+        self.plain = not (self.forms or self.mentions or self.echoes or self.names or self.unfinished)
 
     def classify(self, payload: bytes) -> Classified:
         """What a payload is. Raises nothing, whatever the bytes are."""
         text = payload.decode("utf-8", "surrogateescape")
         if not self.calls:
-            return Classified("other", text)
+            return Classified(OTHER, text)
         try:
             envelope = scan(text)
         except MessageError:
-            return Classified("other", text)
-        return _classified(envelope)
+            return Classified(OTHER, text)
+        if self.forms:
+            tag = envelope.value(self.tag)
+            form = self.forms.get(tag) if isinstance(tag, str) else None
+            if form is not None:
+                return _formed(envelope, form)
+        return _classified(envelope) if self.tag == "method" else Classified(OTHER, text, envelope=envelope)
+
+    def is_last(self, answer: Classified) -> bool:
+        """Does this answer end its call?"""
+        return all(answer.at(pointer) != value for pointer, value in self.unfinished.items())
+
+    def has_failed(self, answer: Classified) -> bool:
+        """Does this answer tell of a failure?"""
+        return any(answer.at(pointer) == value for pointer, value in self.failed.items())
+
+    def about(self, message: Classified) -> str:
+        """What a call is about, or ""."""
+        found = message.at(self.subject[message.method]) if message.method in self.subject else ""
+        return found if isinstance(found, str) else ""
 
     def refusal(self, request: Classified, message: str, data: Mapping[str, object]) -> bytes | None:
         """The payload that tells the host that nothing answers its request; None where nothing can.
@@ -117,60 +151,94 @@ class Dialect:
             message: one line for a person.
             data: the same for a program: JSON values.
         """
-        if not self.calls:
+        template = self.refusals.get(request.method) or self.refusals.get("*")
+        if not self.calls or template is None:
             return None
-        return jsonrpc.refusal(request.text[slice(*request.span)] or "null", message, data)
+        fields = _Spellings(request, message=dumps(message), data=dumps(dict(data)))
+        return (template % fields).encode("utf-8", "backslashreplace")
+
+
+class _Spellings(dict[str, str]):
+    """What a refusal is filled with: texts by name, and the request's own spellings by pointer."""
+
+    def __init__(self, request: Classified, **texts: str) -> None:
+        super().__init__(texts)
+        self._text = request.text
+
+    def __missing__(self, pointer: str) -> str:
+        return next((self._text[start:end] for start, end, _ in spans(self._text, [pointer])), "null")
 
 
 def _classified(envelope: Envelope) -> Classified:
+    """By the members, as JSON-RPC has it."""
     members, text = envelope.members, envelope.text
     method = envelope.value("method")
     member = members.get("id")
     key = id_key(member.value, text[member.start : member.end]) if member else None
     span = (member.start, member.end) if member else (0, 0)
     if isinstance(method, str):
-        kind: Kind = "request" if member else "notification"
-        return Classified(kind, text, method, key, span, envelope=envelope)
+        return Classified(REQUEST if member else NOTIFICATION, text, method, key, span, envelope=envelope)
     if "result" in members or "error" in members:
-        return Classified("response", text, "", key, span, envelope=envelope)
-    return Classified("other", text, envelope=envelope)
+        return Classified(RESPONSE, text, "", key, span, envelope=envelope)
+    return Classified(OTHER, text, envelope=envelope)
 
 
-def id_key(value: object, spelling: str) -> bytes:
-    """The identity of an id, in its plainest spelling: 1 and 1.0 are one id, "1" and true are others.
-
-    Args:
-        value: the id as a JSON value.
-        spelling: how it is written, for what should be no id: an object, an array, a literal.
-    """
-    if isinstance(value, str):
-        return quote(value).encode("utf-8", "surrogateescape")
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return spelling.encode("utf-8", "surrogateescape")
-    return str(int(value) if value == value // 1 else value).encode()
+def _formed(envelope: Envelope, form: Form) -> Classified:
+    """By the form that its tag names."""
+    message = Classified(form, envelope.text, envelope=envelope)
+    method = message.at(form.method) if form.method else MISSING
+    message.method = method if isinstance(method, str) else ""
+    for start, end, value in spans(envelope.text, [form.id] if form.id else []):
+        message.key = id_key(value, envelope.text[start:end])
+        message.span = (start, end)
+    return message
 
 
-DIALECTS: dict[str, Dialect] = {
-    dialect.name: dialect
-    for dialect in (
-        Dialect(
-            "gevals",
-            gevals.FRAMING,
-            "the gevals extension protocol",
-            bound=gevals.BOUND,
-            volatile=gevals.VOLATILE,
-            final=gevals.FINAL,
-        ),
-        Dialect(
-            "jsonrpc",
-            jsonrpc.FRAMING,
-            "any JSON-RPC 2.0: MCP, LSP, ACP, …",
-            volatile=jsonrpc.VOLATILE,
-            references=jsonrpc.REFERENCES,
-            minted=jsonrpc.MINTED,
-            echoed=jsonrpc.ECHOED,
-            final=jsonrpc.FINAL,
-        ),
-        Dialect("raw", "ndjson", "lines without any further meaning", calls=False),
-    )
-}
+def pointers_of(table: Pointers, method: str) -> tuple[str, ...]:
+    """The pointers of a table that concern a method."""
+    return table.get("*", ()) + table.get(method, ()) if method != "*" else table.get("*", ())
+
+
+# In the order in which people are told of them; each is a module beside this one, but for that of the gevals
+# protocol, whose constants are on the start-up path of every extension and can't import this.
+NAMES = (
+    "gevals", "pi", "gassist", "waza", "waza-go", "kaiak", "kaiak-head", "mcp", "lsp", "dap", "acp", "jsonrpc", "raw",
+)  # fmt: skip
+_MODULES = {"gevals": "gevals_dialect"}
+
+
+class Dialects:
+    """All dialects by name, made when they are first asked for."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: dict[str, Dialect] = {}
+
+    def __getitem__(self, name: str) -> Dialect:
+        if name not in NAMES:
+            raise KeyError(name)
+        if name not in self._made:
+            module = f"ext_sdk.protocols.{_MODULES.get(name, name.replace('-', '_'))}"
+            self._made[name] = __import__(module, fromlist=["DIALECT"]).DIALECT
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in NAMES
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+    def get(self, name: str) -> Dialect | None:
+        """The dialect of that name; None where there is none."""
+        return self[name] if name in NAMES else None
+
+    def values(self) -> list[Dialect]:
+        """All of them."""
+        return [self[name] for name in NAMES]
+
+
+DIALECTS = Dialects()

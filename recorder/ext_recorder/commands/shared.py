@@ -8,7 +8,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ext_recorder.options import Values
 
-PROTOCOLS = ("gevals", "jsonrpc", "raw")
+PROTOCOLS = (
+    "gevals", "pi", "gassist", "waza", "waza-go", "kaiak", "kaiak-head", "mcp", "lsp", "dap", "acp", "jsonrpc", "raw",
+)  # fmt: skip
 FRAMINGS = ("ndjson", "content-length", "uint32")
 ORDERS = ("strict", "any")
 

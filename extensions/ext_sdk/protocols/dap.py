@@ -1,0 +1,38 @@
+"""The Debug Adapter Protocol: messages are numbered by `seq`, answers name the number by `request_seq`."""
+
+from __future__ import annotations
+
+from .dialect import NOT_RECORDED, Dialect, Form
+
+_WHAT_FAILED = ("success", "message", "body")
+
+DIALECT = Dialect(
+    "dap",
+    "content-length",
+    "the Debug Adapter Protocol",
+    tag="type",
+    forms={
+        "request": Form("request", "/command", "/seq", ("arguments",)),
+        "response": Form("response", "/command", "/request_seq", _WHAT_FAILED),
+        "event": Form("notification", "/event", "", ("body",)),
+    },
+    bound={
+        "launch": {"program": "/arguments/program", "cwd": "/arguments/cwd"},
+        "attach": {"cwd": "/arguments/cwd"},
+    },
+    volatile={
+        "runInTerminal": ("/body/processId", "/body/shellProcessId"),
+        "process": ("/body/systemProcessId", "/body/startMethod"),
+        "initialize": ("/arguments/clientName",),
+        "output": ("/body/data",),
+        "*": ("/seq",),
+    },
+    references={"cancel": ("/arguments/requestId",)},
+    failed={"/success": False},
+    refusals={
+        "*": '{"seq":0,"type":"response","request_seq":%(/seq)s,"success":false,"command":%(/command)s,'
+        '"message":%(message)s,"body":{"error":{"id":' + str(-NOT_RECORDED) + ',"format":%(message)s},'
+        '"data":%(data)s}}',
+    },
+    final=("disconnect",),
+)
