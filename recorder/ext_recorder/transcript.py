@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ext_sdk.wire.framing import UINT32_LIMIT_BYTES, Junk
 
-from .cassette.events import STDERR_FRAMING, mark_line, note, raw_line
+from .cassette.events import OWN_FILES, STDERR_FRAMING, STREAMS, mark_line, note, raw_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +31,34 @@ def limit(framing: Framing) -> int:
     return UINT32_LIMIT_BYTES if framing.name == "uint32" else FRAME_LIMIT_BYTES
 
 
+# A note that ends a session in which no child has ended: nobody has started one.
+END = "end"
+
+
+class _Part:
+    """One direction of one connection.
+
+    Attributes:
+        stream: "in", "out" or "err".
+        conn: the connection.
+        framing: of its messages.
+        decoder: where their bytes go.
+    """
+
+    __slots__ = ("conn", "decoder", "framing", "stream")
+
+    def __init__(self, stream: Stream, conn: int, framing: Framing) -> None:
+        self.stream = stream
+        self.conn = conn
+        self.framing = framing
+        self.decoder = framing.decoder(limit(framing))
+
+
 class Transcript:
     """The lines of one session.
+
+    A note names its stream: "in" of the one connection on stdio, "in:2" of the second one of a socket server. What has
+    the number 0 is a socket server's own standard files, which are lines.
 
     Args:
         framing: of the messages, in both directions.
@@ -45,24 +71,24 @@ class Transcript:
     """
 
     def __init__(self, framing: Framing, clean: Clean, bindings: Bindings) -> None:
-        self._framings: dict[Stream, Framing] = {"in": framing, "out": framing, "err": STDERR_FRAMING}
-        self._decoders = {name: each.decoder(limit(each)) for name, each in self._framings.items()}
+        self._framing = framing
+        self._parts: dict[str, _Part] = {}
         self._clean = clean
         self._bindings = bindings
         self._lines: list[bytes] = []
-        self._loose: tuple[float, Stream, bytes] | None = None
+        self._loose: tuple[float, str, bytes] | None = None
         self._time = 0.0
-        self.counts: dict[Stream, int] = dict.fromkeys(self._framings, 0)
+        self.counts: dict[Stream, int] = dict.fromkeys(STREAMS, 0)
         self.finished = False
 
     def lines(self, notes: list[Note]) -> list[bytes]:
         """The lines that these notes complete."""
-        for time, kind, what in notes:
+        for time, name, what in notes:
             self._time = max(time, self._time)  # what came in one turn of the tap may be some µs out of step
             if isinstance(what, bytes):
-                self._receive(kind, what)  # type: ignore[arg-type]  # bytes come with the name of a stream
+                self._receive(name, what)
             else:
-                self._mark(kind, what)  # type: ignore[arg-type]  # and everything else with that of a mark
+                self._mark(name, what)
         return self._take_lines()
 
     def close(self) -> list[bytes]:
@@ -74,38 +100,42 @@ class Transcript:
         lines, self._lines = self._lines, []
         return lines
 
-    def _receive(self, name: Stream, data: bytes) -> None:
-        decoder = self._decoders[name]
+    def _receive(self, name: str, data: bytes) -> None:
+        part = self._parts.get(name) or self._begin(name)
         if data:
-            decoder.receive_data(data)
-            self._take(name)
+            part.decoder.receive_data(data)
+            self._take(name, part)
         else:
-            decoder.receive_eof()
-            self._take(name)
-            self._write_mark("eof", name)
+            part.decoder.receive_eof()
+            self._take(name, part)
+            self._write_mark("eof", part.stream, part.conn)
 
-    def _mark(self, kind: MarkKind, what: int | str) -> None:
-        if kind == "exit":
+    def _begin(self, name: str) -> _Part:
+        stream, conn = _named(name)
+        lines = stream == "err" or conn == OWN_FILES
+        part = self._parts[name] = _Part(stream, conn, STDERR_FRAMING if lines else self._framing)  # type: ignore[arg-type]
+        return part
+
+    def _mark(self, name: str, what: int | str) -> None:
+        kind, conn = _named(name)
+        if kind in {"exit", END}:
             self._end()
             self.finished = True
-        self._write_mark(kind, what)
+        if kind != END:
+            self._write_mark(kind, what, conn)  # type: ignore[arg-type]  # what has no bytes is a mark
 
     def _end(self) -> None:
         """Nothing more comes from anywhere."""
-        for name, decoder in self._decoders.items():
-            decoder.receive_eof()
-            self._take(name)
+        for name, part in self._parts.items():
+            part.decoder.receive_eof()
+            self._take(name, part)
         self._write_loose()
 
-    def _take(self, name: Stream) -> None:
+    def _take(self, name: str, part: _Part) -> None:
         """Write what the decoder has complete. The scribe spends its time here."""
-        next_event, framing, clean, time = (
-            self._decoders[name].next_event,
-            self._framings[name],
-            self._clean,
-            self._time,
-        )
-        observe = self._bindings.observe if name == "in" else None
+        next_event, stream, framing, conn = part.decoder.next_event, part.stream, part.framing, part.conn
+        clean, time = self._clean, self._time
+        observe = self._bindings.observe if stream == "in" else None
         append, count = self._lines.append, 0
         while item := next_event():
             if isinstance(item, Junk):
@@ -115,17 +145,17 @@ class Transcript:
                 self._write_loose()
             if observe:
                 observe(item.payload)
-            append(note(name, time, item, framing, clean))
+            append(note(stream, time, item, framing, clean, conn=conn))
             count += 1
-        self.counts[name] += count
+        self.counts[stream] += count
 
-    def _write_mark(self, kind: MarkKind, value: int | str) -> None:
+    def _write_mark(self, kind: MarkKind, value: int | str, conn: int) -> None:
         self._write_loose()
-        self._lines.append(mark_line(kind, self._time, value))
+        self._lines.append(mark_line(kind, self._time, value, conn=conn))
 
     # Bytes that are no message come in pieces. They are cleaned as one, and written as few events.
 
-    def _keep_loose(self, name: Stream, wire: bytes) -> None:
+    def _keep_loose(self, name: str, wire: bytes) -> None:
         if self._loose and self._loose[1] != name:
             self._write_loose()
         time, _, kept = self._loose or (self._time, name, b"")
@@ -137,7 +167,14 @@ class Transcript:
         if not self._loose:
             return
         time, name, kept = self._loose
+        part = self._parts[name]
         clean = self._clean(kept)
         cut = max(0, len(clean) - hold_back)
-        self._lines.append(raw_line(name, time, clean[:cut]))
+        self._lines.append(raw_line(part.stream, time, clean[:cut], conn=part.conn))
         self._loose = (time, name, clean[cut:]) if hold_back else None
+
+
+def _named(name: str) -> tuple[str, int]:
+    """A stream or a mark, and its connection."""
+    kind, _, conn = name.partition(":")
+    return kind, int(conn or 1)

@@ -81,7 +81,7 @@ def test_each_form_is_written_and_read_by_hand_and_by_yaml_alike(line: bytes, ev
         b"- {t: 0.1, in: {raw: 'a'}}\n",
         b"- {t: 0.1, in: {raw: 'aGk'}}\n",
         b"- {t: 0.1, in: {text: 'aGk='}}\n",
-        b"- {t: 0.1, conn: 0, in: 'a'}\n",
+        b"- {t: 0.1, conn: 01, in: 'a'}\n",
         b"- {t: 0.1, conn: x, in: 'a'}\n",
         b"- {t: 0.1, exit: -1}\n",
         b"- {t: 0.1, exit: 007}\n",

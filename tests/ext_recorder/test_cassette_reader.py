@@ -156,7 +156,7 @@ def test_a_header_that_was_cut_off_anywhere_is_an_error(tmp_path: Path, cut: int
         (WHOLE.replace("0.2, err: 'it''s'", "0.2, err: {raw: '=a'}"), 11, "not base64"),
         (WHOLE.replace("t: 0.2", "t: soon"), 11, "expected `t` in seconds, found soon"),
         (WHOLE.replace("{t: 0.2, ", "{"), 11, "expected `t` in seconds, found nothing"),
-        (WHOLE.replace("t: 0.2, ", "t: 0.2, conn: 0, "), 11, "`conn`"),
+        (WHOLE.replace("t: 0.2, ", "t: 0.2, conn: -1, "), 11, "`conn`"),
         (WHOLE.replace("exit: 0", "exit: maybe"), 12, "an exit code, or a signal as in SIGKILL, found 'maybe'"),
         (WHOLE.replace("err: 'it''s'", "err: 'it''s \x07'"), 11, "not YAML"),
         (WHOLE + "- {t: 0.4, in: 'late'}\n", 14, "not YAML"),

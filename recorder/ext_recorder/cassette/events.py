@@ -8,6 +8,7 @@
     - {t: 0.100000, signal: SIGTERM}             a signal that the host sent
     - {t: 0.150000, exit: 0}                     the child's exit code, or what ended it: exit: SIGKILL
     - {t: 0.000100, conn: 2, open: in}           a second connection of a socket server
+    - {t: 0.000110, conn: 0, err: 'a line'}      its own standard error
     - {t: 0.000200, conn: 2, out: '…', head: ['Content-Type: x', 'Content-Length: 9']}
                                                  header lines that are not the plain Content-Length alone
 
@@ -44,6 +45,9 @@ MARKS: tuple[MarkKind, ...] = ("eof", "exit", "signal", "open")
 # What stands between quotation marks as it is. Bytes that are left when these are taken away need a closer look.
 PLAIN_BYTES = bytes(range(0x20, 0x7F)).replace(b"'", b"")
 
+# The connection that a socket server's own standard files, its signals and its exit have: they belong to none.
+OWN_FILES = 0
+
 # stderr is lines, whatever the framing of the messages is.
 STDERR_FRAMING = FRAMINGS["ndjson"]
 
@@ -57,7 +61,7 @@ class Data:
         payload: a message or a stderr line without its framing; where `raw`, the exact bytes with it.
         raw: see `payload`.
         head: header lines, where they are not the plain Content-Length alone.
-        conn: the connection, counted from 1.
+        conn: the connection, counted from 1; OWN_FILES.
     """
 
     __slots__ = ("conn", "head", "kind", "payload", "raw", "time")
@@ -98,7 +102,7 @@ class Mark:
         kind: "eof", "exit", "signal" or "open".
         time: seconds since the start.
         value: the stream of eof and open, the exit code as an int, or the name of a signal ("SIGTERM").
-        conn: the connection, counted from 1.
+        conn: the connection, counted from 1; OWN_FILES.
     """
 
     __slots__ = ("conn", "kind", "time", "value")

@@ -56,7 +56,7 @@ def _other_form(time: float, key: bytes, body: bytes) -> Event | None:
     if key == b"conn:":
         number, _, rest = body.partition(b", ")
         key, _, body = rest.partition(b" ")
-        if not number.isdigit() or number.startswith(b"0"):
+        if not number.isdigit() or (number.startswith(b"0") and number != b"0"):
             return None
         conn = int(number)
     if not body.endswith(b"}\n"):

@@ -177,8 +177,8 @@ def _conn(path: str, line: int, node: yaml.Node | None) -> int:
     if node is None:
         return 1
     spelled = node.value if isinstance(node, yaml.ScalarNode) else ""
-    if not (spelled.isascii() and spelled.isdigit() and 0 < int(spelled) < 1_000_000):
-        raise CassetteError(path, line, f"expected `conn` to be 1 or more, found {spelled or 'no number'}")
+    if not (spelled.isascii() and spelled.isdigit() and int(spelled) < 1_000_000):
+        raise CassetteError(path, line, f"expected `conn` to be a number, found {spelled or 'none'}")
     return int(spelled)
 
 
