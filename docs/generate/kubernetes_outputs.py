@@ -10,6 +10,11 @@ IDENTITY = {
 }
 ONE = {name: f"where it is one object: {text}" for name, text in IDENTITY.items()}
 SENT = {"count": "how many objects it was done for", "resources": "each object and what became of it, one a line"} | ONE
+APPLIED = SENT | {
+    "created": "how many were not there before",
+    "configured": "how many were changed",
+    "unchanged": "how many were so already",
+}
 GENERATED = {
     "count": "how many were deleted",
     "namespaces": "where there were any: their names, one a line",
@@ -44,7 +49,7 @@ KUBERNETES: dict[str, dict[str, str]] = {
     "create-namespace": IDENTITY | {"namespace": "its name, again"},
     "delete-generated-namespaces": GENERATED,
     "delete-namespace": {"namespace": "its name"},
-    "apply": SENT,
+    "apply": APPLIED,
     "create": SENT,
     "replace": SENT,
     "create-secret": IDENTITY,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
@@ -9,7 +10,8 @@ from msgspec import Meta
 import ext_sdk
 
 from .client import Request, client_for
-from .objects import members
+from .earlier import Earlier
+from .objects import members, text
 from .sending import Item, Outcome, attempt, concluded, send_all
 from .sources import SourceArgs, manifests_of
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 MANAGER = "ext-kubernetes"
 APPLY_PATCH = "application/apply-patch+yaml"
+WORDS = ("created", "configured", "unchanged")
+BOOKKEEPING = frozenset({"managedFields", "resourceVersion", "generation"})
 Namespace = Annotated[
     str,
     Meta(
@@ -44,16 +48,18 @@ class Apply(SourceArgs):
 
 
 def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Make objects, or change them into what a manifest says, by server-side apply.
+    """Make objects, or change them into what a manifest says, by server-side apply; tells what was changed.
 
     A conflict with another manager fails, naming it and the field, unless `force` takes the field over. Unknown fields
     are errors. Namespaces and definitions of custom resources go first.
     """
     manifests = manifests_of(args, context)
     client = client_for(context)
+    kinds = Counter((text(one.object, "apiVersion"), text(one.object, "kind")) for one in manifests)
+    earlier = Earlier(kinds, context, client)
 
     def send(item: Item) -> Outcome:
-        return attempt(item, lambda: applied(item, args, context, client))
+        return attempt(item, lambda: applied(item, args, context, client, earlier))
 
     outcomes = send_all(manifests, context, client, args.namespace, send)
     if args.wait and not args.dry_run and not any(outcome.failure for outcome in outcomes):
@@ -61,20 +67,34 @@ def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:
 
         if failure := unsettled(outcomes, context, client, args.timeout):
             return failure
-    return concluded(outcomes, "Would apply" if args.dry_run else "Applied")
+    counts = Counter(outcome.word for outcome in outcomes)
+    outputs: dict[str, str | int | bool] = {word: counts[word] for word in WORDS}
+    return concluded(outcomes, "Would apply" if args.dry_run else "Applied", outputs)
 
 
-def applied(item: Item, args: Apply, context: ext_sdk.Context, client: Client) -> tuple[Object, str]:
-    """Apply one object; the server's answer, and what that was: `created` or `applied`."""
+def applied(item: Item, args: Apply, context: ext_sdk.Context, client: Client, earlier: Earlier) -> tuple[Object, str]:
+    """Apply one object; the server's answer, and what that was: one of WORDS, or `applied` where nobody knows."""
     if not item.name:
         return _created(item, args, context, client)
+    before = earlier.whole(item) if args.dry_run else None
+    version = None if args.dry_run else earlier.version(item)
     query = [("fieldManager", args.field_manager), ("force", "true" if args.force else "false"), *_common(args)]
     request = Request("PATCH", item.path(), query, item.object, APPLY_PATCH)
     answer = client.ask(request, deadline=context.deadline)
     found = members(answer.value)
     if answer.status == 201:
         return found, "created"
+    if before:
+        return found, "unchanged" if _content(before) == _content(found) else "configured"
+    if version:
+        return found, "unchanged" if version == text(found, "metadata", "resourceVersion") else "configured"
     return found, "applied"
+
+
+def _content(item: Object) -> Object:
+    """An object without what a dry run changes of itself."""
+    metadata = {key: value for key, value in members(item, "metadata").items() if key not in BOOKKEEPING}
+    return item | {"metadata": metadata}
 
 
 def _created(item: Item, args: Apply, context: ext_sdk.Context, client: Client) -> tuple[Object, str]:

@@ -27,6 +27,7 @@ class Ran(NamedTuple):
         how: `exit code 1`, `killed by SIGTERM`.
         stdout, stderr: what it wrote.
         in_time: it ended by itself.
+        whole: all of stdout was kept.
     """
 
     code: int | None
@@ -34,9 +35,17 @@ class Ran(NamedTuple):
     stdout: str
     stderr: str
     in_time: bool
+    whole: bool
 
 
-def run(argv: Sequence[str], env: Mapping[str, str], context: ext_sdk.Context, advice: str = "") -> Ran:
+def run(
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    context: ext_sdk.Context,
+    advice: str = "",
+    *,
+    limit: int = MOST_BYTES,
+) -> Ran:
     """Run a program in the workdir, with nothing to read; at the deadline, its whole tree is ended.
 
     Args:
@@ -44,12 +53,13 @@ def run(argv: Sequence[str], env: Mapping[str, str], context: ext_sdk.Context, a
         env: variables beside those of the extension and of the task.
         context: of the call.
         advice: how to get the program.
+        limit: bytes of stdout that are kept.
 
     Raises:
         ext_sdk.RequirementNotMet: there is no such program.
         ext_sdk.OperationFailed: it can't be started.
     """
-    outputs = {"stdout": Output(MOST_BYTES), "stderr": Output(MOST_BYTES)}
+    outputs = {"stdout": Output(limit), "stderr": Output(MOST_BYTES)}
     with ExitStack() as ours, os_errors(f"run {argv[0]} in", str(context.workdir)):
         directory = _closing(ours, os.open(context.workdir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         stdin = _closing(ours, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
@@ -79,7 +89,8 @@ def run(argv: Sequence[str], env: Mapping[str, str], context: ext_sdk.Context, a
         pump.close()
         child.close()
     code = None if child.status is None else child.status.code
-    return Ran(code, str(child.status or "no known end"), outputs["stdout"].text, outputs["stderr"].text, in_time)
+    how, stdout = str(child.status or "no known end"), outputs["stdout"]
+    return Ran(code, how, stdout.text, outputs["stderr"].text, in_time, whole=not stdout.lost)
 
 
 def _closing(stack: ExitStack, descriptor: int) -> int:

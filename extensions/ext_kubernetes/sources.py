@@ -1,4 +1,7 @@
-"""Where the objects of `apply`, `create`, `replace` and `delete` come from: files of the workdir, or the arguments."""
+"""Where the objects of `apply`, `create`, `replace` and `delete` come from.
+
+Files of the workdir, the arguments, a web server, or what kustomize makes of a directory.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,9 @@ if TYPE_CHECKING:
 MOST_BYTES = 64 * 1024 * 1024  # of one file
 SUFFIXES = (".yaml", ".yml", ".json")
 MOST_DIRECTORIES = 1000
-
+MOST_TOLD = 2000  # characters of what kustomize says that are repeated
+KUSTOMIZE = {"kubectl": "kustomize", "kustomize": "build"}  # programs, the first that is there, and their commands
+KUSTOMIZE_ADVICE = "it builds kustomizations, and so does kustomize: install one of them"
 
 File = Annotated[
     str | list[str],
@@ -30,8 +35,10 @@ Inline = Annotated[
     ext_sdk.Verbatim,
     Meta(description="The manifest itself: YAML text, an object, or a list of them; ${NAME.key} is not replaced"),
 ]
-Url = Annotated[str, Meta(description="Address of a manifest: http or https")]
-Kustomize = Annotated[str, Meta(description="Directory in the workdir with a kustomization; needs kubectl")]
+Url = Annotated[str, Meta(description="Address of a manifest: http or https, no user or password; at most 64 MiB")]
+Kustomize = Annotated[
+    str, Meta(description="Directory in the workdir with a kustomization; needs kubectl or kustomize")
+]
 
 
 class SourceArgs(ext_sdk.Args):
@@ -102,11 +109,7 @@ def _from_files(args: Sources, context: ext_sdk.Context) -> Iterator[tuple[Objec
         for path in _files(workdir, name, recursive=args.recursive):
             with os_errors("read", path):
                 data = workdir.read(path, limit=MOST_BYTES)
-            try:
-                content = data.decode("utf-8-sig")
-            except UnicodeDecodeError as error:
-                raise NotYaml(f"{path}: it is not UTF-8, at byte {error.start}") from error
-            yield from objects_of(content, path)
+            yield from objects_of(_text(data, path), path)
 
 
 def _files(workdir: Workdir, name: str, *, recursive: bool) -> list[str]:
@@ -145,11 +148,42 @@ def _from_args(args: Sources, context: ext_sdk.Context) -> Iterator[tuple[Object
 
 
 def _from_url(args: Sources, context: ext_sdk.Context) -> Iterator[tuple[Object, str]]:
-    raise ext_sdk.InvalidArgs("url", "this version can't fetch manifests")
+    from .client.fetching import fetch  # rarely wanted
+
+    data = fetch(args.url, context.deadline, MOST_BYTES)
+    place = args.url.partition("?")[0]
+    yield from objects_of(_text(data, place), place)
 
 
 def _from_kustomize(args: Sources, context: ext_sdk.Context) -> Iterator[tuple[Object, str]]:
-    raise ext_sdk.InvalidArgs("kustomize", "this version can't run kustomize")
+    """What kustomize makes of a directory; plugins, charts and files outside of it stay forbidden, as by default."""
+    from .program import run
+
+    with os_errors("read", args.kustomize):
+        directory = str(Workdir(context.workdir).path(args.kustomize))
+    for program, command in KUSTOMIZE.items():
+        try:
+            ran = run([program, command, directory], {}, context, KUSTOMIZE_ADVICE, limit=MOST_BYTES)
+        except ext_sdk.RequirementNotMet:
+            if program == next(reversed(KUSTOMIZE)):
+                raise ext_sdk.RequirementNotMet(next(iter(KUSTOMIZE)), KUSTOMIZE_ADVICE) from None
+            continue
+        if ran.code != 0 or not ran.whole:
+            why = f"{ran.how}: {ran.stderr.strip()[-MOST_TOLD:]}" if ran.in_time else "it did not end in time"
+            why = why if ran.whole else f"more than {MOST_BYTES:,} bytes"
+            raise ext_sdk.OperationFailed(
+                "the kustomization can't be built",
+                error=f"kustomize: expected {program} {command} {args.kustomize} to give manifests, found {why}",
+            )
+        yield from objects_of(ran.stdout, f"{args.kustomize}, built")
+        return
+
+
+def _text(data: bytes, place: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise NotYaml(f"{place}: it is not UTF-8, at byte {error.start}") from error
 
 
 SOURCES: Mapping[str, Callable[[Sources, ext_sdk.Context], Iterator[tuple[Object, str]]]] = {

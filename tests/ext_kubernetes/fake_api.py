@@ -415,6 +415,8 @@ class FakeApi:
                 raise Failure(409, "Conflict", told, causes=[cause])
         item = merged(copy.deepcopy(found or {}), asked.body)
         item["owners"] = owners | dict.fromkeys(fields, manager)
+        if item == found:
+            return 200, item
         return (200 if found else 201), self._kept(kind, item, found, asked)
 
     def _delete(self, kind: Kind, namespace: str, name: str, sub: str, asked: Asked) -> tuple[int, Object]:

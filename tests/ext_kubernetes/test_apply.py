@@ -68,10 +68,45 @@ def test_exactly_one_source_is_taken(kube: Extension) -> None:
 
 def test_what_was_there_is_changed(kube: Extension, api: FakeApi) -> None:
     kube.ok("apply", {"manifest": OBJECT})
-    assert kube.ok("apply", {"manifest": {**OBJECT, "data": {"a": "c"}}})["message"] == "Applied ConfigMap/one"
+    outputs = kube.ok("apply", {"manifest": {**OBJECT, "data": {"a": "c"}}})
+    assert outputs["message"] == "Applied ConfigMap/one (configured)"
     found = api.get("configmaps", "one")
     assert found is not None
     assert found["data"] == {"a": "c"}
+
+
+def test_what_became_of_each_object_is_told(kube: Extension, api: FakeApi) -> None:
+    kube.ok("apply", {"manifest": [OBJECT, {**OBJECT, "metadata": {"name": "two"}}]})
+    changed = {**OBJECT, "metadata": {"name": "two"}, "data": {"a": "c"}}
+    outputs = kube.ok("apply", {"manifest": [OBJECT, changed, {**OBJECT, "metadata": {"name": "three"}}]})
+    assert outputs["resources"] == "ConfigMap/one unchanged\nConfigMap/two configured\nConfigMap/three created"
+    assert outputs["message"] == "Applied 3 objects (1 unchanged, 1 configured, 1 created)"
+    assert (outputs["created"], outputs["configured"], outputs["unchanged"]) == ("1", "1", "1")
+
+
+def test_many_objects_of_a_kind_are_compared_by_one_list(kube: Extension, api: FakeApi) -> None:
+    many = [{**OBJECT, "metadata": {"name": f"number-{index}"}} for index in range(20)]
+    kube.ok("apply", {"manifest": many})
+    api.asked.clear()
+    assert kube.ok("apply", {"manifest": many})["unchanged"] == "20"
+    (listed,) = api.requests("GET", "/configmaps")
+    assert "PartialObjectMetadataList" in listed.headers["accept"]
+
+
+def test_a_dry_run_tells_what_would_change(kube: Extension) -> None:
+    kube.ok("apply", {"manifest": OBJECT})
+    again = {"manifest": OBJECT, "dryRun": True}
+    assert kube.ok("apply", again)["message"] == "Would apply ConfigMap/one (unchanged)"
+    changed = {"manifest": {**OBJECT, "data": {"a": "c"}}, "dryRun": True}
+    assert kube.ok("apply", changed)["message"] == "Would apply ConfigMap/one (configured)"
+
+
+def test_who_may_not_read_may_apply(kube: Extension, api: FakeApi) -> None:
+    kube.ok("apply", {"manifest": OBJECT})
+    api.faults.append(Fault("GET", "/configmaps/one", status=403, reason="Forbidden", message="u cannot get one"))
+    outputs = kube.ok("apply", {"manifest": OBJECT})
+    assert outputs["message"] == "Applied ConfigMap/one"
+    assert outputs["resources"] == "ConfigMap/one applied"
 
 
 def test_a_conflict_names_the_manager_and_the_field_and_force_takes_it_over(kube: Extension, api: FakeApi) -> None:

@@ -1,0 +1,41 @@
+"""Addresses at which clouds hand out credentials to whoever asks from inside: nothing that a task names is asked there.
+
+A name may stand for such an address, so what counts is what a name turned out to mean, and that very address has to be
+connected to: a name that is looked up twice may mean two things.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+
+NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
+ADDRESSES = frozenset(
+    map(
+        ipaddress.ip_address,
+        (
+            "169.254.169.254",  # AWS, GCP, Azure and others
+            "169.254.170.2",  # ECS
+            "169.254.170.23",  # EKS
+            "168.63.129.16",  # the agent of Azure
+            "100.100.100.200",  # Alibaba
+            "192.0.0.192",  # Oracle
+            "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
+        ),
+    )
+)
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+def hands_out_credentials(host: str) -> bool:
+    """Whether a name, or an address in any of its spellings, is such a one."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host.lower().rstrip(".") in NAMES
+    if isinstance(address, ipaddress.IPv6Address):
+        if address in _NAT64:
+            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) in ADDRESSES
+        return (address.ipv4_mapped or address.sixtofour or address) in ADDRESSES
+    return address in ADDRESSES
