@@ -12,6 +12,7 @@ from ext_sdk.expect import Check, DurationExpectation, Expectation, Searcher, ch
 
 from .checks.body import Body, check_body
 from .checks.headers import Headers, check_headers
+from .checks.means import Means
 from .checks.status import Status, check_status, refuse_empty_ranges
 
 if TYPE_CHECKING:
@@ -71,21 +72,14 @@ def check(expectation: Expect, answer: Answer, context: Context, searcher: Searc
     if searcher is None:
         with Searcher() as own:
             return check(expectation, answer, context, own)
+    means = Means.of(context, searcher)
     checks: list[Check] = []
     if not isinstance(expectation.status, UnsetType):
         checks.append(check_status(expectation.status, answer.status))
     if not isinstance(expectation.headers, UnsetType):
-        redact = context.secrets.redact
-        checks += check_headers(expectation.headers, answer.headers, searcher=searcher, redact=redact)
+        checks += check_headers(expectation.headers, answer.headers, means)
     if not isinstance(expectation.body, UnsetType):
-        checks += check_body(
-            expectation.body,
-            answer.body,
-            answer.headers,
-            truncated=answer.truncated,
-            context=context,
-            searcher=searcher,
-        )
+        checks += check_body(expectation.body, answer.body, answer.headers, means, truncated=answer.truncated)
     if not isinstance(expectation.duration, UnsetType):
         checks += check_duration(expectation.duration, Duration.from_seconds(answer.elapsed), where="duration")
     if not isinstance(expectation.certificate_expiry, UnsetType):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 from ext_sdk import OperationFailed
-from ext_sdk.expect import Check, Integer, Searcher, TextExpectation, check_integer, check_text
+from ext_sdk.expect import Check, Integer, TextExpectation, check_integer, check_text
 from ext_sdk.expect import json_schema as schemas
 from ext_sdk.expect.excerpt import quoted
 from ext_sdk.expect.json_values import NotJson, parse
@@ -20,7 +20,7 @@ from .headers import values_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ext_sdk import Context
+    from .means import Means
 
 PAGE = 4096  # bytes that are compared at once
 LARGEST_FILE = 64 * 1024 * 1024  # bytes of a file that a body is compared with
@@ -58,11 +58,10 @@ def check_body(
     expectation: Body,
     body: bytes,
     headers: Sequence[tuple[str, str]],
+    means: Means,
     *,
     truncated: bool = False,
     where: str = "body",
-    context: Context,
-    searcher: Searcher,
 ) -> list[Check]:
     """Hold a body against an expectation.
 
@@ -70,10 +69,9 @@ def check_body(
         expectation: a text, or an object.
         body: what came of it.
         headers: of the message: its Content-Type may name a charset.
+        means: what checks are made with.
         truncated: whether there is more of it than came: no check of a part holds for the whole.
         where: what it is, for the message.
-        context: of the call: files are in its workdir, its secrets are not shown.
-        searcher: runs the regular expressions.
 
     Raises:
         OperationFailed: a schema that can't be used, or a file that can't be read: waiting does not mend it.
@@ -82,20 +80,18 @@ def check_body(
         found = f"more than {len(body):,} bytes, of which the rest was not read (maxBody)"
         return [Check.failed("to be checked whole", found, where=where)]
     wanted = BodyExpectation(equals=expectation) if isinstance(expectation, str) else expectation
-    checks = _of_bytes(wanted, body, where, context)
+    checks = _of_bytes(wanted, body, where, means)
     if not wanted.given(besides=("ignoreCase", "lists", *_OF_BYTES)):
         return checks
     text = _decoded(body, headers)
     if isinstance(text, Check):
         text.where = where
         return [*checks, text]
-    checks += check_text(wanted, text, where=where, searcher=searcher, redact=context.secrets.redact)
-    for schema in _schemas(wanted, context):
-        checks.append(_of_schema(schema, text, where, context))
-    return checks
+    checks += check_text(wanted, text, where=where, searcher=means.searcher, redact=means.redact)
+    return checks + [_of_schema(schema, text, where, means) for schema in _schemas(wanted, means)]
 
 
-def _of_bytes(wanted: BodyExpectation, body: bytes, where: str, context: Context) -> list[Check]:
+def _of_bytes(wanted: BodyExpectation, body: bytes, where: str, means: Means) -> list[Check]:
     checks = []
     if not isinstance(wanted.size, UnsetType):
         checks += check_integer(wanted.size, len(body), where=f"size of {where}")
@@ -105,7 +101,7 @@ def _of_bytes(wanted: BodyExpectation, body: bytes, where: str, context: Context
     if not isinstance(wanted.same_as_file, UnsetType):
         path = wanted.same_as_file
         with os_errors("read", path):
-            expected_bytes = Workdir(context.workdir).read(path, limit=LARGEST_FILE)
+            expected_bytes = Workdir(means.workdir).read(path, limit=LARGEST_FILE)
         checks.append(_same(path, expected_bytes, body, where))
     return checks
 
@@ -141,12 +137,12 @@ def _decoded(body: bytes, headers: Sequence[tuple[str, str]]) -> str | Check:
         return Check.failed("to be text", f"the charset {charset!r:.40}, which is not known", where="")
 
 
-def _schemas(wanted: BodyExpectation, context: Context) -> list[schemas.Schema]:
+def _schemas(wanted: BodyExpectation, means: Means) -> list[schemas.Schema]:
     found = [] if isinstance(wanted.json_schema, UnsetType) else [wanted.json_schema]
     if not isinstance(wanted.json_schema_file, UnsetType):
         path = wanted.json_schema_file
         with os_errors("read", path):
-            data = Workdir(context.workdir).read(path, limit=LARGEST_SCHEMA)
+            data = Workdir(means.workdir).read(path, limit=LARGEST_SCHEMA)
         try:
             schema = parse(data.decode())
         except (NotJson, UnicodeDecodeError) as error:
@@ -162,13 +158,12 @@ def _unusable(path: str, why: str) -> OperationFailed:
     return OperationFailed(f"can't use the schema {path!r}", error=f"jsonSchemaFile {path!r}: {why}")
 
 
-def _of_schema(schema: schemas.Schema, text: str, where: str, context: Context) -> Check:
-    redact = context.secrets.redact
+def _of_schema(schema: schemas.Schema, text: str, where: str, means: Means) -> Check:
     try:
         document = parse(text)
     except NotJson as error:
-        return Check.failed("to be JSON", f"{quoted(text, redact)}: {error}", where=where)
+        return Check.failed("to be JSON", f"{quoted(text, means.redact)}: {error}", where=where)
     try:
-        return schemas.check_schema(schema, text, document, where=where, redact=redact)
+        return schemas.check_schema(schema, text, document, where=where, redact=means.redact)
     except schemas.SchemaFailed as error:
         raise OperationFailed(f"can't check {where} by its schema", error=f"jsonSchema: {error}") from error

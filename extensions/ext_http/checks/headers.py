@@ -13,7 +13,6 @@ from ext_sdk.expect import (
     Check,
     Expectation,
     Integer,
-    Searcher,
     TextExpectation,
     check_integer,
     check_text,
@@ -23,7 +22,7 @@ from ext_sdk.expect.excerpt import shown
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ext_sdk.expect.excerpt import Redact
+    from .means import Means
 
 Part = Annotated[str, Meta(min_length=1)]
 Parts = Part | Annotated[list[Part], Meta(min_length=1)]
@@ -33,7 +32,7 @@ _HOW = ("values", "ignoreCase")
 
 
 class HeaderExpectation(Expectation):
-    """What a header must be; all that is given must hold."""
+    """What a header, or a parameter of a query, must be; all that is given must hold."""
 
     values: Annotated[
         Literal["one", "all", "any"], Meta(description="one: it comes once. all, any: of those that come")
@@ -75,67 +74,74 @@ def values_of(name: str, headers: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def check_headers(
-    expectations: Mapping[str, Header],
-    headers: Sequence[tuple[str, str]],
-    *,
-    where: str = "header",
-    searcher: Searcher,
-    redact: Redact = str,
+    expectations: Mapping[str, Header], headers: Sequence[tuple[str, str]], means: Means, *, where: str = "header"
 ) -> list[Check]:
     """Hold headers against expectations.
 
     Args:
         expectations: by name, in any case.
         headers: name and value, as they came.
+        means: what checks are made with.
         where: what they are, for the message; the name follows.
-        searcher: runs the regular expressions.
-        redact: takes secrets out of what is shown.
     """
     checks: list[Check] = []
     for name, expectation in expectations.items():
-        place = f"{where} {name}"
-        values = values_of(name, headers)
-        if isinstance(expectation, list):
-            text, found = ", ".join(shown(value, redact) for value in expectation), _listed(values, redact)
-            checks.append(Check(values == expectation, "to be", text, found, where=place))
-            continue
-        wanted = HeaderExpectation(equals=expectation) if isinstance(expectation, str) else expectation
-        checks += [*_of_all(wanted, values, place, redact), *_of_values(wanted, values, place, searcher, redact)]
+        checks += check_values(expectation, values_of(name, headers), f"{where} {name}", _hiding(name, means))
     return checks
 
 
-def _listed(values: Sequence[str], redact: Redact) -> str:
-    return ", ".join(shown(value, redact) for value in values) or "no such header"
+def check_values(expectation: Header, values: Sequence[str], place: str, means: Means) -> list[Check]:
+    """Hold the values that have one name against an expectation.
+
+    Args:
+        expectation: a value, values in their order, or an object.
+        values: those that came; none where the name did not come.
+        place: what they are, for the message.
+        means: what checks are made with.
+    """
+    if isinstance(expectation, list):
+        text, found = _listed(expectation, means), _listed(values, means)
+        return [Check(list(values) == expectation, "to be", text, found, where=place)]
+    wanted = HeaderExpectation(equals=expectation) if isinstance(expectation, str) else expectation
+    return [*_of_all(wanted, values, place, means), *_of_each(wanted, values, place, means)]
 
 
-def _of_all(wanted: HeaderExpectation, values: Sequence[str], place: str, redact: Redact) -> list[Check]:
+def _hiding(name: str, means: Means) -> Means:
+    """A value is shown as it may be beside its name: that of Authorization says nothing by itself."""
+    prefix = f"{name}: "
+    return Means(means.workdir, means.searcher, lambda text: means.redact(prefix + text).removeprefix(prefix))
+
+
+def _listed(values: Sequence[str], means: Means) -> str:
+    return ", ".join(shown(value, means.redact) for value in values) or "nothing of this name"
+
+
+def _of_all(wanted: HeaderExpectation, values: Sequence[str], place: str, means: Means) -> list[Check]:
     checks = []
     if not isinstance(wanted.exists, UnsetType):
         what = "to exist" if wanted.exists else "not to exist"
-        checks.append(Check(bool(values) == wanted.exists, what, "", _listed(values, redact), where=place))
+        checks.append(Check(bool(values) == wanted.exists, what, "", _listed(values, means), where=place))
     if not isinstance(wanted.count, UnsetType):
         checks += check_integer(wanted.count, len(values), where=f"number of {place}")
     return checks
 
 
-def _of_values(
-    wanted: HeaderExpectation, values: Sequence[str], place: str, searcher: Searcher, redact: Redact
-) -> list[Check]:
+def _of_each(wanted: HeaderExpectation, values: Sequence[str], place: str, means: Means) -> list[Check]:
     each = wanted.of_each()
     if each is None:
         return []
     if not values:
-        return [Check.failed("to exist", "no such header", where=place)]
+        return [Check.failed("to exist", "nothing of this name", where=place)]
     if wanted.values == "one" and len(values) > 1:
-        found = f"{len(values)} values: {_listed(values, redact)}; say `values: all` or `values: any`, or list them"
+        found = f"{len(values)} values: {_listed(values, means)}; say `values: all` or `values: any`, or list them"
         return [Check.failed("to come once", found, where=place)]
-    checks = [check_text(each, value, where=place, searcher=searcher, redact=redact) for value in values]
+    checks = [check_text(each, one, where=place, searcher=means.searcher, redact=means.redact) for one in values]
     if wanted.values == "any":
         best = min(checks, key=lambda made: sum(not check.ok for check in made))
-        return [check if check.ok or len(values) == 1 else _of_any(check, values, redact) for check in best]
+        return [check if check.ok or len(values) == 1 else _of_any(check, values, means) for check in best]
     return [next((check for check in column if not check.ok), column[0]) for column in zip(*checks, strict=True)]
 
 
-def _of_any(check: Check, values: Sequence[str], redact: Redact) -> Check:
+def _of_any(check: Check, values: Sequence[str], means: Means) -> Check:
     """A check that no value passed shows them all."""
-    return Check(False, check.what, check.expected, f"{_listed(values, redact)}", where=check.where)  # noqa: FBT003
+    return Check(False, check.what, check.expected, _listed(values, means), where=check.where)  # noqa: FBT003
