@@ -19,10 +19,10 @@ from ext_sdk.expect import (
 )
 from ext_sdk.expect.excerpt import shown
 
+from .means import Means
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    from .means import Means
 
 Part = Annotated[str, Meta(min_length=1)]
 Parts = Part | Annotated[list[Part], Meta(min_length=1)]
