@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = ROOT / "docs" / "reference"
 EXTENSIONS = {
+    "ext-http": "ext_http.extension:extension",
     "ext-kubernetes": "ext_kubernetes.extension:extension",
     "ext-shell": "ext_shell.extension:extension",
 }

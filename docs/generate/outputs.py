@@ -5,6 +5,7 @@ An output whose description begins with "where" is not always there.
 
 from __future__ import annotations
 
+from .http_outputs import HTTP
 from .kubernetes_outputs import KUBERNETES
 
 COMMAND = {
@@ -30,6 +31,7 @@ FILE = {
 }
 
 OUTPUTS: dict[str, dict[str, dict[str, str]]] = {
+    "ext-http": HTTP,
     "ext-kubernetes": KUBERNETES,
     "ext-shell": {
         "run": COMMAND | {"attempts": "where `retry` is given: how often it was run"},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from typing import TYPE_CHECKING
 
@@ -14,11 +15,13 @@ from tests.conformance.target import Profile, Target
 from tests.docs.pages import blocks
 from tests.ext_kubernetes.fake_api import FakeApi
 from tests.ext_kubernetes.fake_helm import FakeHelm
+from tests.http_examples import EXAMPLE_SERVER, example_server
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 COMMANDS = {
+    "ext-http": (sys.executable, "-m", "ext_http"),
     "ext-kubernetes": (sys.executable, "-m", "ext_kubernetes"),
     "ext-shell": (sys.executable, "-m", "ext_shell"),
 }
@@ -59,10 +62,15 @@ def surroundings(api: FakeApi, workdir: Path) -> dict[str, str]:
 def results(program: str, workdir: Path) -> dict[str, dict[str, object]]:
     target = Target(COMMANDS[program], Profile({}, program), workdir)
     found = {}
-    with FakeApi() as api, target.started(environment=surroundings(api, workdir)) as host:
+    with (
+        FakeApi() as api,
+        example_server() as server,
+        target.started(environment=surroundings(api, workdir)) as host,
+    ):
         target.initialize(host)
         for operation, args in examples(program):
-            params = target.execute_params(operation, args, phase="verify", agent=AGENT)
+            there = json_object(json.loads(json.dumps(args).replace(EXAMPLE_SERVER, server.address)), operation)
+            params = target.execute_params(operation, there, phase="verify", agent=AGENT)
             found[operation] = json_object(host.call("execute", params).get("result"), operation)
         host.call("shutdown", {})
     return found

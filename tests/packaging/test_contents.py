@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME = f"gevals_extensions-{ext_sdk.version.__version__}"
-EXTENSIONS = ("ext_kubernetes", "ext_shell")
+EXTENSIONS = ("ext_http", "ext_kubernetes", "ext_shell")
 SOURCE_ROOTS = {"ext_sdk": "extensions", **dict.fromkeys(EXTENSIONS, "extensions"), "ext_recorder": "recorder"}
 # Everything else in a package is Python. A file of another kind is named here or does not belong there.
 DATA_FILES = {f"{package}/py.typed" for package in SOURCE_ROOTS} | {f"{one}/manifest.json" for one in EXTENSIONS}
@@ -105,6 +105,6 @@ def test_every_dependency_is_one_that_the_code_imports() -> None:
     imported_as = {"python-jsonpath": "jsonpath", "pyyaml": "yaml"}
     code = "\n".join(path.read_text() for root in ("extensions", "recorder") for path in (ROOT / root).rglob("*.py"))
     for requirement in project["dependencies"]:
-        name = requirement.split(">")[0]
+        name = requirement.split(">")[0].partition("[")[0]
         module = imported_as.get(name, name)
         assert f"import {module}\n" in code or f"from {module} import" in code or f"from {module}." in code, requirement

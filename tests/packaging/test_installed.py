@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 IMPORT_EVERYTHING = """
 import importlib, json, pkgutil, sys
 found = {}
-for name in ("ext_sdk", "ext_kubernetes", "ext_shell", "ext_recorder"):
+for name in ("ext_sdk", "ext_http", "ext_kubernetes", "ext_shell", "ext_recorder"):
     package = importlib.import_module(name)
     found[name] = package.__file__
     for module in pkgutil.walk_packages(package.__path__, name + "."):
@@ -60,7 +60,7 @@ def test_the_one_shot_example_of_the_spec_works_from_the_wheel(installed: Instal
     assert result["outputs"]["stdout"] == "hi\n"
 
 
-@pytest.mark.parametrize("script", ["ext-kubernetes", "ext-shell", "ext-recorder"])
+@pytest.mark.parametrize("script", ["ext-http", "ext-kubernetes", "ext-shell", "ext-recorder"])
 def test_a_console_script_tells_its_version_and_its_use(installed: Installed, tmp_path: Path, script: str) -> None:
     assert ext_sdk.version.__version__ in run(installed.script(script), "--version", cwd=tmp_path)
     assert script in run(installed.script(script), "--help", cwd=tmp_path)

@@ -51,7 +51,7 @@ def imported_before_the_answer(package: str, *requests: dict[str, object]) -> se
     return set(done.stderr.splitlines())
 
 
-@pytest.mark.parametrize("package", ["ext_kubernetes", "ext_shell"])
+@pytest.mark.parametrize("package", ["ext_http", "ext_kubernetes", "ext_shell"])
 def test_the_manifest_is_out_before_anything_slow_is_imported(package: str) -> None:
     initialize = {"id": 1, "method": "initialize", "params": {"protocolVersion": "0.0.1"}}
     found = imported_before_the_answer(package, initialize, {"id": 2, "method": "shutdown"})

@@ -1,0 +1,198 @@
+"""Which servers may be asked: a request must not be turned into one to somewhere else (SSRF).
+
+A host that stands in the task, letter by letter, may be asked wherever it is: asking localhost is what eval tasks do.
+A host that comes from `${NAME.key}`, or out of a redirect, was written by a server or an agent: it must be one of
+`allowHosts`. Addresses at which clouds hand out credentials are only asked where `allowHosts` names them. What counts
+is the address that a name turned out to have, and that very address is connected to: a name that is asked for twice
+may have two.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from typing import NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+import ext_sdk
+
+from .errors import Refused
+
+METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
+# AWS, GCP, Azure and others; ECS; EKS; Azure's agent; Alibaba; Oracle; AWS over IPv6
+METADATA_ADDRESSES = frozenset(
+    map(
+        ipaddress.ip_address,
+        [
+            "169.254.169.254",
+            "169.254.170.2",
+            "169.254.170.23",
+            "168.63.129.16",
+            "100.100.100.200",
+            "192.0.0.192",
+            "fd00:ec2::254",
+            "fd00:ec2::23",
+            "fd20:ce::254",
+        ],
+    )
+)
+DEFAULT_PORTS = {"http": 80, "https": 443}
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+class Origin(NamedTuple):
+    """Scheme, host in lower case without brackets, and port."""
+
+    scheme: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}"
+
+
+class Guard(NamedTuple):
+    """What a request may reach.
+
+    Attributes:
+        allow: hosts as `allowHosts` has them: `api.test`, `*.api.test`, `127.0.0.1:8080`, `[::1]`, `*`.
+        trusted: (host, port) of which the task itself says that it is to be asked; None: none.
+    """
+
+    allow: tuple[str, ...] = ()
+    trusted: tuple[str, int] | None = None
+
+    def check_host(self, host: str, port: int) -> None:
+        """Raise Refused for a host that may not be asked; the addresses that its name has are checked later."""
+        self._check_metadata(host, port, _address(host))
+        if (host, port) == self.trusted or any(_matches(each, host, port) for each in self.allow):
+            return
+        raise Refused(
+            f"{host}, port {port}, is not asked, for this host does not stand in the task but came out of a variable "
+            f'or a redirect; if it may be asked, say so: "allowHosts": ["{_pattern(host, port)}"]'
+        )
+
+    def check_address(self, host: str, port: int, address: str) -> None:
+        """Raise Refused for an address of a host that may not be connected to.
+
+        Args:
+            host: as it was asked for.
+            port: of the address.
+            address: that its name turned out to have.
+        """
+        found = _address(address)
+        self._check_metadata(host, port, found)
+        exact = (host, port) == self.trusted or any(_names(each, host, port) for each in self.allow)
+        if found is None or exact or found.is_global:
+            return
+        if any(_names(each, address, port) for each in self.allow):
+            return
+        raise Refused(
+            f"{host} is not asked, for its address {address} is a private one and `allowHosts` does not name the host "
+            f'itself; if it may be asked, say so: "allowHosts": ["{host}"]'
+        )
+
+    def _check_metadata(self, host: str, port: int, address: Address | None) -> None:
+        plain = _unwrapped(address)
+        if plain not in METADATA_ADDRESSES and host.rstrip(".") not in METADATA_NAMES:
+            return
+        if any(_names(each, name, port) for each in self.allow for name in (host, str(address), str(plain))):
+            return
+        raise Refused(
+            f"{host} is not asked, for it is an address at which clouds hand out credentials; "
+            f'if it may be asked, say so: "allowHosts": ["{host}"]'
+        )
+
+
+def origin_of(url: str, field: str = "url") -> Origin:
+    """The origin of an absolute URL. Raises InvalidArgs for what is none, or neither http nor https."""
+    parts = split(url, field)
+    return Origin(parts.scheme, (parts.hostname or "").lower(), parts.port or DEFAULT_PORTS[parts.scheme])
+
+
+def split(url: str, field: str = "url") -> SplitResult:
+    """The parts of an absolute http or https URL. Raises InvalidArgs for anything else."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ext_sdk.InvalidArgs(field, f"expected a URL, found {url!r:.200}: {error}") from None
+    if parts.scheme not in DEFAULT_PORTS:
+        found = f"{parts.scheme}://" if "://" in url else f"{url!r:.200}"
+        raise ext_sdk.InvalidArgs(field, f"expected a URL with http:// or https://, found {found}")
+    if not parts.hostname or port == 0:
+        raise ext_sdk.InvalidArgs(field, f"expected a URL with a host, found {url!r:.200}")
+    return parts
+
+
+def host_is_literal(given: str, expanded: str) -> bool:
+    """Whether the host and port of a URL stand in the task themselves, and not in a variable of it.
+
+    Args:
+        given: the URL as the task has it, with `${NAME.key}`.
+        expanded: the same with its values.
+    """
+    if given == expanded:
+        return True
+    scheme, found, rest = given.partition("://")
+    end = min((at for at in map(rest.find, "/?#") if at >= 0), default=-1)
+    if not found or end < 0:
+        return False
+    fixed = f"{scheme}://{rest[:end]}"
+    return "${" not in fixed and expanded.startswith(fixed + rest[end])
+
+
+def check_patterns(allow: list[str]) -> None:
+    """Raise ValueError for an entry of `allowHosts` that is no host."""
+    for each in allow:
+        host, port = _split_pattern(each)
+        if not host or "/" in each or "*" in host.removeprefix("*.") != "*" or (port and not port.isdecimal()):
+            raise ValueError(f"expected a host, *.host, host:port or *, found {each!r:.100}")
+
+
+def _pattern(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _split_pattern(pattern: str) -> tuple[str, str]:
+    if pattern.startswith("["):
+        host, _, port = pattern[1:].partition("]")
+        return host.lower(), port.removeprefix(":")
+    if pattern.count(":") > 1:  # an IPv6 address without brackets
+        return pattern.lower(), ""
+    host, _, port = pattern.partition(":")
+    return host.lower(), port
+
+
+def _names(pattern: str, host: str, port: int) -> bool:
+    """Whether a pattern names this very host."""
+    wanted, wanted_port = _split_pattern(pattern)
+    return wanted == host.rstrip(".") and wanted_port in {"", str(port)}
+
+
+def _matches(pattern: str, host: str, port: int) -> bool:
+    wanted, wanted_port = _split_pattern(pattern)
+    host = host.rstrip(".")
+    if wanted_port not in {"", str(port)}:
+        return False
+    return wanted in {"*", host} or (wanted.startswith("*.") and host.endswith(wanted[1:]))
+
+
+def _address(text: str) -> Address | None:
+    try:
+        return ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return None
+
+
+def _unwrapped(address: Address | None) -> Address | None:
+    """The IPv4 address that an IPv6 one stands for: mapped, 6to4, NAT64."""
+    if not isinstance(address, ipaddress.IPv6Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address
+
+
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")

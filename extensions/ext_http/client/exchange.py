@@ -1,0 +1,218 @@
+"""One request and its answer."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+import httpx2
+
+from ext_http.answer import Answer
+from ext_http.errors import ADVICE, ExchangeFailed
+
+from .budget import spending
+from .tls import expiry_of
+from .transport import LIMIT, Transport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from typing import Self
+
+    from ext_http.errors import Kind
+    from ext_http.settings import Settings
+
+    from .budget import Budget
+
+RATIO = 200  # a body that grows by more than this when it is decoded is a bomb: deflate reaches 1,032
+RATIO_FROM = 1024 * 1024  # bytes, decoded, from which on the ratio counts: short bodies of one letter are none
+UNDONE = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})  # content codings that can be undone
+ACCEPTED = "gzip, deflate"
+
+
+class Outgoing(NamedTuple):
+    """A request.
+
+    Attributes:
+        method: in capitals.
+        url: absolute.
+        headers: all of them but Host and Content-Length.
+        content: the body; None for none.
+        digest: user and password to answer a Digest challenge with.
+    """
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    content: bytes | None = None
+    digest: tuple[str, str] | None = None
+
+
+class Client:
+    """Sends requests that have their settings in common; safe in several threads."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._transport = Transport(settings)
+
+    def close(self) -> None:
+        """End all connections."""
+        self._transport.close()
+
+    def send(
+        self, outgoing: Outgoing, budget: Budget, *, limit: int, sink: Callable[[bytes], object] | None = None
+    ) -> Answer:
+        """Send one request and read its answer; redirects are not followed.
+
+        Args:
+            outgoing: what to send.
+            budget: how long it may take.
+            limit: bytes of the body, decoded, that are kept.
+            sink: takes the body, piece by piece, of an answer with a status from 200 to 299; the answer has none then.
+
+        Raises:
+            ExchangeFailed: there was no answer, or not all of it, in time.
+        """
+        begun = time.monotonic()
+        try:
+            with spending(budget):
+                return self._exchange(outgoing, limit, sink, begun)
+        except httpx2.HTTPError as error:
+            raise _failure(error, f"{outgoing.method} {outgoing.url}", budget, time.monotonic() - begun) from error
+
+    def _exchange(self, outgoing: Outgoing, limit: int, sink: Callable[[bytes], object] | None, begun: float) -> Answer:
+        request = httpx2.Request(
+            outgoing.method, outgoing.url, headers=list(outgoing.headers), content=outgoing.content
+        )
+        request.extensions = {LIMIT: limit}
+        if self._settings.tls.server_name:
+            request.extensions["sni_hostname"] = self._settings.tls.server_name
+        response = self._answered(request, outgoing.digest)
+        try:
+            expires = expiry_of(response.extensions.get("network_stream"))
+            taking = sink if sink and response.status_code // 100 == 2 else None
+            body = _Body(limit, taking)
+            truncated = body.read(response)
+        finally:
+            response.close()
+        return Answer(
+            status=response.status_code,
+            reason=response.reason_phrase if response.http_version != "HTTP/2" else "",
+            http_version=response.http_version,
+            headers=tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw),
+            body=body.value,
+            truncated=truncated,
+            encoded_size=response.num_bytes_downloaded,
+            elapsed=time.monotonic() - begun,
+            url=outgoing.url,
+            peer_certificate_expires=expires,
+        )
+
+    def _answered(self, request: httpx2.Request, digest: tuple[str, str] | None) -> httpx2.Response:
+        """The answer, its body unread; a Digest challenge is answered first (RFC 7616)."""
+        if digest is None:
+            return self._sent(request)
+        flow: Generator[httpx2.Request, httpx2.Response, None] = httpx2.DigestAuth(*digest).sync_auth_flow(request)
+        with _Closing(flow):
+            response = self._sent(next(flow))
+            while True:
+                try:
+                    again = flow.send(response)
+                except StopIteration:
+                    return response
+                except NotImplementedError as error:
+                    response.close()
+                    raise httpx2.RemoteProtocolError(f"Digest authentication: {error}") from error
+                response.close()
+                response = self._sent(again)
+
+    def _sent(self, request: httpx2.Request) -> httpx2.Response:
+        response = self._transport.handle_request(request)
+        response.request = request
+        return response
+
+
+class _Closing:
+    def __init__(self, flow: Generator[httpx2.Request, httpx2.Response, None]) -> None:
+        self._flow = flow
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._flow.close()
+
+
+class _Body:
+    """The decoded body, as far as it is kept."""
+
+    def __init__(self, limit: int, sink: Callable[[bytes], object] | None) -> None:
+        from io import BytesIO
+
+        self._limit = limit
+        self._sink = sink
+        self._kept = BytesIO()
+        self._size = 0
+
+    @property
+    def value(self) -> bytes:
+        """What was kept; without a copy."""
+        return self._kept.getvalue()
+
+    def read(self, response: httpx2.Response) -> bool:
+        """Read to the end, or to a limit. Returns whether there is more."""
+        codings = {each.strip().lower() for each in response.headers.get("content-encoding", "").split(",")}
+        if unknown := codings - UNDONE:
+            return self._read_as_it_is(response, ", ".join(sorted(unknown)))
+        for piece in response.iter_bytes():
+            if self._take(piece) or self._is_bomb(response.num_bytes_downloaded):
+                return True
+        return response.num_bytes_downloaded > self._limit
+
+    def _read_as_it_is(self, response: httpx2.Response, coding: str) -> bool:
+        """A body whose coding can't be undone. An empty one has none."""
+        for piece in response.iter_raw():
+            raise httpx2.DecodingError(f"its Content-Encoding, {coding}, can't be undone ({len(piece)} bytes)")
+        return False
+
+    def _take(self, piece: bytes) -> bool:
+        room = self._limit - self._size
+        self._size += len(piece)
+        (self._sink or self._kept.write)(piece[: max(0, room)])
+        return len(piece) > room
+
+    def _is_bomb(self, encoded: int) -> bool:
+        return self._size > RATIO_FROM and self._size > RATIO * encoded
+
+
+def _failure(error: httpx2.HTTPError, where: str, budget: Budget, seconds: float) -> ExchangeFailed:
+    """What an exception of the library means. What ours raised below it begins with its kind."""
+    if budget.deadline.stopped.is_set():
+        return ExchangeFailed("stopped", "the extension was told to end", where)
+    text = str(error)
+    if isinstance(error, httpx2.TimeoutException):
+        return ExchangeFailed("timeout", f"{_in_time(error, text)} ({seconds:.1f} s)", where)
+    kind, found, reason = text.partition(": ")
+    if found and kind in ADVICE:
+        return ExchangeFailed(_kind(kind), reason, where)
+    if isinstance(error, httpx2.NetworkError):
+        return ExchangeFailed("connection", text or type(error).__name__, where)
+    if isinstance(error, httpx2.RemoteProtocolError) and "without sending a response" in text:
+        return ExchangeFailed("connection", "the server closed the connection without an answer", where)
+    if isinstance(error, httpx2.RemoteProtocolError) and "incomplete" in text:
+        return ExchangeFailed("connection", f"the answer ended too soon: {text}", where)
+    return ExchangeFailed("protocol", text or type(error).__name__, where)
+
+
+def _in_time(error: httpx2.TimeoutException, text: str) -> str:
+    if isinstance(error, httpx2.ConnectTimeout):
+        return text
+    if isinstance(error, httpx2.WriteTimeout):
+        return "the server did not take the request in time"
+    return "connected, but no whole answer in time"
+
+
+def _kind(text: str) -> Kind:
+    return next(kind for kind in _KINDS if kind == text)
+
+
+_KINDS: tuple[Kind, ...] = ("unknown-host", "connection", "certificate", "tls", "protocol")

@@ -1,0 +1,132 @@
+"""From an answer to the result of an operation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, field
+
+import ext_sdk
+from ext_sdk.expect import failure_text, summary
+
+from .arguments import RequestArgs
+from .captures import Capture, Captured, capture_all, check_names
+from .expectations import Expect, check
+from .present import excerpt, show
+
+if TYPE_CHECKING:
+    from ext_sdk.expect import Check, Searcher
+
+    from .answer import Answer
+    from .arguments import ServerArgs
+
+DEFAULT = Expect(status="2xx")
+
+
+class JudgedArgs(RequestArgs):
+    """What to ask, what to expect of the answer, and what to keep of it."""
+
+    expect: Annotated[Expect, Meta(description="What must hold; a status of 200 to 299 if left out")] = DEFAULT
+    capture: Annotated[dict[str, Capture], Meta(description="Parts of the answer that become outputs, by name")] = (
+        field(default_factory=dict)
+    )
+
+
+class Judged:
+    """An answer, and what came of the checks.
+
+    Args:
+        args: of the operation.
+        answer: what came.
+        context: of the call.
+        searcher: for regular expressions.
+        checks: further ones.
+    """
+
+    def __init__(
+        self,
+        args: JudgedArgs,
+        answer: Answer,
+        context: ext_sdk.Context,
+        searcher: Searcher,
+        checks: list[Check] | None = None,
+    ) -> None:
+        self.answer = answer
+        self._args = args
+        self._context = context
+        self.captured: Captured = capture_all(args.capture, answer, context.secrets, searcher)
+        self.checks = [*check(args.expect, answer, context, searcher), *(checks or []), *self.captured.failures]
+
+    @property
+    def good(self) -> bool:
+        """Whether all that was expected holds."""
+        return all(check.ok for check in self.checks)
+
+    def told(self) -> str:
+        """What does not hold, and what the answer was, for the text of a failure."""
+        answer = self.answer
+        parts = [failure_text(self.checks), f"answer: {status_line(answer)}"]
+        if self.captured.withheld:
+            parts.append("its body is not shown, for a secret may be in it that can't be hidden")
+        else:
+            shown = excerpt(answer, self._context.secrets)
+            parts.append(f"body: {shown}" if shown else "without a body")
+        if answer.status // 100 == 3 and not self._args.redirects and (where := answer.values("location")):
+            parts.append(f"it redirects to {where[0]:.300}, and `redirects` says how many to follow (none)")
+        return "; ".join(filter(None, parts))
+
+    def outputs(self, attempts: int, seconds: float) -> dict[str, str | int | bool]:
+        """Status, body and the rest. A long body is written to a file now."""
+        outputs: dict[str, str | int | bool] = {"status": self.answer.status}
+        if self.captured.withheld:
+            outputs["body"] = "[withheld: a secret was to be captured from this body, and can't be hidden in it]"
+        else:
+            outputs["body"], path = show(self.answer, self._context)
+            outputs |= {"bodyFile": path} if path else {}
+        outputs |= {"duration": rounded(seconds), "url": self.answer.url, "attempts": attempts}
+        return outputs | self.captured.values
+
+    def result(self, where: str, *, attempts: int = 1, notes: str = "") -> ext_sdk.Result:
+        """The result of an operation that asks once.
+
+        Args:
+            where: method and URL.
+            attempts: how often it was asked.
+            notes: what else is to be said.
+        """
+        outputs = self.outputs(attempts, self.answer.elapsed)
+        message = f"{where}: status {self.answer.status} after {outputs['duration']}, {summary(self.checks)}"
+        message += remarks(self._args, self.answer) + notes
+        return ext_sdk.Result(
+            success=self.good,
+            message=message,
+            error="" if self.good else f"{where}: {self.told()}{remarks(self._args, self.answer)}{notes}",
+            outputs=outputs,
+            secret_outputs=self.captured.secrets,
+        )
+
+
+def prepared_captures(args: JudgedArgs) -> None:
+    """Raise InvalidArgs for captures that can't be outputs."""
+    check_names(args.capture)
+
+
+def remarks(args: ServerArgs, answer: Answer | None = None) -> str:
+    """What a reader has to know about how it was asked; "" for nothing."""
+    found = ["; the server's certificate was not verified (tls.insecure)"] if args.tls.insecure else []
+    if answer is not None and answer.hops:
+        found.append(f"; redirected {len(answer.hops)} time{'s' if len(answer.hops) > 1 else ''}, to {answer.url}")
+    if answer is not None and answer.truncated:
+        found.append("; the body is cut: it is larger than maxBody, or grows too much when it is decoded")
+    return "".join(found)
+
+
+def status_line(answer: Answer) -> str:
+    """Status, reason and type: `503 Service Unavailable (text/html)`."""
+    kind = next(iter(answer.values("content-type")), "")
+    return f"{answer.status} {answer.reason}".rstrip() + (f" ({kind:.80})" if kind else "")
+
+
+def rounded(seconds: float) -> str:
+    """A duration in whole milliseconds, at least one."""
+    return str(ext_sdk.Duration(max(1, round(seconds * 1000)) * 1_000_000))

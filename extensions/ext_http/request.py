@@ -1,0 +1,45 @@
+"""`request`: ask once, and check the answer."""
+
+from __future__ import annotations
+
+import ext_sdk
+from ext_sdk.expect import Searcher
+
+from .outcome import Judged, JudgedArgs, prepared_captures
+from .sending import Ask, Prepared
+
+
+class Request(JudgedArgs):
+    """What to ask, what to expect, what to keep."""
+
+
+def request(args: Request, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Send an HTTP request and check the answer.
+
+    Expects a status of 200 to 299 unless `expect` says otherwise. Redirects are not followed unless `redirects` says
+    how many. To ask until a server answers as it should, use `wait`.
+    """
+    prepared_captures(args)
+    prepared = Prepared(args, ask_of(args), context)
+    with Searcher() as searcher:
+        return Judged(args, prepared.send(context.deadline), context, searcher).result(prepared.where)
+
+
+def ask_of(args: JudgedArgs) -> Ask:
+    """What is asked, beside where."""
+    from msgspec import UNSET
+
+    method = "" if args.method is UNSET else args.method
+    return Ask(method, None if args.body is UNSET else args.body, args.max_body)
+
+
+OPERATIONS = (
+    ext_sdk.Operation(
+        "request",
+        request,
+        {
+            "url": "http://127.0.0.1:8080/items/7",
+            "expect": {"status": 200, "body": {"json": [{"path": "$.id", "equals": 7}]}},
+        },
+    ),
+)

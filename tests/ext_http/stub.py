@@ -1,0 +1,193 @@
+"""A real HTTP server on loopback that answers as a test says, and remembers what it was asked."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import socket
+import struct
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Mapping
+
+
+class Asked(NamedTuple):
+    """A request as it came."""
+
+    method: str
+    path: str
+    headers: list[tuple[str, str]]
+    body: bytes
+    client: int  # port of the connection
+
+    def header(self, name: str) -> str | None:
+        """The first value of a header; None where there is none."""
+        return next((value for known, value in self.headers if known.lower() == name.lower()), None)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def __getattr__(self, name: str) -> object:
+        if name.startswith("do_"):
+            return self._do
+        raise AttributeError(name)
+
+    def _do(self) -> None:
+        length = int(self.headers.get("Content-Length") or 0)
+        body = self.rfile.read(length)
+        if self.headers.get("Transfer-Encoding") == "chunked":
+            while size := int(self.rfile.readline(), 16):
+                body += self.rfile.read(size + 2)[:size]
+            self.rfile.readline()
+        asked = Asked(self.command, self.path, self.headers.items(), body, self.client_address[1])
+        stub = self.server.stub
+        stub.asked.append(asked)
+        route = stub.routes.get(self.path) or stub.routes.get(self.path.partition("?")[0]) or missing
+        try:
+            route(self, asked)
+        except OSError:  # the client has gone, as it may
+            self.close_connection = True
+
+    def answer(
+        self, status: int = 200, body: bytes | str = b"", headers: Mapping[str, str | list[str]] | None = None
+    ) -> None:
+        """Send a whole answer."""
+        data = body.encode() if isinstance(body, str) else body
+        self.send_response(status)
+        for name, values in (headers or {}).items():
+            for value in values if isinstance(values, list) else [values]:
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+    def json(self, value: object, status: int = 200, headers: Mapping[str, str | list[str]] | None = None) -> None:
+        """Send JSON."""
+        self.answer(status, json.dumps(value), {"Content-Type": "application/json", **(headers or {})})
+
+    def begin(self, text: str) -> None:
+        """Send raw bytes; the connection ends after this answer."""
+        self.close_connection = True
+        self.wfile.write(text.encode())
+
+    def reset(self) -> None:
+        """End the connection with RST."""
+        self.close_connection = True
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.connection.close()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+
+def missing(handler: Handler, asked: Asked) -> None:
+    """The answer for what no route is for."""
+    handler.answer(404, "nothing here", {"Content-Type": "text/plain"})
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    request_queue_size = 128
+    stub: Stub
+    context: ssl.SSLContext | None = None
+
+    def finish_request(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
+        assert isinstance(request, socket.socket)
+        try:
+            connection = self.context.wrap_socket(request, server_side=True) if self.context else request
+            Handler(connection, client_address, self)
+        except OSError:  # the client has gone, or does not believe us
+            pass
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A test has an answer to judge; a broken connection is none of its business."""
+
+
+class Stub:
+    """The server. Use it as a context manager.
+
+    Attributes:
+        routes: functions by path, with query or without.
+        asked: every request so far.
+    """
+
+    def __init__(self, context: ssl.SSLContext | None = None, *, port: int = 0, host: str = "127.0.0.1") -> None:
+        self.routes: dict[str, Callable[[Handler, Asked], None]] = {}
+        self.asked: list[Asked] = []
+        self._scheme = "https" if context else "http"
+        if ":" in host:
+            Server.address_family = socket.AF_INET6
+        try:
+            self._server = Server((host, port), Handler)
+        finally:
+            Server.address_family = socket.AF_INET
+        self._server.stub = self
+        self._server.context = context
+        self.port: int = self._server.server_address[1]
+        self.host = host
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    @property
+    def origin(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self._scheme}://{host}:{self.port}"
+
+    @property
+    def address(self) -> str:
+        """Host and port."""
+        return self.origin.partition("://")[2]
+
+    def url(self, path: str = "/") -> str:
+        return self.origin + path
+
+    def says(self, path: str, body: bytes | str = b"", status: int = 200, **headers: str) -> str:
+        """Answer a path always in the same way. Returns its URL."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        self.routes[path] = lambda handler, asked: handler.answer(status, body, named)
+        return self.url(path)
+
+    def json(self, path: str, value: object, status: int = 200) -> str:
+        """Answer a path always with this JSON. Returns its URL."""
+        self.routes[path] = lambda handler, asked: handler.json(value, status)
+        return self.url(path)
+
+    def does(self, path: str, route: Callable[[Handler, Asked], None]) -> str:
+        """Answer a path by a function. Returns its URL."""
+        self.routes[path] = route
+        return self.url(path)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def gzipped(size: int) -> bytes:
+    """A bomb: so many zeros."""
+    return gzip.compress(bytes(size))
+
+
+def echo(handler: Handler, asked: Asked) -> None:
+    """Tells what was asked."""
+    handler.json(
+        {
+            "method": asked.method,
+            "path": asked.path,
+            "headers": {name.lower(): value for name, value in asked.headers},
+            "body": asked.body.decode("latin-1"),
+        }
+    )
