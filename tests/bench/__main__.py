@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from tests.bench import report
 from tests.bench.building import build, find_compiler
 from tests.bench.figures import FIGURES
-from tests.bench.harness import Bench, BenchError, compile_everything
+from tests.bench.harness import Bench, BenchError, NotHere, compile_everything
 from tests.bench.judging import Judged, judge
 from tests.bench.scale import FULL, QUICK
 
@@ -43,11 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         scale = replace(scale, rounds=options.rounds)
     compile_everything()
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        bench = Bench(scale, build(Path(name), find_compiler()), Path(name), _progress())
         try:
-            found = measured(bench, figures)
-            sys.stdout.write(f"{report.table(found, bench)}\n\n{report.conditions(bench)}\n{report.summary(found)}\n")
-            options.json.write_text(json.dumps(report.as_json(found, bench), indent=2, ensure_ascii=False) + "\n")
+            with Bench(scale, build(Path(name), find_compiler()), Path(name), _progress()) as bench:
+                found = measured(bench, figures)
+                sys.stdout.write(
+                    f"{report.table(found, bench)}\n\n{report.conditions(bench)}\n{report.summary(found)}\n"
+                )
+                options.json.write_text(json.dumps(report.as_json(found, bench), indent=2, ensure_ascii=False) + "\n")
         except (BenchError, OSError) as error:
             sys.stderr.write(f"{ERASE_LINE if sys.stderr.isatty() else ''}bench: {error}\n")
             return 1
@@ -63,10 +65,13 @@ def chosen(names: Sequence[str]) -> list[Figure]:
 
 def measured(bench: Bench, figures: Sequence[Figure]) -> list[Judged]:
     """Measure what these figures need, each thing once. Raises BenchError."""
-    series: dict[Measure, Series] = {}
+    series: dict[Measure, Series | NotHere] = {}
     for figure in figures:
         if figure.measure not in series:
-            series[figure.measure] = figure.measure(bench)
+            try:
+                series[figure.measure] = figure.measure(bench)
+            except NotHere as reason:
+                series[figure.measure] = reason
     bench.tell("")
     return [judge(figure, series[figure.measure]) for figure in figures]
 

@@ -27,6 +27,8 @@ class Programs:
         nothing: an extension with an operation that does nothing.
         python: the interpreter of all of them.
         shell: ext-shell, as installed.
+        kubernetes: ext-kubernetes, as installed.
+        kubectl: as found in PATH; "" where it is not there.
         recorder: ext-recorder, as installed.
     """
 
@@ -39,6 +41,8 @@ class Programs:
     nothing: tuple[str, ...]
     python: str = sys.executable
     shell: str = str(SCRIPTS / "ext-shell")
+    kubernetes: str = str(SCRIPTS / "ext-kubernetes")
+    kubectl: str = shutil.which("kubectl") or ""
     recorder: str = str(SCRIPTS / "ext-recorder")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tests.bench import calling, parsing, recording, replaying, starting
+from tests.bench import calling, kubernetes, parsing, recording, replaying, starting
 from tests.bench.harness import Bench, Series
 
 Measure: TypeAlias = Callable[[Bench], Series]
@@ -110,4 +110,24 @@ FIGURES = (
     Figure("replay.flood-any", "pipelined, order any", "1/s", _replay, "any many pipelined/s", "echo pipelined/s"),
     Figure("parse.whole", "a cassette of {parsed:,}, beside PyYAML's CSafeLoader", "s", _parse, "reader s",
            "CSafeLoader s", _times_at_most(0.05)),
+    Figure("kubernetes.manifest", "ext-kubernetes, spawn to manifest", "ms", _start, "ext-kubernetes ms",
+           "ext-shell ms", _times_at_most(1.1)),
+    Figure("kubernetes.first", "first operation at once, from spawn to its answer", "ms", kubernetes.measure_first,
+           "at once ms", "import kubernetes ms", _at_most(350)),
+    Figure("kubernetes.first-later", "first operation, a second after the manifest", "ms", kubernetes.measure_first,
+           "later ms", "later again ms", _at_most(40)),
+    Figure("kubernetes.flip", "a condition that flips, from its sending to the answer", "ms", kubernetes.measure_flips,
+           "watch ms", "watch patch ms", _at_most(25)),
+    Figure("kubernetes.flip-polling", "the same by polling alone, the worst after 0.5, 1 and 2 s", "ms",
+           kubernetes.measure_flips, "polling ms", "polling waited ms", _times_at_most(0.1)),
+    Figure("kubernetes.flip-late", "the same, where 10 % of the time waited would be more", "ms",
+           kubernetes.measure_flips, "polling late ms", "polling late waited ms", _at_most(500)),
+    Figure("kubernetes.apply", "apply of {applied} objects in one file, from spawn", "s", kubernetes.measure_apply,
+           "ext-kubernetes s", "kubectl s", _times_at_most(0.15)),
+    Figure("kubernetes.create", "{created} create calls in a row", "s", kubernetes.measure_create, "ext-kubernetes s",
+           "plain requests s", _at_most(0.4)),
+    Figure("kubernetes.waits", "{waits} waits at once, the longest from flip to answer", "s", kubernetes.measure_waits,
+           "all seen s", "all flips s", _at_most(1)),
+    Figure("kubernetes.waits-idle", "requests while they all wait, the cluster's own with them", "1/s",
+           kubernetes.measure_waits, "all idle 1/s", "all before 1/s", _at_most(20)),
 )  # fmt: skip

@@ -1,4 +1,7 @@
-"""Measuring side by side: candidates take turns, on cores of their own, in an environment that slows none of them."""
+"""Measuring side by side: candidates take turns, on cores of their own, in an environment that slows none of them.
+
+The bench is a context manager: what was started for several figures ends with it.
+"""
 
 from __future__ import annotations
 
@@ -6,30 +9,33 @@ import compileall
 import os
 import statistics
 import sys
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Self, TypeAlias
 
+import ext_kubernetes
 import ext_recorder
 import ext_sdk
 import ext_shell
+from tests.bench.clusters import control_plane
+from tests.bench.errors import BenchError, NotHere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from tests.bench.building import Programs
+    from tests.bench.clusters import Cluster
     from tests.bench.scale import Scale
 
 # A series is what one candidate shows in one respect: a number for each round, in the order of rounds.
 Series: TypeAlias = "Mapping[str, Sequence[float]]"
 Candidate: TypeAlias = "Callable[[], Mapping[str, float]]"
 
+__all__ = ["Bench", "BenchError", "NotHere", "Series", "compile_everything", "pinned"]
+
 # Read by every Python that is started; any of them would change what is measured.
 SETTINGS = "PYTHON"
-
-
-class BenchError(Exception):
-    """A candidate did not do what was to be measured."""
 
 
 class Bench:
@@ -40,6 +46,7 @@ class Bench:
         programs: what to start.
         directory: for files; everything in it may be removed afterwards.
         tell: takes a line about what is going on.
+        cluster: starts one for those figures that need it.
 
     Attributes:
         environment: for every process that is started.
@@ -48,7 +55,17 @@ class Bench:
         own_core: where the bench itself waits meanwhile: for nobody, and nobody for it.
     """
 
-    def __init__(self, scale: Scale, programs: Programs, directory: Path, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        scale: Scale,
+        programs: Programs,
+        directory: Path,
+        tell: Callable[[str], None],
+        cluster: Callable[[Callable[[str], None]], AbstractContextManager[Cluster]] = control_plane,
+    ) -> None:
+        self._start_cluster = cluster
+        self._cluster: Cluster | None = None
+        self._stack = ExitStack()
         self.scale = scale
         self.programs = programs
         self.directory = directory
@@ -58,6 +75,20 @@ class Bench:
         self.one_core = cores[-1:]  # the first has the interrupts
         self.two_cores = cores[-2:]
         self.own_core = cores[-2:][:1]
+
+    @property
+    def cluster(self) -> Cluster:
+        """The cluster, started for the first that asks. Raises NotHere."""
+        if self._cluster is None:
+            self._cluster = self._stack.enter_context(self._start_cluster(self.tell))
+        return self._cluster
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """End what was started for several figures."""
+        self._stack.close()
 
     def take_turns(self, candidates: Mapping[str, Candidate], *, times: int = 1, warm_up: bool = True) -> Series:
         """Measure each candidate once a round, each round beginning with another one.
@@ -112,6 +143,6 @@ def pinned(cores: Sequence[int]) -> Iterator[None]:
 
 def compile_everything() -> None:
     """Write the byte code that an installer, or the first start, would have written."""
-    for package in (ext_sdk, ext_shell, ext_recorder):
+    for package in (ext_sdk, ext_shell, ext_kubernetes, ext_recorder):
         for folder in package.__path__:
             compileall.compile_dir(folder, quiet=2)

@@ -6,6 +6,8 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from tests.bench.errors import NotHere
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -39,12 +41,14 @@ class Judged:
         value: None: it can't be measured here.
         beside: what it was measured side by side with.
         ratio: that of each round; its median is not always that of the two medians.
+        reason: why it can't be measured here, as far as is known.
     """
 
     figure: Figure
     value: Spread | None = None
     beside: Spread | None = None
     ratio: Spread | None = None
+    reason: str = ""
 
     @property
     def verdict(self) -> Verdict:
@@ -64,8 +68,10 @@ class Judged:
         return "met" if keeps(limit.number) else "MISSED"
 
 
-def judge(figure: Figure, measured: Series) -> Judged:
+def judge(figure: Figure, measured: Series | NotHere) -> Judged:
     """What the series say about a figure. One that is missing, or 0, could not be measured on this system."""
+    if isinstance(measured, NotHere):
+        return Judged(figure, reason=str(measured))
     values, others = measured.get(figure.series, ()), measured.get(figure.beside, ())
     if not values or not others or not all(values) or not all(others):
         return Judged(figure)

@@ -34,7 +34,8 @@ def summary(found: Sequence[Judged]) -> str:
     absent = [each.figure.name for each in asked if each.verdict == "not measured"]
     text = f"{len(asked) - len(missed) - len(absent)} of {len(asked)} limits are met"
     text += f"; missed: {', '.join(missed)}" if missed else ""
-    return text + (f"; not measured here: {', '.join(absent)}" if absent else "")
+    text += f"; not measured here: {', '.join(absent)}" if absent else ""
+    return "\n".join([text, *dict.fromkeys(each.reason for each in found if each.reason)])
 
 
 def conditions(bench: Bench) -> str:
@@ -73,6 +74,7 @@ def _members(judged: Judged, bench: Bench) -> dict[str, object]:
         "ratio": judged.ratio and asdict(judged.ratio),
         "limit": figure.limit and asdict(figure.limit),
         "verdict": judged.verdict,
+        "reason": judged.reason,
     }
 
 

@@ -20,6 +20,13 @@ class Scale:
         few: interactions in a short cassette.
         many: interactions in a long one.
         parsed: interactions in the cassette that a YAML library has to read as well.
+        first_calls: spawns in a round for the first call of ext-kubernetes.
+        flips: of a condition in a round; the round's value is their median.
+        flip_scale: by which the times are multiplied after which a condition flips.
+        applied: objects in a file.
+        created: objects, one call each.
+        waits: at the same time.
+        idle_seconds: in which requests are counted.
     """
 
     name: str
@@ -32,6 +39,13 @@ class Scale:
     few: int
     many: int
     parsed: int
+    first_calls: int
+    flips: int
+    flip_scale: float
+    applied: int
+    created: int
+    waits: int
+    idle_seconds: float
 
 
 FULL = Scale(
@@ -45,6 +59,13 @@ FULL = Scale(
     few=1_000,
     many=100_000,
     parsed=100_000,
+    first_calls=3,
+    flips=11,
+    flip_scale=1.0,
+    applied=200,
+    created=50,
+    waits=500,
+    idle_seconds=4.0,
 )
 # The YAML library needs a minute for the long cassette, and its time grows with the length: a short one does here.
 QUICK = Scale(
@@ -58,5 +79,30 @@ QUICK = Scale(
     few=1_000,
     many=100_000,
     parsed=10_000,
+    first_calls=1,
+    flips=5,
+    flip_scale=1.0,
+    applied=200,
+    created=50,
+    waits=500,
+    idle_seconds=2.0,
 )
-TINY = Scale("tiny", rounds=1, starts=1, calls=20, early=10, trips=20, flood=100, few=5, many=20, parsed=20)
+TINY = Scale(
+    "tiny",
+    rounds=1,
+    starts=1,
+    calls=20,
+    early=10,
+    trips=20,
+    flood=100,
+    few=5,
+    many=20,
+    parsed=20,
+    first_calls=1,
+    flips=1,
+    flip_scale=0.1,
+    applied=2,
+    created=2,
+    waits=2,
+    idle_seconds=0.2,
+)

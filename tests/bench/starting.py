@@ -1,11 +1,11 @@
-"""From the start of an extension to its manifest, beside the start of Python itself."""
+"""From the start of an extension to its manifest, beside the start of Python itself, or of another extension."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tests.bench.spawning import memory_at_line, seconds_to_exit, seconds_to_line
-from tests.bench.traffic import INITIALIZE, MANIFEST
+from tests.bench.traffic import INITIALIZE, KUBERNETES_MANIFEST, MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,17 +17,22 @@ AFTER_JSON = "import json, os; os.read(0, 1); os.write(1, b'.' * 40_000)"
 
 
 def measure(bench: Bench) -> Series:
-    """Milliseconds and MiB: "ext-shell ms", "import json ms", "pass ms", "ext-shell MiB", "import json MiB"."""
+    """Milliseconds and MiB: "ext-shell ms", "ext-kubernetes ms", "import json ms", "pass ms", "ext-shell MiB", …."""
     python = bench.programs.python
 
-    def to_manifest() -> Mapping[str, float]:
-        return {"ms": seconds_to_line(bench, [bench.programs.shell], INITIALIZE, MANIFEST) * 1e3}
+    def to_manifest(program: str, begin: bytes) -> Mapping[str, float]:
+        return {"ms": seconds_to_line(bench, [program], INITIALIZE, begin) * 1e3}
 
     def to_end(code: str) -> Mapping[str, float]:
         return {"ms": seconds_to_exit(bench, [python, "-c", code]) * 1e3}
 
     times = bench.take_turns(
-        {"ext-shell": to_manifest, "import json": lambda: to_end("import json"), "pass": lambda: to_end("pass")},
+        {
+            "ext-shell": lambda: to_manifest(bench.programs.shell, MANIFEST),
+            "ext-kubernetes": lambda: to_manifest(bench.programs.kubernetes, KUBERNETES_MANIFEST),
+            "import json": lambda: to_end("import json"),
+            "pass": lambda: to_end("pass"),
+        },
         times=bench.scale.starts,
     )
     memory = bench.take_turns(

@@ -4,34 +4,67 @@ from __future__ import annotations
 
 import json
 import math
+import sys
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
 from tests.bench.__main__ import chosen, main, measured
 from tests.bench.building import build, find_compiler
+from tests.bench.clusters import Cluster
 from tests.bench.driving import drive
 from tests.bench.figures import FIGURES, Figure, Limit
-from tests.bench.harness import Bench, BenchError
+from tests.bench.harness import Bench, BenchError, NotHere
 from tests.bench.judging import judge
 from tests.bench.report import as_json, conditions, summary, table
 from tests.bench.scale import FULL, QUICK, TINY
 from tests.bench.spawning import seconds_to_exit, seconds_to_line
 from tests.bench.traffic import INITIALIZE, LIVE_WORKDIR, MESSAGE_BYTES, answer, request, write_requests
+from tests.ext_kubernetes.fake_api import FakeApi
+from tests.live.client import Client
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+
+# Does what kubectl does for the bench, by way of the extension that is there.
+KUBECTL = """#!/bin/sh
+for file; do :; done
+cd "$(dirname "$file")" && exec {python} -m ext_kubernetes call apply "{{\\"file\\": \\"$(basename "$file")\\"}}"
+"""
+
+
+@contextmanager
+def fake_cluster(directory: Path) -> Iterator[Cluster]:
+    with FakeApi() as api:
+        kubeconfig = api.kubeconfig(directory / "kubeconfig")
+
+        def requests() -> float:
+            Client(kubeconfig).get("/api/v1/namespaces")  # a server is never asked nothing
+            return len(api.asked)
+
+        yield Cluster(kubeconfig, requests)
+
+
+def no_cluster(_: object) -> NoReturn:
+    raise NotHere("no cluster: no Go")
 
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    return Bench(TINY, build(tmp_path, ""), tmp_path, lambda _: None)
+    programs = replace(build(tmp_path, ""), kubectl="")
+    return Bench(TINY, programs, tmp_path, lambda _: None, no_cluster)
 
 
 def in_c(directory: Path) -> Bench:
-    return Bench(TINY, build(directory, find_compiler()), directory, lambda _: None)
+    kubectl = directory / "kubectl"
+    kubectl.write_text(KUBECTL.format(python=sys.executable))
+    kubectl.chmod(0o755)
+    programs = replace(build(directory, find_compiler()), kubectl=str(kubectl))
+    return Bench(TINY, programs, directory, lambda _: None, lambda _: fake_cluster(directory))
 
 
 def nothing(_: Bench) -> Mapping[str, list[float]]:
@@ -47,7 +80,8 @@ def figure(limit: Limit | None = None) -> Figure:
 
 @pytest.mark.skipif(not find_compiler(), reason="no C compiler here; the next test has the rest")
 def test_every_figure_is_measured_with_programs_in_c(tmp_path: Path) -> None:
-    found = measured(in_c(tmp_path), FIGURES)
+    with in_c(tmp_path) as there:
+        found = measured(there, FIGURES)
     assert [each.figure for each in found] == list(FIGURES)
     for each in found:
         assert each.value is not None, each.figure.name
@@ -60,6 +94,13 @@ def test_without_a_c_compiler_the_figures_of_c_programs_are_absent_and_no_others
     found = measured(bench, chosen(["call", "record"]))
     assert [each.figure.name for each in found if each.value is None] == ["record.in-c"]
     assert "for want of a C compiler" in conditions(bench)
+
+
+def test_without_a_cluster_or_kubectl_figures_are_absent_with_the_reason(bench: Bench, tmp_path: Path) -> None:
+    found = measured(bench, chosen(["kubernetes"]))
+    assert {each.reason for each in found if each.value is None} == {"no cluster: no Go", "no kubectl in PATH"}
+    assert [each.figure.name for each in found if each.value is not None] == ["kubernetes.manifest"]
+    assert summary(found).splitlines()[1:] == ["no cluster: no Go", "no kubectl in PATH"]
 
 
 def test_a_compiler_that_fails_is_none(tmp_path: Path) -> None:
@@ -175,7 +216,8 @@ def test_the_table_shows_value_ratio_limit_and_verdict(bench: Bench) -> None:
 
 def test_every_name_is_there_once_and_sizes_are_told(bench: Bench) -> None:
     assert len({each.name for each in FIGURES}) == len(FIGURES)
-    assert {each.name.partition(".")[0] for each in FIGURES} == {"start", "call", "record", "replay", "parse"}
+    groups = {"start", "call", "record", "replay", "parse", "kubernetes"}
+    assert {each.name.partition(".")[0] for each in FIGURES} == groups
     assert "beside after 10" in json.dumps(as_json([judge(each, {}) for each in FIGURES], bench))
 
 
