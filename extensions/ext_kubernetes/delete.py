@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 
+from .absence import MOST_TOLD, Gone, await_absence
 from .apply import options
 from .client import Request, client_for
-from .errors import ApiError, KubernetesError, NotFound, doing
+from .errors import ApiError, NotFound, doing
 from .naming import TargetArgs, target_of
-from .objects import items, members, text
-from .polling import intervals
+from .objects import items, text
 from .sending import located
 from .sources import File, Inline, Kustomize, Recursive, Url, manifests_of
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from .client import Client
     from .discovery import Resource
     from .manifests import Object
-
-MOST_TOLD = 10  # objects that are named in a failure
 
 
 class Delete(TargetArgs):
@@ -49,18 +47,6 @@ class Delete(TargetArgs):
     ] = UNSET
     dry_run: Annotated[bool, Meta(description="Let the server check everything and change nothing")] = False
     timeout: Annotated[ext_sdk.Duration, Meta(description="For all of it")] = ext_sdk.Duration.parse("25s")
-
-
-class Gone(NamedTuple):
-    """An object that was deleted: one of the same name with another uid is another one."""
-
-    resource: Resource
-    namespace: str
-    name: str
-    uid: str
-
-    def __str__(self) -> str:
-        return f"{self.resource.kind}/{self.name}"
 
 
 def delete(args: Delete, context: ext_sdk.Context) -> ext_sdk.Result:
@@ -99,67 +85,6 @@ def delete_one(
     found = uid or text(client.request("GET", path, deadline=context.deadline), "metadata", "uid")
     _send(path, {"propagationPolicy": "Foreground", "preconditions": {"uid": found}}, [], context, client)
     return Gone(resource, namespace, name, found)
-
-
-def await_absence(gone: list[Gone], context: ext_sdk.Context, client: Client) -> None:
-    """Wait until objects are gone.
-
-    Raises:
-        ext_sdk.OperationFailed: some are still there at the deadline; what holds them is told.
-        KubernetesError: the server refuses to tell.
-    """
-    seconds = 0.0
-    left: list[tuple[Gone, Object]] = [(one, {}) for one in gone]
-    problem: KubernetesError | None = None
-    for waited in intervals(context.deadline):
-        problem = None
-        still = []
-        for one, last in left:
-            try:
-                found = members(
-                    client.request(
-                        "GET", one.resource.path(one.namespace, one.name), deadline=context.deadline, retry=False
-                    )
-                )
-            except NotFound:
-                continue
-            except KubernetesError as error:
-                if not error.retryable:
-                    raise
-                problem = error
-                still.append((one, last))
-                continue
-            if text(found, "metadata", "uid") in {one.uid, ""} or not one.uid:
-                still.append((one, found))
-        left = still
-        if not left:
-            return
-        seconds = waited
-    told = "; ".join(f"{one}: {_holding(found)}" for one, found in left[:MOST_TOLD])
-    names = ", ".join(str(one) for one, _ in left[:MOST_TOLD])
-    raise ext_sdk.OperationFailed(
-        f"{names} not gone after {seconds:.1f}s",
-        error=f"expected {names} to be gone, still there after {seconds:.1f}s: {told}"
-        + (f"; {problem.error}" if problem else ""),
-        outputs={"left": "\n".join(str(one) for one, _ in left)},
-    )
-
-
-def _holding(found: Object) -> str:
-    """What keeps an object that is to be deleted."""
-    metadata = members(found, "metadata")
-    if not metadata.get("deletionTimestamp"):
-        return "it was not marked for deletion"
-    told = [f"deletion was asked for at {metadata['deletionTimestamp']}"]
-    for where, finalizers in (("finalizers", metadata.get("finalizers")), ("spec.finalizers", None)):
-        if isinstance(finalizers, list) and finalizers:
-            told.append(f"{where} {', '.join(map(str, finalizers))}")
-    told += [
-        text(condition, "message")
-        for condition in items(found, "status", "conditions")
-        if condition.get("status") == "True" and text(condition, "message")
-    ]
-    return "; ".join(told)
 
 
 def _chosen(args: Delete, context: ext_sdk.Context, client: Client) -> tuple[list[Gone], str]:

@@ -5,25 +5,30 @@ from __future__ import annotations
 import secrets
 import string
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta, field
 
 import ext_sdk
 
+from .absence import Gone, await_absence
 from .apply import MANAGER
 from .client import client_for
-from .delete import Gone, await_absence, delete_one
+from .delete import delete_one
+from .discovery import Resource
 from .errors import AlreadyExists, KubernetesError, NotFound, doing
-from .naming import current_of
+from .hub import subscribe
+from .naming import Target, current_of
 from .objects import identity, members, text
-from .polling import intervals
+from .waiting import Verdict, wait_until
 
 if TYPE_CHECKING:
     from .client import Client
     from .manifests import Object
 
 PATH = "/api/v1/namespaces"
+ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
 SUFFIX = 8  # characters
 ALPHABET = string.ascii_lowercase + string.digits
 ATTEMPTS = 5  # to find a name that is free
@@ -206,14 +211,13 @@ def _generated(prefix: str) -> str:
 def _await_account(namespace: str, context: ext_sdk.Context, client: Client) -> None:
     """Until pods can be made in it, or a moment; who may not look goes on."""
     deadline = context.deadline.limit(ACCOUNT_SECONDS)
-    for _ in intervals(deadline):
-        try:
-            client.request("GET", f"{PATH}/{namespace}/serviceaccounts/default", deadline=deadline, retry=False)
-        except NotFound:
-            continue
-        except KubernetesError:
-            return
-        return
+    with subscribe(Target(ACCOUNTS, namespace, "default"), context, client) as subscription, suppress(KubernetesError):
+        wait_until(
+            lambda age: Verdict(done=bool(subscription.see(age, deadline)), status=""),
+            deadline,
+            lambda seconds: subscription.wait(seconds, deadline),
+            pace=subscription.pace,
+        )
 
 
 OPERATIONS = (

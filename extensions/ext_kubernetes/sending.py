@@ -10,6 +10,7 @@ import ext_sdk
 from .errors import UnknownKind
 from .naming import namespace_of
 from .objects import items, members, named, text
+from .waiting import Verdict, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -191,17 +192,20 @@ def _is_definition(manifest: Manifest) -> bool:
 
 def _await_definitions(outcomes: Iterable[Outcome], context: ext_sdk.Context, client: Client) -> None:
     """Until the server serves the new kinds, or the deadline."""
-    from .polling import intervals
-
+    wanted: list[tuple[str, str]] = []
     for outcome in outcomes:
         if outcome.failure or outcome.item.resource.kind != FIRST[1]:
             continue
         kind, group = text(outcome.object, "spec", "names", "kind"), text(outcome.object, "spec", "group")
-        served = [text(one, "name") for one in items(outcome.object, "spec", "versions") if one.get("served") is True]
-        for _ in intervals(context.deadline):
-            try:
-                for version in served:
-                    client.discovery.resource(kind, f"{group}/{version}", deadline=context.deadline)
-                break
-            except UnknownKind:
-                continue
+        versions = [text(one, "name") for one in items(outcome.object, "spec", "versions") if one.get("served") is True]
+        wanted += [(kind, f"{group}/{version}") for version in versions]
+
+    def check(_age: float) -> Verdict:
+        try:
+            for kind, api_version in wanted:
+                client.discovery.resource(kind, api_version, deadline=context.deadline)
+        except UnknownKind as error:
+            return Verdict(done=False, status=error.message)
+        return Verdict(done=True, status="served")
+
+    wait_until(check, context.deadline, context.deadline.wait)

@@ -1,0 +1,103 @@
+"""Waiting until objects that were deleted are gone; another one of the same name is another one."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, NamedTuple
+
+import ext_sdk
+
+from .hub import subscribe
+from .naming import Target
+from .objects import items, members, text
+from .waiting import Verdict, wait_until
+
+if TYPE_CHECKING:
+    from .client import Client
+    from .discovery import Resource
+    from .manifests import Object
+    from .waiting import Waited
+
+MOST_TOLD = 10  # objects that are named in a failure
+
+
+class Gone(NamedTuple):
+    """An object that was deleted, with its uid; with an empty one before it is known."""
+
+    resource: Resource
+    namespace: str
+    name: str
+    uid: str
+
+    def __str__(self) -> str:
+        return f"{self.resource.kind}/{self.name}"
+
+
+def await_absence(gone: list[Gone], context: ext_sdk.Context, client: Client) -> None:
+    """Wait until objects are gone.
+
+    Raises:
+        ext_sdk.OperationFailed: some are still there at the deadline; what holds them is told.
+        KubernetesError: the server refuses to tell.
+    """
+    if not gone:
+        return
+    left: dict[Gone, Object] = {one: {} for one in gone}
+    with ExitStack() as stack:
+        subscriptions = {
+            one: stack.enter_context(subscribe(Target(one.resource, one.namespace, one.name), context, client))
+            for one in gone
+        }
+
+        def check(age: float) -> Verdict:
+            began = time.monotonic()
+            for one in list(left):
+                # what the first of them has seen just now is good enough for the others
+                found = subscriptions[one].see(age or time.monotonic() - began, context.deadline)
+                same = next((item for item in found if text(item, "metadata", "uid") in {one.uid, ""}), None)
+                if same is None:
+                    del left[one]
+                else:
+                    left[one] = same
+            told = "; ".join(f"{one}: {_holding(item)}" for one, item in list(left.items())[:MOST_TOLD])
+            return Verdict(done=not left, status=told)
+
+        def wake(seconds: float) -> None:
+            subscriptions[next(iter(left))].wait(seconds, context.deadline)  # all have to go: any of them will do
+
+        waited = wait_until(check, context.deadline, wake, pace=subscriptions[gone[0]].pace)
+    if not waited.done:
+        raise _still_there(left, waited)
+
+
+def _still_there(left: dict[Gone, Object], waited: Waited) -> ext_sdk.OperationFailed:
+    names = ", ".join(map(str, list(left)[:MOST_TOLD]))
+    names += f" and {len(left) - MOST_TOLD} more" if len(left) > MOST_TOLD else ""
+    told = waited.verdict.status if waited.verdict else "nothing was seen"
+    return ext_sdk.OperationFailed(
+        f"{names} not gone after {waited.seconds:.1f}s",
+        error=f"expected {names} to be gone, still there after {waited.seconds:.1f}s: {told}"
+        + (f"; {waited.problem.error}" if waited.problem else ""),
+        outputs={"left": "\n".join(map(str, left))},
+    )
+
+
+def _holding(found: Object) -> str:
+    """What keeps an object that is to be deleted."""
+    metadata = members(found, "metadata")
+    if not metadata.get("deletionTimestamp"):
+        return "it was not marked for deletion"
+    told = [f"deletion was asked for at {metadata['deletionTimestamp']}"]
+    for where, finalizers in (
+        ("finalizers", metadata.get("finalizers")),
+        ("spec.finalizers", members(found, "spec").get("finalizers")),
+    ):
+        if isinstance(finalizers, list) and finalizers:
+            told.append(f"{where} {', '.join(map(str, finalizers))}")
+    told += [
+        text(condition, "message")
+        for condition in items(found, "status", "conditions")
+        if condition.get("status") == "True" and text(condition, "message")
+    ]
+    return "; ".join(told)
