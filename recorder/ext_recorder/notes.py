@@ -42,13 +42,15 @@ class Report:
     Attributes:
         ok: whether the cassette is complete.
         text: for a person; "" when there is nothing to say.
+        warning: for a person, even where nobody watches a terminal; "" most often.
     """
 
-    __slots__ = ("ok", "text")
+    __slots__ = ("ok", "text", "warning")
 
-    def __init__(self, *, ok: bool, text: str) -> None:
+    def __init__(self, *, ok: bool, text: str, warning: str = "") -> None:
         self.ok = ok
         self.text = text
+        self.warning = warning
 
 
 class Notes:
@@ -155,8 +157,8 @@ class Notes:
             os.kill(self._scribe, signal.SIGKILL)
         _, status = os.waitpid(self._scribe, 0)
         if said:
-            ok, text = marshal.loads(said)  # noqa: S302 - by our own child process, a moment ago
-            return Report(ok=ok, text=text)
+            ok, text, warning = marshal.loads(said)  # noqa: S302 - by our own child process, a moment ago
+            return Report(ok=ok, text=text, warning=warning)
         how = "the disk is too slow" if said is None else f"the process that writes {how_it_ended(status)}"
         return Report(ok=False, text=f"{how}; what was recorded is in {self._partial}, for `ext-recorder recover`")
 

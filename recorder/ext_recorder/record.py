@@ -47,6 +47,7 @@ def record(session: Session) -> NoReturn:
     status = tap.run()
     tap.linger()
     report = notes.finish()
+    tell(stderr, report.warning)
     if not report.ok or os.isatty(2):
         tell(stderr, report.text)
     exit_like(status)

@@ -20,6 +20,12 @@ from .signals import PASSED_ON
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .cassette.events import Clean
+    from .cassette.writer import Writer
+    from .notes import Note
+    from .recognition import Recognised
     from .session import Session
     from .transcript import Transcript
 
@@ -36,7 +42,7 @@ def start(session: Session, child: int) -> Notes:
 
     Args:
         session: what is recorded, and where to.
-        child: the process id of the recorded child.
+        child: the process id of the recorded child; NOBODY where the recorder has started none.
     """
     batches, batches_in = os.pipe()
     report, report_in = os.pipe()
@@ -62,11 +68,13 @@ def _live(session: Session, child: int, batches: int, report: int) -> None:
         _see_out(guard)
         return
     with contextlib.suppress(BrokenPipeError):
-        os.write(report, marshal.dumps((outcome.ok, outcome.text)))
+        os.write(report, marshal.dumps((outcome.ok, outcome.text, outcome.warning)))
 
 
 def _guard(child: int) -> int:
     """A file that becomes readable when the child has ended, and by which it can be ended. Linux has that."""
+    if child == NOBODY:
+        return NO_GUARD
     try:
         return os.pidfd_open(child)
     except (OSError, AttributeError):
@@ -106,41 +114,78 @@ def _cassette(session: Session, batches: int) -> Report | None:
     # Imported here, after the fork: the child is already starting meanwhile, and the tap forwards.
     from pathlib import Path
 
-    from ext_sdk.protocols.dialect import DIALECTS
     from ext_sdk.redaction import Redactor, secret_variables
+
+    from .cassette.writer import Writer
+
+    redactor = Redactor(secret_variables(os.environ) | session.secrets, rules=True)
+    draft: list[Transcript] = []
+    warning = ""
+    with Writer(Path(session.cassette), None) as writer:
+
+        def keep(notes: list[Note]) -> None:
+            """It is not clear yet what is spoken: as lines, should this process be killed now."""
+            draft[:] = draft or [_begin(session, writer, redactor.redact, "raw", "ndjson")]
+            writer.append(draft[0].lines(notes))
+
+        spoken = _spoken(session, unpacked(batches), keep)
+        transcript = _begin(session, writer, redactor.redact, spoken.protocol, spoken.framing)
+        for notes in spoken.batches:
+            if not transcript.counts["out"] and not warning:
+                warning = _elsewhere(notes)
+            writer.append(transcript.lines(notes))
+        if not transcript.finished:
+            writer.append(transcript.close())
+            return None
+        writer.finish(redactor.fired)
+    return Report(ok=True, text=_summary(session, transcript, redactor.fired), warning=warning)
+
+
+def _begin(session: Session, writer: Writer, redact: Clean, protocol: str, framing: str) -> Transcript:
+    """Write the header of a session that speaks this, and be ready for its events."""
+    from ext_sdk.protocols.dialect import DIALECTS
     from ext_sdk.version import __version__
     from ext_sdk.wire.framing import FRAMINGS
 
     from .bindings import Recording as Bindings
     from .cassette.header import Header
-    from .cassette.writer import Writer
     from .transcript import Transcript
 
-    dialect = DIALECTS[session.protocol]
-    redactor = Redactor(secret_variables(os.environ) | session.secrets, rules=True)
-    bindings = Bindings(dialect, session.bind, os.environ.get("HOME", ""))
+    bindings = Bindings(DIALECTS[protocol], session.bind, os.environ.get("HOME", ""))
 
     def clean(data: bytes) -> bytes:
-        return bindings.clean(redactor.redact(data))
+        return bindings.clean(redact(data))
 
-    framing = session.framing or dialect.framing
     header = Header(
-        session.protocol,
+        protocol,
         framing,
         command=_words(clean(_json(session.command))),
         recorder=__version__,
         recorded=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         bindings=bindings.neutral(),
     )
-    transcript = Transcript(FRAMINGS[framing], clean, bindings)
-    with Writer(Path(session.cassette), header) as writer:
-        for notes in unpacked(batches):
-            writer.append(transcript.lines(notes))
-        if not transcript.finished:
-            writer.append(transcript.close())
-            return None
-        writer.finish(redactor.fired)
-    return Report(ok=True, text=_summary(session, transcript, redactor.fired))
+    writer.begin(header)
+    return Transcript(FRAMINGS[framing], clean, bindings)
+
+
+def _spoken(session: Session, batches: Iterator[list[Note]], keep: Callable[[list[Note]], None]) -> Recognised:
+    """What the session speaks, as its user says or as its first messages show."""
+    from ext_sdk.protocols.dialect import DIALECTS
+
+    from .recognition import AUTO, Recognised, recognise
+
+    if session.protocol == AUTO:
+        return recognise(batches, session.framing, keep)
+    return Recognised(session.protocol, session.framing or DIALECTS[session.protocol].framing, batches)
+
+
+def _elsewhere(notes: list[Note]) -> str:
+    """A warning, when the child's first words are that the rest goes another way."""
+    from ext_sdk.protocols.handshake import elsewhere
+
+    first = next((what for _, name, what in notes if name == "out" and isinstance(what, bytes)), b"")
+    place = elsewhere(first)
+    return place and f"the child says that it is spoken to at {place}: that part of the session is not recorded"
 
 
 def _json(command: tuple[str, ...]) -> bytes:
@@ -150,6 +195,8 @@ def _json(command: tuple[str, ...]) -> bytes:
     """
     from ext_sdk.wire.json_text import dumps
 
+    if not command:
+        return b"[]"
     program, *arguments = (os.fsencode(word).decode(errors="replace") for word in command)
     name = program.rpartition("/")[2] if program.startswith("/") else program
     return dumps([name, *arguments]).encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ext_sdk.protocols.dialect import DIALECTS
+from ext_sdk.protocols.handshake import elsewhere
 from ext_sdk.wire.framing import FRAMINGS, Frame
 
 from .cassette.events import STDERR_FRAMING, Data, pieces
@@ -79,6 +80,8 @@ class Timeline:
         if event.kind == "err":
             return Entry(event, "stderr", "", text, text)
         message = self._dialect.classify(text.encode("utf-8", "surrogateescape"))
+        if message.kind == "other" and (place := elsewhere(payload)):
+            return Entry(event, "junk", f"the rest of the session goes by {place}, which is not recorded", text, text)
         if message.kind == "other":
             return Entry(event, "other" if not self._dialect.calls else "junk", "no message", text, text)
         if message.kind == "response":

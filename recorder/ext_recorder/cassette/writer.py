@@ -25,7 +25,7 @@ class Writer:
 
     Args:
         path: the cassette. Its folder is made where it is missing.
-        header: its first lines; secrets and machine paths are already out of it.
+        header: its first lines; secrets and machine paths are already out of it. None: `begin` will bring them.
 
     Attributes:
         path: the cassette.
@@ -36,18 +36,29 @@ class Writer:
         OSError: it can't be created.
     """
 
-    def __init__(self, path: Path, header: Header) -> None:
+    def __init__(self, path: Path, header: Header | None) -> None:
         self.path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._fd, self.left_behind = claim(path)
         self._size = 0  # bytes of whole lines
-        self._write(encode_header(header))
+        if header:
+            self.begin(header)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def begin(self, header: Header) -> None:
+        """Write the first lines, where they were not known from the start. What was written before is taken back.
+
+        Raises:
+            OSError: it can't be written.
+        """
+        os.ftruncate(self._fd, 0)
+        self._size = 0
+        self._write(encode_header(header))
 
     def append(self, lines: list[bytes]) -> None:
         """Append event lines by one write; a kill of this process loses none of them from then on.

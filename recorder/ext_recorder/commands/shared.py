@@ -55,7 +55,13 @@ MODE = Option(
 BIND = Option(
     "bind", "a path of this machine, and the name that the cassette has for it; repeatable", "NAME=VALUE", many=True
 )
-PROTOCOL = Option("protocol", "what the messages are", "NAME", choices=PROTOCOLS, default="gevals")
+PROTOCOL = Option(
+    "protocol",
+    "what the messages are; auto: what the first of them look like",
+    "NAME",
+    choices=("auto", *PROTOCOLS),
+    default="auto",
+)
 FRAMING = Option("framing", "what tells them apart; by default what is usual in the protocol", "NAME", choices=FRAMINGS)
 REDACT = Option(
     "redact",
@@ -80,6 +86,10 @@ MATCH_ON = Option(
     many=True,
 )
 SPEED = Option("speed", "1: at the recorded pace; by default as fast as possible", "NUMBER")
+LISTEN = Option(
+    "listen", "where clients connect to, instead of stdio: tcp:HOST:PORT (0: any free one), unix:PATH", "ADDRESS"
+)
+CONNECT = Option("connect", "where the recorded socket server listens", "ADDRESS")
 REPORT = Option("report", "add a line of JSON to FILE: how a replay went, what had no match", "FILE")
 FORCE = Option("force", "replace the file when it is there")
 RECORDING = (PROTOCOL, FRAMING, BIND, REDACT)
