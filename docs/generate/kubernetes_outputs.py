@@ -136,6 +136,7 @@ KUBERNETES: dict[str, dict[str, str]] = {
         "localPort": "where it is started: the port of this machine",
         "address": "where it is started: the same with the address of the loopback",
         "pod": "where it is started: the name of the pod",
+        "port": "where it is started: the port of the pod",
         "count": "where it is stopped: how many were",
         "problems": "where it is stopped: what went wrong last at each, one a line",
     },
@@ -143,6 +144,7 @@ KUBERNETES: dict[str, dict[str, str]] = {
         "log": "the logs, one after the other",
         "lines": "how many lines they have",
         "pods": "the names of the pods, one a line",
+        "cut": "where a log is longer than what is read: the containers, one a line",
     },
     "run-job": {
         "name": "the name of the Job",

@@ -50,7 +50,11 @@ class Delete(TargetArgs):
 
 
 def delete(args: Delete, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Delete objects and wait until they are gone: one by name, those of a selector, or those of a manifest."""
+    """Delete objects and wait until they are gone: one by name, those of a selector, or those of a manifest.
+
+    Another object that has come under the same name is left alone, and is no reason to wait. One that is named by
+    `kind` and `metadata` is waited for only with `wait: true`.
+    """
     client = client_for(context)
     chosen, asked = _chosen(args, context, client)
     gone: list[Gone] = []

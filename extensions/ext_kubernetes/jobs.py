@@ -190,7 +190,7 @@ class _Run:
         if not pod:
             return "", "the job has no pod"
         try:
-            return read_log(pod, container_of(pod), [], self._context, self._client), ""
+            return read_log(pod, container_of(pod), [], self._context, self._client).text, ""
         except KubernetesError as error:
             return "", error.error
 

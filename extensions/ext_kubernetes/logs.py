@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from .client import Client
     from .manifests import Object
 
-MOST_BYTES = 8 * 1024 * 1024  # of one container's log that are read
+MEBIBYTE = 1024 * 1024
+MOST_BYTES = 8 * MEBIBYTE  # of one container's log that are read
 MOST_PODS = 50  # whose logs are read
 # What a server says, with status 400, of a container that has not said anything because it has not run.
 NOT_YET = ("is waiting to start", "is not available", "PodInitializing", "ContainerCreating", "does not have a host")
@@ -62,8 +63,7 @@ class Logs(TargetArgs):
     @property
     def query(self) -> list[tuple[str, str]]:
         """What a server is asked for."""
-        query = [("limitBytes", str(MOST_BYTES))]
-        query += [("tailLines", str(self.tail))] if self.tail is not UNSET else []
+        query = [("tailLines", str(self.tail))] if self.tail is not UNSET else []
         if isinstance(self.since, ext_sdk.Duration):
             query.append(("sinceSeconds", str(math.ceil(self.since.seconds))))
         return query + [(name, "true") for name in ("previous", "timestamps") if getattr(self, name)]
@@ -72,7 +72,7 @@ class Logs(TargetArgs):
 def logs(args: Logs, context: ext_sdk.Context) -> ext_sdk.Result:
     """Read the logs of a pod, of those with some labels, or of those of a Deployment, Job, Service and the like.
 
-    With `follow`, reads again until they are as expected. Of each container at most 8 MiB are read.
+    With `follow`, reads again until they are as expected. Of a container's log, or its `tail`, the first 8 MiB count.
     """
     if args.selector and not (args.resource or args.kind):
         args = _of_pods(args)
@@ -89,6 +89,13 @@ def _of_pods(args: Logs) -> Logs:
     return msgspec.structs.replace(args, resource="pods")
 
 
+class Log(NamedTuple):
+    """What a container has said; `cut`: it has said more than is read."""
+
+    text: str
+    cut: bool
+
+
 class _Reading:
     """One call: what was read last, and what it comes to."""
 
@@ -99,6 +106,7 @@ class _Reading:
         self._searcher = searcher
         self.pods = Pods(args, args.selector, context, client)
         self._log = ""
+        self._cut: list[str] = []
         self._found: list[Object] = []
         self._checks: list[Check] = []
 
@@ -122,7 +130,7 @@ class _Reading:
         wanted = "as expected" if self._args.expect is not UNSET else "at their end"
         return ext_sdk.Result.failed(
             f"the logs of {self.pods.target} are not {wanted}",
-            error=f"after {waited.seconds:.1f} s: {why}{status}{problem}",
+            error=f"after {waited.seconds:.1f} s: {why}{status}{self._cut_told()}{problem}",
             outputs=self._outputs(),
         )
 
@@ -161,11 +169,14 @@ class _Reading:
 
     def _texts(self) -> list[str]:
         texts = []
+        self._cut = []
         for pod in self._found:
             every = self._args.all_containers
             for container in containers_of(pod) if every else [container_of(pod, self._args.container)]:
-                read = read_log(pod, container, self._args.query, self._context, self._client)
-                name = f"[pod/{text(pod, 'metadata', 'name')}/{container}] " if self._args.prefix else ""
+                read, cut = read_log(pod, container, self._args.query, self._context, self._client)
+                place = f"pod/{text(pod, 'metadata', 'name')}/{container}"
+                self._cut += [place] if cut else []
+                name = f"[{place}] " if self._args.prefix else ""
                 texts.append("".join(f"{name}{line}" for line in read.splitlines(keepends=True)))
                 if read and not read.endswith("\n"):
                     texts.append("\n")
@@ -173,7 +184,7 @@ class _Reading:
 
     def _concluded(self) -> ext_sdk.Result:
         lines = len(self._log.splitlines())
-        message = f"Logs of {self.pods.target}: {lines} line{'' if lines == 1 else 's'}"
+        message = f"Logs of {self.pods.target}: {lines} line{'' if lines == 1 else 's'}{self._cut_told()}"
         if self._args.expect is UNSET:
             return ext_sdk.Result.ok(message, outputs=self._outputs())
         message = f"{message}: {summary(self._checks)}"
@@ -181,17 +192,24 @@ class _Reading:
             return ext_sdk.Result.ok(message, outputs=self._outputs())
         return ext_sdk.Result.failed(message, error=failure_text(self._checks), outputs=self._outputs())
 
+    def _cut_told(self) -> str:
+        if not self._cut:
+            return ""
+        advice = "`tail` or `since` give the last ones"
+        return f" (of {', '.join(self._cut)} only the first {MOST_BYTES // MEBIBYTE} MiB were read; {advice})"
+
     def _outputs(self) -> dict[str, str | int | bool]:
         return {
             "log": self._log,
             "lines": len(self._log.splitlines()),
             "pods": "\n".join(text(pod, "metadata", "name") for pod in self._found),
+            **({"cut": "\n".join(self._cut)} if self._cut else {}),
         }
 
 
 def read_log(
     pod: Object, container: str, query: list[tuple[str, str]], context: ext_sdk.Context, client: Client
-) -> str:
+) -> Log:
     """The log of a container; bytes that are no UTF-8 are replaced. Raises KubernetesError.
 
     Args:
@@ -204,12 +222,14 @@ def read_log(
     metadata = ("metadata", "namespace"), ("metadata", "name")
     namespace, name = (text(pod, *path) for path in metadata)
     path = f"/api/v1/namespaces/{namespace}/pods/{name}/log"
+    limit = MOST_BYTES + 1  # one byte tells whether there are more
+    query = [("container", container), ("limitBytes", str(limit)), *query]
     try:
-        data = client.raw(path, query=[("container", container), *query], deadline=context.deadline, limit=MOST_BYTES)
+        data = client.raw(path, query=query, deadline=context.deadline, limit=limit)
     except KubernetesError as error:
         error.error = f"{error.error} (container {container} of pod {name} in namespace {namespace})"
         raise
-    return data.decode("utf-8", "replace")
+    return Log(data[:MOST_BYTES].decode("utf-8", "replace"), cut=len(data) > MOST_BYTES)
 
 
 OPERATIONS = (

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_sdk.files import os_errors
@@ -16,7 +16,12 @@ from .containers import Pods
 from .errors import doing
 from .exec_ import running
 from .naming import TargetArgs
-from .objects import text
+from .objects import members, text
+from .ports import pod_port
+
+if TYPE_CHECKING:
+    from .client import Client
+    from .manifests import Object
 
 Port = Annotated[int, Meta(ge=0, le=65535)]
 
@@ -27,13 +32,16 @@ class PortForward(TargetArgs):
     action: Annotated[
         Literal["start", "stop"], Meta(description="stop: the one at `localPort`, or all of the task")
     ] = "start"
-    port: Annotated[Port, Meta(description="Of the pod")] = 0
+    port: Annotated[
+        Annotated[int, Meta(ge=1, le=65535)] | Annotated[str, Meta(min_length=1)] | UnsetType,
+        Meta(description="Number or name: of the pod, or of the Service, which leads to one of the pod"),
+    ] = UNSET
     local_port: Annotated[Port, Meta(description="Of this machine's loopback; 0: one that is free")] = 0
     timeout: ext_sdk.Duration = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:
-        if self.action == "start" and not self.port:
-            raise ValueError("expected `port`, a port of the pod")
+        if self.action == "start" and self.port is UNSET:
+            raise ValueError("expected `port`, a port of the pod or of the Service")
 
 
 class Forwards:
@@ -65,7 +73,7 @@ class Forwards:
 def port_forward(args: PortForward, context: ext_sdk.Context) -> ext_sdk.Result:
     """Let a port of this machine lead to one of a pod, or of a running pod of a Deployment, Service and the like.
 
-    It is there until it is stopped, or until the task or the extension ends.
+    It is on loopback alone, until it is stopped, or until the task or the extension ends.
     """
     forwards = context.state(Forwards)
     if args.action == "stop":
@@ -77,12 +85,22 @@ def port_forward(args: PortForward, context: ext_sdk.Context) -> ext_sdk.Result:
     client = client_for(context)
     pods = Pods(args, "", context, client)
     with doing(f"failed to forward a port of {pods.target}"), os_errors("listen at port", str(args.local_port)):
-        name = text(running(pods), "metadata", "name")
-        forward = Forward(client, f"{pods.path}/{name}/portforward", args.port, args.local_port)
+        pod = running(pods)
+        name, port = text(pod, "metadata", "name"), _port(args, pod, pods, context, client)
+        forward = Forward(client, f"{pods.path}/{name}/portforward", port, args.local_port)
     forwards.add(forward)
     address = f"{LOOPBACK}:{forward.local}"
-    outputs: dict[str, str | int | bool] = {"localPort": forward.local, "address": address, "pod": name}
-    return ext_sdk.Result.ok(f"{address} leads to port {args.port} of pod {name}", outputs=outputs)
+    outputs: dict[str, str | int | bool] = {"localPort": forward.local, "address": address, "pod": name, "port": port}
+    return ext_sdk.Result.ok(f"{address} leads to port {port} of pod {name}", outputs=outputs)
+
+
+def _port(args: PortForward, pod: Object, pods: Pods, context: ext_sdk.Context, client: Client) -> int:
+    """The pod's port that is meant. Raises OperationFailed where there is none."""
+    assert not isinstance(args.port, UnsetType)
+    if pods.target.resource.kind != "Service":
+        return pod_port(args.port, pod)
+    service = members(client.request("GET", pods.target.path, deadline=context.deadline))
+    return pod_port(args.port, pod, service)
 
 
 OPERATIONS = (ext_sdk.Operation("port-forward", port_forward, {"resource": "pod/nginx", "port": 80}),)

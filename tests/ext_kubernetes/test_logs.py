@@ -48,7 +48,7 @@ def test_the_server_is_asked_for_what_is_wanted(kube: Extension, pod: FakeApi) -
     (asked,) = pod.requests("GET", "/log")
     wanted = {"container": "main", "tailLines": "1", "sinceSeconds": "2", "previous": "true", "timestamps": "true"}
     assert asked.query.items() >= wanted.items()
-    assert int(asked.query["limitBytes"]) == 8 * 1024 * 1024
+    assert int(asked.query["limitBytes"]) == 8 * 1024 * 1024 + 1
 
 
 def test_logs_of_a_workload_are_those_of_its_pods(kube: Extension, pod: FakeApi) -> None:
@@ -122,6 +122,15 @@ def test_following_goes_on_to_the_end_of_the_containers(kube: Extension, pod: Fa
 def test_a_node_that_does_not_answer_is_tried_again(kube: Extension, pod: FakeApi) -> None:
     pod.faults.append(Fault("GET", "/log", times=2, status=502, reason="", message="dial tcp: refused"))
     assert kube.ok("logs", {"resource": "pod/web-1"})["lines"] == "3"
+
+
+def test_a_log_that_is_cut_is_said_to_be(kube: Extension, pod: FakeApi) -> None:
+    pod.logs["web-1/main"] = ("x" * 1023 + "\n") * 8 * 1024
+    assert "cut" not in kube.ok("logs", {"resource": "pod/web-1"})
+    pod.logs["web-1/main"] += "y"
+    found = kube.ok("logs", {"resource": "pod/web-1", "expect": {"notContains": "y"}})
+    assert "of pod/web-1/main only the first 8 MiB were read; `tail` or `since` give the last ones" in found["message"]
+    assert (found["cut"], found["lines"]) == ("pod/web-1/main", str(8 * 1024))
 
 
 def test_bytes_that_are_no_text_are_replaced(kube: Extension, pod: FakeApi) -> None:

@@ -16,9 +16,17 @@ START = {"resource": "pod/web", "port": 80}
 
 @pytest.fixture
 def pod(api: FakeApi) -> FakeApi:
-    spec = {"containers": [{"name": "main"}]}
-    api.put("pods", {"metadata": {"name": "web"}, "spec": spec, "status": {"phase": "Running"}})
+    ports = [{"name": "http", "containerPort": 8080}, {"name": "metrics", "containerPort": 9090}]
+    spec = {"containers": [{"name": "main", "ports": ports}]}
+    metadata = {"name": "web", "labels": {"app": "web"}}
+    api.put("pods", {"metadata": metadata, "spec": spec, "status": {"phase": "Running"}})
     return api
+
+
+def put_service(api: FakeApi, *ports: dict[str, object], **spec: object) -> None:
+    api.put(
+        "services", {"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": list(ports)} | spec}
+    )
 
 
 def connected(port: str) -> socket.socket:
@@ -63,3 +71,36 @@ def test_a_pod_that_does_not_run_has_no_ports(kube: Extension, pod: FakeApi) -> 
     pod.put("pods", {"metadata": {"name": "web"}, "status": {"phase": "Pending"}})
     assert "expected a running pod" in kube.failed("port-forward", START)
     assert "expected `port`" in kube.refused("port-forward", {"resource": "pod/web"})
+
+
+def test_a_port_of_a_service_leads_to_that_of_a_pod_behind_it(kube: Extension, pod: FakeApi) -> None:
+    put_service(
+        pod,
+        {"name": "web", "port": 80, "targetPort": "http"},
+        {"name": "other", "port": 81, "targetPort": 8081},
+        {"port": 82},
+    )
+    for wanted, port in ((80, "8080"), ("web", "8080"), (81, "8081"), ("other", "8081"), (82, "82")):
+        found = kube.ok("port-forward", {"resource": "service/web", "port": wanted})
+        assert (found["pod"], found["port"]) == ("web", port)
+        assert found["message"] == f"{found['address']} leads to port {port} of pod web"
+
+
+def test_a_headless_service_translates_no_ports(kube: Extension, pod: FakeApi) -> None:
+    put_service(pod, {"port": 80, "targetPort": 8080}, clusterIP="None")
+    assert kube.ok("port-forward", {"resource": "svc/web", "port": 80})["port"] == "80"
+
+
+def test_a_port_of_a_workload_may_have_a_name(kube: Extension, pod: FakeApi) -> None:
+    selector = {"matchLabels": {"app": "web"}}
+    pod.put("deployments", {"metadata": {"name": "web"}, "spec": {"selector": selector}})
+    for resource in ("deploy/web", "pod/web"):
+        assert kube.ok("port-forward", {"resource": resource, "port": "metrics"})["port"] == "9090"
+
+
+def test_a_port_that_nothing_has_is_told_with_those_that_are_there(kube: Extension, pod: FakeApi) -> None:
+    put_service(pod, {"name": "web", "port": 80}, {"port": 81})
+    told = kube.failed("port-forward", {"resource": "svc/web", "port": 8080})
+    assert "expected a port of Service/web: 80 (web), 81; found 8080" in told
+    told = kube.failed("port-forward", {"resource": "pod/web", "port": "htp"})
+    assert "expected a port of Pod/web: 8080 (http), 9090 (metrics); found 'htp'" in told
