@@ -14,4 +14,20 @@ ANSWER = {
 
 HTTP = {
     "request": ANSWER,
+    "wait": ANSWER,
+    "download": {
+        "path": "the absolute path of the file",
+        "size": "of the file, in bytes",
+        "sha256": "of the file, in hex",
+        "status": "of the answer, such as `200`",
+        "duration": "how long it took, such as `1.2s`",
+        "url": "that was asked last: another than the given one after a redirect",
+        "attempts": "how often it was asked",
+    },
+    "graphql": ANSWER
+    | {
+        "data": "the member of this name, as JSON",
+        "errors": "where there are any: the member of this name, as JSON",
+    },
+    "session": {"name": "of the session"},
 }

@@ -11,7 +11,7 @@ import ext_sdk
 from .addresses import check_patterns
 from .auth import Auth  # noqa: TC001 - msgspec reads it
 from .bodies import Body, Values  # noqa: TC001 - msgspec reads them
-from .hidden import Secret  # noqa: TC001 - msgspec reads it
+from .hidden import FromEnv, Secret  # noqa: TC001 - msgspec reads it
 from .sessions import SessionName  # noqa: TC001 - msgspec reads it
 from .settings import HttpVersion  # noqa: TC001 - msgspec reads it
 
@@ -46,13 +46,11 @@ class ServerArgs(ext_sdk.Args):
         str, Meta(min_length=1, description="http:// or https://; one that begins with / is relative to baseUrl")
     ]
     headers: Annotated[
-        dict[str, str | list[str]], Meta(description="Headers; a list repeats one. Names that sound secret are hidden")
+        dict[str, str | FromEnv | list[str]],
+        Meta(description="Headers; a list repeats one. Values are hidden where a name sounds secret"),
     ] = field(default_factory=dict)
     secret_headers: Annotated[
         dict[str, Secret], Meta(description="Headers whose values are hidden, whatever their names")
-    ] = field(default_factory=dict)
-    query: Annotated[
-        dict[str, Values], Meta(description="Parameters, added to those of the URL; a list repeats one")
     ] = field(default_factory=dict)
     auth: Auth | UnsetType = UNSET
     session: Annotated[
@@ -108,6 +106,9 @@ class RequestArgs(ServerArgs):
         Annotated[str, Meta(pattern="^[A-Za-z][A-Za-z0-9_-]{0,31}$")] | UnsetType,
         Meta(description="GET, or POST where there is a body"),
     ] = UNSET
+    query: Annotated[
+        dict[str, Values], Meta(description="Parameters, added to those of the URL; a list repeats one")
+    ] = field(default_factory=dict)
     body: Body | UnsetType = UNSET
     max_body: Annotated[
         int, Meta(ge=0, description="Bytes of the answer's body, decoded, that are read; the rest is left")

@@ -29,7 +29,7 @@ Kind = Literal[
 
 ADVICE: Mapping[str, str] = {
     "unknown-host": "is the name spelled as it should be? (`resolve` gives a name an address)",
-    "connection": "does it run, and listen there? (`wait` asks until it answers)",
+    "connection": "does it run, and listen there?",
     "certificate": "name its CA with `tls.ca`, or say `tls.insecure: true`",
     "tls": "is the scheme (http, https) the server's?",
     "protocol": "does an HTTP server listen there?",

@@ -1,16 +1,33 @@
-"""The extension: its operations, in the order in which users read about them."""
+"""The extension: its operations, in the order in which users read about them.
+
+The manifest is prepared, so nothing of an operation is needed before the first call, and then its family alone. All
+others, and the HTTP library, are imported beside the session.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import ext_sdk
 
-from . import request
 from .config import HttpConfig
+
+# The modules, each with the names of its OPERATIONS.
+FAMILIES = {
+    "request": ("request",),
+    "wait": ("wait",),
+    "download": ("download",),
+    "graphql": ("graphql",),
+    "session": ("session",),
+}
 
 
 def warm_up() -> None:
-    """Import what the first request needs."""
+    """Import what the first operation needs, then what all others do."""
     from . import client  # noqa: F401
+
+    for module in FAMILIES:
+        import_module(f"{__package__}.{module}")
 
 
 extension = ext_sdk.Extension(
@@ -21,5 +38,5 @@ extension = ext_sdk.Extension(
     warm_up=warm_up,
 )
 
-for operation in request.OPERATIONS:
-    extension.add(operation)
+for module, names in FAMILIES.items():
+    extension.operations.add_family(f"{__package__}.{module}", names)

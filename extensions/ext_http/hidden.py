@@ -20,6 +20,17 @@ class FromEnv(ext_sdk.Args):
 Secret = str | FromEnv
 
 
+def plain(value: str | FromEnv, field: str, context: ext_sdk.Context) -> str:
+    """A value that may be seen, if the task itself has it; one of the extension's own environment is hidden.
+
+    Raises:
+        InvalidArgs: there is no such variable.
+    """
+    if isinstance(value, FromEnv):
+        return context.env[value.env] if value.env in context.env else revealed(value, field, context)
+    return value
+
+
 def revealed(secret: Secret, field: str, context: ext_sdk.Context) -> str:
     """The value, from now on hidden in all that is written.
 

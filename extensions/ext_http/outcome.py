@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, field
 
 import ext_sdk
 from ext_sdk.expect import failure_text, summary
 
 from .arguments import RequestArgs
+from .bodies import pairs
 from .captures import Capture, Captured, capture_all, check_names
 from .expectations import Expect, check
 from .present import excerpt, show
+from .sending import Ask
 
 if TYPE_CHECKING:
     from ext_sdk.expect import Check, Searcher
 
     from .answer import Answer
-    from .arguments import ServerArgs
+    from .arguments import TlsArgs
 
 DEFAULT = Expect(status="2xx")
 
@@ -32,6 +34,25 @@ class JudgedArgs(RequestArgs):
     )
 
 
+class HasTls(Protocol):
+    """Arguments that say how far servers are believed."""
+
+    @property
+    def tls(self) -> TlsArgs:
+        """See TlsArgs."""
+
+
+class Judgeable(HasTls, Protocol):
+    """Arguments of an operation that judges an answer."""
+
+    @property
+    def expect(self) -> Expect: ...
+    @property
+    def capture(self) -> dict[str, Capture]: ...
+    @property
+    def redirects(self) -> int: ...
+
+
 class Judged:
     """An answer, and what came of the checks.
 
@@ -40,22 +61,26 @@ class Judged:
         answer: what came.
         context: of the call.
         searcher: for regular expressions.
+        expect: what must hold; that of the arguments where left out.
         checks: further ones.
     """
 
     def __init__(
         self,
-        args: JudgedArgs,
+        args: Judgeable,
         answer: Answer,
         context: ext_sdk.Context,
         searcher: Searcher,
+        *,
+        expect: Expect | None = None,
         checks: list[Check] | None = None,
     ) -> None:
         self.answer = answer
         self._args = args
         self._context = context
         self.captured: Captured = capture_all(args.capture, answer, context.secrets, searcher)
-        self.checks = [*check(args.expect, answer, context, searcher), *(checks or []), *self.captured.failures]
+        made = check(expect or args.expect, answer, context, searcher)
+        self.checks = [*made, *(checks or []), *self.captured.failures]
 
     @property
     def good(self) -> bool:
@@ -106,12 +131,18 @@ class Judged:
         )
 
 
-def prepared_captures(args: JudgedArgs) -> None:
-    """Raise InvalidArgs for captures that can't be outputs."""
+def ask_of(args: JudgedArgs) -> Ask:
+    """What is asked, beside where. Raises InvalidArgs for captures that can't be outputs."""
     check_names(args.capture)
+    return Ask(
+        method="" if args.method is UNSET else args.method,
+        query=tuple(pairs(args.query)),
+        body=None if args.body is UNSET else args.body,
+        max_body=args.max_body,
+    )
 
 
-def remarks(args: ServerArgs, answer: Answer | None = None) -> str:
+def remarks(args: HasTls, answer: Answer | None = None) -> str:
     """What a reader has to know about how it was asked; "" for nothing."""
     found = ["; the server's certificate was not verified (tls.insecure)"] if args.tls.insecure else []
     if answer is not None and answer.hops:

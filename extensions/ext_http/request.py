@@ -5,8 +5,8 @@ from __future__ import annotations
 import ext_sdk
 from ext_sdk.expect import Searcher
 
-from .outcome import Judged, JudgedArgs, prepared_captures
-from .sending import Ask, Prepared
+from .outcome import Judged, JudgedArgs, ask_of
+from .sending import Prepared
 
 
 class Request(JudgedArgs):
@@ -19,18 +19,9 @@ def request(args: Request, context: ext_sdk.Context) -> ext_sdk.Result:
     Expects a status of 200 to 299 unless `expect` says otherwise. Redirects are not followed unless `redirects` says
     how many. To ask until a server answers as it should, use `wait`.
     """
-    prepared_captures(args)
     prepared = Prepared(args, ask_of(args), context)
     with Searcher() as searcher:
         return Judged(args, prepared.send(context.deadline), context, searcher).result(prepared.where)
-
-
-def ask_of(args: JudgedArgs) -> Ask:
-    """What is asked, beside where."""
-    from msgspec import UNSET
-
-    method = "" if args.method is UNSET else args.method
-    return Ask(method, None if args.body is UNSET else args.body, args.max_body)
 
 
 OPERATIONS = (

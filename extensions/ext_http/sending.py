@@ -15,16 +15,16 @@ from ext_sdk.version import __version__
 
 from . import auth as ways
 from .addresses import DEFAULT_PORTS, Guard, Origin, host_is_literal, origin_of, split
-from .bodies import Encoded, encode, pairs
+from .bodies import Encoded, encode
 from .config import config_of
 from .connecting import settings_for
 from .errors import ExchangeFailed, Refused
 from .headers import Headers
-from .hidden import revealed
+from .hidden import plain, revealed
 from .sessions import Session, Sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from .answer import Answer
     from .arguments import ServerArgs
@@ -41,11 +41,13 @@ class Ask(NamedTuple):
     Attributes:
         method: in any case; "" for GET, or POST with a body.
         body: None for none.
+        query: parameters that are added to those of the URL.
         max_body: bytes of the answer's body that are kept.
         accept: types that the answer may have.
     """
 
     method: str = ""
+    query: Sequence[tuple[str, str]] = ()
     body: Body | None = None
     max_body: int = 0
     accept: str = "*/*"
@@ -69,7 +71,7 @@ class Prepared:
         self._ask = ask
         self._context = context
         self._session = context.state(Sessions).get(args.session) if args.session is not UNSET else None
-        self.url, literal = _url(args, self._session, context)
+        self.url, literal = _url(args, ask.query, self._session, context)
         self._origin = origin_of(self.url)
         self._allow = (*config_of(context).allow_hosts, *args.allow_hosts)
         here = (self._origin.host, self._origin.port) if literal else None
@@ -180,7 +182,8 @@ class Prepared:
         if self._session:
             for name, value in self._session.headers.items():
                 headers.set(name, value, "headers", secret=name.lower() in self._session.secret_headers)
-        for name, values in self._args.headers.items():
+        for name, given in self._args.headers.items():
+            values = given if isinstance(given, list) else plain(given, f"headers.{name}", self._context)
             headers.set(name, values, "headers")
         for name, secret in self._args.secret_headers.items():
             text = revealed(secret, f"secretHeaders.{name}", self._context)
@@ -267,7 +270,9 @@ def _completed(args: ServerArgs, session: Session | None, context: ext_sdk.Conte
     return base.rstrip("/") + args.url, base_given.rstrip("/") + given
 
 
-def _url(args: ServerArgs, session: Session | None, context: ext_sdk.Context) -> tuple[str, bool]:
+def _url(
+    args: ServerArgs, added: Sequence[tuple[str, str]], session: Session | None, context: ext_sdk.Context
+) -> tuple[str, bool]:
     """The URL to ask, and whether its host stands in the task itself."""
     from .client import normalized
 
@@ -277,12 +282,10 @@ def _url(args: ServerArgs, session: Session | None, context: ext_sdk.Context) ->
     if user:
         context.secrets.add("url.password", user[1])
     parts = split(url)
-    query = [*parse_qsl(parts.query, keep_blank_values=True), *pairs(args.query)]
-    for name, value in query:
+    for name, value in [*parse_qsl(parts.query, keep_blank_values=True), *added]:
         if looks_secret(name):
             context.secrets.add(f"query.{name}", value)
-    added = urlencode(list(pairs(args.query)))
-    parts = parts._replace(query="&".join(filter(None, [parts.query, added])))
+    parts = parts._replace(query="&".join(filter(None, [parts.query, urlencode(added)])))
     return urlunsplit(parts), host_is_literal(given, text)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.conformance.clauses import CLAUSES
-from tests.conformance.surroundings import cluster
+from tests.conformance.surroundings import cluster, web
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,9 +19,11 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 GREETER = HERE.parents[1] / "docs" / "examples" / "greeter.py"
 KUBERNETES = "ext-kubernetes"
+HTTP = "ext-http"
 Targets = Mapping[str, tuple[tuple[str, ...], Path | None]]
 
 OWN: Targets = {
+    HTTP: ((sys.executable, "-m", "ext_http"), HERE / "profiles" / "http.json"),
     KUBERNETES: ((sys.executable, "-m", "ext_kubernetes"), HERE / "profiles" / "kubernetes.json"),
     "ext-shell": ((sys.executable, "-m", "ext_shell"), HERE / "profiles" / "shell.json"),
     "greeter": ((sys.executable, str(GREETER)), HERE / "profiles" / "greeter.json"),
@@ -36,11 +38,18 @@ def cluster_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ma
         yield variables
 
 
+@pytest.fixture(scope="session")
+def web_environment() -> Iterator[Mapping[str, str]]:
+    """See `surroundings`."""
+    with web() as variables:
+        yield variables
+
+
 @pytest.fixture
 def environment(request: pytest.FixtureRequest, command: tuple[str, ...]) -> Mapping[str, str]:
     """Variables for the extension; one that was given on the command line brings its own."""
-    needs_cluster = command == OWN[KUBERNETES][0]
-    return request.getfixturevalue("cluster_environment") if needs_cluster else {}
+    fixtures = {OWN[KUBERNETES][0]: "cluster_environment", OWN[HTTP][0]: "web_environment"}
+    return request.getfixturevalue(fixtures[command]) if command in fixtures else {}
 
 
 def given(config: pytest.Config) -> Targets:

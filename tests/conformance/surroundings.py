@@ -1,13 +1,15 @@
-"""What the calls of profiles/kubernetes.json need: an API server with some objects, and a helm that says a word."""
+"""What the calls of profiles need: an API server with some objects, a helm that says a word, a web server."""
 
 from __future__ import annotations
 
 import io
 import os
 import tarfile
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tests.ext_http.stub import Stub
 from tests.ext_kubernetes.fake_api import FakeApi
 
 if TYPE_CHECKING:
@@ -17,6 +19,23 @@ if TYPE_CHECKING:
 LONG = 'a "line" of text\n' * 10_000  # over 65,535 bytes, and more of them in JSON
 HELM = '#!/bin/sh\nprintf %s "$WORD"\n'
 DONE = b'{"status":"Success"}'
+
+
+@contextmanager
+def web() -> Iterator[Mapping[str, str]]:
+    """The environment of an extension that is to find http://conformance.test, by a proxy; gone after the block.
+
+    An address can be given to all calls of a profile in this way only: it has no place for a port.
+    """
+    with Stub() as server:
+        never = threading.Event()
+        site = "http://conformance.test"
+        server.says(f"{site}/hello", "hello")
+        server.says(f"{site}/long", LONG)
+        server.does(f"{site}/echo", lambda handler, asked: handler.answer(200, asked.header("X-Word") or ""))
+        server.does(f"{site}/never", lambda handler, asked: handler.close_after(never))
+        yield {"http_proxy": server.origin, "no_proxy": ""}
+        never.set()
 
 
 @contextmanager

@@ -85,6 +85,11 @@ class Handler(BaseHTTPRequestHandler):
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.connection.close()
 
+    def close_after(self, event: threading.Event) -> None:
+        """Say nothing until then."""
+        self.close_connection = True
+        event.wait(60)
+
     def log_message(self, format: str, *args: object) -> None:
         """Says nothing."""
 

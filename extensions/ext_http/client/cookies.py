@@ -33,13 +33,3 @@ class CookieJar:
         with self._lock:
             self._cookies.extract_cookies(response)
             return [(cookie.name, cookie.value or "") for cookie in self._cookies.jar]
-
-    def set(self, name: str, value: str, host: str) -> None:
-        """Set a cookie as if a server of this host had."""
-        with self._lock:
-            self._cookies.set(name, value, domain=host if "." in host else f"{host}.local")
-
-    def clear(self) -> None:
-        """Forget all."""
-        with self._lock:
-            self._cookies.clear()

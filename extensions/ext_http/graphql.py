@@ -1,0 +1,112 @@
+"""`graphql`: a query or a mutation, whose errors are failures."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+import ext_sdk
+from ext_sdk.expect import Check, Searcher
+from ext_sdk.expect.base import Json  # noqa: TC001 - msgspec reads it
+from ext_sdk.expect.excerpt import shown
+from ext_sdk.expect.json_values import NotJson, parse
+
+from .arguments import DEFAULT_MAX_BODY, ServerArgs
+from .bodies import Body, GraphqlBody
+from .captures import Capture, check_names
+from .expectations import Expect
+from .outcome import DEFAULT, Judged
+from .sending import Ask, Prepared
+
+if TYPE_CHECKING:
+    from .answer import Answer
+
+ACCEPT = "application/graphql-response+json, application/json;q=0.9"  # as GraphQL over HTTP has it
+
+
+class Graphql(ServerArgs):
+    """What to ask for."""
+
+    query: Annotated[str, Meta(min_length=1, description="The document: a query, or a mutation")]
+    variables: Annotated[dict[str, Json] | UnsetType, Meta(description="Values of its variables")] = UNSET
+    operation_name: Annotated[str | UnsetType, Meta(description="Which operation, of several in the document")] = UNSET
+    errors: Annotated[
+        Literal["none", "some", "any"],
+        Meta(description="Whether the answer may have `errors`; none: they are a failure, some: they are expected"),
+    ] = "none"
+    max_body: Annotated[int, Meta(ge=0, description="Bytes of the answer's body, decoded, that are read")] = (
+        DEFAULT_MAX_BODY
+    )
+    expect: Annotated[
+        Expect, Meta(description="What else must hold; a status of 200 to 299 if left out and errors are none")
+    ] = DEFAULT
+    capture: Annotated[dict[str, Capture], Meta(description="Parts of the answer that become outputs, by name")] = (
+        field(default_factory=dict)
+    )
+
+
+def graphql(args: Graphql, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Send a GraphQL query or mutation and check the answer; its `errors` are a failure unless expected.
+
+    Values go in by `variables`, never into the document.
+    """
+    check_names(args.capture)
+    body = Body(graphql=GraphqlBody(query=args.query, variables=args.variables, operation_name=args.operation_name))
+    ask = Ask("POST", body=body, max_body=args.max_body, accept=ACCEPT)
+    prepared = Prepared(args, ask, context)
+    with Searcher() as searcher:
+        answer = prepared.send(context.deadline)
+        checks, parts = _of_response(args.errors, answer, context.secrets)
+        expect = Expect(status=["2xx", "4xx"]) if args.expect is DEFAULT and args.errors != "none" else args.expect
+        judged = Judged(args, answer, context, searcher, expect=expect, checks=checks)
+        result = judged.result(prepared.where)
+    if not judged.captured.withheld:
+        result.outputs = parts | result.outputs
+    return result
+
+
+def _of_response(errors: str, answer: Answer, secrets: ext_sdk.Secrets) -> tuple[list[Check], dict[str, str]]:
+    """Checks of the response's form, and its members as JSON texts."""
+    try:
+        response = parse(answer.text)
+    except NotJson as error:
+        return [Check.failed("to be a GraphQL response", f"no JSON: {error}", where="body")], {}
+    if not isinstance(response, dict) or not response.keys() & {"data", "errors"}:
+        found = shown(response, secrets.redact)
+        return [Check.failed("to be a GraphQL response, with data or errors", found, where="body")], {}
+    told = response.get("errors") or []
+    checks = []
+    if errors == "none":
+        checks.append(Check(not told, "to be none", "", shown(_messages(told), secrets.redact), where="errors"))
+    if errors == "some":
+        checks.append(Check(bool(told), "to be some", "", "none", where="errors"))
+    return checks, {
+        name: json.dumps(response[name], ensure_ascii=False) for name in ("data", "errors") if name in response
+    }
+
+
+def _messages(errors: object) -> object:
+    """What the errors say, and at which path; as it is where they are not as the specification has them."""
+    if not isinstance(errors, list) or not all(isinstance(each, dict) and "message" in each for each in errors):
+        return errors
+    return "; ".join(
+        str(each["message"])
+        + (f" (at {'.'.join(map(str, each['path']))})" if isinstance(each.get("path"), list) else "")
+        for each in errors
+    )
+
+
+OPERATIONS = (
+    ext_sdk.Operation(
+        "graphql",
+        graphql,
+        {
+            "url": "http://127.0.0.1:8080/graphql",
+            "query": "query($id: ID!) { item(id: $id) { name } }",
+            "variables": {"id": "7"},
+            "expect": {"body": {"json": [{"path": "$.data.item.name", "equals": "lamp"}]}},
+        },
+    ),
+)
