@@ -54,7 +54,7 @@ _KEPT = 100  # lines of what was told, for a report
 LISTED = 5  # messages never played, told one by one
 MUCH_BYTES = 1_048_576  # is said at once at most; memory is not to grow with what a child once had to say
 NEAR = 5_000  # so many events around the one that is due are compared closely, so that no miss takes seconds
-SECOND_CONNECTION = "a second connection of a socket server, which can't be played on stdio"
+SECOND_CONNECTION = "a session over sockets, which can't be played on stdio: replay it with --listen tcp:127.0.0.1:0"
 _UNTERMINATED = "unterminated line"
 
 
@@ -70,6 +70,7 @@ class Player:
 
     Attributes:
         more: the child has more to say before it listens again; `proceed`, once what was said is on its way.
+        held: the child has more to say, once something has happened on another connection: `resume`.
         told: what was said of the difference between this session and the recorded one, the first lines of it.
     """
 
@@ -86,6 +87,7 @@ class Player:
         self._at_eof = False
         self._signals: list[str] = []
         self.more = False
+        self.held = False
         self.told: list[str] = []
 
     def start(self) -> None:
@@ -108,6 +110,17 @@ class Player:
         self._signals.append(name)
         self._hear_all()
 
+    @property
+    def waits(self) -> bool:
+        """Is the child not listening for now?"""
+        return self.more or self.held
+
+    def resume(self) -> None:
+        """Say what was held back, if that may be said by now."""
+        if self.held:
+            self.held = False
+            self.proceed()
+
     def proceed(self) -> None:
         """Go on where `more` was left."""
         self.more = False
@@ -116,7 +129,7 @@ class Player:
 
     def _hear_all(self) -> None:
         next_event, hear, stage = self._decoder.next_event, self._hear, self._stage
-        while not stage.over and not self.more and (item := next_event()) is not None:
+        while not stage.over and not self.waits and (item := next_event()) is not None:
             if isinstance(item, Frame):
                 hear(item.payload)
             elif item.reason == _UNTERMINATED:
@@ -125,7 +138,7 @@ class Player:
                 self._hear_junk(item.wire)
         while self._signals and not stage.over and not self.more:
             self._hear_signal(self._signals.pop(0))
-        if self._at_eof and not stage.over and not self.more:
+        if self._at_eof and not stage.over and not self.waits:
             self._at_eof = False
             self._hear_eof()
 

@@ -17,7 +17,7 @@ from .calls import Calls
 from .cassette.reader import Reader
 from .errors import CassetteError, RecorderError, UsageError
 from .hearing import Ear
-from .loop import EXIT_CANNOT_PLAY, Loop
+from .loop import EXIT_CANNOT_PLAY, play
 from .matching import MATCH_ON, Matcher
 from .outlets import claim_standard_files, host_outlet, tell
 from .stage import Stage
@@ -28,6 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .cassette.header import Header
     from .outlets import Outlet
     from .player import Player
     from .stage import Output
@@ -90,16 +91,16 @@ def run_replay(path: str, options: Options | None = None) -> int:
                 tell(outlets["err"], f"replaying {path}; what you type is the host's ({reader.header.protocol})")
             stage = Stage(paced=options.speed > 0)
             player = make_player(reader, stage, options)
-            status = Loop(player, stage, outlets, options.speed).run()
+            status = play(player, stage, outlets, options.speed)
             if options.report:
-                _write_report(options.report, path, status, player.told)
+                write_report(options.report, path, status, player.told)
     except RecorderError as error:
         tell(outlets["err"], str(error))
         return EXIT_CANNOT_PLAY
-    return status if isinstance(status, int) else _die(status)
+    return status if isinstance(status, int) else die(status)
 
 
-def _write_report(report: str, path: str, status: int | str, told: list[str]) -> None:
+def write_report(report: str, path: str, status: int | str, told: list[str]) -> None:
     """Add a line: several sessions of one test write to one file."""
     from ext_sdk.wire.json_text import dumps
 
@@ -113,25 +114,8 @@ def _write_report(report: str, path: str, status: int | str, told: list[str]) ->
 
 def make_player(reader: Reader, stage: Stage, options: Options, environ: Mapping[str, str] = os.environ) -> Player:
     """The player for a cassette. Raises CassetteError, UsageError."""
-    header = reader.header
-    dialect = DIALECTS.get(header.protocol)
-    if dialect is None:
-        known = ", ".join(DIALECTS)
-        raise CassetteError(reader.path, 1, f"expected `protocol` to be one of {known}, found {header.protocol!r}")
-    bindings = Playing(header.bindings, options.bind, environ.get("HOME", ""))
-    calls = Calls()
-    framing = FRAMINGS[header.framing]
-    voice = Voice(dialect, framing, bindings, calls)
-    matcher = Matcher(dialect, bindings, calls, ignore=options.ignore, match_on=options.match_on, names=voice.names)
-    ear = Ear(
-        dialect,
-        matcher,
-        bindings,
-        calls,
-        redact=_Redaction(options.redact, environ),
-        minted=voice.minted,
-        names=voice.names,
-    )
+    ear, voice = instruments(reader.path, reader.header, options, environ)
+    framing = FRAMINGS[reader.header.framing]
     if options.order == "strict":
         return StrictPlayer(reader, ear, voice, stage, framing)
     if options.order == "any":
@@ -139,6 +123,28 @@ def make_player(reader: Reader, stage: Stage, options: Options, environ: Mapping
 
         return AnyOrderPlayer(reader, ear, voice, stage, framing)
     raise UsageError(f"--order {options.order}: expected one of {', '.join(ORDERS)}")
+
+
+def instruments(
+    path: str, header: Header, options: Options, environ: Mapping[str, str] = os.environ
+) -> tuple[Ear, Voice]:
+    """What hears the host, and what says the child's part; they share calls and bindings.
+
+    Raises:
+        CassetteError: the cassette's protocol is not known.
+        UsageError: an option can't be used.
+    """
+    dialect = DIALECTS.get(header.protocol)
+    if dialect is None:
+        known = ", ".join(DIALECTS)
+        raise CassetteError(path, 1, f"expected `protocol` to be one of {known}, found {header.protocol!r}")
+    bindings = Playing(header.bindings, options.bind, environ.get("HOME", ""))
+    calls = Calls()
+    voice = Voice(dialect, FRAMINGS[header.framing], bindings, calls)
+    matcher = Matcher(dialect, bindings, calls, ignore=options.ignore, match_on=options.match_on, names=voice.names)
+    redact = _Redaction(options.redact, environ)
+    ear = Ear(dialect, matcher, bindings, calls, redact=redact, minted=voice.minted, names=voice.names)
+    return ear, voice
 
 
 class _Redaction:
@@ -160,7 +166,7 @@ class _Redaction:
         return self._redact(data)
 
 
-def _die(name: str) -> int:
+def die(name: str) -> int:
     """End as the recorded child did: by a signal, without a core file."""
     import resource
     import signal

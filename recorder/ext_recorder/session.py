@@ -17,10 +17,12 @@ class Session:
     Attributes:
         cassette: the file that it becomes.
         partial: the file while it is being written.
-        command: what is run, with its arguments.
+        command: what is run, with its arguments; () where the server is there already.
         protocol: the name of a dialect.
         framing: the name of a framing; "" for the dialect's own.
         bind: further bindings, name to value of this machine.
+        listen: where clients of a socket server connect; "" for a child on stdio.
+        connect: where that server listens.
         secrets: values to be redacted beside what looks secret, by the name that stands in their place.
 
     Args:
@@ -30,7 +32,7 @@ class Session:
         UsageError: there is no such variable.
     """
 
-    __slots__ = ("bind", "cassette", "command", "framing", "partial", "protocol", "secrets")
+    __slots__ = ("bind", "cassette", "command", "connect", "framing", "listen", "partial", "protocol", "secrets")
 
     def __init__(
         self,
@@ -41,6 +43,8 @@ class Session:
         framing: str = "",
         bind: Mapping[str, str] | None = None,
         redact: tuple[str, ...] = (),
+        listen: str = "",
+        connect: str = "",
     ) -> None:
         self.cassette = cassette
         self.partial = f"{cassette}.partial"
@@ -48,6 +52,8 @@ class Session:
         self.protocol = protocol
         self.framing = framing
         self.bind = bind or {}
+        self.listen = listen
+        self.connect = connect
         self.secrets = {f"env.{name}": _value(name) for name in redact}
 
 

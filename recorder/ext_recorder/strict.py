@@ -56,6 +56,10 @@ class StrictPlayer(Player):
             stage.after = event.time - base
             if event.conn != 1:
                 raise UsageError(f"{self._name}:{self._reader.line}: {SECOND_CONNECTION}")
+            if not self._may(event):
+                self._events = chain([event], self._events)
+                self.held = True
+                return
             if self._mark is not None and (not isinstance(event, Data) or event.kind == "in"):
                 self._events = chain([event], self._events)  # only owed answers overtake the end of the input
                 return
@@ -65,6 +69,14 @@ class StrictPlayer(Player):
             if stage.size > MUCH_BYTES:
                 self.more = True
                 return
+
+    def _may(self, event: Event) -> bool:
+        """May this be played as far as other connections are concerned?"""
+        return True
+
+    def next_line(self) -> int:
+        """All that the host said above this line of the cassette has come."""
+        return self._due[-1].line if self._due else self._reader.line
 
     def _pass(self, event: Data) -> bool:
         """Say what the child said, or wait for what the host said. Returns whether it is the host's turn."""

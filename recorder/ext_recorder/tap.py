@@ -63,11 +63,15 @@ class Tap:
         self._wire = wire = Wire()
         wire.watch(signals.fd, POLLIN, self._on_signals)
         wire.watch(notes.report, POLLIN, self._on_report)
+        self._open(child)
+
+    def _open(self, child: Child) -> None:
+        """Begin to forward the child's standard files."""
         out = host_outlet(1)
         into = pipe_outlet(child.stdin)
-        wire.open(Stream("in", 0, release, into, into.close))
-        wire.open(Stream("out", child.stdout, os.close, out, out.close))
-        wire.open(Stream("err", child.stderr, os.close, stderr, _leave_open))
+        self._wire.open(Stream("in", 0, release, into, into.close))
+        self._wire.open(Stream("out", child.stdout, os.close, out, out.close))
+        self._wire.open(Stream("err", child.stderr, os.close, self._stderr, leave_open))
 
     def run(self) -> int:
         """Forward until the child has ended, and note that. Returns its wait status."""
@@ -173,7 +177,7 @@ class Tap:
 
     def _drain(self, stream: Stream) -> None:
         """Take what the child has left in its pipe."""
-        if stream.name == "in":
+        if stream.name.startswith("in"):
             self._wire.close(stream)
             return
         os.set_blocking(stream.source, False)
@@ -212,7 +216,7 @@ class Tap:
         self._running = False
 
 
-def _leave_open() -> None:
+def leave_open() -> None:
     """Standard error: we may have to say something yet."""
 
 

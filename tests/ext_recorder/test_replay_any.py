@@ -217,8 +217,8 @@ def test_lines_without_any_protocol_are_found_by_their_text(path: Path) -> None:
         assert host.say("a", "a") == ["A", "A again"]
 
 
-def test_a_second_connection_is_refused(path: Path) -> None:
-    with pytest.raises(UsageError, match="second connection"):
+def test_a_session_over_sockets_is_refused_on_stdio(path: Path) -> None:
+    with pytest.raises(UsageError, match="a session over sockets.*--listen"):
         Host(cassette(path, "- {t: 1, conn: 2, open: in}\n" + END), ANY)
 
 

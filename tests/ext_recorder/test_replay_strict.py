@@ -560,9 +560,9 @@ def test_each_event_keeps_its_distance_from_what_the_host_did(path: Path) -> Non
 # --- Cassettes that can't be played ---------------------------------------------------------------------------------
 
 
-def test_a_second_connection_is_refused_where_it_stands(path: Path) -> None:
+def test_a_session_over_sockets_is_refused_on_stdio_where_it_stands(path: Path) -> None:
     cassette(path, "- {t: 1, in: 'a'}\n- {t: 2, conn: 2, open: in}\n" + END, protocol="raw")
-    with Host(path) as host, pytest.raises(UsageError, match=r"session\.yaml:\d+: a second connection"):
+    with Host(path) as host, pytest.raises(UsageError, match=r"session\.yaml:\d+: a session over sockets"):
         host.say("a")
 
 

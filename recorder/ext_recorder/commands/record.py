@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ext_recorder.options import Command
 
-from .shared import MODE, PLAYING, RECORDING, bindings, one
+from .shared import CONNECT, LISTEN, MODE, PLAYING, RECORDING, bindings, one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ def run(values: Values) -> int:
     from ext_recorder.record import record
     from ext_recorder.session import Session
 
-    if not values["COMMAND"]:
+    listen, connect = one(values, "listen"), one(values, "connect")
+    if bool(listen) != bool(connect):
+        raise UsageError("--listen ADDRESS is for clients, --connect ADDRESS is the server's: both or none")
+    if not values["COMMAND"] and not listen:
         raise UsageError("expected the command to record behind `--`: ext-recorder record CASSETTE -- COMMAND…")
     session = Session(
         cassette,
@@ -33,7 +36,13 @@ def run(values: Values) -> int:
         framing=one(values, "framing"),
         bind=bindings(values),
         redact=values["redact"],
+        listen=listen,
+        connect=connect,
     )
+    if listen:
+        from ext_recorder.sockets.relay import record as relay
+
+        return relay(session)
     return record(session)
 
 
@@ -49,6 +58,11 @@ and the session goes on.
     ext-recorder record --mode all --protocol jsonrpc mcp.yaml -- npx some-mcp-server
     ext-recorder record --protocol jsonrpc --framing content-length lsp.yaml -- gopls
 
+A socket server is recorded by a relay: clients connect to --listen, and it connects to the server. The server may run
+already, or COMMAND starts it.
+
+    ext-recorder record --protocol waza --listen tcp:127.0.0.1:4711 --connect tcp:127.0.0.1:4712 waza.yaml
+
 Secrets are replaced before anything reaches the disk: values of environment variables that look secret, authorization
 headers, members like password or token, and well-known shapes of keys. The working directories of requests, the home
 directory and what --bind names are kept by a neutral name, so that the cassette plays on another machine.
@@ -56,5 +70,5 @@ directory and what --bind names are kept by a neutral name, so that the cassette
     run,
     arguments=("CASSETTE",),
     tail="COMMAND",
-    options=(MODE, *RECORDING, *PLAYING),
+    options=(MODE, *RECORDING, LISTEN, CONNECT, *PLAYING),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ext_recorder.options import Command
 
-from .shared import BIND, PLAYING, REDACT, bindings, one, speed
+from .shared import BIND, LISTEN, PLAYING, REDACT, bindings, one, speed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,6 +25,11 @@ def run(values: Values) -> int:
         report=one(values, "report"),
         speed=speed(one(values, "speed")),
     )
+    listen = one(values, "listen")
+    if listen:
+        from ext_recorder.sockets.server import run_server
+
+        return run_server(one(values, "CASSETTE"), listen, options)
     return run_replay(one(values, "CASSETTE"), options)
 
 
@@ -37,8 +42,12 @@ ended. A request that was not recorded is answered by an error that names the ne
 
     ext-recorder replay session.yaml
     ext-recorder replay --order any --ignore /params/args/seed session.yaml
+
+A session over sockets is played to whoever connects:
+
+    ext-recorder replay --listen unix:/tmp/kaiak.sock kaiak.yaml
 """,
     run,
     arguments=("CASSETTE",),
-    options=(BIND, REDACT, *PLAYING),
+    options=(LISTEN, BIND, REDACT, *PLAYING),
 )

@@ -33,8 +33,8 @@ def run(values: Values) -> int:
 
 
 def _spelled(other: Command, values: Values) -> list[str]:
-    """The options of another command as they were given to this one."""
-    options = other.options
+    """The options of another command as they were given to this one, where it takes them too."""
+    options = [option for option in other.options if option.name in values]
     return [
         f"--{option.name}={value}" for option in options for value in values[option.name] if value != option.default
     ]

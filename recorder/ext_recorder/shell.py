@@ -1,0 +1,193 @@
+"""A player on real files: what it says goes out as its readers take it, and nothing here ever waits.
+
+One process may have several, one for each connection of a socket; `loop` and `sockets.server` turn them.
+"""
+
+from __future__ import annotations
+
+import os
+from select import POLLIN, POLLOUT
+from time import monotonic
+
+from .errors import RecorderError
+from .stage import Close, Write
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .outlets import Outlet
+    from .player import Player
+    from .stage import Action, Output, Stage
+
+    Step = Callable[[], None]
+
+EXIT_CANNOT_PLAY = 2  # a cassette or options that can't be used
+_READ_BYTES = 65_536  # what a Linux pipe holds
+# A host that writes without reading is read on, because a child would do so as well, until this much waits for it.
+_BACKLOG_BYTES = 8_388_608
+
+
+class Shell:
+    """Does what a player says, and tells it what happens.
+
+    Args:
+        player: the child's part.
+        stage: where the player says what to do.
+        source: the file that the host writes; -1 where there is none.
+        outlets: stdout and stderr.
+        speed: 1.0: at the recorded pace; 0.0: as fast as possible.
+
+    Attributes:
+        player: as given.
+        status: the exit code, or the name of the signal to end by, once the player has ended.
+    """
+
+    def __init__(
+        self, player: Player, stage: Stage, source: int, outlets: Mapping[Output, Outlet], speed: float
+    ) -> None:
+        self.player = player
+        self.status: int | str | None = None
+        self._stage = stage
+        self._source = source
+        self._speed = speed
+        self._outlets = dict(outlets)
+        self._queues: dict[Output, list[bytes | None]] = {"out": [], "err": []}  # None: close
+        self._later: list[tuple[float, Action]] = []  # what is to be done at a time of its own
+        self._open = source >= 0  # the host may still write
+
+    def start(self) -> None:
+        """Say what comes before the host says anything."""
+        self._guarded(self.player.start)
+
+    def interests(self, into: dict[int, int]) -> None:
+        """Add what is waited for: file to poll() events."""
+        listening = self._open and self.status is None and not self.player.waits
+        if listening and self.backlog() < _BACKLOG_BYTES:
+            into[self._source] = into.get(self._source, 0) | POLLIN
+        for stream, queue in self._queues.items():
+            if queue:
+                fd = self._outlets[stream].fd
+                into[fd] = into.get(fd, 0) | POLLOUT
+
+    def act(self, ready: dict[int, int], asked: dict[int, int]) -> None:
+        """After poll(): take what the host has written, and say what can be said.
+
+        Args:
+            ready: file to events.
+            asked: what was polled, as `interests` has it.
+        """
+        source = self._source
+        if source in ready and asked[source] & POLLIN and self._open and self.status is None:
+            self._guarded(self._listen)
+        else:
+            self._guarded(_nothing)
+
+    def receive_signal(self, name: str) -> None:
+        """The host has sent a signal."""
+        self._guarded(lambda: self.player.receive_signal(name))
+
+    def receive_data(self, data: bytes) -> None:
+        """The host has said this, which was read elsewhere; b"" is the end of its input."""
+        self._guarded(lambda: self._hear(data))
+
+    def resume(self) -> None:
+        """What the player waited for elsewhere may have come."""
+        self._guarded(self.player.resume)
+
+    def patience(self) -> float | None:
+        """Milliseconds until something is due; None where nothing is."""
+        return max(0.0, (self._later[0][0] - monotonic()) * 1000 + 1) if self._later else None
+
+    def backlog(self) -> int:
+        """Bytes, and ends of files, that still wait for their reader."""
+        return sum(len(data) + 1 if data is not None else 1 for queue in self._queues.values() for data in queue)
+
+    def _guarded(self, step: Step) -> None:
+        """Do a step and all that follows from it; a cassette that is broken from here on ends the session."""
+        try:
+            step()
+            self._take()
+        except RecorderError as error:
+            self.status = self._give_up(error)
+            for stream in self._queues:
+                self._send(stream)
+
+    def _give_up(self, error: RecorderError) -> int:
+        """What was played so far goes out, then the reason."""
+        self._later += [(0.0, action) for action in self._stage.take()]
+        for _, action in self._later:
+            self._do(action)
+        self._later = []
+        self._queues["err"].append(f"ext-recorder: {error}\n".encode("utf-8", "backslashreplace"))
+        return EXIT_CANNOT_PLAY
+
+    def _listen(self) -> None:
+        try:
+            data = os.read(self._source, _READ_BYTES)
+        except BlockingIOError:  # a socket of which only its end was told
+            return
+        except OSError:  # a closed file, a terminal that is gone
+            data = b""
+        self._hear(data)
+
+    def _hear(self, data: bytes) -> None:
+        if data:
+            self.player.receive_data(data)
+        else:
+            self._open = False
+            self.player.receive_eof()
+
+    def _take(self) -> None:
+        """Do what the player has said, and what is due by now."""
+        while True:
+            actions = self._stage.take()
+            for action in self._due(actions) if self._speed else actions:
+                self._do(action)
+            for stream in self._queues:
+                self._send(stream)
+            if not self.player.more or self._later or self.backlog() > _BACKLOG_BYTES:
+                break
+            self.player.proceed()
+
+    def _do(self, action: Action) -> None:
+        if isinstance(action, Write):
+            self._queues[action.stream].append(action.data)
+        elif isinstance(action, Close):
+            self._queues[action.stream].append(None)
+        else:
+            self.status = action.status
+
+    def _due(self, actions: list[Action]) -> list[Action]:
+        """At a pace: keep each action until its time has come."""
+        now = monotonic()
+        for action in actions:
+            earliest = self._later[-1][0] if self._later else now
+            self._later.append((max(earliest, now + action.after / self._speed), action))
+        due = [action for at, action in self._later if at <= now]
+        del self._later[: len(due)]
+        return due
+
+    def _send(self, stream: Output) -> None:
+        queue, outlet = self._queues[stream], self._outlets[stream]
+        while queue:
+            data = queue[0]
+            if data is None:
+                outlet.close()
+                queue.pop(0)
+                continue
+            try:
+                sent = outlet.send(data)
+            except BlockingIOError:
+                return
+            except OSError:  # nobody reads any more
+                queue.clear()
+                return
+            if sent < len(data):
+                queue[0] = data[sent:]
+                return
+            queue.pop(0)
+
+
+def _nothing() -> None:
+    """Only time has gone by, or a reader has made room."""

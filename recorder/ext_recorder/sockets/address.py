@@ -1,0 +1,145 @@
+"""Addresses of sockets, as people write them: tcp:HOST:PORT and unix:PATH."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from pathlib import Path
+
+from ext_recorder.errors import UsageError
+
+BACKLOG = 128  # connections that wait to be accepted
+CONNECT_S = 5.0  # how long one attempt to connect may take, in seconds
+
+
+class Address:
+    """One address.
+
+    Attributes:
+        family: of the socket.
+        place: what `socket.bind` and `socket.connect` take.
+    """
+
+    __slots__ = ("family", "place")
+
+    def __init__(self, family: socket.AddressFamily, place: str | tuple[str, int]) -> None:
+        self.family = family
+        self.place = place
+
+    @classmethod
+    def parse(cls, text: str, option: str) -> Address:
+        """An address from its text.
+
+        Args:
+            text: "tcp:127.0.0.1:4711", "tcp:[::1]:4711", "tcp:4711" (loopback), "unix:/run/x.sock".
+            option: the option that it came by, for messages.
+
+        Raises:
+            UsageError: it is none.
+        """
+        kind, _, rest = text.partition(":")
+        if kind == "unix" and rest:
+            return cls(socket.AF_UNIX, rest)
+        host, _, port = rest.rpartition(":")
+        if kind == "tcp" and port.isascii() and port.isdigit() and int(port) < 65_536:
+            if host.startswith("[") and host.endswith("]"):
+                return cls(socket.AF_INET6, (host[1:-1], int(port)))
+            if ":" not in host:
+                return cls(socket.AF_INET, (host or "127.0.0.1", int(port)))
+        raise UsageError(f"{option} {text}: expected tcp:HOST:PORT or unix:PATH, as tcp:127.0.0.1:0 for any free port")
+
+    def connect(self) -> socket.socket:
+        """A connection to it. Raises OSError."""
+        connection = socket.socket(self.family, socket.SOCK_STREAM)
+        connection.settimeout(CONNECT_S)
+        try:
+            connection.connect(self.place)
+        except BaseException:
+            connection.close()
+            raise
+        tune(connection)
+        return connection
+
+    def listen(self) -> Listener:
+        """Listen at it. Raises UsageError where that can't be."""
+        server = socket.socket(self.family, socket.SOCK_STREAM)
+        try:
+            if self.family != socket.AF_UNIX:
+                server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                server.bind(self.place)
+            else:
+                _bind_path(server, str(self.place))
+            server.listen(BACKLOG)
+        except OSError as error:
+            server.close()
+            raise UsageError(f"can't listen at {self}: {error.strerror or error}") from None
+        server.settimeout(0.0)
+        return Listener(server, Address(self.family, server.getsockname()))
+
+    def __str__(self) -> str:
+        if isinstance(self.place, str):
+            return f"unix:{self.place}"
+        host, port = self.place[:2]
+        return f"tcp:[{host}]:{port}" if ":" in host else f"tcp:{host}:{port}"
+
+
+class Listener:
+    """A listening socket.
+
+    Attributes:
+        fd: readable when a client waits.
+        address: where, with the port that the system has chosen.
+    """
+
+    def __init__(self, server: socket.socket, address: Address) -> None:
+        self._server = server
+        self.fd = server.fileno()
+        self.address = address
+
+    def accept(self) -> socket.socket | None:
+        """The next client, non-blocking; None where it has gone away again."""
+        try:
+            client, _ = self._server.accept()
+        except OSError:
+            return None
+        tune(client)
+        return client
+
+    def close(self) -> None:
+        """Listen no more; a socket file is removed."""
+        self._server.close()
+        if self.address.family == socket.AF_UNIX:
+            with contextlib.suppress(OSError):
+                Path(str(self.address.place)).unlink()
+
+
+def tune(connection: socket.socket) -> None:
+    """Make it non-blocking, and let small messages go at once."""
+    connection.settimeout(0.0)
+    if connection.family != socket.AF_UNIX:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _bind_path(server: socket.socket, path: str) -> None:
+    """Bind to a file that only this user may use; one that a dead server has left is replaced."""
+    if _is_left_over(path):
+        Path(path).unlink()
+    before = os.umask(0o177)
+    try:
+        server.bind(path)
+    finally:
+        os.umask(before)
+
+
+def _is_left_over(path: str) -> bool:
+    if not Path(path).is_socket():
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+    return False

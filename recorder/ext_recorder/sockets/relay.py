@@ -1,0 +1,198 @@
+"""The relay: the tap of a socket server. Clients connect to it, and it to the server, once for each of them.
+
+client  <-- socket -->  relay (this process)  <-- socket -->  server
+                          |  notes
+                          v
+                        scribe (forked)  -->  cassette
+
+The server may be a child of ours, whose standard files pass through as they do on stdio, or run already.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from functools import partial
+from select import POLLIN
+from time import monotonic
+
+from ext_recorder import scribe
+from ext_recorder.cassette.events import OWN_FILES
+from ext_recorder.child import exit_like, spawn
+from ext_recorder.notes import NOBODY
+from ext_recorder.outlets import Outlet, claim_standard_files, host_outlet, pipe_outlet, release, tell
+from ext_recorder.signals import Signals, signal_name
+from ext_recorder.tap import Tap, leave_open
+from ext_recorder.transcript import END
+from ext_recorder.wire import Stream
+
+from .address import Address
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.child import Child
+    from ext_recorder.notes import Notes
+    from ext_recorder.session import Session
+
+    from .address import Listener
+
+# How long a server that we have started may take until it listens, in seconds.
+SERVER_START_S = 30.0
+# How often to ask it, in milliseconds.
+_RETRY_MS = 20
+# What ends a relay that has started no server: its user, or its host.
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def record(session: Session) -> int:
+    """Relay clients to a server until it ends, and record that. A started server's end is the end of this process.
+
+    Args:
+        session: with `listen` and `connect`; `command` starts the server, where there is one.
+
+    Returns:
+        The exit code, where no server was started.
+
+    Raises:
+        UsageError: an address is none, or can't be listened at.
+        CommandError: the command can't be started; nothing was recorded.
+    """
+    target = Address.parse(session.connect, "--connect")
+    listener = Address.parse(session.listen, "--listen").listen()
+    claim_standard_files()
+    signals = Signals()
+    signals.catch()
+    try:
+        child = spawn(session.command) if session.command else None
+    except BaseException:
+        listener.close()
+        raise
+    signals.catch_ignored()
+    stderr = host_outlet(2)
+    notes = scribe.start(session, child.pid if child else NOBODY)
+    relay = Relay(child, signals, notes, stderr, listener=listener, target=target)
+    tell(stderr, f"listening on {listener.address}, for {target}")
+    try:
+        status = relay.run()
+    finally:
+        listener.close()
+    report = notes.finish()
+    tell(stderr, report.text)
+    if child:
+        exit_like(status)
+    return 0 if report.ok else 1
+
+
+class Relay(Tap):
+    """The tap of a socket server.
+
+    Args:
+        child: the server, where we have started it.
+        signals, notes, stderr: as a tap has them.
+        listener: where clients come.
+        target: where the server is.
+    """
+
+    def __init__(
+        self,
+        child: Child | None,
+        signals: Signals,
+        notes: Notes,
+        stderr: Outlet,
+        *,
+        listener: Listener,
+        target: Address,
+    ) -> None:
+        self._listener = listener
+        self._target = target
+        self._connections = 0
+        self._pending: list[tuple[float, socket.socket]] = []  # clients that a starting server does not take yet
+        self._server = child
+        super().__init__(child, signals, notes, stderr)  # type: ignore[arg-type]  # None: this class does without
+
+    def _open(self, child: Child | None) -> None:
+        self._wire.watch(self._listener.fd, POLLIN, self._on_client)
+        if child is None:
+            return
+        into, out = pipe_outlet(child.stdin), host_outlet(1)
+        self._wire.open(Stream(_own("in"), 0, release, into, into.close))
+        self._wire.open(Stream(_own("out"), child.stdout, os.close, out, out.close))
+        self._wire.open(Stream(_own("err"), child.stderr, os.close, self._stderr, leave_open))
+
+    def _note(self, kind: str, what: int | str) -> None:
+        if self._server is None and kind == "exit":
+            kind, what = END, 0
+        super()._note(_own(kind), what)
+
+    # --- Connections --------------------------------------------------------------------------------------------------
+
+    def _on_client(self, _event: int) -> None:
+        client = self._listener.accept()
+        if client is not None:
+            self._pending.append((monotonic(), client))
+            self._connect()
+
+    def _connect(self) -> None:
+        """Connect the clients that wait, the first one first."""
+        while self._pending:
+            came, client = self._pending[0]
+            try:
+                server = self._target.connect()
+            except OSError as error:
+                if self._server is not None and monotonic() - came < SERVER_START_S:
+                    self._patience = _RETRY_MS
+                    return
+                tell(self._stderr, f"no connection to {self._target}: {error.strerror or error}; the client is let go")
+                client.close()
+            else:
+                self._join(client, server)
+            del self._pending[0]
+        self._patience = self._signals.patience
+
+    def _join(self, client: socket.socket, server: socket.socket) -> None:
+        self._connections += 1
+        number = self._connections
+        super()._note(f"open:{number}", "in")
+        self._wire.open(_stream(f"in:{number}", client, server))
+        self._wire.open(_stream(f"out:{number}", server, client))
+        client.close()  # the streams have descriptors of their own
+        server.close()
+
+    def _hand_over(self) -> None:
+        if self._pending:
+            self._connect()
+        super()._hand_over()
+
+    # --- The end ------------------------------------------------------------------------------------------------------
+
+    def _on_signals(self, event: int) -> None:
+        if self._server is not None:
+            super()._on_signals(event)
+            return
+        for number, _ in self._signals.take():
+            if number in _ENDING:
+                self._note("signal", signal_name(number))
+                self._running, self._status = False, 0
+
+
+def _own(kind: str) -> str:
+    """The name of a note that belongs to no connection."""
+    return f"{kind}:{OWN_FILES}"
+
+
+def _stream(name: str, source: socket.socket, sink: socket.socket) -> Stream:
+    """One direction of a connection, on descriptors of its own: one is polled for reading, the other for writing."""
+    reading, writing = os.dup(source.fileno()), socket.socket(fileno=os.dup(sink.fileno()))
+    outlet = Outlet(writing.fileno(), writing.send, partial(_shut, writing))
+    return Stream(name, reading, os.close, outlet, outlet.close)
+
+
+def _shut(sink: socket.socket) -> None:
+    """Let the other side see the end, whoever else has the socket open."""
+    try:
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:  # it has gone already
+        pass
+    finally:
+        sink.close()
