@@ -18,25 +18,40 @@ from .tap import Tap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import NoReturn
 
+    from .http.layer import Layer
     from .session import Session
 
+EXIT_INCOMPLETE = 3  # the command ended well, but not all of its HTTP traffic could be recorded
 
-def record(session: Session) -> NoReturn:
+
+def record(session: Session, http: Callable[[Session], Layer] | None = None) -> NoReturn:
     """Run the command on this process' standard files, record it, and end as it ends.
 
     Failures to record are told on standard error, and change nothing for the host.
+
+    Args:
+        session: what is recorded.
+        http: starts the layer that records the child's HTTP traffic; None: it is not recorded.
 
     Raises:
         CommandError: it can't be started; nothing was recorded.
     """
     claim_standard_files()
     further = _further_files()
+    layer = http(session) if http else None
+    if layer:
+        os.environ.update(layer.variables)
     signals = Signals()
     signals.catch()
     try:
         child = spawn(session.command)
+    except BaseException:
+        if layer:
+            layer.close()
+        raise
     finally:
         for fd in further:
             os.close(fd)
@@ -50,6 +65,12 @@ def record(session: Session) -> NoReturn:
     tell(stderr, report.warning)
     if not report.ok or os.isatty(2):
         tell(stderr, report.text)
+    if layer:
+        traffic = layer.finish()
+        for line in traffic.text.splitlines() if not traffic.ok or os.isatty(2) else ():
+            tell(stderr, line)
+        if not traffic.ok and status == 0:
+            os._exit(EXIT_INCOMPLETE)
     exit_like(status)
 
 

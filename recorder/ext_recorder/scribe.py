@@ -62,7 +62,7 @@ def start(session: Session, child: int) -> Notes:
 
 def _live(session: Session, child: int, batches: int, report: int) -> None:
     guard = _guard(child)
-    _step_aside({batches, report, guard})
+    step_aside({batches, report, guard})
     outcome = _write(session, batches)
     if outcome is None:
         _see_out(guard)
@@ -81,15 +81,21 @@ def _guard(child: int) -> int:
         return NO_GUARD
 
 
-def _step_aside(keep: set[int]) -> None:
-    """Be in nobody's way: not of signals to the host's group, not of its files' ends, not of the tap on its core."""
+def step_aside(keep: set[int], *, nice: bool = True) -> None:
+    """Be in nobody's way: not of signals to the host's group, not of its files' ends, not of the tap on its core.
+
+    Args:
+        keep: files that stay open.
+        nice: nobody waits for this process, so the others go first.
+    """
     signal.set_wakeup_fd(-1)
     for number in PASSED_ON:
         signal.signal(number, signal.SIG_IGN)
     os.setsid()
-    with contextlib.suppress(OSError, AttributeError):  # a sandbox forbids it, or there is no such thing here
-        os.nice(NICENESS)
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+    if nice:
+        with contextlib.suppress(OSError, AttributeError):  # a sandbox forbids it, or there is no such thing here
+            os.nice(NICENESS)
+            os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)

@@ -1,0 +1,298 @@
+"""The file: a cassette as vcrpy has it, with what vcrpy does not know beside it.
+
+    # The HTTP traffic of a recorded session. …
+    http: 1                       the version of what is said here; vcrpy looks at none of it
+    recorder: 0.1.0
+    recorded: 2026-11-22T02:00:00Z
+    seed: …                       where `random` begins for each call
+    bindings: {home: /home/user}
+    interactions:
+    - request: {…}                as vcrpy has it, and so
+      response: {…}
+      call: 3                     the id of the request of the host that it served
+      t: 0.123456                 seconds since the start
+      elapsed: 0.004210
+      …                           what `EXTRAS` names, and the order of the headers, where there is something to say
+    version: 1                    vcrpy's
+    kubeconfig: |                 what the child finds as its kubeconfig, without credentials
+    hosts: {example.com: [93.184.215.14]}
+    clock: {3: […]}               what the clock said to each call: a first moment, then differences, nanoseconds
+    unrecorded: […]               what could not be recorded
+    redacted: […]
+
+Interactions are written as they end; NAME.partial becomes NAME when the session has ended.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from typing import TYPE_CHECKING
+
+import yaml
+
+from ext_recorder.cassette.claim import claim
+from ext_recorder.errors import CassetteError
+
+from .body import Body
+from .interaction import TEXT_LIMIT, Interaction
+from .vcr import load_yaml, serialized
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from .interaction import Headers
+
+VERSION = 1
+SUFFIX = ".http.yaml"
+TITLE = "# The HTTP traffic of a recorded session. Play it: ext-recorder replay --http FILE -- COMMAND…\n"
+REQUEST_MARK, RESPONSE_MARK = "@@ext-recorder: request@@", "@@ext-recorder: response@@"
+BINARY_LINE = 57  # bytes in a line of base64, 76 characters
+NEVER_FOLD = 1 << 20  # columns
+
+
+def beside(cassette: str) -> str:
+    """The file that belongs to a cassette: session.http.yaml for session.yaml, and itself for one of its own."""
+    if cassette.endswith(SUFFIX):
+        return cassette
+    return cassette.removesuffix(".yaml") + SUFFIX
+
+
+class Writer:
+    """Writes NAME.partial, and makes it NAME.
+
+    Args:
+        path: NAME.
+
+    Raises:
+        CassetteInUse: somebody else writes it.
+        OSError: it can't be written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._fd, _ = claim(path)
+        self._partial = path.with_name(path.name + ".partial")
+        self.count = 0
+
+    def head(self, values: Mapping[str, object]) -> None:
+        """What is known when the session begins."""
+        self._write((TITLE + _dumped({"http": VERSION, **values})).encode())
+
+    def append(self, each: Interaction) -> None:
+        """One more interaction."""
+        if not self.count:
+            self._write(b"interactions:\n")
+        self.count += 1
+        text = serialized(
+            each.method,
+            each.uri,
+            _short(each.request_body, REQUEST_MARK),
+            _joined(each.request_headers),
+            {
+                "status": {"code": each.status, "message": each.reason},
+                "headers": _listed(each.headers),
+                "body": {"string": _short(each.body, RESPONSE_MARK) or b""},
+            },
+        )
+        rest = text
+        for mark, body, indent in ((REQUEST_MARK, each.request_body, 6), (RESPONSE_MARK, each.body, 8)):
+            before, found, after = rest.partition(f"'{mark}'")
+            if found and body is not None:
+                self._write(before.encode() + b"!!binary |\n")
+                self._stream(body, indent)
+                rest = after.removeprefix("\n")
+        extras = "".join(f"  {line}\n" for line in _dumped(_extras(each)).splitlines())
+        self._write((rest + extras).encode())
+
+    def _stream(self, body: Body, indent: int) -> None:
+        held = b""
+        for piece in body.pieces():
+            held += piece
+            whole = len(held) - len(held) % BINARY_LINE
+            self._write(_base64(held[:whole], indent))
+            held = held[whole:]
+        self._write(_base64(held, indent))
+
+    def finish(self, values: Mapping[str, object]) -> None:
+        """Nothing more comes: write the end, and give the file its name."""
+        tail = "" if self.count else "interactions: []\n"
+        self._write((tail + _dumped({"version": 1, **values})).encode())
+        os.fsync(self._fd)
+        self._partial.replace(self._path)
+        os.close(self._fd)
+
+    def _write(self, data: bytes) -> None:
+        view = memoryview(data)
+        while view:
+            view = view[os.write(self._fd, view) :]
+
+
+def _dumped(values: Mapping[str, object]) -> str:
+    """Lines of YAML: flow style for small things, block style for the top."""
+    return "".join(
+        yaml.safe_dump({name: value}, default_flow_style=_is_small(value), width=NEVER_FOLD, allow_unicode=False)
+        if not isinstance(value, str) or "\n" not in value
+        else f"{name}: |\n" + "".join(f"  {line}\n" for line in value.splitlines())
+        for name, value in values.items()
+    ).replace("\n}", "}")
+
+
+def _is_small(value: object) -> bool | None:
+    return None if isinstance(value, (dict, list)) else False
+
+
+def _extras(each: Interaction) -> dict[str, object]:
+    found: dict[str, object] = {"call": each.call, "t": round(each.time, 6), "elapsed": round(each.elapsed, 6)}
+    found |= {name: value for name, value in ((name, getattr(each, name)) for name in EXTRAS) if value}
+    order = [name for name, _ in each.headers]
+    if order != sorted(order):  # as the serializer has them
+        found["order"] = order
+    if each.http_version != "1.1":
+        found["http_version"] = each.http_version
+    return found
+
+
+EXTRAS = ("error", "cut", "chunks", "peer", "socket", "tls")
+
+
+def _short(body: Body | None, mark: str) -> bytes | None:
+    if body is None or not body.size:
+        return None
+    return body.bytes() if body.size <= TEXT_LIMIT else mark.encode()
+
+
+def _joined(headers: Headers) -> dict[str, str]:
+    """Headers as vcrpy has those of requests: one value for a name."""
+    found: dict[str, str] = {}
+    for name, value in headers:
+        separator = "; " if name.lower() == "cookie" else ", "
+        found[name] = found[name] + separator + value if name in found else value
+    return found
+
+
+def _listed(headers: Headers) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in headers:
+        found.setdefault(name, []).append(value)
+    return found
+
+
+def _base64(data: bytes, indent: int) -> bytes:
+    pad = b" " * indent
+    return b"".join(pad + b64encode(data[at : at + BINARY_LINE]) + b"\n" for at in range(0, len(data), BINARY_LINE))
+
+
+# --- Reading ---------------------------------------------------------------------------------------------------------
+
+
+class Document:
+    """What is in a file.
+
+    Attributes:
+        values: everything but the interactions.
+        interactions: in the order in which their requests began.
+    """
+
+    def __init__(self, values: Mapping[str, object], interactions: list[Interaction]) -> None:
+        self.values = values
+        self.interactions = interactions
+
+    def mapping(self, name: str) -> Mapping[str, object]:
+        """A value that is a mapping; an empty one where it is not there."""
+        value = self.values.get(name)
+        return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
+
+    def text(self, name: str) -> str:
+        """A value that is a text."""
+        value = self.values.get(name)
+        return value if isinstance(value, str) else ""
+
+
+def load(path: Path) -> Document:
+    """Read a file: ours, or one of vcrpy's own.
+
+    Raises:
+        CassetteError: it can't be read, or is no such file.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise CassetteError(path, 0, "no such file", "record it: ext-recorder record --http …") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise CassetteError(path, 0, f"can't be read: {error}") from None
+    try:
+        content = load_yaml(text)
+    except ValueError as error:
+        raise CassetteError(path, 0, f"no YAML of plain data: {error}") from None
+    if not isinstance(content, dict) or not isinstance(content.get("interactions"), list):
+        raise CassetteError(path, 0, "expected a mapping with `interactions`, as vcrpy and record --http write it")
+    version = content.get("http", VERSION)
+    if version != VERSION:
+        raise CassetteError(path, 0, f"version {version} of the format, and this ext-recorder knows {VERSION}")
+    found = []
+    for number, item in enumerate(content.pop("interactions"), 1):
+        try:
+            found.append(_interaction(item))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            problem = f"interaction {number} can't be understood: {type(error).__name__}: {error}"
+            raise CassetteError(path, 0, problem) from None
+    return Document(content, sorted(found, key=lambda each: each.time))
+
+
+def _interaction(item: Mapping[str, object]) -> Interaction:
+    request, response = item["request"], item["response"]
+    if not isinstance(request, dict) or not isinstance(response, dict):
+        raise TypeError("expected mappings as `request` and `response`")
+    made = Interaction(str(request["method"]), str(request["uri"]), _pairs(request.get("headers")))
+    made.request_body = Body(_bytes(request.get("body")))
+    status, body = response["status"], response["body"]
+    if not isinstance(status, dict) or not isinstance(body, dict):
+        raise TypeError("expected mappings as `status` and `body`")
+    made.status, made.reason = int(status["code"]), str(status.get("message") or "")
+    made.headers = _ordered(_pairs(response.get("headers")), item.get("order"))
+    made.body = Body(_bytes(body.get("string")))
+    call = item.get("call")
+    made.call = call if isinstance(call, (int, str, float)) else None
+    made.time, made.elapsed = _number(item.get("t")), _number(item.get("elapsed"))
+    made.http_version = str(item.get("http_version") or "1.1")
+    error, tls, chunks = item.get("error"), item.get("tls"), item.get("chunks")
+    made.error = dict(error) if isinstance(error, dict) else None
+    made.tls = {str(key): str(value) for key, value in tls.items()} if isinstance(tls, dict) else {}
+    made.chunks = [int(size) for size in chunks] if isinstance(chunks, list) else []
+    made.cut = item.get("cut") is True
+    made.peer, made.socket = str(item.get("peer") or ""), str(item.get("socket") or "")
+    return made
+
+
+def _pairs(headers: object) -> Headers:
+    found: Headers = []
+    for name, value in headers.items() if isinstance(headers, dict) else ():
+        found += [(str(name), str(each)) for each in (value if isinstance(value, (list, tuple)) else [value])]
+    return found
+
+
+def _ordered(headers: Headers, order: object) -> Headers:
+    """Headers as they came; names that come several times stand together in a file of vcrpy's."""
+    names = [str(name) for name in order] if isinstance(order, list) else []
+    if sorted(names) != sorted(name for name, _ in headers):
+        return headers  # somebody has edited them
+    values: dict[str, list[str]] = {}
+    for name, value in headers:
+        values.setdefault(name, []).append(value)
+    return [(name, values[name].pop(0)) for name in names]
+
+
+def _bytes(body: object) -> bytes:
+    if body is None:
+        return b""
+    if isinstance(body, bytes):
+        return body
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogatepass")
+    raise TypeError(f"expected a body as text or !!binary, found {type(body).__name__}")
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0

@@ -1,0 +1,113 @@
+"""Frames to the recorder, over a unix socket: a line of JSON about what happened, and the bytes that did."""
+
+from __future__ import annotations
+
+import _socket
+import json
+import os
+import struct
+from _thread import allocate_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    Told: TypeAlias = dict[str, object]
+
+SOCKET = "http.sock"  # in the folder of the session
+HEAD = struct.Struct("!II")  # lengths of the line and of the bytes
+CHUNK = 65_536
+
+
+def frame(told: Told, data: bytes | bytearray | memoryview = b"") -> bytes:
+    """A frame."""
+    line = json.dumps(told).encode()
+    return HEAD.pack(len(line), len(data)) + line + data
+
+
+def connected(folder: str) -> _socket.socket:
+    """A connection to the recorder. Raises OSError where there is none (any more)."""
+    # Of the type that has no patches, and is not in anybody's way.
+    line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    try:
+        line.connect(os.path.join(folder, SOCKET))  # noqa: PTH118
+    except OSError:
+        line.close()
+        raise
+    return line
+
+
+def receive(line: _socket.socket) -> Told:
+    """The next frame, which has no bytes. Raises EOFError."""
+    length, _ = HEAD.unpack(_exactly(line, HEAD.size))
+    told: Told = json.loads(_exactly(line, length))
+    return told
+
+
+def _exactly(line: _socket.socket, size: int) -> bytes:
+    data = b""
+    while len(data) < size:
+        piece = line.recv(min(CHUNK, size - len(data)))
+        if not piece:
+            raise EOFError("the recorder has ended")
+        data += piece
+    return data
+
+
+class Channel:
+    """The connection of one process to the recorder, for all of its threads; made at the first use.
+
+    Args:
+        folder: of the session.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._lock = allocate_lock()
+        self._line: _socket.socket | None = None
+        self._gone = False
+        os.register_at_fork(after_in_child=self._begin_anew)
+
+    def _begin_anew(self) -> None:
+        """In a copy of the process: the connection belongs to the other one."""
+        self._lock = allocate_lock()
+        if self._line is not None:
+            self._line.close()
+            self._line = None
+
+    def send(self, told: Told, data: bytes | bytearray | memoryview = b"") -> None:
+        """Tell something. A recorder that is gone is told nothing."""
+        with self._lock:
+            if self._gone:
+                return
+            try:
+                self._connection().sendall(frame(told, data))
+            except OSError:
+                self._gone = True
+
+    def ask(self, told: Told) -> Told:
+        """Tell something, and wait for what the recorder says.
+
+        Raises:
+            ConnectionRefusedError: there is no recorder any more.
+        """
+        with self._lock:
+            try:
+                line = self._connection()
+                line.sendall(frame(told))
+                return receive(line)
+            except (OSError, EOFError) as error:
+                raise ConnectionRefusedError(
+                    f"ext-recorder: the recorder that has the answers is gone: {error}"
+                ) from None
+
+    @property
+    def open(self) -> bool:
+        """Whether anything has been told yet."""
+        return self._line is not None
+
+    def _connection(self) -> _socket.socket:
+        if self._line is None:
+            self._line = connected(self._folder)
+            self._line.sendall(frame({"k": "hello", "pid": os.getpid()}))
+        return self._line

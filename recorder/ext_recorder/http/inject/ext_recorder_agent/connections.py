@@ -1,0 +1,74 @@
+"""The connections of a process by file descriptor, which a socket keeps when TLS is put around it."""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .calls import CallId
+
+
+class Connection:
+    """A connection that the layer has to do with.
+
+    Attributes:
+        id: for the recorder.
+        address: as it was given to `connect`.
+        name: the host, where its name was looked up before.
+        call: the call that it last sent for.
+        tls: it is in TLS by now.
+    """
+
+    __slots__ = ("address", "call", "id", "name", "tls")
+
+    def __init__(self, id: int, address: object, name: str, call: CallId) -> None:
+        self.id = id
+        self.address = address
+        self.name = name
+        self.call = call
+        self.tls = False
+
+
+class Connections:
+    """Those that are open, the names of hosts, and what this process listens on."""
+
+    def __init__(self) -> None:
+        self.by_fd: dict[int, Connection] = {}
+        self._names: dict[str, str] = {}
+        self._own: set[object] = set()
+        self._count = 0
+        self._lock = allocate_lock()
+
+    def number(self) -> int:
+        """A number that no other connection has."""
+        with self._lock:
+            self._count += 1
+            return self._count
+
+    def named(self, name: str, address: str) -> None:
+        """A host has this address."""
+        self._names[address] = name
+
+    def name_of(self, address: object) -> str:
+        """The name under which an address was looked up; the address where it was not."""
+        host = address[0] if isinstance(address, tuple) else address
+        text = host.decode("utf-8", "replace") if isinstance(host, bytes) else str(host)
+        return self._names.get(text, text)
+
+    def listening(self, address: object) -> None:
+        """This process listens there: what it sends itself is not the network."""
+        self._own.add(_place(address))
+
+    def is_own(self, address: object) -> bool:
+        """Whether this process listens there."""
+        return bool(self._own) and _place(address) in self._own
+
+
+def _place(address: object) -> object:
+    """A port of this machine, or a file."""
+    if isinstance(address, tuple):
+        host = str(address[0])
+        here = host in {"", "0.0.0.0", "::", "::1", "localhost"} or host.startswith("127.")  # noqa: S104
+        return address[1] if here else address[:2]
+    return address.encode("utf-8", "surrogateescape") if isinstance(address, str) else address

@@ -1,0 +1,54 @@
+"""Exceptions of connections as data, and back. Only those of a list are made: a recording is data, never code."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Failure(TypedDict, total=False):
+        """What went wrong: the type of the exception, its number and its text."""
+
+        type: str
+        errno: int | None
+        message: str
+
+
+_OS_ERRORS = {
+    each.__name__: each
+    for each in (
+        OSError, ConnectionError, ConnectionRefusedError, ConnectionResetError, ConnectionAbortedError, BrokenPipeError,
+        TimeoutError, PermissionError, FileNotFoundError, InterruptedError, BlockingIOError,
+    )
+}  # fmt: skip
+_SSL_ERRORS = ("SSLError", "SSLCertVerificationError", "SSLEOFError", "SSLZeroReturnError", "SSLSyscallError")
+NOT_RECORDED = "NotRecorded"  # no exception of the recording: there is none for this
+MARK = "ext-recorder: "
+
+
+def described(error: BaseException) -> Failure:
+    """An exception as data."""
+    number = getattr(error, "errno", None)
+    text = getattr(error, "strerror", None) or (str(error.args[-1]) if error.args else "")
+    name = type(error).__name__
+    if name not in _OS_ERRORS and name not in _SSL_ERRORS and name not in {"gaierror", "herror"}:
+        name = "OSError"
+    return {"type": name, "errno": number if isinstance(number, int) else None, "message": str(text)}
+
+
+def exception(failure: Failure) -> OSError:
+    """The exception that data describes."""
+    name, number, text = failure.get("type", ""), failure.get("errno"), str(failure.get("message", ""))
+    if name == NOT_RECORDED:
+        return ConnectionRefusedError(MARK + text)
+    if name in {"gaierror", "herror"}:
+        import socket
+
+        return socket.gaierror(number if number is not None else socket.EAI_NONAME, text)
+    if name in _SSL_ERRORS:
+        import ssl
+
+        made: OSError = getattr(ssl, name)(number if number is not None else 1, text)
+        return made
+    kind = _OS_ERRORS.get(name, OSError)
+    return kind(text) if number is None else kind(number, text)

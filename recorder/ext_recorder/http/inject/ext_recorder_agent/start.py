@@ -1,0 +1,53 @@
+"""What is done when the interpreter of a child starts: as little as possible."""
+
+from __future__ import annotations
+
+import os
+
+from . import calls
+from .clock import Times
+from .imports import Finder
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from .channel import Channel
+
+VARIABLE = "EXT_RECORDER_HTTP"  # MODE:SEED:FOLDER
+RECORD, REPLAY = "record", "replay"
+
+
+def start() -> None:
+    """Read what is asked for, say that it was read, and wait for `socket` to be imported."""
+    mode, _, rest = os.environ.get(VARIABLE, "").partition(":")
+    seed, _, folder = rest.partition(":")
+    if mode not in {RECORD, REPLAY} or not os.path.isdir(folder):  # noqa: PTH112
+        return
+    os.close(os.open(f"{folder}/loaded.{os.getpid()}", os.O_CREAT | os.O_WRONLY, 0o600))
+    times = Times(seed, folder, replay=mode == REPLAY)
+    times.install()
+
+    def socket_imported(module: ModuleType) -> None:
+        install: Callable[[ModuleType, Channel, Times], None]
+        if mode == RECORD:
+            from .tapping import install
+        else:
+            from .answering import install
+        install(module, times.channel(), times)
+
+    Finder(
+        {
+            "socket": socket_imported,
+            "threading": lambda module: _with_real_clock(module, times),
+            "queue": times.leave_alone,
+            "random": times.seed,
+            "concurrent.futures.thread": calls.follow_executors,
+        }
+    ).install()
+
+
+def _with_real_clock(module: ModuleType, times: Times) -> None:
+    times.leave_alone(module)
+    calls.follow_threads(module)

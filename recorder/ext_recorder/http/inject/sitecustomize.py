@@ -1,0 +1,28 @@
+"""Loaded by the interpreter of a child before anything of its own; the folder of this file is in its PYTHONPATH.
+
+Starts the agent and steps aside: the folder leaves the search path again, and a `sitecustomize` that the child's
+machine has is loaded in the place of this one.
+"""
+
+import os
+import sys
+
+_NAME = "sitecustomize"
+_HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120  (pathlib takes longer than all the rest)
+
+
+def _step_aside() -> None:
+    ours = sys.modules[_NAME]
+    sys.path[:] = [entry for entry in sys.path if entry != _HERE]
+    del sys.modules[_NAME]
+    try:
+        __import__(_NAME)
+    except ImportError as error:
+        if error.name != _NAME:
+            raise
+    finally:
+        sys.modules.setdefault(_NAME, ours)
+
+
+__import__("ext_recorder_agent.start", fromlist=["start"]).start()
+_step_aside()

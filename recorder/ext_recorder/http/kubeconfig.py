@@ -1,0 +1,94 @@
+"""What a child finds in the place of a kubeconfig when there is no cluster: names and addresses, no credentials."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import yaml
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator, Mapping
+
+VARIABLE = "KUBECONFIG"
+MOST_BYTES = 16 * 1024 * 1024
+CLUSTER = ("server", "tls-server-name", "insecure-skip-tls-verify")
+
+
+class Outline:
+    """The kubeconfig that a child would use.
+
+    Args:
+        environ: the child's.
+
+    Attributes:
+        credentials: what must not be written.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        given = environ.get(VARIABLE, "")
+        named = [Path(one).expanduser() for one in given.split(os.pathsep) if one]
+        self._contents = [*filter(None, map(_read, named or [Path("~/.kube/config").expanduser()]))]
+        self.credentials = [each for content in self._contents for each in _credentials(content)]
+
+    def of(self, addresses: Container[str]) -> str:
+        """A kubeconfig without credentials, of those clusters alone that were used; "" where none was.
+
+        Args:
+            addresses: hosts and ports that were used.
+        """
+        merged: dict[str, dict[str, object]] = {"clusters": {}, "contexts": {}, "users": {}}
+        current = ""
+        for content in self._contents:
+            told = content.get("current-context")
+            current = current or (told if isinstance(told, str) else "")
+            for name, entry in _named(content, "clusters", "cluster"):
+                if _place(entry.get("server")) in addresses:
+                    kept = {key: entry[key] for key in CLUSTER if key in entry}
+                    merged["clusters"].setdefault(name, {"name": name, "cluster": kept})
+            for name, entry in _named(content, "contexts", "context"):
+                if entry.get("cluster") in merged["clusters"]:
+                    merged["contexts"].setdefault(name, {"name": name, "context": entry})
+                    user = entry.get("user")
+                    merged["users"].setdefault(str(user), {"name": user, "user": {}})
+        if not merged["contexts"]:
+            return ""
+        kept = {"apiVersion": "v1", "kind": "Config", "current-context": current}
+        kept |= {kind: list(entries.values()) for kind, entries in merged.items()}
+        return yaml.safe_dump(kept, sort_keys=False, width=1 << 20)
+
+
+def _place(server: object) -> str:
+    """Host and port of a URL."""
+    parts = urlsplit(server) if isinstance(server, str) else urlsplit("")
+    try:
+        return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
+    except ValueError:
+        return ""
+
+
+def _read(file: Path) -> dict[str, object] | None:
+    try:
+        if file.stat().st_size > MOST_BYTES:
+            return None
+        content = yaml.load(file.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+    except (OSError, ValueError, yaml.YAMLError):
+        return None  # the child will say what is wrong with it
+    return content if isinstance(content, dict) else None
+
+
+def _named(content: Mapping[str, object], kind: str, single: str) -> Iterator[tuple[str, dict[str, object]]]:
+    entries = content.get(kind)
+    for item in entries if isinstance(entries, list) else ():
+        if isinstance(item, dict) and isinstance(item.get("name"), str) and isinstance(item.get(single), dict):
+            yield item["name"], item[single]
+
+
+def _credentials(content: Mapping[str, object]) -> Iterator[str]:
+    for _, user in _named(content, "users", "user"):
+        for key in ("token", "password", "client-key-data"):
+            value = user.get(key)
+            if isinstance(value, str):
+                yield value

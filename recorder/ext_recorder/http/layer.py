@@ -1,0 +1,289 @@
+"""The layer as commands use it: it starts, it says what the child needs, it ends.
+
+    with recording(path, …) as layer:      or replaying(path, …)
+        … start the child with layer.variables added to its environment …
+        report = layer.finish()
+
+`record` is all of that in `ext_recorder.record`; `replay` and `verify` run the real child on recorded answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import shutil
+import signal
+import socket
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from ext_recorder.errors import RecorderError
+from ext_recorder.notes import Report
+
+from .inject import __path__ as _inject_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+    from typing import NoReturn
+
+VARIABLE = "EXT_RECORDER_HTTP"  # for the agent: MODE:SEED:FOLDER
+SOCKET = "http.sock"
+KUBECONFIG = "kubeconfig"
+LOADED = "loaded."  # followed by a process id: a file that the agent makes when it starts
+BACKLOG = 512  # connections that wait
+FINISH_S = 60.0  # for the last of what was said, and the end of the file
+LOAD_S = 10.0  # until a child must have loaded the agent
+PROBE_S = 0.005
+NOT_LOADED = (
+    "the child has not loaded the HTTP layer: it is no Python program, or it was started with -I, -E or -S, or with"
+    " an environment of its own"
+)
+
+
+class LayerError(RecorderError):
+    """The layer can't work: what is wrong, and what to do."""
+
+
+class Layer:
+    """The layer of one session. Use it in a `with` block.
+
+    Args:
+        mode: record or replay.
+        work: what the service does.
+
+    Attributes:
+        variables: what the child's environment needs.
+
+    Raises:
+        RecorderError: the service can't begin, and why.
+    """
+
+    def __init__(self, mode: str, work: Callable[[Station], Outcome]) -> None:
+        self._folder = tempfile.mkdtemp(prefix="ext-recorder-")
+        self._finished = False
+        seed = os.urandom(8).hex()
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(os.path.join(self._folder, SOCKET))  # noqa: PTH118
+        listener.listen(BACKLOG)
+        control, self._control = os.pipe()
+        self._report, report = os.pipe()
+        self._service = os.fork()
+        if self._service == 0:
+            os.close(self._control)
+            os.close(self._report)
+            _live(work, Station(listener, control, self._folder, seed), report)
+        listener.close()
+        os.close(control)
+        os.close(report)
+        self.variables = {
+            "PYTHONPATH": os.pathsep.join(
+                [next(iter(_inject_path)), *filter(None, [os.environ.get("PYTHONPATH", "")])]
+            ),
+        }
+        ready = self._read()
+        if ready is None or ready[0] != "ready":
+            self.close()
+            raise LayerError(ready[1][0] if ready else "the process of the HTTP layer has ended")
+        seed = ready[1][0] or seed
+        self.variables[VARIABLE] = f"{mode}:{seed}:{self._folder}"
+        if (Path(self._folder) / KUBECONFIG).exists():
+            self.variables["KUBECONFIG"] = os.path.join(self._folder, KUBECONFIG)  # noqa: PTH118
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def loaded(self) -> bool:
+        """Whether a process of the child has the agent."""
+        return any(name.startswith(LOADED) for name in os.listdir(self._folder))  # noqa: PTH208
+
+    def wait_loaded(self, is_over: Callable[[], bool] = lambda: False) -> bool:
+        """Wait until it has; false where that does not come, or the child is over."""
+        until = time.monotonic() + LOAD_S
+        while not self.loaded:
+            if time.monotonic() > until or (is_over() and not self.loaded):
+                return False
+            time.sleep(PROBE_S)
+        return True
+
+    def finish(self) -> Report:
+        """The child has ended: what became of it. `ok`: nothing was missing; `text`: lines to be told."""
+        loaded = self.loaded
+        os.write(self._control, b"\0")
+        told = self._read()
+        self._finished = True
+        self.close()
+        if told is None:
+            return Report(ok=False, text="the process of the HTTP layer has ended without a word")
+        lines = list(told[1])
+        if not loaded:
+            lines.insert(0, NOT_LOADED)
+        return Report(ok=told[0] == "ok" and loaded, text="\n".join(lines))
+
+    def close(self) -> None:
+        """End it, however far it is."""
+        if self._service:
+            os.close(self._control)
+            os.close(self._report)
+            if not self._finished:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._service, signal.SIGKILL)
+            os.waitpid(self._service, 0)
+            self._service = 0
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def forget(self) -> None:
+        """In a copy of this process: the service belongs to the other one."""
+        if self._service:
+            os.close(self._control)
+            os.close(self._report)
+            self._service = 0
+
+    def _read(self) -> tuple[str, list[str]] | None:
+        """The next word of the service."""
+        from select import POLLIN, poll
+
+        readable = poll()
+        readable.register(self._report, POLLIN)
+        size = self._exactly(readable, 4)
+        said = self._exactly(readable, int.from_bytes(size, "little")) if size else b""
+        if not said:
+            return None
+        what, lines = marshal.loads(said)  # noqa: S302 - by our own child process, a moment ago
+        return str(what), [str(line) for line in lines]
+
+    def _exactly(self, readable: object, size: int) -> bytes:
+        data = b""
+        until = time.monotonic() + FINISH_S
+        while len(data) < size:
+            left = max(0.0, until - time.monotonic())
+            piece = os.read(self._report, size - len(data)) if readable.poll(left * 1000) else b""  # type: ignore[attr-defined]
+            if not piece:
+                return b""
+            data += piece
+        return data
+
+
+class Origin(NamedTuple):
+    """Where a recording comes from.
+
+    Attributes:
+        version: of the recorder.
+        started: the moment on the monotonic clock that is 0 in the file.
+    """
+
+    version: str
+    started: float
+
+
+class Outcome:
+    """What became of the work of a service.
+
+    Attributes:
+        ok: nothing was missing.
+        lines: to be told.
+    """
+
+    __slots__ = ("lines", "ok")
+
+    def __init__(self, *, ok: bool, lines: list[str]) -> None:
+        self.ok = ok
+        self.lines = lines
+
+
+class Station:
+    """What a service has to work with.
+
+    Attributes:
+        listener: where children connect.
+        control: a pipe that says when it is over.
+        folder: of the session.
+        seed: of a new recording.
+        ready: to be called when children may come, with the seed of the recording.
+    """
+
+    __slots__ = ("control", "folder", "listener", "ready", "seed")
+
+    def __init__(self, listener: socket.socket, control: int, folder: str, seed: str) -> None:
+        self.listener = listener
+        self.control = control
+        self.folder = folder
+        self.seed = seed
+        self.ready: Callable[[str], None] = lambda seed: None
+
+
+def _live(work: Callable[[Station], Outcome], station: Station, report: int) -> NoReturn:
+    """Be the service."""
+    from ext_recorder.scribe import step_aside
+
+    def say(what: str, lines: list[str]) -> None:
+        body = marshal.dumps((what, lines), 2)
+        with contextlib.suppress(OSError):
+            os.write(report, len(body).to_bytes(4, "little") + body)
+
+    try:
+        step_aside({station.listener.fileno(), station.control, report}, nice=False)  # children wait for it
+        station.ready = lambda seed: say("ready", [seed])
+        outcome = work(station)
+        say("ok" if outcome.ok else "failed", outcome.lines)
+    except (RecorderError, OSError) as error:
+        say("error", [str(error)])
+    except Exception as error:  # noqa: BLE001 - nobody else would hear of it
+        trace = error.__traceback__
+        while trace and trace.tb_next:
+            trace = trace.tb_next
+        place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "?"
+        say("error", [f"internal error, please report it with this line: {type(error).__name__} in {place}"])
+    finally:
+        os._exit(0)
+
+
+def recording(path: Path, *, bind: Mapping[str, str], secrets: Mapping[str, str], version: str) -> Layer:
+    """Record a child's HTTP traffic.
+
+    Args:
+        path: the file.
+        bind: --bind, name to live value.
+        secrets: values that must not be written, by name, beside what looks secret.
+        version: of the recorder.
+
+    Raises:
+        RecorderError: the file can't be written.
+    """
+    started = time.monotonic()
+
+    def work(station: Station) -> Outcome:
+        from .work import record
+
+        return record(station, path, bind, secrets, Origin(version, started))
+
+    return Layer("record", work)
+
+
+def replaying(path: Path, *, bind: Mapping[str, str], secrets: Mapping[str, str]) -> Layer:
+    """Answer a child's HTTP requests from a file.
+
+    Args:
+        path: the file.
+        bind: --bind.
+        secrets: further secrets of this machine, so that requests with them match.
+
+    Raises:
+        CassetteError: the file can't be read.
+    """
+
+    def work(station: Station) -> Outcome:
+        from .work import replay
+
+        return replay(station, path, bind, secrets)
+
+    return Layer("replay", work)

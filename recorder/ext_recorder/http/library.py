@@ -1,0 +1,225 @@
+"""The interactions of a file: found by their request at once, each played once, in the order of the recording.
+
+Which one is played
+-------------------
+Of the recorded interactions with the same request, those of the same call come first; the call of the host that is
+under way now is the recorded one of the same id, where there is one, else the next one that asked for this.
+
+A request that a call sent several times is a poll: its answers come one after the other. A poll may be looked at more
+often than it was recorded, for the time between two looks is not the same every time; then its last answer is the
+answer. No other request is ever answered twice, and none by what another request got.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from .interaction import CONNECT
+from .keys import Subject, different
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .interaction import Call, Interaction
+
+SAFE = frozenset({"GET", "HEAD"})  # methods of polls
+LISTED = 5  # interactions that were never played, told one by one
+SHOWN = 4  # differences
+COMPARED = 50  # recorded requests, when a live one has no match
+TCP, TLS = "tcp://", "tls://"  # before the address of a connection that was not to be had
+
+
+class Entry:
+    """A recorded interaction, and whether it was played."""
+
+    __slots__ = ("call", "interaction", "key", "number", "played", "subject")
+
+    def __init__(self, number: int, interaction: Interaction) -> None:
+        self.number = number
+        self.interaction = interaction
+        self.subject = Subject(interaction)
+        self.key = self.subject.key()
+        self.call = interaction.call
+        self.played = False
+
+
+class Shelf:
+    """The interactions of one request, by call."""
+
+    __slots__ = ("all", "by_call")
+
+    def __init__(self) -> None:
+        self.all: list[Entry] = []
+        self.by_call: dict[Call, deque[Entry]] = {}
+
+
+class Library:
+    """All interactions.
+
+    Args:
+        interactions: in the order of the recording.
+        clocks: the calls in whose order they read the clock, and what it said.
+    """
+
+    def __init__(self, interactions: Iterable[Interaction], clocks: dict[Call, list[int]]) -> None:
+        self._entries: list[Entry] = []
+        self._shelves: dict[bytes, Shelf] = {}
+        self._by_place: dict[tuple[str, str], list[Entry]] = {}
+        self._refusals: dict[str, deque[Entry]] = {}
+        self._at: dict[str, deque[Entry]] = {}  # everything at one address, in order
+        self._clocks = clocks
+        self._bound: dict[Call, Call] = {}  # live call to recorded one
+        self._tls: dict[str, dict[str, str]] = {}
+        self.addresses: set[str] = set()
+        self.extra = 0  # looks beyond the recorded ones
+        for number, interaction in enumerate(interactions, 1):
+            self._add(Entry(number, interaction))
+
+    def _add(self, entry: Entry) -> None:
+        self._entries.append(entry)
+        each = entry.interaction
+        place = place_of(each)
+        self.addresses |= {place, each.peer, each.socket} - {""}
+        for address in {place, each.peer or place}:
+            self._at.setdefault(address, deque()).append(entry)
+        if each.uri.startswith((TCP, TLS)):
+            return
+        if each.tls:
+            self._tls.setdefault(place, each.tls)
+        shelf = self._shelves.setdefault(entry.key, Shelf())
+        shelf.all.append(entry)
+        shelf.by_call.setdefault(entry.call, deque()).append(entry)
+        self._by_place.setdefault((entry.subject.method, entry.subject.path), []).append(entry)
+
+    # --- Calls -------------------------------------------------------------------------------------------------------
+
+    def clock(self, call: Call) -> tuple[Call, list[int]]:
+        """The recorded call that a live one is, and what the clock said to it."""
+        if call not in self._bound:
+            free = [one for one in self._clocks if one not in self._bound.values()]
+            if call in free:
+                self._bound[call] = call
+            elif free:
+                self._bound[call] = free[0]
+        recorded = self._bound.get(call, call)
+        return recorded, self._clocks.get(recorded, [])
+
+    # --- Connections -------------------------------------------------------------------------------------------------
+
+    def refusal(self, kind: str, address: str) -> Interaction | None:
+        """Why a connection is not to be had now, if so it was recorded; it is so once.
+
+        Args:
+            kind: TCP or TLS.
+            address: host and port.
+        """
+        line = self._at.get(address)
+        while line and line[0].played:
+            line.popleft()
+        if not line or not line[0].interaction.uri.startswith(kind):
+            return None
+        line[0].played = True
+        return line.popleft().interaction
+
+    def tls(self, address: str) -> dict[str, str]:
+        """What is known of the TLS of a server."""
+        return self._tls.get(address, {})
+
+    # --- Requests ----------------------------------------------------------------------------------------------------
+
+    def take(self, live: Subject, call: Call) -> Interaction | str:
+        """The interaction to be played for a request; or why there is none."""
+        shelf = self._shelves.get(live.key())
+        if shelf is None:
+            return self._unknown(live)
+        for one in self._calls(shelf, call):
+            line = shelf.by_call.get(one)
+            while line and line[0].played:
+                line.popleft()
+            if line:
+                if call is not None and one is not None:
+                    self._bound.setdefault(call, one)
+                return self._played(line.popleft())
+        return self._again(shelf, live, call)
+
+    def _calls(self, shelf: Shelf, call: Call) -> list[Call]:
+        """Recorded calls that may have what a live one asks for, the best first."""
+        if call in self._bound:
+            return [self._bound[call], None]
+        taken = set(self._bound.values())
+        free = [one for one in shelf.by_call if one not in taken]
+        return sorted(free, key=lambda one: (one != call, one is None))
+
+    def _played(self, entry: Entry) -> Interaction:
+        entry.played = True
+        return entry.interaction
+
+    def _again(self, shelf: Shelf, live: Subject, call: Call) -> Interaction | str:
+        recorded = self._bound.get(call, call)
+        own = [entry for entry in shelf.all if entry.call == recorded]
+        if live.method in SAFE and len(own) > 1:
+            self.extra += 1
+            return own[-1].interaction
+        left = [entry for entry in shelf.all if not entry.played]
+        if left:
+            calls = ", ".join(sorted({str(entry.call) for entry in left}))
+            return f"{live}: recorded for another call ({calls}), and this one has had all of its own"
+        times = "once" if len(shelf.all) == 1 else f"{len(shelf.all)} times"
+        return f"{live}: used up: it is recorded {times}, and has been played as often"
+
+    def _unknown(self, live: Subject) -> str:
+        near = self._by_place.get((live.method, live.path), [])
+        if not near:
+            paths = sorted({entry.subject.method for entry in self._entries if entry.subject.path == live.path})
+            hint = f"; with this path there are {', '.join(paths)}" if paths else ""
+            return f"{live}: never recorded{hint}"
+        found = min((different(entry.subject, live) for entry in near[-COMPARED:]), key=len)
+        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        return f"{live}: differs from what is recorded: {'; '.join(found[:SHOWN])}{more}"
+
+    # --- The end -----------------------------------------------------------------------------------------------------
+
+    def never_played(self) -> list[str]:
+        """What was recorded and not asked for, in words: the first few, and how many.
+
+        Looks of a poll that were left out are no loss where they saw what the last one saw that was played.
+        """
+        left = [entry for entry in self._entries if not entry.played and not self._is_spare(entry)]
+        if not left:
+            return []
+        what = "one recorded request was" if len(left) == 1 else f"{len(left)} recorded requests were"
+        lines = [f"{what} never sent:"]
+        lines += [f"  {entry.subject} (call {entry.call})" for entry in left[:LISTED]]
+        return lines + ([f"  and {len(left) - LISTED} more"] if len(left) > LISTED else [])
+
+    def _is_spare(self, entry: Entry) -> bool:
+        each = entry.interaction
+        if each.uri.startswith((TCP, TLS)):
+            return True  # how often a server is tried that does not answer depends on time
+        if each.method not in SAFE:
+            return False
+        played = [one for one in self._shelves[entry.key].all if one.played and one.call == entry.call]
+        return bool(played) and _same_answer(played[-1].interaction, each)
+
+
+def place_of(each: Interaction) -> str:
+    """Host and port of an interaction."""
+    scheme, _, rest = each.uri.partition("://")
+    host = rest.partition("/")[0].partition("?")[0].rpartition("@")[2].lower()
+    name, _, port = host.rpartition(":")
+    if name and port.isdigit() and not name.endswith(":"):
+        return host
+    return f"{host}:{'443' if scheme == 'https' else '80'}"
+
+
+def is_failed_connection(each: Interaction) -> bool:
+    """Whether an interaction tells of a connection that was not to be had."""
+    return each.method == CONNECT and each.uri.startswith((TCP, TLS))
+
+
+def _same_answer(one: Interaction, other: Interaction) -> bool:
+    def content(each: Interaction) -> bytes:
+        return each.body.bytes() if each.body is not None else b""
+
+    return one.status == other.status and content(one) == content(other)

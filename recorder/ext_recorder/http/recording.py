@@ -1,0 +1,168 @@
+"""What children tell about their connections becomes interactions of the file."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from .interaction import CONNECT, Interaction
+from .library import TCP, TLS
+from .observer import Observer, Unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from .cleaning import Cleaner
+    from .document import Writer
+    from .interaction import Call
+
+    Told = Mapping[str, object]
+    Peer = int
+
+MOST_PROBLEMS = 20  # that are told one by one
+
+
+class Recording:
+    """One session.
+
+    Args:
+        writer: of the file.
+        cleaner: takes out what must not be in it.
+        started: the moment on the monotonic clock that is 0 in the file.
+    """
+
+    def __init__(self, writer: Writer, cleaner: Cleaner, started: float) -> None:
+        self._writer = writer
+        self._cleaner = cleaner
+        self._started = started
+        self._observers: dict[tuple[Peer, object], Observer] = {}
+        self._latest = started
+        self.hosts: dict[str, object] = {}
+        self.clock: dict[Call, list[int]] = {}
+        self.problems: list[str] = []
+        self.addresses: set[str] = set()  # hosts and ports that were used
+        self._kinds: dict[str, Callable[[Peer, Told, bytes], None]] = {
+            "open": self._open,
+            "refused": self._refused,
+            "resolved": self._resolved,
+            "tls": self._tls,
+            "tls-refused": self._tls_refused,
+            "out": self._out,
+            "in": self._in,
+            "error": self._error,
+            "close": self._close,
+            "forget": self._forget,
+            "problem": self._problem,
+        }
+
+    def take(self, peer: Peer, told: Told, data: bytes) -> None:
+        """A frame of a child.
+
+        Args:
+            peer: which process of it.
+            told: what happened.
+            data: the bytes that did.
+        """
+        moment = told.get("t")
+        if isinstance(moment, float):
+            self._latest = moment
+        self._read_clock(told.get("ns"))
+        act = self._kinds.get(str(told.get("k")))
+        if act is None:
+            return
+        try:
+            act(peer, told, data)
+        except Unreadable as reason:
+            observer = self._observers.pop((peer, told.get("c")), None)
+            self.problem(f"{observer.host if observer else 'a connection'}: {reason}")
+
+    def gone(self, peer: Peer) -> None:
+        """A process of the child has ended."""
+        for key in [key for key in self._observers if key[0] == peer]:
+            self._observers.pop(key).closed(self._latest - self._started)
+
+    def problem(self, text: str) -> None:
+        """Something can't be recorded."""
+        if text not in self.problems:
+            self.problems.append(self._cleaner.text(text))
+
+    def _read_clock(self, kept: object) -> None:
+        for call, moments in kept.items() if isinstance(kept, dict) else ():
+            self.clock.setdefault(json.loads(call), []).extend(moments)
+
+    def _done(self, each: Interaction) -> None:
+        try:
+            self._cleaner.interaction(each)
+        except ValueError as error:
+            self.problem(f"{each.method} {each.uri}: {error}")
+            return
+        self._writer.append(each)
+        for body in (each.request_body, each.body):
+            if body is not None:
+                body.close()
+
+    # --- Frames ------------------------------------------------------------------------------------------------------
+
+    def _open(self, peer: Peer, told: Told, data: bytes) -> None:
+        address = told["address"]
+        place = list(address) if isinstance(address, list) else str(address)
+        self._note_address(str(told["host"]), place)
+        self._observers[peer, told["c"]] = Observer(self._done, str(told["host"]), place)
+
+    def _out(self, peer: Peer, told: Told, data: bytes) -> None:
+        if observer := self._observers.get((peer, told["c"])):
+            observer.sent(data, self._latest - self._started, _call(told))
+
+    def _in(self, peer: Peer, told: Told, data: bytes) -> None:
+        if observer := self._observers.get((peer, told["c"])):
+            observer.received(data, self._latest - self._started)
+
+    def _tls(self, peer: Peer, told: Told, data: bytes) -> None:
+        if observer := self._observers.get((peer, told["c"])):
+            observer.tls = {key: str(told[key]) for key in ("version", "alpn", "certificate") if told.get(key)}
+
+    def _error(self, peer: Peer, told: Told, data: bytes) -> None:
+        error = told["error"]
+        if (observer := self._observers.get((peer, told["c"]))) and isinstance(error, dict):
+            observer.failed(error, self._latest - self._started)
+
+    def _close(self, peer: Peer, told: Told, data: bytes) -> None:
+        if observer := self._observers.pop((peer, told["c"]), None):
+            observer.closed(self._latest - self._started)
+
+    def _forget(self, peer: Peer, told: Told, data: bytes) -> None:
+        self._observers.pop((peer, told["c"]), None)
+
+    def _resolved(self, peer: Peer, told: Told, data: bytes) -> None:
+        self.hosts.setdefault(str(told["host"]), told["addresses"])
+
+    def _problem(self, peer: Peer, told: Told, data: bytes) -> None:
+        self.problem(str(told["text"]))
+
+    def _refused(self, peer: Peer, told: Told, data: bytes) -> None:
+        self._connection(TCP, str(told["host"]), told["address"], told)
+
+    def _tls_refused(self, peer: Peer, told: Told, data: bytes) -> None:
+        observer = self._observers.pop((peer, told["c"]), None)
+        if observer is not None:
+            self._connection(TLS, observer.host, observer.address, told)
+
+    def _connection(self, kind: str, host: str, address: object, told: Told) -> None:
+        """A connection that was not to be had."""
+        error = told["error"]
+        self._note_address(host, address)
+        place = f"{host}:{address[1]}" if isinstance(address, list) and len(address) > 1 else host
+        now = self._latest - self._started
+        made = Interaction(CONNECT, kind + place, call=_call(told), time=now)
+        made.error = dict(error) if isinstance(error, dict) else None
+        made.peer = ":".join(map(str, address)) if isinstance(address, list) else ""
+        self._done(made)
+
+    def _note_address(self, host: str, address: object) -> None:
+        if isinstance(address, list) and len(address) > 1:
+            self.addresses |= {f"{host}:{address[1]}", f"{address[0]}:{address[1]}"}
+
+
+def _call(told: Told) -> Call:
+    call = told.get("call")
+    return call if isinstance(call, (int, str, float)) else None

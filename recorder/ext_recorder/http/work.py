@@ -1,0 +1,122 @@
+"""The two works of a service: record, replay."""
+
+from __future__ import annotations
+
+import os
+import time
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ext_recorder.bindings import Playing
+from ext_recorder.bindings import Recording as Bindings
+from ext_sdk.protocols.dialect import DIALECTS
+from ext_sdk.redaction import Redactor, secret_variables
+
+from .cleaning import Cleaner
+from .document import Writer, load
+from .kubeconfig import Outline
+from .layer import KUBECONFIG, Outcome
+from .service import serve
+from .vcr import without_clients
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .interaction import Call
+    from .layer import Origin, Station
+    from .recording import Recording
+    from .service import Peer
+
+
+class _RecordingDesk:
+    """Hands frames over."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+
+    def frame(self, peer: Peer, told: dict[str, object], data: bytes) -> None:
+        self._recording.take(peer.number, told, data)
+
+    def data(self, peer: Peer, data: bytes) -> None:
+        """Nothing: children only tell."""
+
+    def gone(self, peer: Peer) -> None:
+        self._recording.gone(peer.number)
+
+
+def record(
+    station: Station, path: Path, bind: Mapping[str, str], secrets: Mapping[str, str], origin: Origin
+) -> Outcome:
+    """Record until it is over. Raises RecorderError, OSError."""
+    writer = Writer(path)
+    station.ready(station.seed)
+    without_clients()
+    from .recording import Recording
+
+    redactor = Redactor(secret_variables(os.environ) | dict(secrets), rules=True)
+    kubeconfig = Outline(os.environ)
+    for credential in kubeconfig.credentials:
+        redactor.add("kubeconfig", credential)
+    bindings = Bindings(DIALECTS["raw"], bind, os.environ.get("HOME", ""))
+    head: dict[str, object] = {"recorder": origin.version}
+    head["recorded"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    head |= {"seed": station.seed, "bindings": bindings.neutral()}
+    writer.head(head)
+    recording = Recording(writer, Cleaner(lambda data: bindings.clean(redactor.redact(data))), origin.started)
+    if not serve(station.listener, station.control, _RecordingDesk(recording)):
+        return Outcome(ok=False, lines=[])
+    clock = {call: _differences(moments) for call, moments in recording.clock.items()}
+    outline = kubeconfig.of(recording.addresses)
+    writer.finish(
+        ({"kubeconfig": bindings.clean(redactor.redact(outline.encode())).decode()} if outline else {})
+        | {
+            "hosts": recording.hosts,
+            "clock": clock,
+            "unrecorded": recording.problems,
+            "redacted": list(redactor.fired),
+        }
+    )
+    count = "one HTTP interaction" if writer.count == 1 else f"{writer.count} HTTP interactions"
+    lines = [f"not recorded: {problem}" for problem in recording.problems]
+    return Outcome(ok=not lines, lines=lines or [f"recorded {path}: {count}"])
+
+
+def replay(station: Station, path: Path, bind: Mapping[str, str], secrets: Mapping[str, str]) -> Outcome:
+    """Answer until it is over. Raises RecorderError."""
+    without_clients()
+    from .answering import EXPLAINED, Answers
+    from .library import Library
+
+    document = load(path)
+    neutral = {name: str(value) for name, value in document.mapping("bindings").items()}
+    bindings = Playing(neutral, bind, os.environ.get("HOME", ""))
+    redactor = Redactor(secret_variables(os.environ) | dict(secrets), rules=True)
+    cleaner = Cleaner(lambda data: bindings.to_neutral(redactor.redact(data)))
+    if kubeconfig := document.text("kubeconfig"):
+        (Path(station.folder) / KUBECONFIG).write_bytes(bindings.to_live(kubeconfig.encode(), json=False))
+    library = Library(document.interactions, _clocks(document.values.get("clock")))
+    answers = Answers(library, document.mapping("hosts"), cleaner, lambda data: bindings.to_live(data, json=False))
+    station.ready(document.text("seed"))
+    serve(station.listener, station.control, answers)
+    lines = answers.misses[:EXPLAINED]
+    if len(answers.misses) > EXPLAINED:
+        lines.append(f"and {len(answers.misses) - EXPLAINED} more requests had no answer")
+    lines += library.never_played()
+    return Outcome(ok=not lines, lines=[f"{path}: {line}" for line in lines])
+
+
+def _differences(moments: list[int]) -> list[int]:
+    return [moments[0], *(later - sooner for sooner, later in pairwise(moments))]
+
+
+def _clocks(recorded: object) -> dict[Call, list[int]]:
+    """What the clock said to each call, as moments."""
+    found: dict[Call, list[int]] = {}
+    for call, differences in recorded.items() if isinstance(recorded, dict) else ():
+        moments, now = [], 0
+        for difference in differences if isinstance(differences, list) else ():
+            now += int(difference)
+            moments.append(now)
+        found[call] = moments
+    return found
