@@ -33,7 +33,14 @@ WAITED = SECONDS | {
     "attempts": "where it failed: how often it was looked at",
     "storyFile": "where it failed and there is an object: the file with the whole story",
 }
-CHANGED = {"count": "how many objects there were", "changed": "how many were not so before"} | ONE
+CHANGED = ONE | {
+    "count": "how many objects there were",
+    "changed": "how many were not so before",
+    "status": "where it was waited for in vain: what was seen last",
+    "attempts": "where it was waited for in vain: how often it was looked at",
+    "seconds": "where it was waited for in vain: how long it took",
+    "storyFile": "where it was waited for in vain: the file with the whole story",
+}
 CONTEXTS = {"current": "the current context", "count": "how many there are", "contexts": "their names, one a line"}
 CURRENT = {"context": "its name", "cluster": "its cluster", "user": "its user", "namespace": "its namespace, if any"}
 CONFIG = {"config": "the kubeconfig as YAML, credentials hidden"}

@@ -34,11 +34,23 @@ class Gone(NamedTuple):
         return f"{self.resource.kind}/{self.name}"
 
 
+class StillThere(ext_sdk.OperationFailed):
+    """Objects were not gone in time.
+
+    Attributes:
+        left: which ones.
+    """
+
+    def __init__(self, message: str, *, error: str, left: list[Gone]) -> None:
+        super().__init__(message, error=error, outputs={"left": "\n".join(map(str, left))})
+        self.left = left
+
+
 def await_absence(gone: list[Gone], context: ext_sdk.Context, client: Client) -> None:
     """Wait until objects are gone.
 
     Raises:
-        ext_sdk.OperationFailed: some are still there at the deadline; what holds them is told.
+        StillThere: some are there at the deadline; what holds them is told.
         KubernetesError: the server refuses to tell.
     """
     if not gone:
@@ -71,15 +83,15 @@ def await_absence(gone: list[Gone], context: ext_sdk.Context, client: Client) ->
         raise _still_there(left, waited)
 
 
-def _still_there(left: dict[Gone, Object], waited: Waited) -> ext_sdk.OperationFailed:
+def _still_there(left: dict[Gone, Object], waited: Waited) -> StillThere:
     names = ", ".join(map(str, list(left)[:MOST_TOLD]))
     names += f" and {len(left) - MOST_TOLD} more" if len(left) > MOST_TOLD else ""
     told = waited.verdict.status if waited.verdict else "nothing was seen"
-    return ext_sdk.OperationFailed(
+    return StillThere(
         f"{names} not gone after {waited.seconds:.1f}s",
         error=f"expected {names} to be gone, still there after {waited.seconds:.1f}s: {told}"
         + (f"; {waited.problem.error}" if waited.problem else ""),
-        outputs={"left": "\n".join(map(str, left))},
+        left=list(left),
     )
 
 

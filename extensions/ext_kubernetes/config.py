@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Annotated
 
 from msgspec import Meta
@@ -31,6 +32,15 @@ class KubernetesConfig(ext_sdk.Config):
         bool,
         Meta(description="Let a watch wake waiting operations early; without it they only look again and again"),
     ] = True
+
+
+# Set by a recorder of HTTP traffic: an answer that has no end fits no recording, and waits do without.
+RECORDED = "EXT_RECORDER_HTTP"
+
+
+def watches(context: ext_sdk.Context) -> bool:
+    """Whether waits may be woken by watches."""
+    return config_of(context).watch and not os.environ.get(RECORDED)
 
 
 def config_of(context: ext_sdk.Context) -> KubernetesConfig:

@@ -14,7 +14,7 @@ import ext_sdk
 from .client import client_for
 from .errors import NotFound, doing
 from .jsonpath import PathFailed, problem, text_of, values
-from .naming import TargetArgs, target_of
+from .naming import TargetArgs, namespace_missing, target_of
 from .objects import identity, items, members, text
 
 if TYPE_CHECKING:
@@ -69,10 +69,12 @@ def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
     if args.all_namespaces:
         target = target._replace(namespace="")
     try:
-        with doing(f"failed to get {target}"):
+        with doing(f"failed to get {target.where}"):
             found = _listed(target, args, context) if listing else _one(target, args, context)
-    except NotFound:
+    except NotFound as error:
         if not args.ignore_not_found:
+            missing = namespace_missing(target, client, context.deadline)
+            error.error += f". {missing[:1].upper()}{missing[1:]}" if missing else ""
             raise
         return ext_sdk.Result.ok(f"{target} not found (ignored)", outputs={"found": False})
     told: dict[str, str | int | bool] = {"found": True}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 
 import ext_sdk
 
-from .config import config_of
+from .config import watches
 from .errors import Forbidden, Gone, KubernetesError, NotFound, Unauthorized, Unreachable
 from .known import Known
 from .objects import items, members, text
@@ -98,7 +98,7 @@ class Hubs:
 
 def subscribe(target: Target, context: ext_sdk.Context, client: Client, *, selector: str = "") -> Subscription:
     """Begin to wait for an object, or for all of a kind; to be used in a `with` block."""
-    hub = context.extension_state(Hubs).get(client, watch=config_of(context).watch)
+    hub = context.extension_state(Hubs).get(client, watch=watches(context))
     return hub.subscribe(target.resource, target.namespace, target.name, selector)
 
 

@@ -8,16 +8,23 @@ from msgspec import Meta
 
 import ext_sdk
 
-from .awaiting import Selector  # noqa: TC001 - msgspec reads it
+from .awaiting import Selector, Timeout, await_target, of_each
 from .client import client_for
 from .condition import chosen
 from .errors import doing
 from .naming import TargetArgs
-from .objects import identity, members
+from .objects import identity, members, text
+from .pods import PodCheck
+from .story import in_vain
+from .wait import Ready
 from .writing import merge, names_of, read
 
 if TYPE_CHECKING:
+    from .awaiting import Seen
+    from .client import Client
     from .manifests import Object
+    from .naming import Target
+    from .waiting import Verdict
 
 Values = dict[str, str | None]
 Overwrite = Annotated[
@@ -32,7 +39,10 @@ class _Values(TargetArgs):
     selector: Selector = ""
     all: All = False
     overwrite: Overwrite = True
-    timeout: ext_sdk.Duration = ext_sdk.Duration.parse("25s")
+    wait: Annotated[bool, Meta(description="Until all of them are ready, by the rules of `wait` with `for: ready`")] = (
+        False
+    )
+    timeout: Timeout = ext_sdk.Duration.parse("25s")
 
 
 class Label(_Values):
@@ -73,8 +83,24 @@ def _changed(args: _Values, field: str, wanted: Values, context: ext_sdk.Context
         now = [merge(target, item, change, context, client) for item in changed]
     outputs: dict[str, str | int | bool] = {"count": len(found), "changed": len(changed)}
     outputs |= identity((now or found)[0]) if len(found) == 1 else {}
+    if args.wait:
+        with doing(f"failed to wait for {target}"):
+            seen = _settled(target, found, context, client)
+        if not seen.waited.done:
+            return in_vain(seen, "ready", context, client, timeout=args.timeout, outputs=outputs)
     verb = {"label": "Labelled", "annotate": "Annotated"}[verb]
     return ext_sdk.Result.ok(f"{verb} {names_of(target, found)}{'' if changed else ' (no change)'}", outputs=outputs)
+
+
+def _settled(target: Target, found: list[Object], context: ext_sdk.Context, client: Client) -> Seen:
+    """Wait until objects are ready: by name, for a selector may not find them by their new labels."""
+    names = {text(item, "metadata", "name") for item in found}
+    ready = Ready(PodCheck(client, context.deadline))
+
+    def judge(objects: list[Object]) -> Verdict:
+        return of_each([item for item in objects if text(item, "metadata", "name") in names], ready, len(names))
+
+    return await_target(target, judge, context, client)
 
 
 def _differs(item: Object, field: str, wanted: Values) -> bool:

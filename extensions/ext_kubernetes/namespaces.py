@@ -12,7 +12,7 @@ from msgspec import Meta, field
 
 import ext_sdk
 
-from .absence import Gone, await_absence
+from .absence import Gone, StillThere, await_absence
 from .apply import MANAGER
 from .client import client_for
 from .delete import delete_one
@@ -124,25 +124,25 @@ def delete_namespace(args: DeleteNamespace, context: ext_sdk.Context) -> ext_sdk
     if not name:
         raise ext_sdk.InvalidArgs("name", "this task has made no namespace, so the one to delete has to be named")
     gone = _deleted(name, context, client)
+    current_of(context).leave(name)
+    if gone is not None and args.wait:
+        await_absence([gone], context, client)
     for made in context.state(Generated).all():
         if made.name == name:
             context.state(Generated).remove(made)
-    current_of(context).leave(name)
     outputs = {"namespace": name}
     if gone is None:
         text_ = f"namespace {name} not found"
         if args.ignore_not_found:
             return ext_sdk.Result.ok(f"{text_} (ignored)", outputs=outputs)
         return ext_sdk.Result.failed(text_, error=f"{text_}; `ignoreNotFound: true` makes that a success")
-    if args.wait:
-        await_absence([gone], context, client)
     return ext_sdk.Result.ok(f"Deleted namespace {name}", outputs=outputs)
 
 
 def delete_generated_namespaces(args: DeleteGeneratedNamespaces, context: ext_sdk.Context) -> ext_sdk.Result:
     """Delete the namespaces with generated names that this workdir made, and no others.
 
-    One whose deletion fails stays on the list, for another try.
+    One whose deletion fails stays on the list, for another try; with `wait`, so does one that is not gone in time.
     """
     generated = context.state(Generated)
     waiting = generated.all()
@@ -150,27 +150,44 @@ def delete_generated_namespaces(args: DeleteGeneratedNamespaces, context: ext_sd
         return ext_sdk.Result.ok("No generated namespaces to delete", outputs={"count": 0})
     client = client_for(context)
     failures: list[str] = []
-    going: list[Gone] = []
+    going: dict[Gone, Made] = {}
     for made in waiting:
         try:
             gone = _deleted(made.name, context, client, uid=made.uid)
         except KubernetesError as error:
             failures.append(f"{made.name}: {error.error}")
             continue
-        going += [gone] if gone else []
         current_of(context).leave(made.name)
-        generated.remove(made)
+        if gone and args.wait:
+            going[gone] = made
+        else:
+            generated.remove(made)
+    failures += _awaited(going, generated, context, client)
+    done = [made.name for made in waiting if made not in generated.all()]
+    outputs: dict[str, str | int | bool] = {"count": len(done), "namespaces": "\n".join(done)}
     if failures:
         raise ext_sdk.OperationFailed(
-            f"deleted {len(waiting) - len(failures)} of {len(waiting)} generated namespaces",
+            f"deleted {len(done)} of {len(waiting)} generated namespaces",
             error="failed to delete namespaces, which stay on the list: " + "; ".join(failures),
-            outputs={"count": len(waiting) - len(failures)},
+            outputs=outputs,
         )
-    if args.wait:
-        await_absence(going, context, client)
-    names = "\n".join(made.name for made in waiting)
-    outputs: dict[str, str | int | bool] = {"count": len(waiting), "namespaces": names}
     return ext_sdk.Result.ok(f"Deleted {len(waiting)} generated namespace(s)", outputs=outputs)
+
+
+def _awaited(going: dict[Gone, Made], generated: Generated, context: ext_sdk.Context, client: Client) -> list[str]:
+    """Wait until namespaces are gone, and take those off the list that are. Returns why others are not."""
+    left, failures = list(going), []
+    try:
+        await_absence(left, context, client)
+        left = []
+    except StillThere as error:
+        left, failures = error.left, [error.error]
+    except KubernetesError as error:
+        failures = [error.error]
+    for gone, made in going.items():
+        if gone not in left:
+            generated.remove(made)
+    return failures
 
 
 def _deleted(name: str, context: ext_sdk.Context, client: Client, uid: str = "") -> Gone | None:

@@ -14,6 +14,7 @@ from msgspec import Meta
 import ext_sdk
 
 from .config import config_of
+from .errors import KubernetesError, NotFound
 from .waiting import persistently
 
 if TYPE_CHECKING:
@@ -134,6 +135,20 @@ def target_of(
     if not resource.namespaced:
         return Target(resource, "", name)
     return Target(resource, namespace_of(context, client, args.namespace or args.metadata.namespace), name)
+
+
+def namespace_missing(target: Target, client: Client, deadline: ext_sdk.Deadline) -> str:
+    """What to say where an object is not found because its namespace is not there; "" where it is, or who knows."""
+    if not target.namespace:
+        return ""
+    path = f"/api/v1/namespaces/{target.namespace}"
+    try:
+        client.request("GET", path, deadline=deadline, retry=False)
+    except NotFound:
+        return f"there is no namespace {target.namespace}: make it first, by create-namespace"
+    except KubernetesError:  # who may not look at namespaces may be right all the same
+        return ""
+    return ""
 
 
 def resource_of(

@@ -56,7 +56,7 @@ def patch(args: Patch, context: ext_sdk.Context) -> ext_sdk.Result:
     for kind in kinds:
         request = Request("PATCH", path, query, args.patch, CONTENT_TYPES[kind])
         try:
-            with doing(f"failed to patch {target}"):
+            with doing(f"failed to patch {target.where}"):
                 found = members(client.ask(request, deadline=context.deadline).value)
         except ApiError as error:
             if error.status == 415 and kind != kinds[-1]:  # a custom resource

@@ -12,6 +12,7 @@ import ext_sdk
 
 from .conditions import conditions_of
 from .errors import KubernetesError
+from .naming import namespace_missing
 from .objects import items, members, named, number, text
 from .readiness import age_of, containers_told
 
@@ -68,7 +69,8 @@ def in_vain(
         whole += more
     if not seen.objects and waited.problem is None and waited.verdict:
         told = teller.events({"namespace": target.namespace, "name": target.name, "kind": target.resource.kind})
-        lines += [f"there is no {target.where}", *told[:MOST_EVENTS]]
+        missing = namespace_missing(target, client, ext_sdk.Deadline(LAST_SECONDS, context.deadline.stopped))
+        lines += [missing or f"there is no {target.where}", *told[:MOST_EVENTS]]
         whole += told
     found = {"status": status, "attempts": waited.looks, "seconds": f"{waited.seconds:.1f}", **(outputs or {})}
     if seen.objects:

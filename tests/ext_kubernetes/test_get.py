@@ -117,3 +117,9 @@ def test_an_object_that_was_made_anew_is_not_waited_for(kube: Extension, api: Fa
     again = api.get("configmaps", "x")
     assert again is not None
     assert again["metadata"]["uid"] != found["metadata"]["uid"]
+
+
+def test_a_namespace_that_is_not_there_is_told(kube: Extension) -> None:
+    told = kube.failed("get", {"resource": "pod/a", "namespace": "missing"})
+    assert 'failed to get pod/a in namespace missing: pods "a" not found' in told
+    assert "There is no namespace missing: make it first, by create-namespace" in told

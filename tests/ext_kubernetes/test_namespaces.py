@@ -73,6 +73,20 @@ def test_one_that_can_not_be_deleted_stays_on_the_list(kube: Extension, api: Fak
     assert kube.ok("delete-generated-namespaces")["namespaces"] == names[0]
 
 
+def test_one_that_is_not_gone_in_time_stays_on_the_list(kube: Extension, api: FakeApi) -> None:
+    names = [kube.ok("create-namespace", {"prefix": "x"})["namespace"] for _ in range(2)]
+    held = api.get("namespaces", names[1])
+    assert held is not None
+    api.put("namespaces", {**held, "metadata": {**held["metadata"], "finalizers": ["example.com/hold"]}})
+    result = kube.result("delete-generated-namespaces", {"wait": True, "timeout": "300ms"})
+    assert result["message"] == "deleted 1 of 2 generated namespaces"
+    assert f"Namespace/{names[1]}: deletion was asked for at" in str(result["error"])
+    assert "finalizers example.com/hold" in str(result["error"])
+    assert f"Namespace/{names[1]} not gone" in kube.failed("delete-namespace", {"name": names[1], "timeout": "50ms"})
+    api.put("namespaces", {**held, "metadata": {**held["metadata"], "finalizers": []}})
+    assert kube.ok("delete-generated-namespaces", {"wait": True})["namespaces"] == names[1]
+
+
 def test_one_that_is_gone_already_is_no_failure(kube: Extension, api: FakeApi) -> None:
     name = kube.ok("create-namespace", {"prefix": "x"})["namespace"]
     kube.ok("delete", {"resource": f"ns/{name}"})

@@ -166,6 +166,17 @@ def test_a_wait_without_success_says_what_there_was(kube: Extension, api: FakeAp
     assert "expected configmap/it in namespace default: $.data.state=done; last found new" in str(result["error"])
 
 
+def test_a_namespace_that_is_not_there_is_told(kube: Extension) -> None:
+    args = {"resource": "pod/a", "namespace": "missing", "for": "exists", "timeout": "50ms"}
+    assert "there is no namespace missing" in kube.failed("wait", args)
+
+
+def test_under_a_recorder_of_http_no_watch_is_opened(start: Starter, api: FakeApi, tmp_path: Path) -> None:
+    kube = start(api.kubeconfig(tmp_path / "kubeconfig"), {"EXT_RECORDER_HTTP": "record:0:/nowhere"})
+    kube.failed("wait", {"resource": "pod/a", "for": "exists", "timeout": "300ms"})
+    assert not [asked for asked in api.asked if "watch" in asked.query]
+
+
 def test_no_time_is_one_look(kube: Extension, api: FakeApi) -> None:
     kube.failed("wait", WAIT | {"timeout": "0s"})
     assert len(api.requests("GET", "/configmaps/it")) == 1

@@ -38,11 +38,12 @@ SAFE_TO_REPEAT = frozenset({"GET", "PUT", "PATCH", "DELETE"})  # a POST that may
 
 
 class Answer(NamedTuple):
-    """What a server answered: the status of HTTP, the body, and what was asked."""
+    """What a server answered: the status of HTTP, the body, what was asked, and whether the body went on."""
 
     status: int
     data: bytes
     where: str
+    cut: bool
 
     @property
     def value(self) -> object:
@@ -50,7 +51,8 @@ class Answer(NamedTuple):
         try:
             return json.loads(self.data) if self.data else None
         except ValueError as error:
-            text = f"expected JSON in answer to {self.where}, found {self.data[:60]!r}"
+            found = f"more than {len(self.data):,} bytes" if self.cut else repr(self.data[:60])
+            text = f"expected JSON in answer to {self.where}, found {found}"
             raise api_error(self.status, text, where=self.where) from error
 
 
@@ -174,7 +176,8 @@ class Client:
         def attempt() -> Answer:
             response = self._send(request, deadline)
             where = f"{request.method} {self.server}{request.path}"
-            return Answer(response.status, self._body(response, limit, deadline), where)
+            data = self._body(response, limit, deadline)
+            return Answer(response.status, data[:limit], where, cut=len(data) > limit)
 
         return self._repeated(request.method, attempt, deadline, retries=RETRIES if retry else 0)
 
@@ -264,7 +267,7 @@ class Client:
         except urllib3.exceptions.HTTPError as error:
             raise self._unreachable(broken(error)) from error
         response.release_conn()
-        return bytes(data[:limit])
+        return bytes(data)
 
     @staticmethod
     def _seconds(deadline: ext_sdk.Deadline) -> float:
