@@ -43,7 +43,7 @@ def validate(args_type: type[A], value: object, *, extra: tuple[str, ...] = ()) 
 
 def takes(args_type: type[Args], name: str) -> bool:
     """Whether a class of arguments has one that users write so."""
-    return any(field.encode_name == name for field in msgspec.structs.fields(args_type))
+    return name in args_type.__struct_encode_fields__
 
 
 def _decode(kind: type, value: object) -> object:

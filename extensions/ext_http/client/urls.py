@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import httpx2
 
 import ext_sdk
 
 
+@lru_cache(maxsize=256)  # most tasks ask a few URLs many times
 def normalized(url: str, field: str = "url") -> str:
     """A URL in ASCII: names by IDNA, all else percent-encoded where it has to be; without its fragment.
 
