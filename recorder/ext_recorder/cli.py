@@ -89,9 +89,10 @@ def _command(command: Command) -> click.Command:
         )
         for name in command.arguments
     ]
-    if command.tail:
+    if command.tail and not command.repeats:
         arguments.append(click.Argument([_key(command.tail)], nargs=-1, metavar=f"[-- {command.tail}…]"))
-    return click.Command(
+    kind = _Repeating if command.tail and command.repeats else click.Command
+    made = kind(
         command.name,
         params=[*arguments, *(_option(option) for option in command.options)],
         callback=callback,
@@ -99,6 +100,23 @@ def _command(command: Command) -> click.Command:
         short_help=command.summary,
         options_metavar="[OPTIONS]",
     )
+    if isinstance(made, _Repeating):
+        made.tail = command.tail
+    return made
+
+
+class _Repeating(click.Command):
+    """A command whose last argument repeats, and which has a tail as well: click has room for one such argument."""
+
+    tail = ""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.params[_key(self.tail)] = tuple(args[at + 1 :])
+        return super().parse_args(ctx, args[:at])
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), f"[-- {self.tail}…]"]
 
 
 def _option(option: Option) -> click.Option:

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
     from ext_recorder.options import Command
 
-NAMES = ("record", "replay", "show", "recover", "shim")  # in the order of the help; each is a module beside this one
+# In the order of the help; each is a module beside this one.
+NAMES = ("record", "replay", "verify", "show", "recover", "shim")
 
 
 class Commands:

@@ -1,0 +1,107 @@
+"""`ext-recorder verify`: be the recorded host, for a real child."""
+
+from __future__ import annotations
+
+from ext_recorder.options import Command, Option
+
+from .several import NAMING, SEVERAL, chosen, jobs
+from .shared import BIND, ORDERS, REDACT, bindings, one
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.options import Values
+
+
+def run(values: Values) -> int:
+    """Do what the command line says; returns the exit code."""
+    from functools import partial
+
+    from ext_recorder.compare.comparing import Comparison
+    from ext_recorder.errors import UsageError
+    from ext_recorder.reports.telling import report
+    from ext_recorder.verify.options import Options
+    from ext_recorder.verify.verifying import verify
+    from ext_sdk.protocols.dialect import DIALECTS
+
+    if not values["COMMAND"]:
+        raise UsageError("expected the command to verify behind `--`: ext-recorder verify CASSETTE -- COMMAND…")
+    options = Options(
+        values["COMMAND"],
+        ignore=values["ignore"],
+        mask=values["mask"],
+        bind=bindings(values),
+        redact=values["redact"],
+        patience=_seconds(one(values, "timeout")),
+        in_order=one(values, "order") == "strict",
+        stderr=bool(values["stderr"]),
+        junk=not values["messages-only"],
+        update=bool(values["update"]),
+    )
+    Comparison(DIALECTS["raw"], options.ignore, options.mask)  # what is wrong with them is told before anything starts
+    cassettes = chosen(values)
+    if options.update and (remote := next((each.name for each in cassettes if each.remote), "")):
+        raise UsageError(f"--update: {remote} can only be read; verify a copy of it")
+    return report(
+        "verify",
+        cassettes,
+        partial(verify, options=options),
+        jobs=jobs(values),
+        as_json=bool(values["json"]),
+        junit_file=one(values, "junit"),
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if 0 < seconds < 1e6:
+        return seconds
+    from ext_recorder.errors import UsageError
+
+    raise UsageError(f"--timeout {text}: expected a number of seconds above 0, as 10 or 0.5")
+
+
+IGNORE = Option("ignore", "a place in messages that may differ, as /result/message; repeatable", "POINTER", many=True)
+MASK = Option("mask", "a regular expression: what it matches in texts may differ; repeatable", "PATTERN", many=True)
+ORDER = Option(
+    "order",
+    "strict: the child's messages have to come in the recorded order; any: in any",
+    "ORDER",
+    choices=ORDERS,
+    default="strict",
+)
+TIMEOUT = Option("timeout", "seconds that an answer may take longer than in the recording", "SECONDS", default="10")
+STDERR = Option("stderr", "compare the lines of standard error too")
+MESSAGES_ONLY = Option("messages-only", "set aside lines of the child that are no messages")
+UPDATE = Option("update", "accept what differs: the new session becomes the cassette")
+JSON = Option("json", "a line of JSON for each cassette, for programs")
+JUNIT = Option("junit", "write a report as JUnit XML", "FILE")
+REPORTS = (JSON, JUNIT)
+
+COMMAND = Command(
+    "verify",
+    "Play the recorded requests to a real child, and compare its answers.",
+    f"""
+Is the host, without the host: sends COMMAND what the recorded host sent, each message when the answers recorded before
+it have come, and answers the child's own requests from the cassette. What the child says is compared as JSON, without
+ids, what the protocol calls volatile, and what --ignore and --mask name; its exit code too. The working directory of
+the session is a new, empty folder each time. The exit code is 1 when something differs.
+
+    ext-recorder verify session.yaml -- ext-shell
+    ext-recorder verify --ignore /result/outputs/seconds --junit report.xml cassettes/ -- ext-shell
+    ext-recorder verify --mask '[0-9.]+m?s' --mask 'pid [0-9]+' session.yaml -- ext-shell
+    ext-recorder verify --update session.yaml -- ext-shell
+    ext-recorder verify --shard 2/3 'cassettes/**/*.yaml' -- ext-shell
+
+{NAMING}
+An answer may take as long as it took in the recording, and --timeout longer; then the child is stopped, with all that
+it started. --update keeps the new session, secrets and paths of this machine replaced as `record` does it.
+""",
+    run,
+    arguments=("CASSETTE",),
+    repeats=True,
+    tail="COMMAND",
+    options=(IGNORE, MASK, ORDER, TIMEOUT, STDERR, MESSAGES_ONLY, BIND, REDACT, UPDATE, *REPORTS, *SEVERAL),
+)

@@ -1,0 +1,172 @@
+"""What a report says: cases with their problems, as JUnit XML (`--junit FILE`) or JSON (`--json`).
+
+One cassette is one case: passed, failed (with its problems), or broken (it could not be looked at at all).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from ext_sdk.wire.json_text import dumps
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_XML_CONTROLS = frozenset("\t\n\r")
+
+
+class Problem:
+    """One thing that is not as it should be.
+
+    Attributes:
+        kind: a word for programs.
+        text: for people; several lines are fine.
+        data: the same for programs, as JSON values.
+    """
+
+    __slots__ = ("data", "kind", "text")
+
+    def __init__(self, kind: str, text: str, data: Mapping[str, object] | None = None) -> None:
+        self.kind = kind
+        self.text = text
+        self.data = dict(data or {})
+
+
+class Case:
+    """What became of one cassette.
+
+    Attributes:
+        name: the cassette's.
+        seconds: how long it took.
+        problems: none: it is as it should be.
+        more: further problems, which are only counted.
+        error: why it could not be looked at; "" where it could.
+        notes: what else there is to say.
+    """
+
+    __slots__ = ("error", "more", "name", "notes", "problems", "seconds")
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        seconds: float = 0.0,
+        problems: Sequence[Problem] = (),
+        more: int = 0,
+        error: str = "",
+        notes: Sequence[str] = (),
+    ) -> None:
+        self.name = name
+        self.seconds = seconds
+        self.problems = tuple(problems)
+        self.more = more
+        self.error = error
+        self.notes = tuple(notes)
+
+    @property
+    def ok(self) -> bool:
+        """Is all as it should be?"""
+        return not self.problems and not self.error
+
+    def as_json(self) -> dict[str, object]:
+        """The case for programs."""
+        shown: dict[str, object] = {"cassette": self.name, "ok": self.ok, "seconds": round(self.seconds, 6)}
+        if self.error:
+            shown["error"] = self.error
+        if self.problems:
+            shown["problems"] = [{"kind": each.kind, **each.data} for each in self.problems]
+        if self.more:
+            shown["more"] = self.more
+        if self.notes:
+            shown["notes"] = list(self.notes)
+        return shown
+
+
+def json_line(case: Case) -> str:
+    """One case on a line of JSON."""
+    return readable(dumps(case.as_json())) + "\n"
+
+
+def junit(suite: str, cases: Sequence[Case]) -> bytes:
+    """All cases as JUnit XML.
+
+    Args:
+        suite: what was done with the cassettes: "ext-recorder verify".
+        cases: in their order.
+    """
+    failures, errors = sum(bool(case.problems) for case in cases), sum(bool(case.error) for case in cases)
+    counts = {
+        "name": suite,
+        "tests": str(len(cases)),
+        "failures": str(failures),
+        "errors": str(errors),
+        "skipped": "0",
+        "time": f"{sum(case.seconds for case in cases):.3f}",
+    }
+    suites = Element("testsuites", counts)
+    inner = SubElement(suites, "testsuite", counts)
+    for case in cases:
+        folder, _, name = case.name.rpartition("/")
+        test = SubElement(
+            inner,
+            "testcase",
+            {"classname": readable(folder) or suite, "name": readable(name), "time": f"{case.seconds:.3f}"},
+        )
+        if case.error:
+            SubElement(test, "error", {"message": readable(case.error)}).text = readable(case.error)
+        if case.problems:
+            told = SubElement(test, "failure", {"message": _headline(case), "type": case.problems[0].kind})
+            told.text = readable("\n\n".join([*(each.text for each in case.problems), *_rest(case)]))
+        if case.notes:
+            SubElement(test, "system-out").text = readable("\n".join(case.notes))
+    data: bytes = tostring(suites, encoding="utf-8", xml_declaration=True)
+    return data + b"\n"
+
+
+def write(path: str, data: bytes) -> None:
+    """Write a report all at once. Raises OSError."""
+    target = Path(path)
+    if target.exists() and not target.is_file():  # /dev/stdout, a named pipe
+        target.write_bytes(data)
+        return
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        fresh.write_bytes(data)
+        fresh.replace(target)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def lines(case: Case) -> list[str]:
+    """The case for people: a line, and its problems below, indented."""
+    if case.error:
+        return [readable(f"error   {case.error}")]
+    notes = [f"        {line}" for note in case.notes for line in note.splitlines()]
+    head = f"{'ok' if case.ok else 'differs':7} {case.name}"
+    count = len(case.problems) + case.more
+    found = [line for each in case.problems for line in each.text.splitlines()]
+    if count:
+        head += f": {count} difference{'s' if count > 1 else ''}"
+    return [readable(line) for line in (head, *(f"        {line}" for line in [*found, *_rest(case)]), *notes)]
+
+
+def readable(text: str) -> str:
+    """Text without what XML has no place for, or what could move a terminal's cursor."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in _XML_CONTROLS else "\ufffd" for char in text)
+
+
+def _headline(case: Case) -> str:
+    first = case.problems[0].text.splitlines()[0]
+    count = len(case.problems) + case.more
+    return readable(first if count == 1 else f"{count} differences, the first: {first}")
+
+
+def _rest(case: Case) -> list[str]:
+    return [f"and {case.more} more"] if case.more else []

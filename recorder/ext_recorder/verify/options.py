@@ -1,0 +1,60 @@
+"""How to verify."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PATIENCE_S = 10.0
+
+
+class Options:
+    """How to verify; picklable.
+
+    Attributes:
+        command: what is run as the child, with its arguments.
+        ignore: JSON pointers of what need not be equal.
+        mask: regular expressions of what may differ within texts.
+        bind: live values of bindings, by name.
+        redact: names of further environment variables whose values are secrets.
+        patience: how many seconds longer than in the recording an answer may take.
+        in_order: whether the order of the child's messages counts.
+        stderr: whether its stderr has to be as recorded.
+        junk: whether lines that are no messages have to be.
+        update: accept what differs: write the new session into the cassette.
+        environment: variables of the child beside this process' own.
+    """
+
+    __slots__ = (
+        "bind", "command", "environment", "ignore", "in_order", "junk", "mask", "patience", "redact", "stderr",
+        "update",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        ignore: Sequence[str] = (),
+        mask: Sequence[str] = (),
+        bind: Mapping[str, str] | None = None,
+        redact: Sequence[str] = (),
+        patience: float = PATIENCE_S,
+        in_order: bool = True,
+        stderr: bool = False,
+        junk: bool = True,
+        update: bool = False,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
+        self.command = tuple(command)
+        self.ignore = tuple(ignore)
+        self.mask = tuple(mask)
+        self.bind = dict(bind or {})
+        self.redact = tuple(redact)
+        self.patience = patience
+        self.in_order = in_order
+        self.stderr = stderr
+        self.junk = junk
+        self.update = update
+        self.environment = dict(environment or {})

@@ -1,0 +1,138 @@
+"""Recorded messages of the host as the live child has to get them.
+
+Ids of the host's own calls are as recorded: they are the host's to choose. An answer to a request of the child carries
+the id of the live request. Paths are those of this machine, names that the child has made up are its live ones, and
+secrets that a variable of this environment has are themselves again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ext_recorder.bindings import path_in
+from ext_recorder.cassette.events import pieces
+from ext_sdk.protocols.dialect import id_key, pointers_of
+from ext_sdk.protocols.places import spans
+from ext_sdk.wire.framing import Frame
+from ext_sdk.wire.json_text import dumps, quote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from ext_recorder.bindings import Playing
+    from ext_recorder.calls import Calls
+    from ext_recorder.cassette.events import Data
+    from ext_recorder.compare.counterparts import Counterparts
+    from ext_sdk.protocols.dialect import Classified, Dialect
+    from ext_sdk.wire.framing import Framing
+
+FOLDERS = ("workdir", "cwd")  # bindings for which a folder is made; others are what `--bind` says
+_MARK = b"[redacted:"
+
+
+class Sender:
+    """Recorded messages to live bytes.
+
+    Args:
+        dialect: where messages name paths, names and calls.
+        framing: what goes around them.
+        bindings: paths, neutral and live.
+        counterparts: names, recorded and live.
+        child_calls: requests of the child, recorded id to live one.
+        secrets: values by their rule, as in {"env.API_TOKEN": …}.
+        new_folder: makes a folder for a binding of this name; its path.
+
+    Attributes:
+        unknown_secrets: placeholders that were sent as they are, because nothing here knows what they stand for.
+    """
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        framing: Framing,
+        *,
+        bindings: Playing,
+        counterparts: Counterparts,
+        child_calls: Calls,
+        secrets: Mapping[str, str],
+        new_folder: Callable[[str], str],
+    ) -> None:
+        self._dialect = dialect
+        self._framing = framing
+        self._bindings = bindings
+        self._counterparts = counterparts
+        self._child_calls = child_calls
+        self._secrets = secrets
+        self._new_folder = new_folder
+        self.unknown_secrets: dict[str, None] = {}
+
+    def wire(self, event: Data) -> Iterator[tuple[Classified | None, bytes]]:
+        """What to send for an event: (the message as recorded, or None for other bytes; the bytes).
+
+        The bytes are b"" for an answer to a request that the child did not make.
+        """
+        if not event.raw:
+            message = self._dialect.classify(event.payload)
+            payload = self._live(message)
+            yield message, b"" if payload is None else self._framing.encode(payload, event.head)
+            return
+        for item in pieces(event.payload, self._framing):
+            if not isinstance(item, Frame):
+                yield None, self._bindings.to_live(item.wire, json=False)
+                continue
+            message = self._dialect.classify(item.payload)
+            payload = self._live(message)
+            if payload == item.payload:
+                yield message, item.wire
+            else:
+                yield message, b"" if payload is None else self._framing.encode(payload, item.head)
+
+    def _live(self, message: Classified) -> bytes | None:
+        for name, pointer in self._dialect.bound.get(message.method, {}).items():
+            self._bind(name, message.at(pointer))
+        text = message.text
+        changes = list(self._changes(message))
+        if message.kind == "response" and message.key is not None:
+            live = self._child_calls.end(message.key)
+            if live is None:
+                return None
+            changes.append((*message.span, live.decode("utf-8", "surrogateescape")))
+        for start, end, new in sorted(changes, reverse=True):
+            text = text[:start] + new + text[end:]
+        payload = text.encode("utf-8", "surrogateescape")
+        if _MARK in payload:
+            payload = self._with_secrets(payload)
+        return self._bindings.to_live(payload, json=message.kind != "other") if self._bindings else payload
+
+    def _bind(self, name: str, value: object) -> None:
+        """Make the folder that this message is the first to name."""
+        path = path_in(value)
+        if name in FOLDERS and self._bindings.live(path) is None and self._bindings.is_neutral(name, path):
+            self._bindings.bind(path, self._new_folder(name))
+
+    def _changes(self, message: Classified) -> Iterator[tuple[int, int, str]]:
+        """Where a name stands that is another one here."""
+        for start, end, value in spans(message.text, pointers_of(self._dialect.names, message.method)):
+            live = self._counterparts.live(id_key(value, message.text[start:end]))
+            if live is not None:
+                yield start, end, dumps(live)
+        for start, end, value in spans(message.text, pointers_of(self._dialect.mentions, message.method)):
+            recorded = id_key(value, message.text[start:end])
+            live_id = self._child_calls.live(recorded)
+            if live_id != recorded:
+                yield start, end, live_id.decode("utf-8", "surrogateescape")
+
+    def _with_secrets(self, payload: bytes) -> bytes:
+        from ext_sdk.redaction.patterns import PLACEHOLDER
+
+        parts: list[bytes] = []
+        position = 0
+        for match in PLACEHOLDER.finditer(payload):
+            placeholder = match[0].decode()
+            value = self._secrets.get(placeholder.removeprefix("[redacted:").rpartition("#")[0])
+            if value is None:
+                self.unknown_secrets[placeholder] = None
+                continue
+            parts += (payload[position : match.start()], quote(value)[1:-1].encode("utf-8", "surrogateescape"))
+            position = match.end()
+        return b"".join((*parts, payload[position:]))

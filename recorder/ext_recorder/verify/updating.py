@@ -1,0 +1,101 @@
+"""The new session as a cassette: redacted and written as a recorder does it, in the place of the old one at the end."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ext_recorder.bindings import Recording
+from ext_recorder.cassette.header import Header
+from ext_recorder.cassette.writer import Writer
+from ext_recorder.transcript import Transcript
+from ext_sdk.redaction import Redactor
+from ext_sdk.version import __version__
+from ext_sdk.wire.json_text import dumps, loads
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+    from typing import Self
+
+    from ext_sdk.protocols.dialect import Dialect
+    from ext_sdk.wire.framing import Framing
+
+    from .options import Options
+
+BATCH_NOTES = 200  # are written at once
+
+
+class Update:
+    """A cassette being written beside the old one. A context manager; without `finish`, nothing of it is left.
+
+    Args:
+        path: the cassette.
+        options: how it is verified.
+        dialect, framing: of the session.
+        secrets: values to take out, by name.
+        home: HOME, or "".
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        options: Options,
+        *,
+        dialect: Dialect,
+        framing: Framing,
+        secrets: Mapping[str, str],
+        home: str,
+    ) -> None:
+        self._redactor = Redactor(secrets, rules=True)
+        self._bindings = bindings = Recording(dialect, options.bind, home)
+        self._transcript = Transcript(framing, self._clean, bindings)
+        command = loads(self._clean(dumps(_named(options.command)).encode("utf-8", "replace")).decode())
+        assert isinstance(command, list)
+        header = Header(
+            dialect.name,
+            framing.name,
+            command=tuple(map(str, command)),
+            recorder=__version__,
+            recorded=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            bindings=bindings.neutral(),
+        )
+        self._notes: list[tuple[float, str, bytes | str | int]] = []
+        self._writer = Writer(path, header)
+        self._done = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        if not self._done:
+            self._writer.discard()
+
+    def note(self, when: float, name: str, what: bytes | str | int) -> None:
+        """Something has happened."""
+        self._notes.append((when, name, what))
+        if len(self._notes) >= BATCH_NOTES:
+            self._write()
+
+    def finish(self, redacted: tuple[str, ...]) -> None:
+        """Put it in the place of the old cassette.
+
+        Args:
+            redacted: what was redacted in the old one, whose placeholders the host's messages still have.
+        """
+        self._write()
+        self._writer.finish(tuple(sorted({*redacted, *self._redactor.fired})))
+        self._done = True
+
+    def _write(self) -> None:
+        self._writer.append(self._transcript.lines(self._notes))
+        self._notes.clear()
+
+    def _clean(self, data: bytes) -> bytes:
+        return self._bindings.clean(self._redactor.redact(data))
+
+
+def _named(command: tuple[str, ...]) -> list[str]:
+    """The command without the place of its program on this machine."""
+    program = command[0].rpartition("/")[2] if command[0].startswith("/") else command[0]
+    return [program, *command[1:]]

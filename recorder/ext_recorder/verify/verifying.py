@@ -1,0 +1,197 @@
+"""One cassette verified: a live child beside it, and what differs."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from ext_recorder.bindings import Playing
+from ext_recorder.calls import Calls
+from ext_recorder.cassette.reader import Reader
+from ext_recorder.compare.comparing import Comparison
+from ext_recorder.compare.counterparts import Counterparts
+from ext_recorder.errors import CassetteError, UsageError
+from ext_recorder.reports.cases import Case
+from ext_sdk.protocols.dialect import DIALECTS
+from ext_sdk.redaction import Redactor, secret_variables
+from ext_sdk.wire.framing import FRAMINGS
+
+from .findings import Findings
+from .running import Live
+from .script import Script
+from .sending import FOLDERS, Sender
+from .updating import Update
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ext_recorder.cassette.header import Header
+    from ext_sdk.protocols.dialect import Dialect
+
+    from .options import Options
+
+
+def verify(path: Path, name: str, options: Options) -> Case:
+    """Play a cassette's requests to a real child, and compare what it says.
+
+    Args:
+        path: the file.
+        name: what the cassette is called in messages.
+        options: the command, and what counts.
+
+    Raises:
+        CassetteError, UsageError: the cassette, or the options, can't be used.
+        RecorderError: the child can't be started.
+        OSError: the cassette can't be rewritten.
+    """
+    started = monotonic()
+    with Reader(path) as reader, ExitStack() as stack:
+        run = _Run(reader, name, options, dict(os.environ) | options.environment, stack)
+        case = run.play()
+        if run.update is not None:
+            case.notes = (*case.notes, run.accept(reader))
+            case.problems, case.more = (() if run.accepted else case.problems), 0 if run.accepted else case.more
+        case.seconds = monotonic() - started
+        return case
+
+
+class _Run:
+    """One run of one cassette, with all that belongs to it."""
+
+    def __init__(
+        self, reader: Reader, name: str, options: Options, environment: Mapping[str, str], stack: ExitStack
+    ) -> None:
+        header = reader.header
+        dialect = dialect_of(header, str(reader.path))
+        framing = FRAMINGS[header.framing]
+        self._name = name
+        self._environment = environment
+        self._options = options
+        self._stack = stack
+        self._folders = 0
+        self._folder = ""
+        self._bindings = Playing(header.bindings, options.bind, environment.get("HOME", ""))
+        self._unbound = [
+            each for each in header.bindings if each not in (*FOLDERS, "home") and each not in options.bind
+        ]
+        secrets = secret_variables(environment) | _further(options.redact, environment)
+        self._redactor = Redactor(secrets, rules=True)
+        self._findings = Findings(name)
+        counterparts, child_calls = Counterparts(), Calls()
+        self._sender = Sender(
+            dialect,
+            framing,
+            bindings=self._bindings,
+            counterparts=counterparts,
+            child_calls=child_calls,
+            secrets=secrets,
+            new_folder=self._new_folder,
+        )
+        self._script = Script(
+            reader,
+            framing,
+            sender=self._sender,
+            clean=self._clean,
+            comparison=Comparison(dialect, options.ignore, options.mask),
+            counterparts=counterparts,
+            child_calls=child_calls,
+            findings=self._findings,
+            patience=options.patience,
+            in_order=options.in_order,
+            stderr=options.stderr,
+            junk=options.junk,
+        )
+        self.accepted = False
+        self.update: Update | None = None
+        if options.update:
+            home = environment.get("HOME", "")
+            update = Update(Path(reader.path), options, dialect=dialect, framing=framing, secrets=secrets, home=home)
+            self.update = stack.enter_context(update)
+
+    def play(self) -> Case:
+        """Run the child to its end."""
+        with Live(self._options.command, self._environment) as live:
+            by_itself = live.play(self._script, self.update.note if self.update else _no_note)
+            self._script.finish()
+            status, words = live.status, live.last_words
+        self._look_at_end(by_itself=by_itself, status=status)
+        notes = self._notes()
+        if self._findings and words and status not in (0, self._script.exit):
+            notes.append(
+                "its last words on stderr:\n" + _indented(self._clean(words.encode()).decode("utf-8", "replace"))
+            )
+        return Case(self._name, problems=self._findings.problems(), more=self._findings.more, notes=notes)
+
+    def accept(self, reader: Reader) -> str:
+        """Keep the new session, for --update. Returns what is to be said about it."""
+        assert self.update is not None
+        if not self._findings:
+            return "not updated: nothing differs"
+        if self._script.gave_up:
+            return "not updated: the session did not get to its end"
+        self.update.finish(reader.redacted or ())
+        self.accepted = True
+        count = len(self._findings.problems()) + self._findings.more
+        return f"updated: {count} difference{'s' if count > 1 else ''} accepted"
+
+    def _look_at_end(self, *, by_itself: bool, status: int | str | None) -> None:
+        recorded = self._script.exit
+        if self._script.gave_up or recorded is None:
+            return
+        if not by_itself:
+            text = f"{self._name}: the exit\n  expected  {recorded}\n  found     none in time; the child was stopped"
+            self._findings.add("exit", text, 0, {"expected": recorded, "found": None})
+        elif status != recorded:
+            text = f"{self._name}: the exit\n  expected  {recorded}\n  found     {status}"
+            self._findings.add("exit", text, 0, {"expected": recorded, "found": status})
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if self._unbound and self._findings:
+            names = ", ".join(f"--bind {each}=…" for each in self._unbound)
+            notes.append(f"paths that stand for others in this cassette may need their live values: {names}")
+        if self._sender.unknown_secrets:
+            placeholders = ", ".join(self._sender.unknown_secrets)
+            notes.append(f"sent as they stand, because the cassette does not have these secrets: {placeholders}")
+        return notes
+
+    def _new_folder(self, name: str) -> str:
+        """A fresh folder, removed in the end."""
+        if not self._folder:
+            made = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="verify-", ignore_cleanup_errors=True))
+            self._folder = os.path.realpath(made)
+        self._folders += 1
+        folder = Path(self._folder) / (name if self._folders == 1 else f"{name}-{self._folders}")
+        folder.mkdir()
+        return str(folder)
+
+    def _clean(self, data: bytes) -> bytes:
+        return self._bindings.to_neutral(self._redactor.redact(data))
+
+
+def dialect_of(header: Header, path: str) -> Dialect:
+    """The dialect of a cassette. Raises CassetteError."""
+    dialect = DIALECTS.get(header.protocol)
+    if dialect is None:
+        known = ", ".join(DIALECTS)
+        raise CassetteError(path, 1, f"expected `protocol` to be one of {known}, found {header.protocol!r}")
+    return dialect
+
+
+def _further(names: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, str]:
+    for name in names:
+        if name not in environment:
+            raise UsageError(f"--redact {name}: expected the name of an environment variable, and there is none of it")
+    return {f"env.{name}": environment[name] for name in names}
+
+
+def _no_note(_when: float, _name: str, _what: bytes | str | int) -> None:
+    """Nothing is written."""
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"  {line}" for line in text.splitlines())

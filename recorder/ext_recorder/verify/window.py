@@ -1,0 +1,264 @@
+"""What the child says beside what it is expected to say: which message is which, and in which order they come.
+
+An answer belongs to its call, whatever it says. A request or a notification belongs to the recorded one of the same
+method that is equal to it, and where none is, to the first of that method that nothing else came for.
+
+Expected is what the recording has up to the host's next turn. A message that came too late for its turn is still
+known when it comes, and so is one that comes too early; only their order is then told as a difference.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from typing import TYPE_CHECKING, TypeAlias
+
+from .findings import SHOWN_PLACES, describe, excerpt, json_value
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ext_recorder.compare.comparing import Comparison
+    from ext_recorder.compare.counterparts import Counterparts
+    from ext_sdk.protocols.dialect import Classified
+
+    from .findings import Findings
+
+Identity: TypeAlias = tuple[str, str, bytes | None, bool]
+
+# Messages that wait for their counterparts are at most so many, so that memory does not grow with a session.
+MOST_WAITING = 1_000
+_REMEMBERED = 256  # pairs that a late message is compared with
+
+
+class Expected:
+    """A recorded message of the child.
+
+    Attributes:
+        index: its place in the recorded order.
+        line: where it stands.
+        time: when it was said, in seconds.
+        message: what it is.
+        answered: of an answer: the method that it answers.
+        identity: what has to be the same in its counterpart.
+        passed: something that follows it has come, so that nobody waits for it.
+        carried: its turn is over.
+    """
+
+    __slots__ = ("answered", "carried", "identity", "index", "line", "message", "passed", "time")
+
+    def __init__(self, index: int, line: int, time: float, message: Classified, answered: str, *, last: bool) -> None:
+        self.index = index
+        self.line = line
+        self.time = time
+        self.message = message
+        self.answered = answered
+        self.identity = identity(message, last=last)
+        self.passed = False
+        self.carried = False
+
+
+class Heard:
+    """A live message of the child.
+
+    Attributes:
+        index: its place in the live order.
+        message: what it is, as it would stand in the cassette.
+        identity: see Expected.
+    """
+
+    __slots__ = ("identity", "index", "message")
+
+    def __init__(self, index: int, message: Classified, *, last: bool) -> None:
+        self.index = index
+        self.message = message
+        self.identity = identity(message, last=last)
+
+
+def identity(message: Classified, *, last: bool) -> Identity:
+    """What tells whether two messages can be each other's counterparts: the call of an answer, else the method."""
+    if message.kind == "response":
+        return "response", "", message.key, last
+    return message.kind, message.method, None, True
+
+
+class Window:
+    """Pairs live messages with recorded ones.
+
+    Args:
+        comparison: what counts.
+        counterparts: names of both sessions; learnt here.
+        findings: where differences go.
+        on_pair: called for each pair: (recorded, live).
+        in_order: whether the order of messages counts.
+    """
+
+    def __init__(
+        self,
+        comparison: Comparison,
+        counterparts: Counterparts,
+        findings: Findings,
+        on_pair: Callable[[Expected, Heard], None],
+        *,
+        in_order: bool = True,
+    ) -> None:
+        self._comparison = comparison
+        self._counterparts = counterparts
+        self._findings = findings
+        self._on_pair = on_pair
+        self._in_order = in_order
+        self._expected: list[Expected] = []
+        self._heard: list[Heard] = []  # without a counterpart so far
+        self._pairs: deque[tuple[Expected, Heard]] = deque(maxlen=_REMEMBERED)
+
+    @property
+    def full(self) -> bool:
+        """Is so much expected that nothing more should be read?"""
+        return len(self._expected) >= MOST_WAITING
+
+    def expect(self, expected: Expected) -> None:
+        """The next recorded message of the child."""
+        self._expected.append(expected)
+        if self._heard:
+            self._look_back(expected)
+
+    def hear(self, heard: Heard) -> bool:
+        """The next live message. Returns whether it may have a counterpart among those that are expected."""
+        known = False
+        for at, expected in enumerate(self._expected):
+            if expected.identity != heard.identity:
+                continue
+            if heard.identity[0] == "response" or self._same(expected, heard):
+                self._take(at, heard)
+                return True
+            known = known or not expected.carried
+        self._heard.append(heard)
+        if known:
+            self._pass_before(heard)
+        if len(self._heard) > MOST_WAITING:
+            self.unexpected(self._heard.pop(0))
+        return known
+
+    def drop(self, heard: Heard) -> None:
+        """Nothing expected will ever belong to this."""
+        self._heard.remove(heard)
+        self.unexpected(heard)
+
+    def awaited(self) -> list[Expected]:
+        """What has to come before it is the host's turn."""
+        come = Counter(heard.identity for heard in self._heard)
+        waiting = []
+        for expected in self._expected:
+            if expected.carried:
+                continue
+            if come[expected.identity]:
+                come[expected.identity] -= 1
+            elif not expected.passed:
+                waiting.append(expected)
+        return waiting
+
+    def settle(self) -> None:
+        """It is the host's turn: what came without an equal belongs to the first of its kind."""
+        if not self._expected:
+            return
+        for expected in [each for each in self._expected if not each.carried]:
+            heard = next((each for each in self._heard if each.identity == expected.identity), None)
+            if heard is None:
+                expected.carried = True
+            else:
+                self._heard.remove(heard)
+                self._take(self._expected.index(expected), heard)
+        while len(self._expected) > MOST_WAITING // 2:
+            self._missing(self._expected.pop(0))
+
+    def give_up(self, expected: Expected) -> None:
+        """It did not come in time; should it come yet, it comes too late."""
+        expected.passed = True
+
+    def finish(self, *, missing: bool = True) -> None:
+        """Nothing more comes.
+
+        Args:
+            missing: tell what did not come; not where it was told already that nothing could.
+        """
+        self.settle()
+        for expected in self._expected if missing else ():
+            self._missing(expected)
+        for heard in self._heard:
+            self.unexpected(heard)
+        self._expected.clear()
+        self._heard.clear()
+
+    def _look_back(self, expected: Expected) -> None:
+        """Did it come before it was its turn?"""
+        for heard in self._heard:
+            if heard.identity == expected.identity and (
+                expected.identity[0] == "response" or self._same(expected, heard)
+            ):
+                self._heard.remove(heard)
+                self._take(len(self._expected) - 1, heard)
+                return
+
+    def _same(self, expected: Expected, heard: Heard) -> bool:
+        found = self._comparison.differences(
+            expected.message, heard.message, self._counterparts, answered=expected.answered
+        )
+        return not found
+
+    def _take(self, at: int, heard: Heard) -> None:
+        """These two belong together."""
+        expected = self._expected.pop(at)
+        for before in self._expected[:at]:
+            before.passed = before.passed or before.identity[0] != "response"
+        found = self._comparison.differences(
+            expected.message, heard.message, self._counterparts, answered=expected.answered, most=SHOWN_PLACES
+        )
+        subject = describe(expected.message, expected.answered)
+        if found:
+            values = json_value(expected.message), json_value(heard.message)
+            self._findings.differs(expected.line, subject, found, *values)
+        self._counterparts.learn(expected.message, heard.message, self._comparison.names(expected.message))
+        if self._in_order:
+            self._check_order(expected, heard, subject)
+        self._pairs.append((expected, heard))
+        self._on_pair(expected, heard)
+
+    def _pass_before(self, heard: Heard) -> None:
+        """It has come, unequal as it is, so nobody waits for what is recorded before it."""
+        index = next(at for at, each in enumerate(self._expected) if each.identity == heard.identity)
+        for before in self._expected[:index]:
+            before.passed = before.passed or before.identity[0] != "response"
+
+    def _check_order(self, expected: Expected, heard: Heard, subject: str) -> None:
+        for other, came in reversed(self._pairs):
+            earlier = other.index < expected.index
+            if earlier == (came.index < heard.index) or expected.identity[0] == other.identity[0] == "response":
+                continue  # calls that overlap may be answered in any order
+            first, second = (other, expected) if earlier else (expected, other)
+            self._findings.add(
+                "order",
+                f"{self._findings.at(expected.line)}: {subject}: came {'before' if earlier else 'after'} "
+                f"{describe(other.message, other.answered)}, recorded in the other order "
+                f"(lines {first.line} and {second.line})",
+                expected.line,
+                {"message": subject, "lines": [first.line, second.line]},
+            )
+            return
+
+    def _missing(self, expected: Expected) -> None:
+        subject = describe(expected.message, expected.answered)
+        self._findings.add(
+            "missing",
+            f"{self._findings.at(expected.line)}: {subject}: it did not come\n  expected  {excerpt(expected.message)}",
+            expected.line,
+            {"message": subject, "expected": excerpt(expected.message)},
+        )
+
+    def unexpected(self, heard: Heard) -> None:
+        """It came, and nothing like it is recorded."""
+        subject = describe(heard.message)
+        self._findings.add(
+            "unexpected",
+            f"{self._findings.at(0)}: {subject}: nothing like it is recorded\n  found     {excerpt(heard.message)}",
+            0,
+            {"message": subject, "found": excerpt(heard.message)},
+        )

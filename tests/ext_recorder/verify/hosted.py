@@ -1,0 +1,134 @@
+"""A child in memory beside the script of a recorded host, with a clock of its own."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+from ext_recorder.bindings import Playing
+from ext_recorder.calls import Calls
+from ext_recorder.cassette.reader import Reader
+from ext_recorder.compare.comparing import Comparison
+from ext_recorder.compare.counterparts import Counterparts
+from ext_recorder.verify.findings import Findings
+from ext_recorder.verify.script import Script
+from ext_recorder.verify.sending import Sender
+from ext_sdk.protocols.dialect import DIALECTS
+from ext_sdk.redaction import Redactor
+from ext_sdk.wire.framing import FRAMINGS, Frame
+from tests.ext_recorder.played import cassette
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from ext_recorder.reports.cases import Problem
+
+CLOSED = "<closed>"
+
+
+class Child:
+    """The child's side of a session.
+
+    Args:
+        path: the folder for the cassette.
+        events: as they stand in a cassette.
+        protocol, framing, bindings: its header.
+        ignore, mask, in_order, stderr, junk: what counts.
+        secrets: known values, by their rule.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        events: str,
+        *,
+        protocol: str = "jsonrpc",
+        framing: str = "ndjson",
+        bindings: Mapping[str, str] | None = None,
+        ignore: Sequence[str] = (),
+        mask: Sequence[str] = (),
+        secrets: Mapping[str, str] | None = None,
+        patience: float = 10.0,
+        in_order: bool = True,
+        stderr: bool = False,
+        junk: bool = True,
+    ) -> None:
+        dialect = DIALECTS[protocol]
+        self.now = 0.0
+        self.folders: list[str] = []
+        self._framing = FRAMINGS[framing]
+        self._decoder = self._framing.decoder()
+        known = bindings or {}
+        self._reader = Reader(cassette(path / "c.yaml", events, protocol=protocol, framing=framing, bindings=known))
+        weakref.finalize(self, self._reader.close)  # for tests that look at the middle of a session
+        self.bindings = Playing(known)
+        self.redactor = Redactor(secrets or {}, rules=True)
+        self.findings = Findings("c.yaml")
+        counterparts, calls = Counterparts(), Calls()
+        self.sender = Sender(
+            dialect,
+            self._framing,
+            bindings=self.bindings,
+            counterparts=counterparts,
+            child_calls=calls,
+            secrets=secrets or {},
+            new_folder=self._new_folder,
+        )
+        self.script = Script(
+            self._reader,
+            self._framing,
+            sender=self.sender,
+            clean=lambda data: self.bindings.to_neutral(self.redactor.redact(data)),
+            comparison=Comparison(dialect, ignore, mask),
+            counterparts=counterparts,
+            child_calls=calls,
+            findings=self.findings,
+            patience=patience,
+            in_order=in_order,
+            stderr=stderr,
+            junk=junk,
+        )
+        self.script.start(self.now)
+
+    def hears(self) -> list[str]:
+        """What has come since the last time: messages, CLOSED, names of signals."""
+        heard: list[str] = []
+        while self.script.outbox:
+            each = self.script.outbox.popleft()
+            if isinstance(each, bytes):
+                self._decoder.receive_data(each)
+                while (item := self._decoder.next_event()) is not None:
+                    heard.append((item.payload if isinstance(item, Frame) else item.wire).decode())
+            else:
+                heard.append(each or CLOSED)
+            if not self.script.outbox:
+                self.script.advance(self.now)
+        return heard
+
+    def says(self, *messages: str) -> list[str]:
+        """Say messages; what comes back."""
+        for each in messages:
+            self.script.receive_data(self._framing.encode(each.encode()), self.now)
+        return self.hears()
+
+    def waits(self) -> list[str]:
+        """Say nothing until the script loses its patience; what comes then."""
+        self.now = self.script.deadline()
+        self.script.timed_out(self.now)
+        return self.hears()
+
+    def ends(self) -> list[Problem]:
+        """Say no more; what differed in the end."""
+        self.script.receive_eof(self.now)
+        self.script.finish()
+        self._reader.close()
+        return self.findings.problems()
+
+    def kinds(self) -> list[str]:
+        """What differed in the end: the kinds of it."""
+        return [each.kind for each in self.ends()]
+
+    def _new_folder(self, name: str) -> str:
+        self.folders.append(name)
+        return f"/live/{name}{len(self.folders)}"
