@@ -118,7 +118,7 @@ def _outcome(message: Classified, dialect: Dialect) -> tuple[str, str]:
         return "response", _content(message)
     content = message.at(f"/{message.form.content[0]}")
     said = message.members if not isinstance(content, dict) else content
-    told = [str(said[key]) for key in ("message", "error") if said.get(key)]
+    told = [text for key in ("message", "error") if isinstance(text := said.get(key), str) and text]
     return "failure", f"failed: {'; '.join(told) or _content(message)}"
 
 

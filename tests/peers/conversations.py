@@ -1,0 +1,308 @@
+"""What hosts say to the reference peers: one conversation for each, which asserts what it hears.
+
+Each takes a speaker and `Names`, which gives the host's ids and whatever else it makes up, so that the same
+conversation can be held with other ids: with a peer, with its recording, with a replay of that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.peers.speaking import Message, Speaker
+
+    Conversation = Callable[[Speaker, "Names", Path], None]
+
+
+class Names:
+    """What a host makes up.
+
+    Args:
+        first: the first id; they are counted from there.
+        prefix: of every name.
+    """
+
+    def __init__(self, first: int = 1, prefix: str = "") -> None:
+        self._next = first
+        self._prefix = prefix
+        self.base = first
+
+    def id(self) -> int:
+        """The next id of a request."""
+        self._next += 1
+        return self._next - 1
+
+    def name(self, name: str) -> str:
+        """A name of this session."""
+        return self._prefix + name
+
+
+def call(id: int, method: str, **params: object) -> Message:
+    """A JSON-RPC request."""
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+
+
+def answers(id: object) -> Callable[[Message], bool]:
+    """Is this the answer to a request?"""
+    return lambda message: message.get("id") == id and "method" not in message
+
+
+def tells(method: str, **params: object) -> Callable[[Message], bool]:
+    """Is this that notification?"""
+    return lambda message: message.get("method") == method and params.items() <= inside(message).items()
+
+
+def inside(message: Message, *members: str) -> Message:
+    """A member's member: `params` where none is named."""
+    value: object = message
+    for member in members or ("params",):
+        assert isinstance(value, dict), message
+        value = value[member]
+    return cast("Message", value)
+
+
+# --- waza ------------------------------------------------------------------------------------------------------------
+
+_AZURE = '"skill":"azure","version":"1.0","tasks"'
+EVALS = {
+    "evals/functions/eval.yaml": f'{{"name":"functions",{_AZURE}:[{{"id":"create"}},{{"id":"delete"}}]}}',
+    "evals/storage/eval.yaml": f'{{"name":"storage",{_AZURE}:[{{"id":"upload","fails":true}}]}}',
+    "evals/broken/eval.yaml": '{"name":"broken"}',
+}
+
+
+def write_evals(folder: Path) -> None:
+    """The files that the server of the conversation reads."""
+    for name, text in EVALS.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def waza(host: Speaker, names: Names, folder: Path) -> None:
+    """Look around, run two evals at once, cancel a third."""
+    functions, storage, broken = (
+        str(folder / f"evals/{name}/eval.yaml") for name in ("functions", "storage", "broken")
+    )
+    looks: tuple[tuple[str, Message], ...] = (
+        ("eval.list", {"directory": str(folder / "evals")}),
+        ("eval.get", {"path": functions}),
+        ("eval.validate", {"path": storage}),
+        ("eval.validate", {"path": broken}),
+        ("task.list", {"path": functions}),
+        ("task.get", {"path": functions, "taskId": "create"}),
+        ("task.get", {"path": functions, "taskId": "none"}),
+        ("eval.get", {"path": str(folder / "evals/missing/eval.yaml")}),
+        ("eval.find", {}),
+    )
+    for method, params in looks:
+        id = names.id()
+        host.say(call(id, method, **params))
+        assert host.next()["id"] == id
+    assert inside(host.heard[0], "result")["evals"] != []
+    two = names.id(), names.id()
+    host.say(
+        call(two[0], "eval.run", path=functions, executor="mock"), call(two[1], "eval.run", path=storage, verbose=True)
+    )
+    runs = [str(inside(host.next(), "result")["runId"]) for _ in two]
+    ended: list[object] = []
+    while len(ended) < 2:
+        ended.append(inside(host.until(tells("eval.complete"))[-1])["runId"])
+    assert sorted(ended, key=str) == sorted(runs)
+    host.say(call(names.id(), "run.status", runId=runs[0]))
+    assert inside(host.next(), "result")["status"] == "completed"
+    host.say(call(names.id(), "eval.run", path=functions, executor="never"))
+    run = str(inside(host.next(), "result")["runId"])
+    host.until(tells("eval.progress", runId=run, event="run_complete"))
+    for method in ("run.status", "run.cancel", "run.cancel"):
+        host.say(call(names.id(), method, runId=run))
+        host.next()
+    assert "error" in host.heard[-1]
+
+
+def waza_python(host: Speaker, names: Names, folder: Path) -> None:
+    """What comes after `eval.complete`, a parse error without id, members that are null."""
+    host.say(call(names.id(), "eval.run", path=str(folder / "evals/functions/eval.yaml")))
+    host.until(tells("eval.progress", task_num=5))
+    host.write(b"{not json}\n")
+    assert "id" not in host.next()
+    host.say(call(names.id(), "run.status", runId=inside(host.heard[0], "result")["runId"]))
+    assert inside(host.next(), "result")["error"] is None
+
+
+def waza_go(host: Speaker, names: Names, folder: Path) -> None:
+    """Other names, ids last, no notification, and an end after what can't be read."""
+    host.say(call(names.id(), "eval.list", dir=str(folder / "evals")))
+    assert inside(host.next(), "result")["evals"] is None
+    host.say(call(names.id(), "eval.run", path=str(folder / "evals/functions/eval.yaml")))
+    run = inside(host.next(), "result")["run_id"]
+    host.say(call(names.id(), "run.status", run_id=run))
+    assert inside(host.next(), "result")["id"] == run
+    host.write(b"{not json}\n")
+    assert host.next()["id"] is None
+
+
+# --- G-Assist --------------------------------------------------------------------------------------------------------
+
+
+def gassist(host: Speaker, names: Names, _: Path) -> None:
+    """A search with a session that is kept, pings in between, an error, an answer without streaming."""
+    host.say(call(names.id(), "initialize", protocol_version="2.0", engine_version=names.name("1.0"), capabilities=[]))
+    host.next()
+    id, ping = names.id(), names.id()
+    now = 1_700_000_000 + names.base
+    host.say(
+        call(id, "execute", function="search", arguments={"query": "x"}, context=[names.name("c")], system_info="s"),
+        call(ping, "ping", timestamp=now),
+    )
+    assert host.next() == {"jsonrpc": "2.0", "id": ping, "result": {"timestamp": now}}
+    for message in host.until(tells("complete"))[1:]:
+        assert inside(message)["request_id"] == id
+    id = names.id()
+    host.say(call(id, "input", content="Tell me more", timestamp=now + 1))
+    assert host.next() == {"jsonrpc": "2.0", "id": id, "result": {"acknowledged": True}}
+    assert all(inside(message)["request_id"] == id for message in host.until(tells("complete")))
+    id = names.id()
+    host.say(call(id, "input", content="bye", timestamp=now + 2))
+    host.until(tells("complete", keep_session=False))
+    for function, arguments in (("limited", {}), ("add", {"a": 1, "b": 2}), ("nothing", {})):
+        id = names.id()
+        host.say(call(id, "execute", function=function, arguments=arguments))
+        message = host.next()
+        assert id in {message.get("id"), cast("Message", message.get("params", {})).get("request_id")}
+
+
+def gassist_shutdown(host: Speaker, names: Names, folder: Path) -> None:
+    """The same, and a shutdown that wants an answer."""
+    gassist(host, names, folder)
+    id = names.id()
+    host.say(call(id, "shutdown"))
+    assert host.next()["id"] == id
+
+
+def gassist_notified(host: Speaker, names: Names, folder: Path) -> None:
+    """The same, and a shutdown that wants none."""
+    gassist(host, names, folder)
+    host.say({"jsonrpc": "2.0", "method": "shutdown", "params": {}})
+
+
+def gassist_sdk(host: Speaker, names: Names, _: Path) -> None:
+    """A plugin that never says which call it ends, and does not answer the shutdown."""
+    host.say(call(names.id(), "initialize", protocol_version="2.0"))
+    host.next()
+    for function in ("search", "nothing"):
+        host.say(call(names.id(), "execute", function=function, arguments={}))
+        host.until(lambda message: message.get("method") in {"complete", "error"})
+    host.say(call(names.id(), "shutdown"))
+
+
+# --- Kaiak -----------------------------------------------------------------------------------------------------------
+
+INCIDENT = {
+    "rule_id": "deprecated-api-usage",
+    "message": "Use of deprecated API",
+    "effort": "trivial",
+    "severity": "warning",
+}
+
+
+def command(id: int, name: str, **argument: object) -> Message:
+    """A request of Kaiak's."""
+    return call(id, "workspace/executeCommand", command=f"kaiak/{name}", arguments=[argument])
+
+
+def kaiak(host: Speaker, names: Names, folder: Path) -> None:
+    """Configure, fix with an approval, a session in use, a session of the server's own, delete."""
+    host.say(command(names.id(), "configure", configuration={"workspace": {}}))
+    assert inside(host.next(), "error")["code"] == -32014
+    workspace = {"working_dir": str(folder), "include_patterns": ["**/*.java"]}
+    host.say(command(names.id(), "configure", configuration={"workspace": workspace}, reset_existing=False))
+    assert inside(host.next(), "result", "configuration_applied", "workspace")["working_dir"] == str(folder)
+    session = names.name("550e8400")
+    incidents = [{"id": f"incident-{number}"} | INCIDENT for number in (1, 2)]
+    fix = names.id()
+    host.say(command(fix, "generate_fix", session_id=session, incidents=incidents))
+    asked = host.until(tells("kaiak/stream/user_interaction"))
+    assert {inside(message)["session_id"] for message in asked} == {session}
+    second = names.id()
+    host.say(command(second, "generate_fix", session_id=session, incidents=incidents))
+    refused = host.until(answers(second))[-1]
+    assert inside(refused, "error", "data")["session_id"] == session
+    approve(host, names, session, asked[-1])
+    done = host.until(answers(fix))[-1]
+    assert inside(done, "result")["session_id"] == session
+    other = names.id()
+    host.say(command(other, "generate_fix", incidents=incidents[:1]))
+    asked = host.until(tells("kaiak/stream/user_interaction"))
+    own = str(inside(asked[-1])["session_id"])
+    approve(host, names, own, asked[-1])
+    assert inside(host.until(answers(other))[-1], "result")["session_id"] == own
+    for name in (session, own, own):
+        host.say(command(names.id(), "delete_session", session_id=name, force=False))
+        host.next()
+    assert inside(host.heard[-3], "result")["session_id"] == session
+    assert inside(host.heard[-1], "error", "data")["session_id"] == own
+
+
+def approve(host: Speaker, names: Names, session: str, asked: Message) -> None:
+    """Answer an interaction."""
+    content = inside(asked, "params", "content" if "content" in inside(asked) else "payload")
+    payload = {"request_id": content["interaction_id"], "action": "allow_once"}
+    host.say(call(names.id(), "kaiak/client/user_message", session_id=session, kind="approval", payload=payload))
+
+
+def kaiak_head(host: Speaker, names: Names, folder: Path) -> None:
+    """Logs between frames, a session of the server's own, what can't be read."""
+    agent = {"workspace": {"working_dir": str(folder)}}
+    fix = names.id()
+    host.say(call(fix, "kaiak/generate_fix", incidents=[{"id": "1", "uri": "file:///a"}], agent_config=agent))
+    asked = host.until(tells("kaiak/generate_fix/data", kind="user_interaction"))[-1]
+    session = str(inside(asked)["session_id"])
+    approve(host, names, session, asked)
+    host.until(answers(fix))
+    host.write(b"Content-Length: 4\r\n\r\n{no}")
+    assert "id" not in host.next()
+    host.say(call(names.id(), "kaiak/delete_session", session_id=session))
+    assert inside(host.next(), "result")["session_id"] == session
+    assert b"\x1b[32m INFO" in host.junk
+
+
+# --- Pi --------------------------------------------------------------------------------------------------------------
+
+
+def envelope(id: str, type: str, **payload: object) -> Message:
+    """A message of Pi's."""
+    return {"id": id, "version": "1.0", "type": type, "payload": payload}
+
+
+def pi(host: Speaker, names: Names, _: Path) -> None:
+    """Two tool calls at once, of which one calls the host and gets its answer in pieces; a slash command; a hook."""
+    assert host.next()["type"] == "register"
+    host.say(
+        envelope(
+            names.name("m1"), "tool_call", call_id=names.name("c1"), name="count-lines", input={"path": "notes.txt"}
+        ),
+        envelope(names.name("m2"), "tool_call", call_id=names.name("c2"), name="shout", input={"text": "hi"}),
+    )
+    asked = host.until(lambda message: message["type"] == "tool_result")
+    assert inside(asked[-1], "payload")["call_id"] == names.name("c2")
+    read = inside(next(message for message in asked if message["type"] == "host_call"), "payload")
+    for index, text in enumerate(("one\ntwo\n", "three\n")):
+        chunk = {"index": index, "is_last": index == 1}
+        result = {"call_id": read["call_id"], "output": {"text": text}, "is_error": False, "chunk": chunk}
+        host.say(envelope(names.name(f"r{index}"), "host_result", **result))
+    counted = inside(host.next(), "payload")
+    assert (counted["call_id"], counted["output"]) == (names.name("c1"), {"lines": 3})
+    host.say(
+        envelope(names.name("m3"), "tool_call", call_id=names.name("c3"), name="count-lines", input={"path": "no"})
+    )
+    read = inside(host.until(lambda message: message["type"] == "host_call")[-1], "payload")
+    error = {"code": "denied", "message": "not allowed"}
+    host.say(envelope(names.name("r2"), "host_result", call_id=read["call_id"], output={}, is_error=True, error=error))
+    assert inside(host.next(), "payload")["is_error"] is True
+    host.say(envelope(names.name("s1"), "slash_command", name="hello", args=["there"]))
+    assert host.next()["type"] == "slash_result"
+    host.say(envelope(names.name("e1"), "event_hook", event="turn_end", data={"turn": 1}))
+    assert host.next()["type"] == "log"
