@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ext_recorder.options import Command
 
-from .shared import CONNECT, LISTEN, MODE, PLAYING, RECORDING, bindings, one
+from .shared import CONNECT, HTTP, LISTEN, MODE, PLAYING, RECORDING, bindings, one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,10 +16,15 @@ def run(values: Values) -> int:
     from ext_recorder.modes import act
 
     cassette = one(values, "CASSETTE")
-    if act(one(values, "mode"), cassette) == "replay":
+    kept = cassette
+    if values["http"]:
+        from ext_recorder.http.naming import beside
+
+        kept = beside(cassette)
+    if act(one(values, "mode"), kept) == "replay":
         from .replay import run as replay
 
-        return replay(values)
+        return replay(values if values["http"] else values | {"COMMAND": ()})
     from ext_recorder.errors import UsageError
     from ext_recorder.record import record
     from ext_recorder.session import Session
@@ -39,10 +44,16 @@ def run(values: Values) -> int:
         listen=listen,
         connect=connect,
     )
+    if listen and values["http"]:
+        raise UsageError("--http is for a child on stdio, not for a socket server")
     if listen:
         from ext_recorder.sockets.relay import record as relay
 
         return relay(session)
+    if values["http"]:
+        from ext_recorder.http.running import recording_of
+
+        return record(session, recording_of)
     return record(session)
 
 
@@ -63,6 +74,12 @@ already, or COMMAND starts it.
 
     ext-recorder record --protocol waza --listen tcp:127.0.0.1:4711 --connect tcp:127.0.0.1:4712 waza.yaml
 
+With --http the HTTP traffic of COMMAND, a Python program, is kept beside the cassette, so that `replay --http` can run
+the real COMMAND again, without the servers that it talked to. What can't be recorded is told at the end, and makes the
+exit code 3: HTTP/2, websockets, TLS within asyncio, a program that is not Python.
+
+    ext-recorder record --http session.yaml -- ext-kubernetes
+
 Secrets are replaced before anything reaches the disk: values of environment variables that look secret, authorization
 headers, members like password or token, and well-known shapes of keys. The working directories of requests, the home
 directory and what --bind names are kept by a neutral name, so that the cassette plays on another machine.
@@ -70,5 +87,5 @@ directory and what --bind names are kept by a neutral name, so that the cassette
     run,
     arguments=("CASSETTE",),
     tail="COMMAND",
-    options=(MODE, *RECORDING, LISTEN, CONNECT, *PLAYING),
+    options=(MODE, HTTP, *RECORDING, LISTEN, CONNECT, *PLAYING),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ext_recorder.options import Command
 
-from .shared import BIND, LISTEN, PLAYING, REDACT, bindings, one, speed
+from .shared import BIND, HTTP, LISTEN, PLAYING, REDACT, bindings, one, speed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 
 def run(values: Values) -> int:
     """Do what the command line says; returns the exit code."""
+    if values["http"]:
+        return _run_http(values)
+    if values["COMMAND"]:
+        from ext_recorder.errors import UsageError
+
+        raise UsageError("replay runs no command; with --http it does: its HTTP requests are answered then")
     from ext_recorder.matching import MATCH_ON
     from ext_recorder.replay import Options, run_replay
 
@@ -33,6 +39,20 @@ def run(values: Values) -> int:
     return run_replay(one(values, "CASSETTE"), options)
 
 
+def _run_http(values: Values) -> int:
+    from ext_recorder.errors import UsageError
+    from ext_recorder.http.naming import beside
+    from ext_recorder.http.running import run as run_child
+
+    if not values["COMMAND"]:
+        raise UsageError("--http answers a real program: ext-recorder replay --http CASSETTE -- COMMAND…")
+    defaults = COMMAND.defaults()
+    for name in ("listen", *(option.name for option in PLAYING)):
+        if values[name] != defaults[name]:
+            raise UsageError(f"--{name} is for messages on stdio, which are live with --http")
+    return run_child(beside(one(values, "CASSETTE")), values["COMMAND"], bind=bindings(values), redact=values["redact"])
+
+
 COMMAND = Command(
     "replay",
     "Be the recorded child, without the child.",
@@ -46,8 +66,14 @@ ended. A request that was not recorded is answered by an error that names the ne
 A session over sockets is played to whoever connects:
 
     ext-recorder replay --listen unix:/tmp/kaiak.sock kaiak.yaml
+
+With --http the real COMMAND runs, and its HTTP requests are answered from NAME.http.yaml. Nothing reaches the network:
+what was not recorded is refused, and makes the exit code 3, as does what was recorded and not asked for.
+
+    ext-recorder replay --http session.yaml -- ext-kubernetes
 """,
     run,
     arguments=("CASSETTE",),
-    options=(LISTEN, BIND, REDACT, *PLAYING),
+    tail="COMMAND",
+    options=(HTTP, LISTEN, BIND, REDACT, *PLAYING),
 )

@@ -91,6 +91,7 @@ LISTEN = Option(
 )
 CONNECT = Option("connect", "where the recorded socket server listens", "ADDRESS")
 REPORT = Option("report", "add a line of JSON to FILE: how a replay went, what had no match", "FILE")
+HTTP = Option("http", "the HTTP traffic of COMMAND, a Python program, too: in NAME.http.yaml, beside NAME.yaml")
 FORCE = Option("force", "replace the file when it is there")
 RECORDING = (PROTOCOL, FRAMING, BIND, REDACT)
 PLAYING = (ORDER, IGNORE, MATCH_ON, SPEED, REPORT)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ext_recorder.options import Command
 
 from . import record, replay
-from .shared import FORCE, MODE, PLAYING, RECORDING, one
+from .shared import FORCE, HTTP, MODE, PLAYING, RECORDING, one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,12 @@ def run(values: Values) -> int:
 
     mode, command, cassette = one(values, "mode"), values["COMMAND"], Path(one(values, "CASSETTE")).absolute()
     file = Path(one(values, "FILE"))
-    if known(mode).missing == "refuse" or not command:
+    if values["http"] and not command:
+        raise UsageError("--http is about a real program: expected the command behind `--`")
+    if known(mode).missing == "refuse" and values["http"]:
+        located = shim.located(command, file)
+        words = ["replay", *_spelled(replay.COMMAND, values), str(cassette), "--", *located]
+    elif known(mode).missing == "refuse" or not command:
         if mode == "all":
             raise UsageError("--mode all records: expected the command behind `--`")
         words = ["replay", *_spelled(replay.COMMAND, values), str(cassette)]
@@ -36,7 +41,10 @@ def _spelled(other: Command, values: Values) -> list[str]:
     """The options of another command as they were given to this one, where it takes them too."""
     options = [option for option in other.options if option.name in values]
     return [
-        f"--{option.name}={value}" for option in options for value in values[option.name] if value != option.default
+        f"--{option.name}={value}" if option.metavar else f"--{option.name}"
+        for option in options
+        for value in values.get(option.name, ())
+        if value != option.default or not option.metavar
     ]
 
 
@@ -66,5 +74,5 @@ It has no other needs: the folder in which it is started, and what PATH says the
     run,
     arguments=("FILE", "CASSETTE"),
     tail="COMMAND",
-    options=(MODE, *RECORDING, *PLAYING, FORCE),
+    options=(MODE, HTTP, *RECORDING, *PLAYING, FORCE),
 )

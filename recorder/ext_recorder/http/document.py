@@ -45,18 +45,10 @@ if TYPE_CHECKING:
     from .interaction import Headers
 
 VERSION = 1
-SUFFIX = ".http.yaml"
 TITLE = "# The HTTP traffic of a recorded session. Play it: ext-recorder replay --http FILE -- COMMAND…\n"
 REQUEST_MARK, RESPONSE_MARK = "@@ext-recorder: request@@", "@@ext-recorder: response@@"
 BINARY_LINE = 57  # bytes in a line of base64, 76 characters
 NEVER_FOLD = 1 << 20  # columns
-
-
-def beside(cassette: str) -> str:
-    """The file that belongs to a cassette: session.http.yaml for session.yaml, and itself for one of its own."""
-    if cassette.endswith(SUFFIX):
-        return cassette
-    return cassette.removesuffix(".yaml") + SUFFIX
 
 
 class Writer:

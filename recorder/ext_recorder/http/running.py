@@ -1,4 +1,4 @@
-"""`replay --http`: the real child, on this process' own standard files, with its HTTP traffic answered from a file."""
+"""`record --http` and `replay --http`: the real child, on this process' own standard files."""
 
 from __future__ import annotations
 
@@ -11,8 +11,10 @@ from ext_recorder.notes import Notes, Report
 from ext_recorder.outlets import claim_standard_files, host_outlet, tell
 from ext_recorder.signals import Signals
 from ext_recorder.tap import Tap
+from ext_sdk.version import __version__
 
-from .layer import NOT_LOADED, replaying
+from .layer import NOT_LOADED, recording, replaying
+from .naming import beside
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from ext_recorder.child import Child
     from ext_recorder.outlets import Outlet
+    from ext_recorder.session import Session
 
     from .layer import Layer
 
@@ -39,19 +42,26 @@ class NoNotes(Notes):
         return Report(ok=True, text="")
 
 
-def run(path: str, command: Sequence[str], *, bind: Mapping[str, str], secrets: Mapping[str, str]) -> NoReturn:
+def recording_of(session: Session) -> Layer:
+    """The layer that records a session's HTTP traffic, in the file beside its cassette. Raises RecorderError."""
+    path = Path(beside(session.cassette))
+    return recording(path, bind=session.bind, secrets=session.secrets, version=__version__)
+
+
+def run(path: str, command: Sequence[str], *, bind: Mapping[str, str], redact: Sequence[str] = ()) -> NoReturn:
     """Run a command with its HTTP traffic answered, and end as it ends.
 
     Args:
         path: the file.
         command: what to run.
         bind: --bind.
-        secrets: further secrets of this machine.
+        redact: names of further environment variables whose values are secrets.
 
     Raises:
         RecorderError: the file can't be played, the command not be run.
     """
     claim_standard_files()
+    secrets = {f"env.{name}": os.environ[name] for name in redact if name in os.environ}
     with replaying(Path(path), bind=bind, secrets=secrets) as layer:
         os.environ.update(layer.variables)
         signals = Signals()
