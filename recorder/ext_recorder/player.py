@@ -37,7 +37,7 @@ from .misses import describe, explain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ext_sdk.wire.framing import Framing
 
@@ -71,6 +71,7 @@ class Player:
     Attributes:
         more: the child has more to say before it listens again; `proceed`, once what was said is on its way.
         held: the child has more to say, once something has happened on another connection: `resume`.
+        overhear: is given what the host says, before it is taken in; None: nobody asks.
         told: what was said of the difference between this session and the recorded one, the first lines of it.
     """
 
@@ -88,6 +89,7 @@ class Player:
         self._signals: list[str] = []
         self.more = False
         self.held = False
+        self.overhear: Callable[[bytes], None] | None = None
         self.told: list[str] = []
 
     def start(self) -> None:
@@ -96,6 +98,8 @@ class Player:
 
     def receive_data(self, data: bytes) -> None:
         """Bytes of the host."""
+        if self.overhear:
+            self.overhear(data)
         self._decoder.receive_data(data)
         self._hear_all()
 

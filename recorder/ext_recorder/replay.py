@@ -44,12 +44,14 @@ class Options:
         ignore: JSON pointers of what need not match.
         match_on: "method", "params" or JSON pointers: what has to.
         bind: live values of bindings, by name.
+        faults: rules of what goes wrong, see `faults.rules`.
+        seed: of their lots.
         redact: names of further environment variables whose values are secrets.
         report: a file that gets a line of JSON about how the session went; "" for none.
         speed: 1.0: at the recorded pace, 2.0: twice as fast; 0.0: as fast as possible.
     """
 
-    __slots__ = ("bind", "ignore", "match_on", "order", "redact", "report", "speed")
+    __slots__ = ("bind", "faults", "ignore", "match_on", "order", "redact", "report", "seed", "speed")
 
     def __init__(
         self,
@@ -61,6 +63,8 @@ class Options:
         redact: tuple[str, ...] = (),
         report: str = "",
         speed: float = 0.0,
+        faults: tuple[str, ...] = (),
+        seed: str = "",
     ) -> None:
         self.order = order
         self.ignore = ignore
@@ -69,6 +73,8 @@ class Options:
         self.redact = redact
         self.report = report
         self.speed = speed
+        self.faults = faults
+        self.seed = seed
 
 
 def run_replay(path: str, options: Options | None = None) -> int:
@@ -89,9 +95,12 @@ def run_replay(path: str, options: Options | None = None) -> int:
         with Reader(path) as reader:
             if os.isatty(0) and os.isatty(2):
                 tell(outlets["err"], f"replaying {path}; what you type is the host's ({reader.header.protocol})")
-            stage = Stage(paced=options.speed > 0)
+            stage = make_stage(reader.header, options)
             player = make_player(reader, stage, options)
+            player.overhear = stage.overhear
             status = play(player, stage, outlets, options.speed)
+            for rule in stage.idle:
+                tell(outlets["err"], f"--fault {rule} has befallen nothing")
             if options.report:
                 write_report(options.report, path, status, player.told)
     except RecorderError as error:
@@ -110,6 +119,18 @@ def write_report(report: str, path: str, status: int | str, told: list[str]) -> 
         os.write(fd, line.encode("utf-8", "surrogateescape"))
     finally:
         os.close(fd)
+
+
+def make_stage(header: Header, options: Options) -> Stage:
+    """The stage for a player; with faults, one on which they happen. Raises UsageError."""
+    paced = options.speed > 0
+    if not options.faults:
+        return Stage(paced=paced)
+    from .faults.rules import read_rules
+    from .faults.stage import FaultyStage
+
+    rules, dialect = read_rules(options.faults, options.seed), DIALECTS[header.protocol]
+    return FaultyStage(rules, dialect, FRAMINGS[header.framing], options.seed, paced=paced)
 
 
 def make_player(reader: Reader, stage: Stage, options: Options, environ: Mapping[str, str] = os.environ) -> Player:

@@ -142,7 +142,7 @@ class Shell:
         """Do what the player has said, and what is due by now."""
         while True:
             actions = self._stage.take()
-            for action in self._due(actions) if self._speed else actions:
+            for action in self._due(actions) if self._timed(actions) else actions:
                 self._do(action)
             for stream in self._queues:
                 self._send(stream)
@@ -158,12 +158,20 @@ class Shell:
         else:
             self.status = action.status
 
+    def _timed(self, actions: list[Action]) -> bool:
+        """Does anything have a time of its own?"""
+        if self._speed or self._later:
+            return True
+        return any(isinstance(action, Write) and action.delay for action in actions)
+
     def _due(self, actions: list[Action]) -> list[Action]:
-        """At a pace: keep each action until its time has come."""
+        """Keep each action until its time has come, and none before those said earlier."""
         now = monotonic()
         for action in actions:
-            earliest = self._later[-1][0] if self._later else now
-            self._later.append((max(earliest, now + action.after / self._speed), action))
+            at = now + (action.after / self._speed if self._speed else 0.0)
+            if isinstance(action, Write):
+                at += action.delay
+            self._later.append((max(at, self._later[-1][0] if self._later else now), action))
         due = [action for at, action in self._later if at <= now]
         del self._later[: len(due)]
         return due

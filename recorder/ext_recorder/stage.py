@@ -4,6 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Literal
 
     Output = Literal["out", "err"]
@@ -18,14 +19,16 @@ class Write:
         stream: "out" or "err".
         data: the bytes.
         after: how long after the host's last message this came in the recording, in seconds.
+        delay: how much later it is to come at any pace, in seconds.
     """
 
-    __slots__ = ("after", "data", "stream")
+    __slots__ = ("after", "data", "delay", "stream")
 
-    def __init__(self, stream: Output, data: bytes, after: float = 0.0) -> None:
+    def __init__(self, stream: Output, data: bytes, after: float = 0.0, delay: float = 0.0) -> None:
         self.stream = stream
         self.data = data
         self.after = after
+        self.delay = delay
 
     def __repr__(self) -> str:
         return f"Write({self.stream!r}, {self.data!r})"
@@ -68,6 +71,8 @@ class Stage:
 
     Attributes:
         after: the time of what is said next.
+        overhear: wants to be told what the host says; None: no need.
+        idle: what was to be done by way of faults, and never was; told in the end.
         over: an Exit was said; whatever comes now is too late.
         size: bytes said since the last `take`.
     """
@@ -81,6 +86,13 @@ class Stage:
         self.after = 0.0
         self.over = False
         self.size = 0
+
+    overhear: Callable[[bytes], None] | None = None
+
+    @property
+    def idle(self) -> list[str]:
+        """See above."""
+        return []
 
     def out(self, data: bytes) -> None:
         """Say something on stdout."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ext_recorder.options import Command
 
-from .shared import BIND, HTTP, LISTEN, PLAYING, REDACT, bindings, one, speed
+from .shared import BIND, FAULT, HTTP, LISTEN, PLAYING, REDACT, SEED, bindings, one, speed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ def run(values: Values) -> int:
         bind=bindings(values),
         redact=values["redact"],
         report=one(values, "report"),
+        faults=values.get("fault", ()),
+        seed=one(values, "seed") if "seed" in values else "",
         speed=speed(one(values, "speed")),
     )
     listen = one(values, "listen")
@@ -63,6 +65,15 @@ ended. A request that was not recorded is answered by an error that names the ne
     ext-recorder replay session.yaml
     ext-recorder replay --order any --ignore /params/args/seed session.yaml
 
+How a host bears a child that fails is tried by faults. They are laid over what is played, the cassette stays as it is:
+delay=TIME, drop, duplicate, cut (half of a message), garbage[=BYTES], oversized[=BYTES], error[=CODE] instead of an
+answer, exit[=CODE], kill in mid-message. Behind an @ stands which messages: those of a method (an answer has that of
+its request), the nth of them, every so-manieth, or each with a chance that falls the same way for the same --seed.
+
+    ext-recorder replay --fault delay=2s@method=execute,nth=1 session.yaml
+    ext-recorder replay --fault garbage@every=3 --fault kill@method=shutdown session.yaml
+    ext-recorder replay --fault error=-32603@chance=0.1 --seed 7 session.yaml
+
 A session over sockets is played to whoever connects:
 
     ext-recorder replay --listen unix:/tmp/kaiak.sock kaiak.yaml
@@ -75,5 +86,5 @@ what was not recorded is refused, and makes the exit code 3, as does what was re
     run,
     arguments=("CASSETTE",),
     tail="COMMAND",
-    options=(HTTP, LISTEN, BIND, REDACT, *PLAYING),
+    options=(HTTP, LISTEN, BIND, REDACT, *PLAYING, FAULT, SEED),
 )

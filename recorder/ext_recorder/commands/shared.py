@@ -92,6 +92,13 @@ LISTEN = Option(
 CONNECT = Option("connect", "where the recorded socket server listens", "ADDRESS")
 REPORT = Option("report", "add a line of JSON to FILE: how a replay went, what had no match", "FILE")
 HTTP = Option("http", "the HTTP traffic of COMMAND, a Python program, too: in NAME.http.yaml, beside NAME.yaml")
+FAULT = Option(
+    "fault",
+    "what goes wrong: KIND[=VALUE][@method=NAME,nth=N,every=N,chance=P], or @FILE with one a line; repeatable",
+    "RULE",
+    many=True,
+)
+SEED = Option("seed", "makes the chances of --fault fall otherwise", "TEXT")
 FORCE = Option("force", "replace the file when it is there")
 RECORDING = (PROTOCOL, FRAMING, BIND, REDACT)
 PLAYING = (ORDER, IGNORE, MATCH_ON, SPEED, REPORT)

@@ -16,7 +16,7 @@ from ext_recorder.hearing import Recorded
 from ext_recorder.loop import EXIT_CANNOT_PLAY, wait
 from ext_recorder.outlets import Outlet, claim_standard_files, host_outlet, tell
 from ext_recorder.player import EXIT_DIFFERS
-from ext_recorder.replay import Options, die, instruments, make_player, write_report
+from ext_recorder.replay import Options, die, instruments, make_player, make_stage, write_report
 from ext_recorder.shell import Shell
 from ext_recorder.signals import Signals, signal_name
 from ext_recorder.stage import Stage
@@ -201,9 +201,10 @@ class Server:
 
     def _begin(self, client: _Client, connection: Connection) -> None:
         self._free.remove(connection)
-        stage = Stage(paced=self._options.speed > 0)
+        stage = make_stage(self._header, self._options)
         part = Part(self._path, connection.number, closed=connection.closed)
         player = self._player(part, stage)
+        player.overhear = stage.overhear
         out = Outlet(client.socket.fileno(), client.socket.send, partial(_shut, client.socket))
         outlets: dict[Output, Outlet] = {"out": out, "err": self._err}
         client.connection = connection
