@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from urllib.parse import urlencode
 
 import urllib3
-import yaml
 from kubernetes.client.api_client import ApiClient
 from kubernetes.client.configuration import Configuration
 from kubernetes.config.kube_config import load_kube_config
@@ -139,19 +138,22 @@ class Client:
         """Merge a change into the object at a path."""
         return self.request("PATCH", path, change, content_type=MERGE)
 
-    def apply(self, manifests: str, namespace: str = "") -> list[str]:
-        """Apply YAML documents on the server's side, whoever owns their fields.
+    def apply(self, manifest: Object, namespace: str = "") -> str:
+        """Apply an object on the server's side, whoever owns its fields.
 
         Args:
-            manifests: the documents.
-            namespace: for objects that need one and name none.
+            manifest: the object.
+            namespace: where it is, if it needs one and names none.
 
         Returns:
-            the paths of the objects.
+            its path.
         """
-        return [self._apply(manifest, namespace) for manifest in yaml.safe_load_all(manifests) if manifest]
+        path = self.path(manifest, namespace)
+        query = {"fieldManager": "live-tests", "force": "true"}
+        self.request("PATCH", path, manifest, query=query, content_type=APPLY)
+        return path
 
-    def define(self, manifest: str) -> str:
+    def define(self, manifest: Object) -> str:
         """Apply a CustomResourceDefinition and wait until its kind is served: a moment after it is established.
 
         Args:
@@ -160,8 +162,8 @@ class Client:
         Returns:
             the path of the definition.
         """
-        spec = yaml.safe_load(manifest)["spec"]
-        (path,) = self.apply(manifest)
+        spec = manifest["spec"]
+        path = self.apply(manifest)
         self.wait_for(path, lambda it: condition(it, "Established") == "True")
         served = f"/apis/{spec['group']}/{spec['versions'][0]['name']}"
         kind = spec["names"]["kind"]
@@ -193,14 +195,15 @@ class Client:
         Raises:
             TimeoutError: with the object as it was at the end.
         """
-        until = time.monotonic() + timeout
-        while True:
+        found: Object = {}
+
+        def check() -> bool:
+            nonlocal found
             found = self.get(path) if self.exists(path) else {}
-            if found and holds(found):
-                return found
-            if time.monotonic() > until:
-                raise TimeoutError(f"{path} after {timeout:g} s: {json.dumps(found.get('status', found))}")
-            time.sleep(POLL_SECONDS)
+            return bool(found) and holds(found)
+
+        wait_until(check, lambda: f"{path}: {json.dumps(found.get('status', found))}", timeout)
+        return found
 
     def wait_gone(self, path: str, timeout: float = 30.0) -> None:
         """Wait until there is no object at a path.
@@ -208,21 +211,29 @@ class Client:
         Raises:
             TimeoutError: with the object as it was at the end.
         """
-        until = time.monotonic() + timeout
-        while self.exists(path):
-            if time.monotonic() > until:
-                raise TimeoutError(f"{path} is still there after {timeout:g} s: {json.dumps(self.get(path))}")
-            time.sleep(POLL_SECONDS)
+        wait_until(lambda: not self.exists(path), lambda: f"{path} is there: {json.dumps(self.get(path))}", timeout)
 
     def close(self) -> None:
         """Close all connections."""
         self._pool.clear()
 
-    def _apply(self, manifest: Object, namespace: str) -> str:
-        path = self.path(manifest, namespace)
-        query = {"fieldManager": "live-tests", "force": "true"}
-        self.request("PATCH", path, manifest, query=query, content_type=APPLY)
-        return path
+
+def wait_until(holds: Callable[[], bool], told: Callable[[], str], timeout: float = 30.0) -> None:
+    """Wait until something holds.
+
+    Args:
+        holds: asked again and again.
+        told: what there is in its place.
+        timeout: in seconds.
+
+    Raises:
+        TimeoutError: it does not.
+    """
+    until = time.monotonic() + timeout
+    while not holds():
+        if time.monotonic() > until:
+            raise TimeoutError(f"after {timeout:g} s: {told()}")
+        time.sleep(POLL_SECONDS)
 
 
 def condition(found: Object, kind: str) -> str:

@@ -16,9 +16,10 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.live.client import Client
+    from tests.live.client import Client, Object
     from tests.live.cluster import Cluster
     from tests.live.control_plane import ControlPlane
+    from tests.live.kubernetes import Kube
 
 HERE = Path(__file__).parent
 SERVICE_ACCOUNT = "tester"
@@ -160,6 +161,58 @@ def namespace(admin: Client) -> Iterator[str]:
     admin.delete(f"/api/v1/namespaces/{name}")
 
 
+@pytest.fixture(scope="session")
+def kinds(admin: Client) -> Iterator[str]:
+    """The group of this worker's own kinds: those of manifests.KINDS, served in version v1 for as long as it runs."""
+    from tests.live import manifests
+
+    group = f"live-{secrets.token_hex(4)}.gevals-extensions.dev"
+    paths = [admin.define(manifests.definition(kind, group)) for kind in manifests.KINDS]
+    yield group
+    for path in paths:
+        admin.delete(path)
+
+
+class Starter:
+    """Starts ext-kubernetes; see the fixture `start`."""
+
+    def __init__(self, stack: ExitStack, namespace: str, workdir: Path) -> None:
+        self._stack = stack
+        self._namespace = namespace
+        self._workdir = workdir
+
+    def __call__(self, kubeconfig: Path, namespace: str = "", **config: object) -> Kube:
+        """Start one.
+
+        Args:
+            kubeconfig: whom to talk to, as whom.
+            namespace: where operations are at home; the test's own if left out.
+            config: more of its configuration.
+        """
+        from tests.live.kubernetes import Kube
+
+        told = {"kubeconfig": str(kubeconfig), "namespace": namespace or self._namespace, **config}
+        return self._stack.enter_context(Kube(told, self._workdir))
+
+
+@pytest.fixture
+def start(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Starter]:
+    """Starts ext-kubernetes for whom the test chooses: `start(kubeconfig)`."""
+    namespace = request.getfixturevalue("namespace") if "namespace" in request.fixturenames else "default"
+    with ExitStack() as stack:
+        yield Starter(stack, namespace, tmp_path)
+
+
+@pytest.fixture
+def kube(cluster: Cluster, kubeconfig: Path, namespace: str, tmp_path: Path) -> Iterator[Kube]:
+    """An ext-kubernetes of somebody who may do everything, at home in the test's namespace."""
+    from tests.live.kubernetes import Kube
+
+    config = {"kubeconfig": str(kubeconfig), "context": cluster.context, "namespace": namespace}
+    with Kube(config, tmp_path) as one:
+        yield one
+
+
 @pytest.fixture
 def streams(cluster: Cluster) -> None:
     """For tests of exec, logs and port-forward."""
@@ -206,8 +259,12 @@ def skip(reason: str) -> NoReturn:
     pytest.skip(f"no control plane of one's own: {reason}")
 
 
+def namespace_object(name: str) -> Object:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
 def make_namespace(admin: Client, name: str) -> None:
     """Make a namespace if it is not there, and wait until it has the account that pods run under."""
     path = f"/api/v1/namespaces/{name}"
-    admin.apply(f"{{apiVersion: v1, kind: Namespace, metadata: {{name: {name}}}}}")
+    admin.apply(namespace_object(name))
     admin.wait_for(f"{path}/serviceaccounts/default", lambda _: True)

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import urllib3
-import yaml
 
-from tests.live import flags
+from tests.live import flags, manifests
 from tests.live.client import ApiError, Client, condition
 from tests.live.identities import MASTERS, Identities
 from tests.live.processes import Processes
@@ -29,15 +28,6 @@ NODES = ("live-node-0", "live-node-1")
 PART_SECONDS = 120.0  # for each part to be ready; 1 to 4 is usual
 TERMINATION_SECONDS = 20.0  # for the API server to end politely
 PATH = "/usr/local/bin:/usr/bin:/bin"  # of all programs; also of what `exec` into a pod runs
-
-PROBE = """
-apiVersion: v1
-kind: Pod
-metadata: {name: first, namespace: default}
-spec:
-  terminationGracePeriodSeconds: 0
-  containers: [{name: main, image: "busybox:1.36", command: [sleep, "60"]}]
-"""
 
 
 class Programs(NamedTuple):
@@ -163,14 +153,13 @@ class ControlPlane:
     def _settle(self) -> None:
         """Make the nodes and see a pod admitted, scheduled and run: then every part has worked."""
         client = Client(self.kubeconfig)
-        client.apply(
-            yaml.safe_dump_all({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}} for name in NODES)
-        )
+        for name in NODES:
+            client.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name}})
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         self._processes.wait_until(
             lambda: "" if client.exists(account) else "no service account was made", PART_SECONDS
         )
-        (pod,) = client.apply(PROBE)
+        pod = client.apply(manifests.pod(name="first"), "default")
         self._processes.wait_until(lambda: _not_running(client, pod), PART_SECONDS)
         client.delete(pod)
         client.close()

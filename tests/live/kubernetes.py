@@ -1,32 +1,41 @@
-"""ext-kubernetes on the live cluster, as a real process."""
+"""ext-kubernetes on a live cluster, as a real process."""
 
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from tests.ext_sdk.peer import Peer
+from tests.ext_sdk.peer import Peer, execute
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 COMMAND = [sys.executable, "-m", "ext_kubernetes"]
+Result: TypeAlias = dict[str, Any]
 
 
 class Kube:
-    """A host of ext-kubernetes with one workdir; ends with the `with` block.
+    """A host of ext-kubernetes; ends with the `with` block.
+
+    Operations are called by name, with arguments as a mapping or by name.
 
     Args:
-        kubeconfig: whom to talk to, as whom.
-        context: of the kubeconfig; "" for its current one.
-        namespace: where operations are at home.
-        workdir: of all calls.
+        config: of the extension.
+        workdir: of all calls that name no other.
+        env: variables beside those of the tests.
+
+    Attributes:
+        workdir: as given.
     """
 
-    def __init__(self, kubeconfig: Path, context: str, namespace: str, workdir: Path) -> None:
+    def __init__(self, config: Mapping[str, object], workdir: Path, env: Mapping[str, str] | None = None) -> None:
         self.workdir = workdir
-        self._peer = Peer(COMMAND, {"KUBECONFIG": str(kubeconfig)})
-        answer = self._peer.initialize({"context": context, "namespace": namespace})
+        self._peer = Peer(COMMAND, env)
+        self._calls = 1000  # ids that the peer's own calls don't have
+        self._answers: dict[object, Any] = {}
+        self._logs: list[str] = []
+        answer = self._peer.initialize(dict(config))
         assert "result" in answer, answer
 
     def __enter__(self) -> Self:
@@ -35,20 +44,73 @@ class Kube:
     def __exit__(self, *exc: object) -> None:
         self._peer.__exit__(*exc)
 
-    def result(self, operation: str, args: object = None) -> dict[str, object]:
-        """The result of a call."""
-        return self._peer.result(operation, args, workdir=str(self.workdir), phase="")
+    # --- Several at once ---------------------------------------------------------------------------------------------
 
-    def ok(self, operation: str, args: object = None) -> dict[str, str]:
-        """The outputs of a call that succeeds, with its message as `message`."""
-        result = self.result(operation, args)
+    def start(
+        self, operation: str, args: Mapping[str, object] | None = None, *, at: Path | None = None, **more: object
+    ) -> int:
+        """Call an operation.
+
+        Args:
+            operation: its name.
+            args: its arguments.
+            at: another workdir.
+            more: further arguments.
+
+        Returns:
+            the request's id, for `answer`.
+        """
+        self._calls += 1
+        context = {"workdir": str(at or self.workdir), "phase": ""}  # which real hosts leave empty
+        self._peer.send(execute(self._calls, operation, {**(args or {}), **more}, **context))
+        return self._calls
+
+    def answer(self, id: int) -> Result:
+        """The result of a call that was started."""
+        while id not in self._answers:
+            self._read()
+        answer = self._answers.pop(id)
+        assert "result" in answer, answer
+        result: Result = answer["result"]
+        return result
+
+    def succeeded(self, *ids: int) -> None:
+        """Calls that were started end, and succeed."""
+        failed = [result for result in map(self.answer, ids) if not result["success"]]
+        assert not failed, failed
+
+    def heard(self, text: str) -> None:
+        """Wait until a text is logged: a wait logs what it sees."""
+        while not any(text in line for line in self._logs):
+            self._read()
+
+    # --- One call ----------------------------------------------------------------------------------------------------
+
+    def result(
+        self, operation: str, args: Mapping[str, object] | None = None, *, at: Path | None = None, **more: object
+    ) -> Result:
+        """The result of a call; see `start`."""
+        return self.answer(self.start(operation, args, at=at, **more))
+
+    def ok(
+        self, operation: str, args: Mapping[str, object] | None = None, *, at: Path | None = None, **more: object
+    ) -> dict[str, str]:
+        """The outputs of a call that succeeds, with what it says as `message`."""
+        result = self.result(operation, args, at=at, **more)
         assert result["success"] is True, result
-        outputs = result.get("outputs") or {}
-        assert isinstance(outputs, dict)
-        return {**outputs, "message": str(result.get("message", ""))}
+        return {**(result.get("outputs") or {}), "message": str(result.get("message", ""))}
 
-    def failed(self, operation: str, args: object = None) -> str:
+    def failed(
+        self, operation: str, args: Mapping[str, object] | None = None, *, at: Path | None = None, **more: object
+    ) -> str:
         """What a call says that fails."""
-        result = self.result(operation, args)
+        result = self.result(operation, args, at=at, **more)
         assert result["success"] is False, result
         return f"{result.get('message', '')}\n{result.get('error', '')}"
+
+    def _read(self) -> None:
+        message = self._peer.message()
+        if "id" in message:
+            self._answers[message["id"]] = message
+        else:
+            self._logs.append(str(message["params"]))

@@ -16,6 +16,20 @@ import pytest
 import urllib3
 
 from tests.live.client import ApiError, Client, condition
+from tests.live.conftest import namespace_object
+from tests.live.manifests import (
+    GREEDY,
+    RUNNING,
+    UNAVAILABLE,
+    UNREADY,
+    configmap,
+    custom,
+    deployment,
+    ends,
+    job,
+    pod,
+    runs,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,35 +38,7 @@ if TYPE_CHECKING:
     from tests.live.control_plane import ControlPlane
 
 ROOT = Path(__file__).parents[2]
-RUNNING = '{name: main, image: "busybox:1.36", imagePullPolicy: IfNotPresent, command: [sleep, "1000"]}'
-ENDS = '{{name: main, image: "busybox:1.36", imagePullPolicy: IfNotPresent, command: [sh, -c, "exit {}"]}}'
 HOLD = "tests.live/hold"  # a finalizer that nobody serves
-
-
-def pod(container: str, **spec: str) -> str:
-    """The manifest of a pod named `it`."""
-    fields = "".join(f", {name}: {value}" for name, value in spec.items())
-    return (
-        "{apiVersion: v1, kind: Pod, metadata: {name: it}, "
-        f"spec: {{terminationGracePeriodSeconds: 0, containers: [{container}]{fields}}}}}"
-    )
-
-
-def deployment(container: str, replicas: int = 1) -> str:
-    """The manifest of a deployment named `it`."""
-    return (
-        "{apiVersion: apps/v1, kind: Deployment, metadata: {name: it}, "
-        f"spec: {{replicas: {replicas}, selector: {{matchLabels: {{app: it}}}}, "
-        f"template: {{metadata: {{labels: {{app: it}}}}, spec: {{containers: [{container}]}}}}}}}}"
-    )
-
-
-def job(container: str) -> str:
-    """The manifest of a job named `it`, which is tried once."""
-    return (
-        "{apiVersion: batch/v1, kind: Job, metadata: {name: it}, "
-        f"spec: {{backoffLimit: 0, template: {{spec: {{restartPolicy: Never, containers: [{container}]}}}}}}}}"
-    )
 
 
 def waiting(found: Object) -> str:
@@ -65,28 +51,28 @@ def waiting(found: Object) -> str:
 
 
 def test_a_pod_runs_on_a_node(admin: Client, namespace: str) -> None:
-    (path,) = admin.apply(pod(RUNNING), namespace)
+    path = admin.apply(pod(), namespace)
     found = admin.wait_for(path, lambda it: condition(it, "Ready") == "True")
     assert found["status"]["phase"] == "Running"
     assert condition(admin.get(f"/api/v1/nodes/{found['spec']['nodeName']}"), "Ready") == "True"
 
 
 def test_a_pod_that_is_deleted_goes(admin: Client, namespace: str) -> None:
-    (path,) = admin.apply(pod(RUNNING), namespace)
+    path = admin.apply(pod(), namespace)
     admin.wait_for(path, lambda it: condition(it, "Ready") == "True")
     admin.delete(path)
     admin.wait_gone(path)
 
 
 def test_a_deployment_becomes_available_and_scales(admin: Client, namespace: str) -> None:
-    (path,) = admin.apply(deployment(RUNNING), namespace)
+    path = admin.apply(deployment(replicas=1), namespace)
     admin.wait_for(path, lambda it: condition(it, "Available") == "True")
     admin.patch(path, {"spec": {"replicas": 3}})
     admin.wait_for(path, lambda it: it["status"].get("readyReplicas") == 3)
 
 
 def test_a_container_that_keeps_failing_is_held_back(admin: Client, namespace: str) -> None:
-    (path,) = admin.apply(pod(ENDS.format(3)), namespace)
+    path = admin.apply(pod(ends(3)), namespace)
     found = admin.wait_for(path, lambda it: waiting(it) == "CrashLoopBackOff", timeout=60)
     (status,) = found["status"]["containerStatuses"]
     assert status["lastState"]["terminated"]["exitCode"] == 3
@@ -97,7 +83,7 @@ def test_a_container_that_keeps_failing_is_held_back(admin: Client, namespace: s
 
 
 def test_a_container_that_keeps_failing_says_so_in_events(admin: Client, namespace: str) -> None:
-    (path,) = admin.apply(pod(ENDS.format(1)), namespace)
+    path = admin.apply(pod(ends(1)), namespace)
     admin.wait_for(path, lambda it: waiting(it) == "CrashLoopBackOff", timeout=60)
     admin.wait_for(
         f"/api/v1/namespaces/{namespace}/events",
@@ -106,37 +92,34 @@ def test_a_container_that_keeps_failing_says_so_in_events(admin: Client, namespa
 
 
 def test_an_image_that_does_not_exist_is_tried_again_and_again(admin: Client, namespace: str) -> None:
-    (path,) = admin.apply(pod('{name: main, image: "registry.invalid/nothing:1"}'), namespace)
+    path = admin.apply(pod(UNAVAILABLE), namespace)
     found = admin.wait_for(path, lambda it: waiting(it) == "ImagePullBackOff", timeout=60)
     assert found["status"]["phase"] == "Pending"
     assert "registry.invalid/nothing:1" in found["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
 
 
 def test_a_pod_that_asks_for_too_much_is_unschedulable(admin: Client, namespace: str) -> None:
-    greedy = RUNNING.replace("{name: main", '{name: main, resources: {requests: {cpu: "1000"}}')
-    (path,) = admin.apply(pod(greedy), namespace)
+    path = admin.apply(pod(GREEDY), namespace)
     found = admin.wait_for(path, lambda it: condition(it, "PodScheduled") == "False")
     (scheduled,) = found["status"]["conditions"]
     assert scheduled["reason"] == "Unschedulable"
 
 
 def test_a_pod_whose_probe_fails_runs_without_being_ready(admin: Client, namespace: str) -> None:
-    probed = RUNNING.replace("{name: main", "{name: main, readinessProbe: {exec: {command: ['false']}}")
-    (path,) = admin.apply(pod(probed), namespace)
+    path = admin.apply(pod(UNREADY), namespace)
     found = admin.wait_for(path, lambda it: it["status"]["phase"] == "Running")
     assert condition(found, "Ready") == "False"
 
 
 def test_a_pod_becomes_ready_when_its_probe_may_begin(admin: Client, namespace: str) -> None:
-    probe = "readinessProbe: {initialDelaySeconds: 2, periodSeconds: 1, exec: {command: ['true']}}"
-    (path,) = admin.apply(pod(RUNNING.replace("{name: main", f"{{name: main, {probe}")), namespace)
+    probe = {"initialDelaySeconds": 2, "periodSeconds": 1, "exec": {"command": ["true"]}}
+    path = admin.apply(pod(RUNNING | {"readinessProbe": probe}), namespace)
     assert condition(admin.wait_for(path, lambda it: it["status"]["phase"] == "Running"), "Ready") == "False"
     admin.wait_for(path, lambda it: condition(it, "Ready") == "True")
 
 
 def test_an_init_container_that_fails_holds_the_pod_back(admin: Client, namespace: str) -> None:
-    first = ENDS.format(2).replace("main", "first")
-    (path,) = admin.apply(pod(RUNNING, initContainers=f"[{first}]"), namespace)
+    path = admin.apply(pod(initContainers=[ends(2) | {"name": "first"}]), namespace)
     found = admin.wait_for(
         path,
         lambda it: (
@@ -151,7 +134,7 @@ def test_an_init_container_that_fails_holds_the_pod_back(admin: Client, namespac
 
 @pytest.mark.parametrize(("code", "kind"), [(0, "Complete"), (4, "Failed")])
 def test_a_job_ends_as_its_container_does(admin: Client, namespace: str, code: int, kind: str) -> None:
-    (path,) = admin.apply(job(ENDS.format(code)), namespace)
+    path = admin.apply(job(ends(code)), namespace)
     admin.wait_for(path, lambda it: condition(it, kind) == "True")
     (found,) = admin.get(f"/api/v1/namespaces/{namespace}/pods")["items"]
     assert found["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == code
@@ -159,12 +142,10 @@ def test_a_job_ends_as_its_container_does(admin: Client, namespace: str, code: i
 
 # --- In pods ---------------------------------------------------------------------------------------------------------
 
-SAYS = RUNNING.replace('[sleep, "1000"]', """[sh, -c, 'echo first; echo "last line"; sleep 1000']""")
-
 
 @pytest.mark.usefixtures("streams")
 def test_a_container_has_said_what_its_command_says(admin: Client, namespace: str) -> None:
-    (path,) = admin.apply(pod(SAYS), namespace)
+    path = admin.apply(pod(runs('echo first; echo "last line"; sleep 1000')), namespace)
     admin.wait_for(path, lambda it: condition(it, "Ready") == "True")
     assert admin.text("GET", f"{path}/log") == "first\nlast line\n"
     assert admin.text("GET", f"{path}/log", query={"tailLines": "1"}) == "last line\n"
@@ -174,14 +155,14 @@ def test_a_container_has_said_what_its_command_says(admin: Client, namespace: st
 
 @pytest.mark.usefixtures("streams")
 def test_a_container_that_was_restarted_has_said_it_before(admin: Client, namespace: str) -> None:
-    (path,) = admin.apply(pod(ENDS.format(1).replace("exit", "echo so long; exit")), namespace)
+    path = admin.apply(pod(runs("echo so long; exit 1")), namespace)
     admin.wait_for(path, lambda it: waiting(it) == "CrashLoopBackOff", timeout=60)
     assert admin.text("GET", f"{path}/log", query={"previous": "true"}) == "so long\n"
 
 
 @pytest.mark.usefixtures("streams")
 def test_a_container_without_an_image_has_no_log(admin: Client, namespace: str) -> None:
-    (path,) = admin.apply(pod('{name: main, image: "registry.invalid/nothing:1"}'), namespace)
+    path = admin.apply(pod(UNAVAILABLE), namespace)
     admin.wait_for(path, lambda it: waiting(it) == "ImagePullBackOff", timeout=60)
     with pytest.raises(ApiError, match="is waiting to start: trying and failing to pull image"):
         admin.text("GET", f"{path}/log")
@@ -189,7 +170,7 @@ def test_a_container_without_an_image_has_no_log(admin: Client, namespace: str) 
 
 @pytest.mark.usefixtures("streams")
 def test_a_command_runs_in_a_container(kubeconfig: Path, admin: Client, namespace: str) -> None:
-    (path,) = admin.apply(pod(RUNNING), namespace)
+    path = admin.apply(pod(), namespace)
     admin.wait_for(path, lambda it: condition(it, "Ready") == "True")
     argv = ["sh", "-c", "read line; echo $line; echo aside >&2; exit 3"]
     code, out, err = execute(kubeconfig, namespace, argv, "told\n")
@@ -221,8 +202,7 @@ def execute(kubeconfig: Path, namespace: str, argv: list[str], stdin: str) -> tu
 
 
 def test_a_namespace_hangs_while_a_finalizer_is_in_it(admin: Client, namespace: str) -> None:
-    held = f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: held, finalizers: [{HOLD}]}}}}"
-    (path,) = admin.apply(held, namespace)
+    path = admin.apply(configmap(finalizers=[HOLD]), namespace)
     admin.delete(f"/api/v1/namespaces/{namespace}")
     found = admin.wait_for(
         f"/api/v1/namespaces/{namespace}", lambda it: condition(it, "NamespaceFinalizersRemaining") == "True"
@@ -230,36 +210,11 @@ def test_a_namespace_hangs_while_a_finalizer_is_in_it(admin: Client, namespace: 
     assert found["status"]["phase"] == "Terminating"
     admin.patch(path, {"metadata": {"finalizers": None}})
     admin.wait_gone(f"/api/v1/namespaces/{namespace}")
-    admin.apply(f"{{apiVersion: v1, kind: Namespace, metadata: {{name: {namespace}}}}}")  # for the fixture to delete
+    admin.apply(namespace_object(namespace))  # for the fixture to delete
 
 
-CRD = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: switches.live.gevals-extensions.dev}
-spec:
-  group: live.gevals-extensions.dev
-  scope: Namespaced
-  names: {plural: switches, singular: switch, kind: Switch}
-  versions:
-    - name: v1
-      served: true
-      storage: true
-      subresources: {status: {}}
-      schema:
-        openAPIV3Schema:
-          type: object
-          properties:
-            spec: {type: object, properties: {on: {type: boolean}}}
-            status: {type: object, x-kubernetes-preserve-unknown-fields: true}
-"""
-
-
-def test_a_custom_resource_can_be_defined_and_has_conditions(admin: Client, namespace: str) -> None:
-    admin.define(CRD)
-    (path,) = admin.apply(
-        "{apiVersion: live.gevals-extensions.dev/v1, kind: Switch, metadata: {name: it}, spec: {on: true}}", namespace
-    )
+def test_a_custom_resource_can_be_defined_and_has_conditions(admin: Client, kinds: str, namespace: str) -> None:
+    path = admin.apply(custom("Switch", kinds, on=True), namespace)
     admin.patch(f"{path}/status", {"status": {"conditions": [{"type": "Lit", "status": "True"}]}})
     assert condition(admin.get(path), "Lit") == "True"
 
@@ -285,7 +240,7 @@ def own(control_plane: ControlPlane) -> Iterator[Client]:
 @pytest.mark.parametrize("politely", [True, False])
 def test_what_is_stored_outlives_the_api_server(control_plane: ControlPlane, own: Client, politely: bool) -> None:
     kept = f"kept-{politely}".lower()
-    (path,) = own.apply(f"{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {kept}, namespace: default}}}}")
+    path = own.apply(configmap(kept), "default")
     control_plane.stop_api_server(politely=politely)
     with pytest.raises(urllib3.exceptions.NewConnectionError):
         own.get(path)
@@ -296,7 +251,7 @@ def test_what_is_stored_outlives_the_api_server(control_plane: ControlPlane, own
 def test_deployments_go_on_after_the_api_server_was_down(control_plane: ControlPlane, own: Client) -> None:
     control_plane.stop_api_server()
     control_plane.start_api_server()
-    (path,) = own.apply(deployment(RUNNING), "default")
+    path = own.apply(deployment(replicas=1), "default")
     own.wait_for(path, lambda it: condition(it, "Available") == "True", timeout=60)
     own.delete(path)
 
@@ -333,7 +288,7 @@ def test_credentials_that_have_expired_are_refused(control_plane: ControlPlane, 
 
 def test_a_watch_from_before_a_restart_has_expired(control_plane: ControlPlane, own: Client) -> None:
     before = own.get("/api/v1/namespaces")["metadata"]["resourceVersion"]
-    own.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: later, namespace: default}}")
+    own.apply(configmap("later"), "default")
     control_plane.stop_api_server()
     control_plane.start_api_server()
     query = {"watch": "true", "resourceVersion": before, "timeoutSeconds": "1"}

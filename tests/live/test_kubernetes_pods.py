@@ -3,37 +3,21 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.live.kubernetes import Kube
+from tests.live.manifests import IMAGE, pod, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
-
     from tests.live.cluster import Cluster
+    from tests.live.kubernetes import Kube
 
 pytestmark = pytest.mark.usefixtures("streams")
-IMAGE = "busybox:1.36"
-
-
-@pytest.fixture
-def kube(cluster: Cluster, kubeconfig: Path, namespace: str, tmp_path: Path) -> Iterator[Kube]:
-    with Kube(kubeconfig, cluster.context, namespace, tmp_path) as one:
-        yield one
-
-
-def pod(script: str, **labels: str) -> dict[str, Any]:
-    container = {"name": "main", "image": IMAGE, "imagePullPolicy": "IfNotPresent", "command": ["sh", "-c", script]}
-    metadata = {"name": "it", "labels": labels}
-    spec = {"containers": [container], "terminationGracePeriodSeconds": 0}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
 def test_logs_are_followed_until_a_text_appears(kube: Kube) -> None:
-    kube.ok("create", pod("echo first; echo second line; sleep 1000", app="it"))
+    kube.ok("create", pod(runs("echo first; echo second line; sleep 1000")))
     args = {"resource": "pod/it", "follow": True, "expect": {"contains": "second"}, "timeout": "27s"}
     assert kube.ok("logs", args)["log"] == "first\nsecond line\n"
     assert kube.ok("logs", {"selector": "app=it", "tail": 1})["log"] == "second line\n"
@@ -42,9 +26,7 @@ def test_logs_are_followed_until_a_text_appears(kube: Kube) -> None:
 
 
 def test_logs_end_with_the_container(kube: Kube) -> None:
-    kube.ok(
-        "create", pod("echo done; exit 0") | {"spec": pod("echo done; exit 0")["spec"] | {"restartPolicy": "Never"}}
-    )
+    kube.ok("create", pod(runs("echo done; exit 0"), restartPolicy="Never"))
     assert kube.ok("logs", {"resource": "pod/it", "follow": True, "timeout": "27s"})["log"] == "done\n"
     told = kube.failed("logs", {"resource": "pod/it", "follow": True, "expect": {"contains": "more"}})
     assert "the containers have ended" in told
@@ -60,7 +42,7 @@ def test_a_job_runs_to_its_end_or_to_its_failure(kube: Kube) -> None:
 
 
 def test_a_command_runs_in_a_container(kube: Kube) -> None:
-    kube.ok("create", pod("sleep 1000"))
+    kube.ok("create", pod())
     kube.ok("wait", {"resource": "pod/it", "for": "ready", "timeout": "27s"})
     script = "read line; echo $line; echo aside >&2; exit 3"
     wanted = {"exitCode": 3, "stdout": "told", "stderr": "aside"}
@@ -70,7 +52,7 @@ def test_a_command_runs_in_a_container(kube: Kube) -> None:
 
 
 def test_files_go_into_a_container_and_come_back(kube: Kube) -> None:
-    kube.ok("create", pod("sleep 1000"))
+    kube.ok("create", pod())
     kube.ok("wait", {"resource": "pod/it", "for": "ready", "timeout": "27s"})
     where = kube.ok("exec", {"resource": "pod/it", "script": "pwd"})["stdout"].strip()
     (kube.workdir / "there").write_bytes(bytes(range(256)) * 1000)
@@ -84,7 +66,7 @@ def test_a_port_leads_into_a_pod(kube: Kube, cluster: Cluster) -> None:
     if cluster.kubelets:
         pytest.skip("the ports of these pods are their own")
     with socket.create_server(("127.0.0.1", 0)) as server:
-        kube.ok("create", pod("sleep 1000"))
+        kube.ok("create", pod())
         kube.ok("wait", {"resource": "pod/it", "for": "ready", "timeout": "27s"})
         port = server.getsockname()[1]  # a pod's ports are this machine's on the control plane of tests/live
         local = int(kube.ok("port-forward", {"resource": "pod/it", "port": port})["localPort"])

@@ -1,0 +1,72 @@
+"""ext-kubernetes and namespaces: whose they are, what holds them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.live.manifests import configmap
+from tests.live.permissions import granted
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.live.client import Client
+    from tests.live.conftest import Starter
+    from tests.live.kubernetes import Kube
+
+HOLD = "gevals-extensions.dev/hold"
+NAMESPACES = "/api/v1/namespaces"
+
+
+def test_a_namespace_is_made_used_and_deleted(kube: Kube, namespace: str) -> None:
+    name = kube.ok("create-namespace", prefix="live-own")["namespace"]
+    assert kube.ok("create", configmap())["namespace"] == name
+    assert kube.ok("delete-generated-namespaces", wait=True, timeout="27s")["namespaces"] == name
+    assert kube.ok("create", configmap())["namespace"] == namespace
+
+
+def test_a_namespace_has_the_name_that_is_given(kube: Kube, admin: Client, namespace: str) -> None:
+    name = f"{namespace}-fixed"
+    assert kube.ok("create-namespace", name=name, labels={"team": "x"}, use=False)["namespace"] == name
+    assert admin.get(f"{NAMESPACES}/{name}")["metadata"]["labels"]["team"] == "x"
+    assert kube.ok("create", configmap())["namespace"] == namespace
+    assert "AlreadyExists" in kube.failed("create-namespace", name=name)
+    kube.ok("delete-namespace", name=name, timeout="27s")
+    assert not admin.exists(f"{NAMESPACES}/{name}")
+    assert "not found" in kube.failed("delete-namespace", name=name)
+    kube.ok("delete-namespace", name=name, ignoreNotFound=True)
+
+
+def test_each_workdir_deletes_its_own_namespaces(kube: Kube, admin: Client, tmp_path: Path) -> None:
+    one, other = tmp_path / "one", tmp_path / "other"
+    names = {}
+    for workdir in (one, other):
+        workdir.mkdir()
+        names[workdir] = kube.ok("create-namespace", prefix="live-task", at=workdir)["namespace"]
+    assert kube.ok("create", configmap(), at=one)["namespace"] == names[one]
+    assert kube.ok("delete-generated-namespaces", wait=True, timeout="27s", at=one)["namespaces"] == names[one]
+    assert admin.get(f"{NAMESPACES}/{names[other]}")["status"]["phase"] == "Active"
+    assert kube.ok("create", configmap(), at=other)["namespace"] == names[other]
+    assert kube.ok("delete-generated-namespaces", at=other)["namespaces"] == names[other]
+
+
+def test_what_holds_a_namespace_is_told(kube: Kube, admin: Client) -> None:
+    name = kube.ok("create-namespace", prefix="live-held")["namespace"]
+    kube.ok("create", configmap(finalizers=[HOLD]))
+    assert HOLD in kube.failed("delete-namespace", name=name, timeout="15s")
+    admin.patch(f"{NAMESPACES}/{name}/configmaps/it", {"metadata": {"finalizers": None}})
+    admin.wait_gone(f"{NAMESPACES}/{name}")
+
+
+def test_a_namespace_that_may_not_be_deleted_stays_on_the_list(
+    start: Starter, restricted: Path, admin: Client, namespace: str
+) -> None:
+    kube = start(restricted)
+    with granted(admin, namespace, ["create", "get"], "namespaces"):
+        name = kube.ok("create-namespace", prefix="live-kept")["namespace"]
+        told = kube.failed("delete-generated-namespaces")
+        assert 'cannot delete resource "namespaces"' in told
+        assert f"{name}: " in told
+        assert "stay on the list" in told
+        with granted(admin, namespace, ["delete"], "namespaces"):
+            assert kube.ok("delete-generated-namespaces")["namespaces"] == name
