@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Part = Annotated[str, Meta(min_length=1)]
 JsonType = Literal["null", "boolean", "integer", "number", "string", "array", "object"]
-RESERVED = frozenset({"status", "body", "bodyFile", "duration", "url", "attempts", "path", "size", "sha256"})
+RESERVED = frozenset({"status", "body", "bodyFile", "duration", "url", "attempts"})
 LONGEST_NAME = 100
 
 
@@ -82,10 +82,10 @@ class Captured:
         self.withheld = False
 
 
-def check_names(captures: Mapping[str, Capture]) -> None:
+def check_names(captures: Mapping[str, Capture], *reserved: str) -> None:
     """Raise InvalidArgs for names that can't be outputs, or are those of other outputs."""
     for name in captures:
-        if name in RESERVED:
+        if name in RESERVED or name in reserved:
             raise ext_sdk.InvalidArgs(f"capture.{name}", "this is the name of another output; choose another one")
         if not name or "." in name or len(name) > LONGEST_NAME:
             text = f"expected a name of 1 to {LONGEST_NAME} characters without dots (hosts split names at dots)"

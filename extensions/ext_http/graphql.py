@@ -52,7 +52,7 @@ def graphql(args: Graphql, context: ext_sdk.Context) -> ext_sdk.Result:
 
     Values go in by `variables`, never into the document.
     """
-    check_names(args.capture)
+    check_names(args.capture, "data", "errors")
     body = Body(graphql=GraphqlBody(query=args.query, variables=args.variables, operation_name=args.operation_name))
     ask = Ask("POST", body=body, max_body=args.max_body, accept=ACCEPT)
     prepared = Prepared(args, ask, context)

@@ -198,7 +198,7 @@ def _failure(error: httpx2.HTTPError, where: str, budget: Budget, seconds: float
         return ExchangeFailed("connection", text or type(error).__name__, where)
     if isinstance(error, httpx2.RemoteProtocolError) and "without sending a response" in text:
         return ExchangeFailed("connection", "the server closed the connection without an answer", where)
-    if isinstance(error, httpx2.RemoteProtocolError) and "incomplete" in text:
+    if isinstance(error, httpx2.RemoteProtocolError) and "complete message body" in text:
         return ExchangeFailed("connection", f"the answer ended too soon: {text}", where)
     return ExchangeFailed("protocol", text or type(error).__name__, where)
 

@@ -1,0 +1,197 @@
+"""Servers that mean no good: drips, bombs, floods, resets. Each ends in its time, in bounded memory, with a reason."""
+
+from __future__ import annotations
+
+import gzip
+import threading
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ext_http.stub import Asked, Handler, Stub, gzipped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.ext_http.conftest import Extension
+
+GENEROUS_SECONDS = 15.0  # a test that hangs is a failure; none of these needs a tenth of it
+
+
+@pytest.fixture
+def gone() -> Iterator[threading.Event]:
+    """Set at the end: servers that drip have to stop."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def drip(start: bytes, piece: bytes, gone: threading.Event) -> Callable[[Handler, Asked], None]:
+    """Sends a start, then a piece every now and then, for ever: each read of a client succeeds."""
+
+    def route(handler: Handler, asked: Asked) -> None:
+        handler.close_connection = True
+        handler.wfile.write(start)
+        while not gone.wait(0.02):
+            handler.wfile.write(piece)
+
+    return route
+
+
+@pytest.mark.parametrize(
+    ("start", "piece"),
+    [
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b"x"),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n"),
+        (b"HTTP/1.1 200 OK\r\n", b"X-A: b\r\n"),
+        (b"HTTP/1.1 200 O", b"K"),
+        (b"", b"H"),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    ],
+)
+def test_the_deadline_is_for_all_however_often_a_byte_comes(
+    start: bytes, piece: bytes, http: Extension, stub: Stub, gone: threading.Event
+) -> None:
+    """A timeout of 2 s took 10 s with httpx, requests and urllib3 alike, and 12 s where headers drip."""
+    url = stub.does("/", drip(start, piece, gone))
+    begun = time.monotonic()
+    result = http.failed("request", url=url, timeout="400ms")
+    assert time.monotonic() - begun < GENEROUS_SECONDS
+    assert "in time" in result.error or "no HTTP" in result.error or "protocol" in result.error.lower(), result
+
+
+def test_a_server_that_says_nothing_is_told(http: Extension, stub: Stub, gone: threading.Event) -> None:
+    url = stub.does("/", lambda handler, asked: handler.close_after(gone))
+    result = http.failed("request", url=url, timeout="200ms")
+    assert f"GET {url}: connected, but no whole answer in time" in result.error
+
+
+def test_a_server_that_takes_nothing_of_a_long_body_is_told(http: Extension) -> None:
+    import socket
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        url = f"http://127.0.0.1:{server.getsockname()[1]}/"
+        (http.workdir / "big").write_bytes(bytes(20_000_000))
+        result = http.failed("request", url=url, body={"file": "big"}, timeout="500ms")
+    assert "did not take the request in time" in result.error
+
+
+def test_a_connection_that_nobody_takes_ends_at_connect_timeout(http: Extension) -> None:
+    import socket
+
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        address = server.getsockname()
+        fillers = [socket.socket() for _ in range(4)]
+        for one in fillers:
+            one.settimeout(0)
+            one.connect_ex(address)
+        result = http.failed("request", url=f"http://127.0.0.1:{address[1]}/", connectTimeout="300ms", timeout="20s")
+        for one in fillers:
+            one.close()
+    assert "no connection" in result.error or "in time" in result.error
+
+
+def test_a_body_is_read_up_to_its_limit_and_the_message_says_so(http: Extension, stub: Stub) -> None:
+    url = stub.says("/", b"x" * 5000)
+    result = http.get(url, maxBody=1000)
+    assert result.outputs["body"].startswith("x" * 1000 + "\n[... 1,000 bytes, and more that were not read")
+    assert "the body is cut: it is larger than maxBody" in result.message
+    assert http.get(url, maxBody=5000).outputs["body"] == "x" * 5000
+
+
+def test_no_check_of_a_body_holds_for_a_part_of_it(http: Extension, stub: Stub) -> None:
+    url = stub.says("/", b"x" * 5000)
+    result = http.failed("request", url=url, maxBody=1000, expect={"body": {"contains": "x"}})
+    assert "body" in result.error
+    error = http.failed("request", url=url, maxBody=1000, capture={"a": {"regex": "x"}}).error
+    assert "only a part of the body" in error
+
+
+def test_a_flood_without_end_is_left_at_the_limit(http: Extension, stub: Stub, gone: threading.Event) -> None:
+    def route(handler: Handler, asked: Asked) -> None:
+        handler.begin("HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
+        while not gone.is_set():
+            handler.wfile.write(b"y" * 65536)
+
+    result = http.get(stub.does("/", route), maxBody=200_000)
+    assert "and more that were not read" in result.outputs["body"]
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_bomb_is_left_when_it_grows_too_much(layers: int, http: Extension, stub: Stub) -> None:
+    """195 KB of gzip were 416 MB in memory of another tool, in spite of its limit, which counts encoded bytes."""
+    data = gzipped(60_000_000)
+    for _ in range(layers - 1):
+        data = gzip.compress(data)
+    coding = ", ".join(["gzip"] * layers)
+    stub.routes["/"] = lambda handler, asked: handler.answer(200, data, {"Content-Encoding": coding})
+    result = http.get(stub.url(), maxBody=50_000_000)
+    assert "grows too much when it is decoded" in result.message
+
+
+def test_the_limit_counts_decoded_bytes(http: Extension, stub: Stub) -> None:
+    data = gzip.compress(b"0123456789" * 100)
+    stub.routes["/"] = lambda handler, asked: handler.answer(200, data, {"Content-Encoding": "gzip"})
+    assert "[... 500 bytes, and more" in http.get(stub.url(), maxBody=500).outputs["body"]
+
+
+def test_a_connection_that_is_reset_is_told(http: Extension, stub: Stub) -> None:
+    result = http.failed("request", url=stub.does("/", lambda handler, asked: handler.reset()))
+    assert "Connection reset by peer" in result.error
+
+
+def test_an_answer_that_ends_too_soon_is_no_answer(http: Extension, stub: Stub) -> None:
+    url = stub.does("/", lambda handler, asked: handler.begin("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"))
+    assert "ended too soon" in http.failed("request", url=url).error
+
+
+def test_a_connection_that_is_closed_without_a_word_is_told(http: Extension, stub: Stub) -> None:
+    result = http.failed("request", url=stub.does("/", lambda handler, asked: handler.begin("")))
+    assert "the server closed the connection without an answer" in result.error
+
+
+@pytest.mark.parametrize(
+    "text", ["SSH-2.0-OpenSSH_9\r\n\r\n", "HTTP/1.1 abc\r\n\r\n", "\0\0\0\0\r\n\r\n", "X" * 200_000]
+)
+def test_what_is_no_http_is_told(text: str, http: Extension, stub: Stub) -> None:
+    result = http.failed("request", url=stub.does("/", lambda handler, asked: handler.begin(text)))
+    assert "does an HTTP server listen there?" in result.error
+
+
+@pytest.mark.parametrize("count", [1, 200])
+def test_headers_are_bounded(count: int, http: Extension, stub: Stub) -> None:
+    lines = "".join(f"X-{number}: {'v' * (200_000 // count)}\r\n" for number in range(count))
+    result = http.failed(
+        "request", url=stub.does("/", lambda handler, asked: handler.begin(f"HTTP/1.1 200 OK\r\n{lines}\r\n"))
+    )
+    assert result.error
+
+
+def test_an_invalid_compressed_body_is_told(http: Extension, stub: Stub) -> None:
+    stub.routes["/"] = lambda handler, asked: handler.answer(200, b"no gzip", {"Content-Encoding": "gzip"})
+    assert http.failed("request", url=stub.url()).error
+
+
+def test_the_extension_ends_while_a_request_waits(
+    fresh: Callable[..., Extension], stub: Stub, gone: threading.Event
+) -> None:
+    http = fresh()
+    arrived = threading.Event()
+
+    def route(handler: Handler, asked: Asked) -> None:
+        arrived.set()
+        handler.close_after(gone)
+
+    url = stub.does("/", route)
+    call = {
+        "operation": "request",
+        "args": {"url": url, "timeout": "5m"},
+        "context": {"workdir": str(http.workdir), "phase": "setup"},
+    }
+    http.peer.send({"jsonrpc": "2.0", "id": 99, "method": "execute", "params": call})
+    assert arrived.wait(GENEROUS_SECONDS)
+    http.peer.process.terminate()
+    assert http.peer.exit_code() == 0
