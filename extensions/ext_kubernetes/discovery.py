@@ -155,7 +155,8 @@ def _unknown(known: Sequence[Resource], name: str, api_version: str | None) -> U
         told = hint(name, names)
     return UnknownKind(
         f"unknown kind {name!r}{where}",
-        error=f"the server has no kind {name!r}{where}; {told}. A custom resource needs its definition (CRD) first",
+        error=f"the server has no kind {name!r}{where}; {told}{'' if told.endswith('?') else '.'} "
+        "A custom resource needs its definition (CRD) first",
     )
 
 
