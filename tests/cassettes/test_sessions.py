@@ -45,7 +45,8 @@ def test_a_cassette_answers_the_session_that_is_told(name: str, tmp_path: Path) 
 
 
 def test_every_cassette_is_told() -> None:
-    found = {str(path.relative_to(ROOT / "cassettes").with_suffix("")) for path in ROOT.glob("cassettes/*/*.yaml")}
+    files = [path for path in ROOT.glob("cassettes/*/*.yaml") if not path.name.endswith(".http.yaml")]
+    found = {str(path.relative_to(ROOT / "cassettes").with_suffix("")) for path in files}
     assert {name for name in found if name.startswith(("shell/", "kubernetes/"))} == set(SESSIONS)
 
 
