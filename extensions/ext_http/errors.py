@@ -43,11 +43,12 @@ class ExchangeFailed(ext_sdk.OperationFailed):
         kind: see the module.
         reason: what happened, in a few words.
         where: method and URL.
+        after: how long it took, such as "1.2 s"; "" where that does not matter.
     """
 
-    def __init__(self, kind: Kind, reason: str, where: str = "") -> None:
+    def __init__(self, kind: Kind, reason: str, where: str = "", *, after: str = "") -> None:
         advice = ADVICE.get(kind, "")
-        told = f"{where}: {reason}" if where else reason
+        told = (f"{where}: {reason}" if where else reason) + (f" ({after})" if after else "")
         super().__init__(told, error=f"{told}; {advice}" if advice else told)
         self.kind = kind
         self.reason = reason

@@ -190,7 +190,7 @@ def _failure(error: httpx2.HTTPError, where: str, budget: Budget, seconds: float
         return ExchangeFailed("stopped", "the extension was told to end", where)
     text = str(error)
     if isinstance(error, httpx2.TimeoutException):
-        return ExchangeFailed("timeout", f"{_in_time(error, text)} ({seconds:.1f} s)", where)
+        return ExchangeFailed("timeout", _in_time(error, text), where, after=f"{seconds:.1f} s")
     kind, found, reason = text.partition(": ")
     if found and kind in ADVICE:
         return ExchangeFailed(_kind(kind), reason, where)

@@ -1,0 +1,258 @@
+"""`wait`: until it is so, until it never will be, or until the time is up; and then it tells what there was."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ext_http.polling import LAST_LEAST, Pauses
+from ext_http.wait import Seen
+from ext_sdk import Deadline
+from tests.ext_http.stub import Asked, Handler, Stub
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.ext_http.conftest import Extension
+
+QUICK = {"interval": "1ms", "maxInterval": "5ms"}
+
+
+def from_the(number: int, good: str = "ready", bad: int = 503) -> Callable[[Handler, Asked], None]:
+    """Answers with an error before the given request, and well from then on."""
+    count = iter(range(1, 1_000_000))
+
+    def route(handler: Handler, asked: Asked) -> None:
+        if next(count) >= number:
+            handler.answer(200, good)
+        else:
+            handler.answer(bad, "starting", {"Content-Type": "text/plain"})
+
+    return route
+
+
+def test_the_first_attempt_is_made_at_once_and_is_enough(http: Extension, stub: Stub) -> None:
+    """Tavern delays also on success (#318)."""
+    result = http.ok("wait", url=stub.says("/", "ready"), interval="1h", timeout="20s")
+    assert result.outputs["attempts"] == "1"
+    assert result.outputs["body"] == "ready"
+
+
+def test_it_asks_again_until_all_that_is_expected_holds(http: Extension, stub: Stub) -> None:
+    """runn: a test with loop.until fails on the first try."""
+    result = http.ok("wait", url=stub.does("/", from_the(4)), expect={"status": 200, "body": "ready"}, **QUICK)
+    assert result.outputs["attempts"] == "4"
+    assert "2 checks passed, after 4 attempts in" in result.message
+
+
+def test_a_capture_can_be_waited_for(http: Extension, stub: Stub) -> None:
+    count = iter(range(100))
+    url = stub.does("/", lambda handler, asked: handler.answer(200, "id=7" if next(count) > 1 else "soon"))
+    assert http.ok("wait", url=url, capture={"id": {"regex": r"id=(\d)"}}, **QUICK).outputs["id"] == "7"
+
+
+def test_a_refused_connection_is_tried_again(http: Extension, stub: Stub) -> None:
+    """runn: `until` did not retry on a refused connection (#1303)."""
+    free = Stub()
+    url = free.url("/up")
+    free._server.server_close()
+
+    def start() -> None:
+        late = Stub(port=free.port)
+        late.says("/up", "yes")
+        late.__enter__()
+        started.append(late)
+
+    started: list[Stub] = []
+    threading.Timer(0.2, start).start()
+    try:
+        result = http.ok("wait", url=url, interval="20ms", timeout="20s")
+        assert int(result.outputs["attempts"]) > 1
+    finally:
+        for one in started:
+            one.__exit__(None, None, None)
+
+
+def test_a_host_that_is_not_known_yet_is_waited_for(http: Extension) -> None:
+    result = http.failed("wait", url="http://not-there.invalid/", timeout="600ms", **QUICK)
+    assert int(result.outputs["attempts"]) > 1
+    assert "not-there.invalid: Name or service not known" in result.error
+    result = http.failed("wait", url="http://not-there.invalid/", timeout="20s", giveUpOn=["unknown-host"])
+    assert result.outputs["attempts"] == "1"
+
+
+def test_when_the_time_is_up_it_tells_attempts_and_the_last_answer(http: Extension, stub: Stub) -> None:
+    """No other tool says what the last poll saw."""
+    url = stub.says("/", "still starting", status=503, Content_Type="text/plain")
+    result = http.failed("wait", url=url, timeout="600ms", interval="10ms")
+    attempts = int(result.outputs["attempts"])
+    assert attempts > 2
+    assert len(stub.asked) == attempts
+    assert f"GET {url}: not as expected after {attempts} attempts in" in result.error
+    assert "the time was up" in result.error
+    assert "status: expected to be 2xx, got 503" in result.error
+    assert "answer: 503 Service Unavailable (text/plain); body: still starting" in result.error
+    assert result.outputs["status"] == "503"
+    assert result.outputs["body"] == "still starting"
+
+
+def test_it_tells_what_came_of_all_attempts(http: Extension, stub: Stub) -> None:
+    count = iter(range(1000))
+
+    def route(handler: Handler, asked: Asked) -> None:
+        if next(count) < 3:
+            handler.reset()
+        else:
+            handler.answer(500, "broken")
+
+    result = http.failed("wait", url=stub.does("/", route), timeout="700ms", **QUICK)
+    assert "all attempts: 3 times connection" in result.error.replace("Connection", "connection")
+    assert "times status 500" in result.error
+
+
+def test_an_answer_that_came_before_the_server_went_is_told(http: Extension, stub: Stub) -> None:
+    count = iter(range(1000))
+    url = stub.does("/", lambda handler, asked: handler.answer(503, "bye") if next(count) == 0 else handler.reset())
+    result = http.failed("wait", url=url, timeout="500ms", **QUICK)
+    assert "the last attempt: Connection reset by peer" in result.error
+    assert "the last answer (after" in result.error
+    assert result.outputs["body"] == "bye"
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 405, 410, 501])
+def test_a_refusal_that_does_not_pass_ends_it_at_once(status: int, http: Extension, stub: Stub) -> None:
+    """Tavern: retry until, with failing fast (#751)."""
+    result = http.failed("wait", url=stub.says("/", "no", status=status), timeout="20s")
+    assert result.outputs["attempts"] == "1"
+    assert f"given up, for status {status} does not pass by itself" in result.error
+
+
+def test_a_status_that_is_expected_is_waited_with(http: Extension, stub: Stub) -> None:
+    count = iter(range(100))
+    url = stub.does("/", lambda handler, asked: handler.answer(401, "locked" if next(count) > 2 else "not yet"))
+    result = http.ok("wait", url=url, expect={"status": 401, "body": "locked"}, **QUICK)
+    assert result.outputs["attempts"] == "4"
+
+
+def test_what_ends_it_can_be_said(http: Extension, stub: Stub) -> None:
+    assert http.ok("wait", url=stub.does("/", from_the(3, bad=403)), giveUpOn=[], **QUICK).outputs["attempts"] == "3"
+    result = http.failed("wait", url=stub.says("/", status=503), giveUpOn=[503], timeout="20s")
+    assert result.outputs["attempts"] == "1"
+
+
+def test_a_permanent_redirect_ends_it_and_a_temporary_one_does_not(http: Extension, stub: Stub) -> None:
+    result = http.failed("wait", url=stub.says("/", status=301, Location="/new"), timeout="20s")
+    assert result.outputs["attempts"] == "1"
+    assert "it redirects to /new" in result.error
+    result = http.failed("wait", url=stub.says("/", status=302, Location="/login"), timeout="300ms", **QUICK)
+    assert int(result.outputs["attempts"]) > 1
+
+
+def test_an_address_that_must_not_be_asked_ends_it(http: Extension) -> None:
+    assert "credentials" in http.failed("wait", url="http://169.254.169.254/", timeout="20s").error
+
+
+def test_a_wrong_scheme_ends_it(http: Extension, stub: Stub) -> None:
+    result = http.failed("wait", url=stub.url().replace("http:", "https:"), timeout="20s")
+    assert result.outputs["attempts"] == "1"
+    assert "is the scheme (http, https) the server's?" in result.error
+
+
+def test_a_bad_url_is_refused_and_not_waited_for(http: Extension) -> None:
+    assert "expected a URL" in http.refused("wait", url="shop.test", timeout="20s")
+
+
+def test_one_attempt_that_hangs_does_not_take_all_the_time(http: Extension, stub: Stub) -> None:
+    gone = threading.Event()
+    count = iter(range(100))
+
+    def route(handler: Handler, asked: Asked) -> None:
+        if next(count) == 0:
+            handler.close_after(gone)
+        else:
+            handler.answer(200, "ready")
+
+    result = http.ok("wait", url=stub.does("/", route), attemptTimeout="200ms", **QUICK)
+    gone.set()
+    assert result.outputs["attempts"] == "2"
+
+
+def test_several_good_answers_in_a_row_can_be_wanted(http: Extension, stub: Stub) -> None:
+    statuses = iter([200, 200, 503, 200, 200, 200])
+    url = stub.does("/", lambda handler, asked: handler.answer(next(statuses)))
+    assert http.ok("wait", url=url, successes=3, **QUICK).outputs["attempts"] == "6"
+
+
+def test_a_server_that_asks_for_time_gets_it(http: Extension, stub: Stub) -> None:
+    count = iter(range(100))
+    url = stub.does(
+        "/", lambda handler, asked: handler.answer(503 if next(count) == 0 else 200, "", {"Retry-After": "1"})
+    )
+    assert http.ok("wait", url=url, **QUICK).outputs["attempts"] == "2"
+
+
+def test_each_new_outcome_is_logged_once(http: Extension, stub: Stub) -> None:
+    http.peer.send({"jsonrpc": "2.0", "id": 7, "method": "execute", "params": {
+        "operation": "wait",
+        "args": {"url": stub.does("/", from_the(5)), **QUICK},
+        "context": {"workdir": str(http.workdir), "phase": "setup"},
+    }})  # fmt: skip
+    logs = []
+    while "id" not in (message := http.peer.message()):
+        params = message["params"]
+        assert isinstance(params, dict)
+        logs.append(params["message"])
+    assert logs == [f"GET {stub.url('/')}: status 503", f"GET {stub.url('/')}: status 200 as expected"]
+
+
+class FakeDeadline(Deadline):
+    """Time that passes when somebody waits."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.left = seconds
+        self.pauses: list[float] = []
+
+    def remaining(self) -> float:
+        return self.left
+
+    def wait(self, seconds: float) -> bool:
+        self.pauses.append(seconds)
+        self.left -= seconds
+        return self.left > 0
+
+
+def test_pauses_grow_up_to_a_limit_and_the_last_attempt_is_shortly_before_the_deadline() -> None:
+    deadline = FakeDeadline(10.0)
+    pauses = Pauses(deadline, 0.1, 2.0, jitter=lambda low, high: 1.0)
+    while pauses.again(0.001):
+        pass
+    assert deadline.pauses[:3] == pytest.approx([0.1, 0.15, 0.225])
+    assert max(deadline.pauses) == pytest.approx(2.0)
+    assert deadline.left == pytest.approx(LAST_LEAST)
+
+
+def test_slow_attempts_get_the_time_for_a_last_one() -> None:
+    deadline = FakeDeadline(10.0)
+    pauses = Pauses(deadline, 1.0, 1.0, jitter=lambda low, high: 1.0)
+    while pauses.again(0.4):
+        deadline.left -= 0.4
+    assert deadline.left == pytest.approx(0.4)
+
+
+def test_pauses_have_jitter() -> None:
+    deadline = FakeDeadline(10.0)
+    pauses = Pauses(deadline, 1.0, 1.0, jitter=lambda low, high: high)
+    assert pauses.again(0.0)
+    assert deadline.pauses == [pytest.approx(1.1)]
+
+
+def test_outcomes_are_told_in_the_order_in_which_they_were_seen_first() -> None:
+    seen = Seen()
+    assert [seen.note(outcome, at) for at, outcome in enumerate(["a", "a", "b", "a"])] == [True, False, True, True]
+    assert str(seen) == "3 times a (0.0 s to 3.0 s), once b (2.0 s)"
+    for number in range(10):
+        seen.note(f"other {number}", 9.0)
+    assert str(seen).endswith("and 6 other outcomes")
