@@ -109,6 +109,15 @@ def _property(field: inspect.Field, within: tuple[type, ...]) -> Schema:
 
 def _union(kind: inspect.UnionType, within: tuple[type, ...]) -> Schema:
     """None among the types only says that the argument may be left out; it is not offered."""
+    types = [one.type if isinstance(one, inspect.Metadata) else one for one in kind.types]
+    if any(isinstance(one, inspect.StrType) and one.pattern for one in types) and any(
+        isinstance(one, _CONTAINERS) for one in types
+    ):
+        # Seen with 0.22: PYTHONMALLOC=debug shows it at each collection.
+        raise TypeError(
+            "msgspec crashes in the garbage collector where a str with a pattern may also be a container; "
+            "give the pattern in extra_json_schema, and check it in __post_init__"
+        )
     branches = [_of(one, within) for one in kind.types if not isinstance(one, inspect.NoneType)]
     return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
@@ -130,6 +139,7 @@ def _limits(kind: inspect.StrType | inspect.ListType | inspect.VarTupleType | in
     return {word: limit for word, limit in limits.items() if limit is not None}
 
 
+_CONTAINERS = (inspect.ListType, inspect.VarTupleType, inspect.DictType)
 _PLAIN: Mapping[type, Schema] = {
     inspect.AnyType: {},
     inspect.BoolType: {"type": "boolean"},

@@ -131,6 +131,15 @@ def test_a_union_told_apart_by_a_tag_says_so() -> None:
     assert set(properties_of(properties_of(object_schema(Drawing))["shape"])) == {"shape", "radius", "side"}
 
 
+class Crashing(Args):
+    status: Annotated[str, Meta(pattern="^a$")] | list[str] = "a"
+
+
+def test_what_msgspec_can_not_hold_is_refused() -> None:
+    with pytest.raises(TypeError, match="a str with a pattern may also be a container"):
+        params_schema(Crashing)
+
+
 class Unfit(Args):
     when: datetime | None = None
 
