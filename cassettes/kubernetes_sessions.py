@@ -192,6 +192,28 @@ SESSIONS = {
         namespace="pods",
         files={"server.yaml": SERVER},
     ),
+    # What `make test` runs with the real extension and without a cluster: its HTTP traffic is recorded, too.
+    "kubernetes/offline": Session(
+        [
+            INITIALIZE,
+            execute("create-namespace", {"name": "offline"}),
+            execute("apply", {"file": "web.yaml"}),
+            execute("condition", {"resource": "deploy/web", "conditionType": "Available", "timeout": "25s"}),
+            execute("get", {"resource": "deploy/web", "outputs": {"replicas": ".status.readyReplicas"}, "as": "web"}),
+            execute("patch", {"resource": "cm/settings", "patch": {"data": {"greeting": "ready: ${web.replicas}"}}}),
+            execute("assert", {"resource": "cm/settings", "expected": {"data": {"greeting": "ready: 2"}}}),
+            execute("condition", {"resource": "pod/nginx", "conditionType": "Ready", "timeout": "300ms"}),
+            execute("create-secret", {"name": "login", "literals": {"user": "ada", "password": PASSWORD}}),
+            execute("wait", {"resource": "pods", "selector": "app=web", "for": "ready", "timeout": "25s"}),
+            execute("delete", {"resource": "deploy/web", "timeout": "25s"}, phase="cleanup"),
+            execute("assert", {"resource": "deploy/web", "absent": True}, phase="cleanup"),
+            execute("delete-namespace", {"name": "offline", "wait": False}, phase="cleanup"),
+            SHUTDOWN,
+        ],
+        {"web.yaml": DEPLOYMENT},
+        cluster=True,
+        http=True,
+    ),
     # A task that was written for the Go extension of the same name, as it is.
     "kubernetes/drop-in": Session(
         [

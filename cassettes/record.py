@@ -100,7 +100,8 @@ def record(name: str, kubeconfig: str = "") -> Path:
             _write(Path(home), {".kube/config": kubeconfig})
         environment = {"PATH": f"{BIN}{os.pathsep}/usr/bin{os.pathsep}/bin", "HOME": home, "LANG": "C.UTF-8"}
         program = f"ext-{path.parent.name}"
-        command = [str(BIN / "ext-recorder"), "record", "--mode", "all", str(path), "--", program]
+        options = ["--mode", "all", *(["--http"] if session.http else [])]
+        command = [str(BIN / "ext-recorder"), "record", *options, str(path), "--", program]
         told = [(method, in_workdir(params, workdir)) for method, params in session.steps]
         code = _converse(command, environment, told) if len(told) > 1 else _pipe(command, environment, *told[0])
     if code != 0:

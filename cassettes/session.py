@@ -23,12 +23,14 @@ class Session:
         files: texts that are in the workdir before it begins, by path.
         cluster: whether ~/.kube/config is that of a control plane started for it.
         kubeconfig: text of ~/.kube/config where no cluster is needed; "" for none.
+        http: whether the extension's HTTP traffic is recorded too, so that it runs again without a server.
     """
 
     steps: list[Step]
     files: Mapping[str, str] = field(default_factory=dict)
     cluster: bool = False
     kubeconfig: str = ""
+    http: bool = False
 
 
 def execute(operation: str, args: object, *, phase: str = "setup", **context: object) -> Step:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import threading
 import time
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .session import Call
     from .wire import Id
+
+# The id of the request that a thread works for. A recorder of HTTP traffic looks for a variable of this name.
+CALL: ContextVar[Id | None] = ContextVar("jsonrpc_call", default=None)
 
 LONGEST_WAIT_MILLISECONDS = 3_600_000  # poll() takes no more than 24 days; a timeout may be 292 years
 _NEVER = float("inf")

@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from .calls import Calls, Running
+from .calls import CALL, Calls, Running
 from .fitting import ID_LIMIT_BYTES, Fitter, id_fits
 from .hints import LONGEST, hint
 from .protocols import gevals
@@ -233,6 +233,7 @@ class Server:
     # Operations, in their threads
 
     def _perform(self, running: Running) -> None:
+        CALL.set(running.id)
         try:
             line = self._fitter.result(running.id, self._session.perform(running.call))
         except RpcError as error:

@@ -14,7 +14,7 @@ from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
 
 ROOT = Path(__file__).parents[2]
-CASSETTES = sorted((ROOT / "cassettes").glob("*/*.yaml"))
+CASSETTES = sorted(path for path in (ROOT / "cassettes").glob("*/*.yaml") if not path.name.endswith(".http.yaml"))
 # No console script, hence no other program of the package beside it; and nothing of the library that extensions need.
 REPLAY = "import sys; sys.modules['msgspec'] = None; from ext_recorder.__main__ import main; sys.exit(main())"
 TIMEOUT_SECONDS = 60

@@ -15,6 +15,7 @@ from cassettes import kubernetes_sessions, shell_sessions
 from cassettes.kubernetes_sessions import PASSWORD, TASK
 from cassettes.session import in_workdir
 from docs.examples.host import Host
+from tests.docs.pages import agrees, blocks
 
 if TYPE_CHECKING:
     from cassettes.session import Step
@@ -67,13 +68,15 @@ def executed(steps: list[Step], answers: list[object]) -> list[tuple[Step, objec
     return [(step, answer) for step, answer in zip(steps, answers, strict=True) if step[0] == "execute"]
 
 
-def test_a_failing_wait_tells_its_story(tmp_path: Path) -> None:
+def test_a_failing_wait_tells_its_story_which_is_that_of_the_readme(tmp_path: Path) -> None:
     steps = kubernetes_sessions.SESSIONS["kubernetes/failing"].steps
     answers = play("kubernetes/failing", steps, tmp_path)
     condition = next(answer for step, answer in executed(steps, answers) if step[1]["operation"] == "condition")
     story = str(cast("dict[str, object]", condition)["error"])
     for part in ("last found False", "CrashLoopBackOff", "exit code 3", "event:", "BackOff"):
         assert part in story
+    (shown,) = (block.text for block in blocks() if block.page == "README.md" and "last found False" in block.text)
+    assert agrees(shown, story)
 
 
 def test_a_cassette_with_a_secret_plays_with_another_one(tmp_path: Path) -> None:

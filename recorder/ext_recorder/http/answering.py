@@ -147,8 +147,7 @@ class Answers:
             self.count += 1
             return {"error": failure.error or {}}
         line.tls = True
-        found = self._library.tls(place) or self._library.tls(f"{told.get('name')}:{place.rpartition(':')[2]}")
-        return dict(found)
+        return self._library.tls(place) or self._library.tls(f"{told.get('name')}:{place.rpartition(':')[2]}")
 
     def _times(self, told: Told) -> dict[str, object]:
         call, moments = self._library.clock(_id(told))

@@ -16,6 +16,7 @@
     version: 1                    vcrpy's
     kubeconfig: |                 what the child finds as its kubeconfig, without credentials
     hosts: {example.com: [93.184.215.14]}
+    servers: {…}                  version, ALPN and certificate of their TLS, by host and port
     clock: {3: […]}               what the clock said to each call: a first moment, then differences, nanoseconds
     unrecorded: […]               what could not be recorded
     redacted: […]
@@ -146,7 +147,7 @@ def _extras(each: Interaction) -> dict[str, object]:
     return found
 
 
-EXTRAS = ("error", "cut", "chunks", "peer", "socket", "tls")
+EXTRAS = ("error", "cut", "chunks", "peer", "socket")
 
 
 def _short(body: Body | None, mark: str) -> bytes | None:
@@ -249,9 +250,8 @@ def _interaction(item: Mapping[str, object]) -> Interaction:
     made.call = call if isinstance(call, (int, str, float)) else None
     made.time, made.elapsed = _number(item.get("t")), _number(item.get("elapsed"))
     made.http_version = str(item.get("http_version") or "1.1")
-    error, tls, chunks = item.get("error"), item.get("tls"), item.get("chunks")
+    error, chunks = item.get("error"), item.get("chunks")
     made.error = dict(error) if isinstance(error, dict) else None
-    made.tls = {str(key): str(value) for key, value in tls.items()} if isinstance(tls, dict) else {}
     made.chunks = [int(size) for size in chunks] if isinstance(chunks, list) else []
     made.cut = item.get("cut") is True
     made.peer, made.socket = str(item.get("peer") or ""), str(item.get("socket") or "")

@@ -19,7 +19,7 @@ from .interaction import CONNECT
 from .keys import Subject, different
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from .interaction import Call, Interaction
 
@@ -60,9 +60,12 @@ class Library:
     Args:
         interactions: in the order of the recording.
         clocks: the calls in whose order they read the clock, and what it said.
+        servers: what is known of their TLS, by host and port.
     """
 
-    def __init__(self, interactions: Iterable[Interaction], clocks: dict[Call, list[int]]) -> None:
+    def __init__(
+        self, interactions: Iterable[Interaction], clocks: dict[Call, list[int]], servers: Mapping[str, object]
+    ) -> None:
         self._entries: list[Entry] = []
         self._shelves: dict[bytes, Shelf] = {}
         self._by_place: dict[tuple[str, str], list[Entry]] = {}
@@ -70,7 +73,7 @@ class Library:
         self._at: dict[str, deque[Entry]] = {}  # everything at one address, in order
         self._clocks = clocks
         self._bound: dict[Call, Call] = {}  # live call to recorded one
-        self._tls: dict[str, dict[str, str]] = {}
+        self._servers = servers
         self.addresses: set[str] = set()
         self.extra = 0  # looks beyond the recorded ones
         for number, interaction in enumerate(interactions, 1):
@@ -85,8 +88,6 @@ class Library:
             self._at.setdefault(address, deque()).append(entry)
         if each.uri.startswith((TCP, TLS)):
             return
-        if each.tls:
-            self._tls.setdefault(place, each.tls)
         shelf = self._shelves.setdefault(entry.key, Shelf())
         shelf.all.append(entry)
         shelf.by_call.setdefault(entry.call, deque()).append(entry)
@@ -122,9 +123,10 @@ class Library:
         line[0].played = True
         return line.popleft().interaction
 
-    def tls(self, address: str) -> dict[str, str]:
+    def tls(self, address: str) -> dict[str, object]:
         """What is known of the TLS of a server."""
-        return self._tls.get(address, {})
+        known = self._servers.get(address)
+        return {str(key): str(value) for key, value in known.items()} if isinstance(known, dict) else {}
 
     # --- Requests ----------------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from .interaction import CONNECT, Interaction
-from .library import TCP, TLS
+from .library import TCP, TLS, place_of
 from .observer import Observer, Unreadable
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Recording:
         self._observers: dict[tuple[Peer, object], Observer] = {}
         self._latest = started
         self.hosts: dict[str, object] = {}
+        self.servers: dict[str, dict[str, str]] = {}  # what is known of their TLS, by host and port
         self.clock: dict[Call, list[int]] = {}
         self.problems: list[str] = []
         self.addresses: set[str] = set()  # hosts and ports that were used
@@ -88,7 +89,8 @@ class Recording:
 
     def _read_clock(self, kept: object) -> None:
         for call, moments in kept.items() if isinstance(kept, dict) else ():
-            self.clock.setdefault(json.loads(call), []).extend(moments)
+            since = int(self._started * 1e9)
+            self.clock.setdefault(json.loads(call), []).extend(moment - since for moment in moments)
 
     def _done(self, each: Interaction) -> None:
         try:
@@ -96,6 +98,8 @@ class Recording:
         except ValueError as error:
             self.problem(f"{each.method} {each.uri}: {error}")
             return
+        if each.tls:
+            self.servers.setdefault(place_of(each), each.tls)
         self._writer.append(each)
         for body in (each.request_body, each.body):
             if body is not None:

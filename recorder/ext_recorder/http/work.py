@@ -72,6 +72,7 @@ def record(
         ({"kubeconfig": bindings.clean(redactor.redact(outline.encode())).decode()} if outline else {})
         | {
             "hosts": recording.hosts,
+            "servers": recording.servers,
             "clock": clock,
             "unrecorded": recording.problems,
             "redacted": list(redactor.fired),
@@ -95,7 +96,7 @@ def replay(station: Station, path: Path, bind: Mapping[str, str], secrets: Mappi
     cleaner = Cleaner(lambda data: bindings.to_neutral(redactor.redact(data)))
     if kubeconfig := document.text("kubeconfig"):
         (Path(station.folder) / KUBECONFIG).write_bytes(bindings.to_live(kubeconfig.encode(), json=False))
-    library = Library(document.interactions, _clocks(document.values.get("clock")))
+    library = Library(document.interactions, _clocks(document.values.get("clock")), document.mapping("servers"))
     answers = Answers(library, document.mapping("hosts"), cleaner, lambda data: bindings.to_live(data, json=False))
     station.ready(document.text("seed"))
     serve(station.listener, station.control, answers)
