@@ -8,7 +8,7 @@ from .errors import UsageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 
 class Session:
@@ -54,10 +54,18 @@ class Session:
         self.bind = bind or {}
         self.listen = listen
         self.connect = connect
-        self.secrets = {f"env.{name}": _value(name) for name in redact}
+        self.secrets = environment_secrets(redact)
 
 
-def _value(name: str) -> str:
-    if name not in os.environ:
-        raise UsageError(f"--redact {name}: expected the name of an environment variable, and there is none of it")
-    return os.environ[name]
+def environment_secrets(names: Iterable[str], environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What `--redact NAME`, given any number of times, says: values by the rules that stand in their places.
+
+    Raises:
+        UsageError: there is no such variable.
+    """
+    found = {}
+    for name in names:
+        if name not in environment:
+            raise UsageError(f"--redact {name}: expected the name of an environment variable, and there is none of it")
+        found[f"env.{name}"] = environment[name]
+    return found

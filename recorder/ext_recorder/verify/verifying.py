@@ -14,8 +14,9 @@ from ext_recorder.calls import Calls
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.compare.comparing import Comparison
 from ext_recorder.compare.counterparts import Counterparts
-from ext_recorder.errors import CassetteError, UsageError
+from ext_recorder.errors import CassetteError
 from ext_recorder.reports.cases import Case
+from ext_recorder.session import environment_secrets
 from ext_sdk.protocols.dialect import DIALECTS
 from ext_sdk.redaction import Redactor, secret_variables
 from ext_sdk.wire.framing import FRAMINGS
@@ -78,7 +79,7 @@ class _Run:
         self._unbound = [
             each for each in header.bindings if each not in (*FOLDERS, "home") and each not in options.bind
         ]
-        secrets = secret_variables(environment) | _further(options.redact, environment)
+        secrets = secret_variables(environment) | environment_secrets(options.redact, environment)
         self._redactor = Redactor(secrets, rules=True)
         self._findings = Findings(name)
         counterparts, child_calls = Counterparts(), Calls()
@@ -180,13 +181,6 @@ def dialect_of(header: Header, path: str) -> Dialect:
         known = ", ".join(DIALECTS)
         raise CassetteError(path, 1, f"expected `protocol` to be one of {known}, found {header.protocol!r}")
     return dialect
-
-
-def _further(names: tuple[str, ...], environment: Mapping[str, str]) -> dict[str, str]:
-    for name in names:
-        if name not in environment:
-            raise UsageError(f"--redact {name}: expected the name of an environment variable, and there is none of it")
-    return {f"env.{name}": environment[name] for name in names}
 
 
 def _no_note(_when: float, _name: str, _what: bytes | str | int) -> None:

@@ -1,0 +1,85 @@
+"""`ext-recorder scrub`: take secrets out of cassettes that are there."""
+
+from __future__ import annotations
+
+from ext_recorder.options import Command, Option
+
+from .several import NAMING, SEVERAL, chosen, jobs
+from .shared import REDACT, one
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.options import Values
+    from ext_recorder.scrub import Scrubbed
+
+
+def run(values: Values) -> int:
+    """Do what the command line says; returns the exit code."""
+    import os
+    import sys
+    from functools import partial
+
+    from ext_recorder.errors import UsageError
+    from ext_recorder.many.pool import each
+    from ext_recorder.scrub import scrub
+    from ext_recorder.session import environment_secrets
+    from ext_sdk.redaction import secret_variables
+
+    check = bool(values["check"])
+    secrets = secret_variables(os.environ) | environment_secrets(values["redact"]) | _listed(one(values, "secrets"))
+    cassettes = chosen(values)
+    if not check and (remote := next((found.name for found in cassettes if found.remote), "")):
+        raise UsageError(f"{remote} can only be read; scrub a copy of it, or look at it by --check")
+    code = 0
+    for outcome in each(cassettes, partial(scrub, secrets=secrets, check=check), jobs=jobs(values)):
+        if outcome.result is None:
+            sys.stderr.write(f"ext-recorder: {outcome.error}\n")
+            code = 2
+            continue
+        sys.stdout.write(_told(outcome.result, check=check))
+        if check and outcome.result.replaced:
+            code = code or 1
+    return code
+
+
+def _listed(path: str) -> dict[str, str]:
+    """The secrets in a file, one a line; all of them have one name."""
+    if not path:
+        return {}
+    from pathlib import Path
+
+    lines = Path(path).read_text("utf-8", "surrogateescape").splitlines()
+    return {f"listed.{number}": line.strip() for number, line in enumerate(lines, 1) if line.strip()}
+
+
+def _told(found: Scrubbed, *, check: bool) -> str:
+    if not found.replaced:
+        return f"{found.name}: nothing to replace\n"
+    rules = ", ".join(f"{rule} ({count})" for rule, count in sorted(found.replaced.items()))
+    lines = ", ".join(map(str, found.lines))
+    return f"{found.name}: {'found' if check else 'replaced'} {rules}; lines {lines or 'of the head'}\n"
+
+
+CHECK = Option("check", "write nothing; the exit code is 1 where there is something to replace")
+SECRETS = Option("secrets", "a file with secrets, one a line", "FILE")
+COMMAND = Command(
+    "scrub",
+    "Take secrets out of cassettes, as `record` does it.",
+    f"""
+For cassettes that were recorded before a secret was known, written by hand, or converted. Secrets are replaced by
+numbered placeholders, in messages, lines of standard error and the recorded command; what was replaced before stays as
+it is, and a cassette with nothing in it to replace is not touched. What was replaced is told by the names of the rules.
+
+    ext-recorder scrub session.yaml
+    ext-recorder scrub --redact DB_URL --secrets leaked.txt cassettes/
+    ext-recorder scrub --check cassettes/
+
+--redact names an environment variable whose value is a secret; those that look secret are known. Git keeps what was
+committed before: a secret that was published is to be changed.
+
+{NAMING}""",
+    run,
+    arguments=("CASSETTE",),
+    repeats=True,
+    options=(CHECK, REDACT, SECRETS, *SEVERAL),
+)

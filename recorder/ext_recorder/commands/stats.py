@@ -1,0 +1,56 @@
+"""`ext-recorder stats`: how long calls took."""
+
+from __future__ import annotations
+
+from ext_recorder.options import Command, Option
+
+from .several import NAMING, SEVERAL, chosen, jobs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.options import Values
+
+
+def run(values: Values) -> int:
+    """Do what the command line says; returns the exit code."""
+    import sys
+    from functools import partial
+
+    from ext_recorder.many.pool import each
+    from ext_recorder.stats import collect, table, together
+    from ext_sdk.wire.json_text import dumps
+
+    counted, broken = [], 0
+    for outcome in each(chosen(values), partial(collect, subjects=bool(values["subjects"])), jobs=jobs(values)):
+        if outcome.result is None:
+            sys.stderr.write(f"ext-recorder: {outcome.error}\n")
+            broken = 2
+        else:
+            counted.append(outcome.result)
+    tallies = together(counted)
+    if values["json"]:
+        sys.stdout.writelines(dumps(tally.as_json()) + "\n" for tally in tallies)
+    else:
+        sys.stdout.writelines(f"{line.rstrip()}\n" for line in table(tallies))
+    return broken
+
+
+SUBJECTS = Option("subjects", "a row for each operation or tool that is called, not only for each method")
+JSON = Option("json", "a line of JSON for each row, for programs")
+COMMAND = Command(
+    "stats",
+    "Show how long calls took, for each method.",
+    f"""
+Counts of requests and notifications, failures, requests without an answer, percentiles of the time from request to
+answer, and bytes; → is what the host asks, ← what the child does. Several cassettes are counted together.
+
+    ext-recorder stats session.yaml
+    ext-recorder stats --subjects cassettes/
+    ext-recorder stats --json 'cassettes/**/*.yaml'
+
+{NAMING}""",
+    run,
+    arguments=("CASSETTE",),
+    repeats=True,
+    options=(SUBJECTS, JSON, *SEVERAL),
+)

@@ -1,0 +1,173 @@
+"""Secrets are taken out of cassettes that are there, once and for all, and nothing else is touched."""
+
+from __future__ import annotations
+
+import base64
+import os
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ext_recorder.cassette.reader import Reader
+from ext_recorder.scrub import scrub
+from tests.ext_recorder.played import cassette
+from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, events
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+GITHUB = "ghp_" + "a1b2" * 9
+OTHER = "ghp_" + "c3d4" * 9
+PLAIN = "Zk4nQ8vR2mX7pL1w"
+END = "\n- {t: 9, exit: 0}"
+
+
+def command(*words: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*RECORDER, "scrub", *words],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+        env=os.environ | (env or {}),
+    )
+
+
+def payloads(path: Path) -> list[str]:
+    return [each.payload.decode() for each in events(path) if hasattr(each, "payload")]
+
+
+def test_what_a_recorder_would_have_replaced_is_replaced_and_the_rest_stays(tmp_path: Path) -> None:
+    path = cassette(
+        tmp_path / "c.yaml", f"""- {{t: 0.5, in: '{{"token": "{GITHUB}", "n": 1.0}}'}}\n- {{t: 1, err: 'fine'}}{END}"""
+    )
+    before = path.read_text()
+    found = scrub(path, "c", secrets={})
+    (rule,) = found.replaced
+    assert (found.replaced[rule], found.lines) == (1, (7,))
+    changed = before.replace(GITHUB, f"[redacted:{rule}#1]").replace("redacted: []", f"redacted: [{rule}]")
+    assert path.read_text() == changed.replace("t: 0.5,", "t: 0.500000,").replace("t: 1,", "t: 1.000000,").replace(
+        "t: 9,", "t: 9.000000,"
+    )
+
+
+def test_scrubbing_twice_changes_nothing_the_second_time(tmp_path: Path) -> None:
+    path = cassette(tmp_path / "c.yaml", f"- {{t: 0, in: 'Authorization: Bearer {GITHUB}'}}{END}")
+    scrub(path, "c", secrets={})
+    once = path.read_bytes()
+    assert scrub(path, "c", secrets={}).replaced == {}
+    assert path.read_bytes() == once
+    assert [each.name for each in tmp_path.iterdir()] == ["c.yaml"]
+
+
+def test_a_cassette_without_secrets_is_not_touched_however_it_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text('cassette: 1\nprotocol: raw\nframing: ndjson\nevents:\n  - {"t": 0, "in": "hello"}\nredacted: []\n')
+    before = path.stat()
+    assert scrub(path, "c", secrets={}).replaced == {}
+    assert path.stat() == before
+
+
+def test_a_secret_is_found_before_the_message_that_tells_of_it(tmp_path: Path) -> None:
+    path = cassette(
+        tmp_path / "c.yaml",
+        f"- {{t: 0, out: 'the value is {PLAIN}, is it not'}}\n- {{t: 1, in: '{{\"password\":\"{PLAIN}\"}}'}}{END}",
+    )
+    scrub(path, "c", secrets={})
+    assert PLAIN not in path.read_text()
+
+
+def test_an_older_placeholder_keeps_its_number_to_itself(tmp_path: Path) -> None:
+    path = cassette(tmp_path / "c.yaml", f"- {{t: 0, in: '{GITHUB}'}}{END}")
+    (rule,) = scrub(path, "c", secrets={}, check=True).replaced
+    path = cassette(
+        tmp_path / "c.yaml", f"- {{t: 0, in: '{OTHER}'}}\n- {{t: 1, in: 'was [redacted:{rule}#1] before'}}{END}"
+    )
+    scrub(path, "c", secrets={})
+    assert payloads(path) == [f"[redacted:{rule}#2]", f"was [redacted:{rule}#1] before"]
+
+
+def test_secrets_in_raw_bytes_and_on_stderr_are_found(tmp_path: Path) -> None:
+    raw = base64.b64encode(f'{{"token":"{GITHUB}"}}\n\x00junk'.encode()).decode()
+    path = cassette(tmp_path / "c.yaml", f"- {{t: 0, out: {{raw: '{raw}'}}}}\n- {{t: 1, err: 'token={GITHUB}'}}{END}")
+    assert sum(scrub(path, "c", secrets={}).replaced.values()) == 2
+    assert GITHUB not in "".join(payloads(path))
+    assert "junk" in "".join(payloads(path))
+
+
+@pytest.mark.parametrize("framing", ["content-length", "uint32"])
+def test_frames_are_whole_again_after_scrubbing(tmp_path: Path, framing: str) -> None:
+    message = f'{{"token":"{GITHUB}"}}'.encode()
+    frame = len(message).to_bytes(4, "big") + message
+    if framing == "content-length":
+        frame = b"Content-Length:%d\r\n\r\n%b" % (len(message), message)  # a spelling that only raw can keep
+    raw = base64.b64encode(frame).decode()
+    path = cassette(tmp_path / "c.yaml", f"- {{t: 0, out: {{raw: '{raw}'}}}}{END}", framing=framing)
+    scrub(path, "c", secrets={})
+    (payload,) = payloads(path)
+    assert GITHUB not in payload
+    assert '{"token":"[redacted:' in payload
+
+
+def test_the_recorded_command_is_scrubbed_too(tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    path.write_text(
+        "cassette: 1\nprotocol: raw\nframing: ndjson\ncommand: [tool, '--password', Tr0ub4dor3]\nevents:\n"
+        "- {t: 0, in: hello}\nredacted: []\n"
+    )
+    scrub(path, "c", secrets={})
+    assert "Tr0ub4dor3" not in path.read_text()
+    with Reader(path) as reader:
+        assert reader.header.command[:2] == ("tool", "--password")
+
+
+def test_the_command_knows_variables_and_listed_secrets_and_says_what_it_did(tmp_path: Path) -> None:
+    path = cassette(tmp_path / "c.yaml", f"- {{t: 0, in: 'quicksilver and marmalade and API_TOKEN'}}{END}")
+    (tmp_path / "list.txt").write_text("marmalade\n\n")
+    done = command(
+        "--redact", "PLAIN", "--secrets", str(tmp_path / "list.txt"), str(path), env={"PLAIN": "quicksilver"}
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"{path}: replaced env.PLAIN (1), listed.1 (1); lines 7\n"
+    assert payloads(path) == ["[redacted:env.PLAIN#1] and [redacted:listed.1#1] and API_TOKEN"]
+    with Reader(path) as reader:
+        list(reader)
+        assert reader.redacted == ("env.PLAIN", "listed.1")
+
+
+def test_check_writes_nothing_and_fails_where_there_is_something(tmp_path: Path) -> None:
+    path = cassette(tmp_path / "c.yaml", f"- {{t: 0, in: '{GITHUB}'}}{END}")
+    before = path.read_bytes()
+    done = command("--check", str(tmp_path))
+    assert done.returncode == 1
+    assert "found " in done.stdout
+    assert path.read_bytes() == before
+    command(str(tmp_path))
+    assert command("--check", str(tmp_path)).returncode == 0
+
+
+def test_a_broken_cassette_stays_as_it_is(tmp_path: Path) -> None:
+    path = cassette(tmp_path / "c.yaml", f"- {{t: 0, in: '{GITHUB}'}}\n- {{t: 1, in: 'x'y'}}{END}")
+    before = path.read_bytes()
+    done = command(str(path))
+    assert done.returncode == 2
+    assert "c.yaml:8: not YAML" in done.stderr
+    assert GITHUB not in done.stderr
+    assert path.read_bytes() == before
+    assert [each.name for each in tmp_path.iterdir()] == ["c.yaml"]
+
+
+def test_what_is_on_another_machine_is_only_looked_at(tmp_path: Path) -> None:
+    path = cassette(tmp_path / "c.yaml", f"- {{t: 0, in: '{GITHUB}'}}{END}")
+    done = command(f"file://{path}")
+    assert done.returncode == 2
+    assert "can only be read" in done.stderr
+    assert command("--check", f"file://{path}").returncode == 1
+
+
+def test_a_variable_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    done = command("--redact", "NO_SUCH_VARIABLE", str(tmp_path))
+    assert done.returncode == 2
+    assert "--redact NO_SUCH_VARIABLE: expected the name" in done.stderr
