@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.conformance.clauses import HOST, SPEC
-from tests.conformance.target import ENTRIES
+from ext_recorder.conformance.clauses import HOST, SPEC
+from ext_recorder.conformance.target import ENTRIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tests.conformance.clauses import Clause
+    from ext_recorder.conformance.clauses import Clause
 
 
 def tables() -> dict[str, str]:

@@ -1,8 +1,7 @@
-"""Which extensions are asked: those of the command line, or the project's own and two small ones."""
+"""Which extensions are asked: the project's own and two small ones."""
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conformance.clauses import CLAUSES
+from ext_recorder.conformance.clauses import CLAUSES
 from tests.conformance.surroundings import cluster, web
 
 if TYPE_CHECKING:
@@ -47,37 +46,18 @@ def web_environment() -> Iterator[Mapping[str, str]]:
 
 @pytest.fixture
 def environment(request: pytest.FixtureRequest, command: tuple[str, ...]) -> Mapping[str, str]:
-    """Variables for the extension; one that was given on the command line brings its own."""
+    """Variables for the extension."""
     fixtures = {OWN[KUBERNETES][0]: "cluster_environment", OWN[HTTP][0]: "web_environment"}
     return request.getfixturevalue(fixtures[command]) if command in fixtures else {}
-
-
-def given(config: pytest.Config) -> Targets:
-    """The extension of the command line, if any. It runs elsewhere, so files in its command become absolute."""
-    command, profile = config.getoption("--extension"), config.getoption("--profile")
-    if not command:
-        return {}
-    here = config.invocation_params.dir
-    words = (str(here / word) if (here / word).is_file() else word for word in shlex.split(command))
-    return {"given": (tuple(words), here / profile if profile else None)}
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With an extension given, it alone is tested, and not the tests themselves."""
-    if given(config):
-        others = [item for item in items if "command" not in getattr(item, "fixturenames", ())]
-        items[:] = [item for item in items if item not in others]
-        config.hook.pytest_deselected(items=others)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """One test for each clause and extension."""
     if "command" not in metafunc.fixturenames:
         return
-    targets = given(metafunc.config) or OWN
     rows = [
         pytest.param(clause, command, profile, id=f"{name}-{clause.id}")
-        for name, (command, profile) in targets.items()
+        for name, (command, profile) in OWN.items()
         for clause in CLAUSES
     ]
     metafunc.parametrize(("clause", "command", "profile"), rows)

@@ -1,7 +1,4 @@
-"""Every clause, asked of an extension.
-
-pytest tests/conformance --extension "/path/to/binary --with arguments" [--profile profile.json]
-"""
+"""Every clause, asked of every extension of this project."""
 
 from __future__ import annotations
 
@@ -9,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.conformance.host import NotApplicable
-from tests.conformance.target import Profile, Target
+from ext_recorder.conformance.host import NotApplicable
+from ext_recorder.conformance.target import Profile, Target
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from tests.conformance.clauses import Clause
+    from ext_recorder.conformance.clauses import Clause
 
 
 def test_clause(

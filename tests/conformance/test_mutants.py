@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.clauses import CLAUSES, Clause
-from tests.conformance.host import Violation
-from tests.conformance.target import Profile, Target
+from ext_recorder.conformance.clauses import CLAUSES, Clause
+from ext_recorder.conformance.host import Violation
+from ext_recorder.conformance.target import Profile, Target
 
 HERE = Path(__file__).parent
 SOURCE = (HERE / "foreign.py").read_text()

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_recorder.conformance.host import Host, json_object, text
 from tests.canary import Canary
-from tests.conformance.host import Host, json_object, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from tests.conformance.host import Line
+    from ext_recorder.conformance.host import Line
 
 # What a host has in its environment: a command gets PATH and HOME of it, and nothing else.
 TOKEN = "sesame-opens-42"

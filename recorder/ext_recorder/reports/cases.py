@@ -45,9 +45,10 @@ class Case:
         more: further problems, which are only counted.
         error: why it could not be looked at; "" where it could.
         notes: what else there is to say.
+        skipped: why it was not looked at, though nothing is wrong; "" where it was.
     """
 
-    __slots__ = ("error", "more", "name", "notes", "problems", "seconds")
+    __slots__ = ("error", "more", "name", "notes", "problems", "seconds", "skipped")
 
     def __init__(
         self,
@@ -58,6 +59,7 @@ class Case:
         more: int = 0,
         error: str = "",
         notes: Sequence[str] = (),
+        skipped: str = "",
     ) -> None:
         self.name = name
         self.seconds = seconds
@@ -65,6 +67,7 @@ class Case:
         self.more = more
         self.error = error
         self.notes = tuple(notes)
+        self.skipped = skipped
 
     @property
     def ok(self) -> bool:
@@ -103,7 +106,7 @@ def junit(suite: str, cases: Sequence[Case]) -> bytes:
         "tests": str(len(cases)),
         "failures": str(failures),
         "errors": str(errors),
-        "skipped": "0",
+        "skipped": str(sum(bool(case.skipped) for case in cases)),
         "time": f"{sum(case.seconds for case in cases):.3f}",
     }
     suites = Element("testsuites", counts)
@@ -115,6 +118,8 @@ def junit(suite: str, cases: Sequence[Case]) -> bytes:
             "testcase",
             {"classname": readable(folder) or suite, "name": readable(name), "time": f"{case.seconds:.3f}"},
         )
+        if case.skipped:
+            SubElement(test, "skipped", {"message": readable(case.skipped)})
         if case.error:
             SubElement(test, "error", {"message": readable(case.error)}).text = readable(case.error)
         if case.problems:

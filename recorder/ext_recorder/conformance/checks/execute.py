@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.conformance.host import NotApplicable, Violation, json_object, text
-from tests.conformance.target import error_code, still_serves
+from ext_recorder.conformance.host import NotApplicable, Violation, json_object, text
+from ext_recorder.conformance.target import error_code, still_serves
 
 if TYPE_CHECKING:
-    from tests.conformance.target import Target
+    from ext_recorder.conformance.target import Target
 
 PHASES = ("setup", "verify", "cleanup")
 OF_OTHER_TYPE: dict[object, object] = {

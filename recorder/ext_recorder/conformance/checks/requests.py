@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.conformance.host import Violation
-from tests.conformance.target import error_code, still_serves
+from ext_recorder.conformance.host import Violation
+from ext_recorder.conformance.target import error_code, still_serves
 
 if TYPE_CHECKING:
-    from tests.conformance.target import Target
+    from ext_recorder.conformance.target import Target
 
 IDS: tuple[object, ...] = (0, -1, 7, 2**53 + 1, 1.5, "", "7", 'a/b ~"\\ é', "x" * 1000)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.conformance.host import PATIENCE_SECONDS, Host, NotApplicable, Violation, json_object, text
+from ext_recorder.conformance.host import PATIENCE_SECONDS, Host, NotApplicable, Violation, json_object, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.conformance.host import Violation, json_object, text
-from tests.conformance.target import error_code
+from ext_recorder.conformance.host import Violation, json_object, text
+from ext_recorder.conformance.target import error_code
 
 if TYPE_CHECKING:
-    from tests.conformance.target import Target
+    from ext_recorder.conformance.target import Target
 
 VALID = ("30s", "5m", "1h30m", "100s", "10000ms", "1.5h", "90000000us", "90000000µs", "+30s", "1m30.5s")
 INVALID = ("", "5", "5 minutes", "30S", "1d", "1h-30m", "s", "1e3s", "½s")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.conformance.host import Violation
-from tests.conformance.target import error_code, still_serves
+from ext_recorder.conformance.host import Violation
+from ext_recorder.conformance.target import error_code, still_serves
 
 if TYPE_CHECKING:
-    from tests.conformance.host import Host
-    from tests.conformance.target import Target
+    from ext_recorder.conformance.host import Host
+    from ext_recorder.conformance.target import Target
 
 
 def ended(host: Host) -> None:

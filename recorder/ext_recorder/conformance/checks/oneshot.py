@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.conformance.checks.shutdown import ended
-from tests.conformance.host import Violation
-from tests.conformance.target import error_code
+from ext_recorder.conformance.checks.shutdown import ended
+from ext_recorder.conformance.host import Violation
+from ext_recorder.conformance.target import error_code
 
 if TYPE_CHECKING:
-    from tests.conformance.target import Target
+    from ext_recorder.conformance.target import Target
 
 
 def execute_without_initialize_is_answered_and_the_process_exits(target: Target) -> None:

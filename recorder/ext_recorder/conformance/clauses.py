@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tests.conformance.checks import (
+from ext_recorder.conformance.checks import (
     durations,
     errors,
     execute,
@@ -28,7 +28,7 @@ from tests.conformance.checks import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.conformance.target import Target
+    from ext_recorder.conformance.target import Target
 
 MODULES = (transport, requests, initialize, execute, log, shutdown, errors, oneshot, durations, hosts)
 

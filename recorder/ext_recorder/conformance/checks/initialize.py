@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from tests.conformance.host import NotApplicable, Violation, json_object, text
-from tests.conformance.target import PROTOCOL_VERSION, error_code, still_serves
+from ext_recorder.conformance.host import NotApplicable, Violation, json_object, text
+from ext_recorder.conformance.target import PROTOCOL_VERSION, error_code, still_serves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.conformance.target import Target
+    from ext_recorder.conformance.target import Target
 
 # semver.org, 2.0.0: three numbers without leading zeros, a pre-release, a build.
 SEMANTIC_VERSION = re.compile(

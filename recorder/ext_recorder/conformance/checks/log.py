@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.conformance.host import Violation, json_object, text
+from ext_recorder.conformance.host import Violation, json_object, text
 
 if TYPE_CHECKING:
-    from tests.conformance.target import Target
+    from ext_recorder.conformance.target import Target
 
 LEVELS = ("debug", "info", "warn", "error")
 

@@ -13,14 +13,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.conformance.checks.initialize import operations
-from tests.conformance.checks.shutdown import ended
-from tests.conformance.host import NotApplicable, Violation, json_object, text
-from tests.conformance.target import error_code, still_serves
+from ext_recorder.conformance.checks.initialize import operations
+from ext_recorder.conformance.checks.shutdown import ended
+from ext_recorder.conformance.host import NotApplicable, Violation, json_object, text
+from ext_recorder.conformance.target import error_code, still_serves
 
 if TYPE_CHECKING:
-    from tests.conformance.host import Host
-    from tests.conformance.target import Target
+    from ext_recorder.conformance.host import Host
+    from ext_recorder.conformance.target import Target
 
 LINE_LIMIT_BYTES = 65_535
 # RE2 has no look-around, no back references and no possessive or atomic groups.

@@ -1,0 +1,181 @@
+"""`ext-recorder conformance`: all clauses, asked of one extension, as a table."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from ext_recorder.errors import UsageError
+from ext_recorder.many.pool import cores
+from ext_recorder.many.progress import Progress
+from ext_recorder.reports.cases import Case, Problem, junit, readable, write
+from ext_sdk.wire.json_text import dumps
+
+from .clauses import CLAUSES
+from .host import NotApplicable, Violation
+from .target import Profile, Target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from .clauses import Clause
+
+EXIT_VIOLATIONS = 1
+_WORDS = {"met": "met", "violated": "VIOLATED", "skipped": "skipped"}
+
+
+class Verdict:
+    """What became of one clause.
+
+    Attributes:
+        number: of the clause, from 1, in the order of the specification.
+        clause: the clause.
+        word: "met", "violated" or "skipped".
+        reason: why it is not met, or not asked.
+        seconds: how long it took.
+    """
+
+    __slots__ = ("clause", "number", "reason", "seconds", "word")
+
+    def __init__(self, number: int, clause: Clause, word: str, reason: str, seconds: float) -> None:
+        self.number = number
+        self.clause = clause
+        self.word = word
+        self.reason = reason
+        self.seconds = seconds
+
+
+def run(
+    command: Sequence[str],
+    *,
+    profile: str = "",
+    only: Sequence[str] = (),
+    as_json: bool = False,
+    junit_file: str = "",
+    jobs: int = 0,
+) -> int:
+    """Ask an extension for the clauses, and tell what it does with them.
+
+    Args:
+        command: the extension; it is started anew for each clause, in an empty directory.
+        profile: a file that says what may be asked of it; "" for none.
+        only: ids of clauses, or their beginnings; () for all.
+        as_json: a line of JSON for each clause instead of a table.
+        junit_file: where to write JUnit XML; "" for nowhere.
+        jobs: clauses asked at once; 0: as many as there are cores.
+
+    Returns:
+        The exit code: 0 when no clause is violated, else 1.
+
+    Raises:
+        UsageError: the profile can't be read, or no clause has such an id.
+    """
+    chosen = _chosen(only)
+    target = (_absolute(command), _profile(profile))
+    verdicts = []
+    for verdict in _asked(chosen, *target, jobs or cores()):
+        sys.stdout.write(_json_line(verdict) if as_json else _lines(verdict))
+        sys.stdout.flush()
+        verdicts.append(verdict)
+    if junit_file:
+        write(junit_file, junit("ext-recorder conformance", [_case(each) for each in verdicts]))
+    if not as_json:
+        sys.stdout.write(_summary(verdicts))
+    return EXIT_VIOLATIONS if any(each.word == "violated" for each in verdicts) else 0
+
+
+def _chosen(only: Sequence[str]) -> list[tuple[int, Clause]]:
+    numbered = list(enumerate(CLAUSES, 1))
+    for start in only:
+        if not any(clause.id.startswith(start) for clause in CLAUSES):
+            raise UsageError(
+                f"--only {start}: no clause has such an id; --only spec: and --only host: are for all of one kind"
+            )
+    return [(n, clause) for n, clause in numbered if not only or any(clause.id.startswith(start) for start in only)]
+
+
+def _absolute(command: Sequence[str]) -> tuple[str, ...]:
+    """The extension runs elsewhere, so the files in its command get their full names."""
+    return tuple(str(Path(word).absolute()) if Path(word).is_file() else word for word in command)
+
+
+def _profile(path: str) -> Profile:
+    if not path:
+        return Profile({}, "no profile")
+    try:
+        return Profile.load(Path(path))
+    except OSError as error:
+        raise UsageError(f"--profile {path}: can't be read: {error.strerror}") from None
+    except json.JSONDecodeError as error:
+        raise UsageError(f"--profile {path}:{error.lineno}: no JSON: {error.msg}") from None
+    except (ValueError, AttributeError, Violation) as error:
+        raise UsageError(f"--profile {error}" if str(path) in str(error) else f"--profile {path}: {error}") from None
+
+
+def _asked(
+    chosen: Sequence[tuple[int, Clause]], command: tuple[str, ...], profile: Profile, jobs: int
+) -> Iterator[Verdict]:
+    """The verdicts in the order of the clauses."""
+    with Progress(len(chosen)) as progress, ThreadPoolExecutor(jobs) as pool:
+        asked = [pool.submit(_ask, number, clause, command, profile) for number, clause in chosen]
+        try:
+            for each in asked:
+                verdict = each.result()
+                progress.advance()
+                progress.aside()
+                yield verdict
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _ask(number: int, clause: Clause, command: tuple[str, ...], profile: Profile) -> Verdict:
+    began = monotonic()
+    word, reason = "met", ""
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        try:
+            clause.check(Target(command, profile, Path(folder).resolve()))
+        except NotApplicable as why:
+            word, reason = "skipped", str(why)
+        except Violation as why:
+            word, reason = "violated", str(why)
+    return Verdict(number, clause, word, reason, monotonic() - began)
+
+
+def _lines(verdict: Verdict) -> str:
+    clause = verdict.clause
+    text = f"{verdict.number:3}  {_WORDS[verdict.word]:8}  {clause.id:27} {clause.section}: {clause.text}\n"
+    return text + "".join(f"                    {readable(line)}\n" for line in verdict.reason.splitlines())
+
+
+def _json_line(verdict: Verdict) -> str:
+    clause = verdict.clause
+    shown: dict[str, object] = {
+        "number": verdict.number,
+        "clause": clause.id,
+        "section": clause.section,
+        "text": clause.text,
+        "verdict": verdict.word,
+        "seconds": round(verdict.seconds, 6),
+    }
+    if verdict.reason:
+        shown["reason"] = verdict.reason
+    return readable(dumps(shown)) + "\n"
+
+
+def _case(verdict: Verdict) -> Case:
+    clause = verdict.clause
+    problems = [Problem(clause.id, verdict.reason)] if verdict.word == "violated" else []
+    name = f"{clause.level} {clause.section}/{verdict.number:03} {clause.id} {clause.text}"
+    skipped = verdict.reason if verdict.word == "skipped" else ""
+    return Case(name, seconds=verdict.seconds, problems=problems, skipped=skipped)
+
+
+def _summary(verdicts: Sequence[Verdict]) -> str:
+    counts = {word: sum(each.word == word for each in verdicts) for word in _WORDS}
+    told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
+    return f"{len(verdicts)} clauses: {told}\n"
