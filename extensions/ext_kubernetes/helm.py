@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, field
@@ -16,18 +12,8 @@ import ext_sdk
 from ext_sdk.files import Workdir, os_errors
 
 from .awaiting import Timeout  # noqa: TC001 - msgspec reads it
-from .client import client_for
+from .helm_program import chart_of, helm, namespace_flag, outputs_of, told_behind, values_file, wait_flags
 from .manifests import Json
-from .naming import namespace_of
-from .program import Ran, run
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-
-HELM = "helm"
-ADVICE = "install it from https://helm.sh, or apply the chart's manifests"
-LAST_SECONDS = 1.0  # that helm has less than the operation, so that it tells itself what it waited for
 
 Where = Annotated[
     str, Meta(description="Of the release; by default the one that create-namespace made, or that of the configuration")
@@ -114,8 +100,8 @@ def helm_upgrade(args: HelmUpgrade, context: ext_sdk.Context) -> ext_sdk.Result:
 
 def helm_list(args: HelmList, context: ext_sdk.Context) -> ext_sdk.Result:
     """List the releases of helm, in a namespace or in all of them."""
-    where = ["--all-namespaces"] if args.all_namespaces else _namespace(args.namespace, context)
-    ran = _helm("list", ["--output", "json", *where], context)
+    where = ["--all-namespaces"] if args.all_namespaces else namespace_flag(args.namespace, context)
+    ran = helm("list", ["--output", "json", *where], context)
     try:
         found = msgspec.json.decode(ran.stdout, type=list[dict[str, Json]])
     except msgspec.DecodeError as error:
@@ -138,101 +124,31 @@ def helm_list(args: HelmList, context: ext_sdk.Context) -> ext_sdk.Result:
 
 def helm_uninstall(args: HelmUninstall, context: ext_sdk.Context) -> ext_sdk.Result:
     """Remove a release and all that its chart has made, by helm."""
-    flags = [*_namespace(args.namespace, context), *_waiting(args.wait, context)]
-    ran = _helm("uninstall", [args.name, *flags], context, accept="not found" if args.ignore_not_found else "")
+    flags = [*namespace_flag(args.namespace, context), *wait_flags(args.wait, context)]
+    ran = helm("uninstall", [args.name, *flags], context, accept="not found" if args.ignore_not_found else "")
     if ran.code:
-        return ext_sdk.Result.ok(f"Helm release '{args.name}' not found (ignored)", outputs=_outputs(ran))
+        return ext_sdk.Result.ok(f"Helm release '{args.name}' not found (ignored)", outputs=outputs_of(ran))
     return ext_sdk.Result.ok(
-        f"Helm release '{args.name}' uninstalled successfully\n{ran.stdout}".strip(), outputs=_outputs(ran)
+        f"Helm release '{args.name}' uninstalled successfully\n{ran.stdout}".strip(), outputs=outputs_of(ran)
     )
 
 
 def _installed(verb: str, args: ChartArgs, named: list[str], context: ext_sdk.Context) -> ext_sdk.Result:
-    flags = [*_namespace(args.namespace, context), *_waiting(args.wait, context)]
+    flags = [*namespace_flag(args.namespace, context), *wait_flags(args.wait, context)]
     flags += [f"--{name}={value}" for name, value in (("version", args.version), ("repo", args.repo)) if value]
     flags += ["--create-namespace"] if args.create_namespace else []
     for file in args.values_files:
         with os_errors("read", file):
             flags.append(f"--values={Workdir(context.workdir).path(file)}")
-    with _values_file(args.values) as values:
-        ran = _helm(verb, [*named, _chart(args, context), *flags, *values], context)
+    with values_file(args.values) as values:
+        ran = helm(verb, [*named, chart_of(args.chart, args.repo, context), *flags, *values], context)
     told = {
-        key: _told(ran.stdout, word) for key, word in (("name", "NAME"), ("status", "STATUS"), ("revision", "REVISION"))
+        key: told_behind(ran.stdout, word)
+        for key, word in (("name", "NAME"), ("status", "STATUS"), ("revision", "REVISION"))
     }
-    outputs = _outputs(ran) | told
+    outputs = outputs_of(ran) | told
     word = "installed" if verb == "install" else "upgraded"
     return ext_sdk.Result.ok(f"Helm chart {word} successfully\n{ran.stdout}".strip(), outputs=outputs)
-
-
-def _helm(verb: str, args: list[str], context: ext_sdk.Context, *, accept: str = "") -> Ran:
-    """Run helm against the cluster of the call.
-
-    Args:
-        verb: its command.
-        args: of that.
-        context: of the call.
-        accept: a failure whose stderr has this text is none; "" for none.
-
-    Raises:
-        ext_sdk.RequirementNotMet: there is no helm.
-        ext_sdk.OperationFailed: it failed, or did not end in time.
-    """
-    source = client_for(context).source
-    env = {} if source.in_cluster else {"KUBECONFIG": os.pathsep.join(source.files)}
-    flags = [f"--kube-context={source.context}"] if source.context else []
-    ran = run([HELM, verb, *args, *flags], env, context, ADVICE)
-    if ran.code == 0 or (accept and ran.in_time and accept in ran.stderr):
-        return ran
-    how = ran.how if ran.in_time else f"it did not end in time and was stopped ({ran.how})"
-    said = (ran.stderr or ran.stdout).strip() or "it said nothing"
-    raise ext_sdk.OperationFailed(
-        f"helm {verb} failed: {how}",
-        error=f"helm {verb} failed: {how}\nOutput: {said}",
-        outputs=_outputs(ran),
-    )
-
-
-def _outputs(ran: Ran) -> dict[str, str | int | bool]:
-    return {"stdout": ran.stdout, "stderr": ran.stderr}
-
-
-def _namespace(given: str, context: ext_sdk.Context) -> list[str]:
-    return [f"--namespace={namespace_of(context, client_for(context), given)}"]
-
-
-def _waiting(wait: bool, context: ext_sdk.Context) -> list[str]:
-    if not wait:
-        return []
-    return ["--wait", f"--timeout={max(1, int(context.deadline.remaining() - LAST_SECONDS))}s"]
-
-
-def _chart(args: ChartArgs, context: ext_sdk.Context) -> str:
-    """The chart as helm takes it: what is in the workdir by its path, which can't lead out of it."""
-    local = "://" not in args.chart and not args.repo
-    with os_errors("read", args.chart):
-        workdir = Workdir(context.workdir)
-        return str(workdir.path(args.chart)) if local and workdir.exists(args.chart) else args.chart
-
-
-@contextmanager
-def _values_file(values: dict[str, Json]) -> Iterator[list[str]]:
-    """The flag for a private file with the values; JSON is YAML, and keeps numbers, booleans and texts apart."""
-    if not values:
-        yield []
-        return
-    descriptor, name = tempfile.mkstemp(prefix="ext-kubernetes-", suffix=".yaml")  # 0600
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(values, file, ensure_ascii=False)
-        yield [f"--values={name}"]
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def _told(text: str, word: str) -> str:
-    """What helm says behind a word: `STATUS: deployed`."""
-    lines = (line for line in text.splitlines() if line.startswith(f"{word}: "))
-    return next(lines, "").partition(": ")[2]
 
 
 def _no_flag(name: str, value: str) -> None:

@@ -15,8 +15,9 @@ from .awaiting import Timeout, await_target
 from .client import client_for
 from .containers import container_of
 from .errors import KubernetesError, NotFound, doing
+from .job_manifest import job_of
 from .logs import read_log
-from .manifests import Json, NoObject, NotYaml, flat, objects_of
+from .manifests import Json  # noqa: TC001 - msgspec reads it
 from .naming import Target, namespace_of
 from .objects import at, items, members, number, text
 from .pods import hopeless_pod
@@ -80,7 +81,7 @@ def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
     Fails early where its pod can't start: an image that can't be pulled, no node to run on.
     """
     client = client_for(context)
-    job = _job_of(args)
+    job = job_of(args)
     namespace = namespace_of(context, client, args.namespace or text(job, "metadata", "namespace"))
     resource = client.discovery.resource("jobs", "batch/v1", deadline=context.deadline)
     job["metadata"] = members(job, "metadata") | {"namespace": namespace}
@@ -95,33 +96,6 @@ def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
     finally:
         if args.cleanup:
             _delete(target, context, client)
-
-
-def _job_of(args: RunJob) -> Object:
-    """The manifest of the job. Raises OperationFailed where one is given that is not of a job."""
-    name = {"name": args.name} if args.name else {}
-    if args.manifest is UNSET:
-        container: Object = {"name": "main", "image": args.image}
-        env: list[object] = [{"name": key, "value": value} for key, value in args.env.items()]
-        parts = (("command", args.command), ("args", args.arguments), ("env", env))
-        container |= {key: value for key, value in parts if value}
-        pod: Object = {"restartPolicy": "Never", "containers": [container]}
-        pod |= {"serviceAccountName": args.service_account} if args.service_account else {}
-        spec = {"backoffLimit": args.backoff_limit, "template": {"spec": pod}}
-        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": name or {"generateName": "job-"}, "spec": spec}
-    try:
-        given = args.manifest
-        found = (
-            [one for one, _ in objects_of(given, "manifest")] if isinstance(given, str) else [*flat(given, "manifest")]
-        )
-    except (NotYaml, NoObject) as error:
-        raise ext_sdk.OperationFailed("the manifest can't be used", error=str(error)) from error
-    kinds = [f"{text(one, 'apiVersion')} {text(one, 'kind')}" for one in found]
-    if kinds != ["batch/v1 Job"]:
-        raise ext_sdk.InvalidArgs("manifest", f"expected one Job of batch/v1, found {', '.join(kinds) or 'nothing'}")
-    metadata = members(found[0], "metadata") | name
-    given_name = {} if {"name", "generateName"} & metadata.keys() else {"generateName": "job-"}
-    return found[0] | {"metadata": metadata | given_name}
 
 
 class _Run:

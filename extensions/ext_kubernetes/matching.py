@@ -12,54 +12,22 @@ A dictionary whose keys all begin with `$` is not data but operators: see OPERAT
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
-from ext_sdk.expect.excerpt import shown
-from ext_sdk.expect.json_values import equal, is_type
+from ext_sdk.expect.json_values import equal
+
+from .difference import NOTHING, Difference, Nothing, told
+from .operators import OPERATORS, WrongPattern, check_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from ext_sdk.expect import Searcher
 
+__all__ = ["Difference", "Lists", "WrongPattern", "check_pattern", "differences"]
 Lists = Literal["key", "order", "exact"]
 # What tells the items of a list apart, as the merge keys of Kubernetes do; the first that an item has counts.
 KEYS = ("name", "containerPort", "mountPath", "devicePath", "type", "key", "port", "topologyKey", "uid", "ip")
-MOST_DIFFERENCES = 20  # that are told
-# Powers of ten, and of two, in the quantities of Kubernetes: 500m, 1.5Gi.
-SUFFIXES: Mapping[str, Decimal] = {
-    **{
-        word: Decimal(1000) ** (index - 3)
-        for index, word in enumerate(("n", "u", "m", "", "k", "M", "G", "T", "P", "E"))
-    },
-    **{word: Decimal(1024) ** (index + 1) for index, word in enumerate(("Ki", "Mi", "Gi", "Ti", "Pi", "Ei"))},
-}
-
-
-class WrongPattern(ValueError):
-    """What is expected can't be; str() says where and why."""
-
-
-class Difference(NamedTuple):
-    """One thing that is not as expected: where, and both sides as text."""
-
-    path: str
-    expected: str
-    found: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: expected {self.expected}, found {self.found}"
-
-
-class _Nothing:
-    """Where there is no value."""
-
-    def __repr__(self) -> str:
-        return "nothing"
-
-
-NOTHING = _Nothing()
 
 
 def differences(
@@ -77,31 +45,10 @@ def differences(
     Raises:
         SearchFailed: a regular expression took too long.
     """
-    return list(_Match(lists, searcher).of(expected, found, path))
+    return list(Match(lists, searcher).of(expected, found, path))
 
 
-def check_pattern(expected: object, path: str = "expected") -> None:
-    """Refuse operators that there are not, and values that they can't have. Raises WrongPattern."""
-    if isinstance(expected, list):
-        for index, one in enumerate(expected):
-            check_pattern(one, f"{path}[{index}]")
-    if not isinstance(expected, dict):
-        return
-    words = [key for key in expected if key.startswith("$")]
-    if words and len(words) < len(expected):
-        raise WrongPattern(
-            f"{path}: operators ({', '.join(words)}) and members don't go together; use $equals for data"
-        )
-    for key, value in expected.items():
-        if key not in words:
-            check_pattern(value, f"{path}.{key}")
-        elif key not in OPERATORS:
-            raise WrongPattern(f"{path}: unknown operator {key}; there are {', '.join(OPERATORS)}")
-        elif wrong := OPERATORS[key].problem(value):
-            raise WrongPattern(f"{path}.{key}: {wrong}")
-
-
-class _Match:
+class Match:
     """One comparison."""
 
     def __init__(self, lists: Lists, searcher: Searcher) -> None:
@@ -115,21 +62,21 @@ class _Match:
                 yield from self._operator(word, bound, found, path)
         elif expected is None:
             if found is not NOTHING and found is not None:
-                yield Difference(path, "nothing", _text(found))
+                yield Difference(path, "nothing", told(found))
         elif isinstance(expected, dict) and isinstance(found, dict):
             for key, value in expected.items():
                 yield from self.of(value, found.get(key, NOTHING), f"{path}.{key}" if path else key)
         elif isinstance(expected, list) and isinstance(found, list):
             yield from self._list(expected, found, path)
-        elif isinstance(found, _Nothing) or not equal(expected, found):
-            yield Difference(path, _text(expected), _text(found))
+        elif isinstance(found, Nothing) or not equal(expected, found):
+            yield Difference(path, told(expected), told(found))
 
     def _operator(self, word: str, bound: object, found: object, path: str) -> Iterator[Difference]:
         operator = OPERATORS[word]
         if operator.inner is not None:
             yield from operator.inner(self, bound, found, path)
         elif operator.holds is not None and not operator.holds(self, found, bound):
-            yield Difference(path, f"{operator.words} {_text(bound)}", _text(found))
+            yield Difference(path, f"{operator.words} {told(bound)}", told(found))
 
     def _list(self, expected: Sequence[object], found: Sequence[object], path: str) -> Iterator[Difference]:
         if self.lists == "exact" and len(expected) != len(found):
@@ -159,7 +106,7 @@ class _Match:
             place, same = f"{path}[{index}]", [number for number in range(len(found)) if number not in taken]
         tried = [(number, list(self.of(value, found[number], place))) for number in same]
         if not tried:
-            yield Difference(place, _text(value), "no such item" if key else f"nothing like it in {_text(list(found))}")
+            yield Difference(place, told(value), "no such item" if key else f"nothing like it in {told(list(found))}")
             return
         number, fewest = min(tried, key=lambda one: len(one[1]))
         if not fewest:
@@ -167,128 +114,8 @@ class _Match:
         elif key:
             yield from fewest
         else:
-            yield Difference(place, _text(value), f"nothing like it in {_text(list(found))}")
-
-
-# --- Operators -------------------------------------------------------------------------------------------------------
-
-
-def _quantity(value: object) -> Decimal | None:
-    """A number, or a quantity such as 500m or 1.5Gi."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        return None
-    digits = str(value).rstrip("numkMGTPEi") if isinstance(value, str) else str(value)
-    suffix = str(value)[len(digits) :]
-    try:
-        return Decimal(digits) * SUFFIXES[suffix]
-    except (InvalidOperation, KeyError):
-        return None
-
-
-def _ordered(compare: Callable[[Decimal, Decimal], bool]) -> Callable[[_Match, object, object], bool]:
-    def holds(match: _Match, found: object, bound: object) -> bool:
-        left, right = _quantity(found), _quantity(bound)
-        return left is not None and right is not None and compare(left, right)
-
-    return holds
-
-
-def _contains(match: _Match, found: object, bound: object) -> bool:
-    if isinstance(found, str):
-        return isinstance(bound, str) and bound in found
-    if isinstance(found, list):
-        return any(not list(match.of(bound, one, "")) for one in found)
-    return isinstance(found, dict) and isinstance(bound, str) and bound in found
-
-
-def _matches(match: _Match, found: object, bound: object) -> bool:
-    return isinstance(found, str) and match.searcher.search(str(bound), found) is not None
-
-
-def _length(match: _Match, bound: object, found: object, path: str) -> Iterator[Difference]:
-    length = len(found) if isinstance(found, (str, list, dict)) else NOTHING
-    yield from match.of(bound, length, f"length of {path}")
-
-
-def _not(match: _Match, bound: object, found: object, path: str) -> Iterator[Difference]:
-    if not list(match.of(bound, found, path)):
-        yield Difference(path, f"not {_text(bound)}", _text(found))
-
-
-def _every(match: _Match, bound: object, found: object, path: str) -> Iterator[Difference]:
-    if not isinstance(found, list):
-        yield Difference(path, "a list", _text(found))
-        return
-    for index, one in enumerate(found):
-        yield from match.of(bound, one, f"{path}[{index}]")
-
-
-def _one_of(match: _Match, found: object, bound: object) -> bool:
-    return isinstance(bound, list) and any(equal(found, one) for one in bound) and found is not NOTHING
-
-
-def _a_list(value: object) -> str:
-    return "" if isinstance(value, list) and value else "expected a list that is not empty"
-
-
-def _a_boolean(value: object) -> str:
-    return "" if isinstance(value, bool) else "expected true or false"
-
-
-def _a_quantity(value: object) -> str:
-    return "" if _quantity(value) is not None else "expected a number, or a quantity such as 500m or 1Gi"
-
-
-def _a_regex(value: object) -> str:
-    from ext_sdk.expect.pattern import problem
-
-    return problem(value) if isinstance(value, str) else "expected a regular expression"
-
-
-def _inner(value: object) -> str:
-    try:
-        check_pattern(value, "")
-    except WrongPattern as error:
-        return str(error).removeprefix(": ")
-    return ""
-
-
-def _anything(value: object) -> str:
-    del value
-    return ""
-
-
-class Operator(NamedTuple):
-    """What an operator says, when it holds, and what may be behind it."""
-
-    words: str
-    holds: Callable[[_Match, object, object], bool] | None = None
-    problem: Callable[[object], str] = _anything
-    inner: Callable[[_Match, object, object, str], Iterator[Difference]] | None = None
-
-
-OPERATORS: Mapping[str, Operator] = {
-    "$equals": Operator("just", lambda _, found, bound: found is not NOTHING and equal(found, bound)),
-    "$ne": Operator("anything but", lambda _, found, bound: found is NOTHING or not equal(found, bound)),
-    "$in": Operator("one of", _one_of, _a_list),
-    "$notIn": Operator("none of", lambda match, found, bound: not _one_of(match, found, bound), _a_list),
-    "$gt": Operator("more than", _ordered(lambda left, right: left > right), _a_quantity),
-    "$gte": Operator("at least", _ordered(lambda left, right: left >= right), _a_quantity),
-    "$lt": Operator("less than", _ordered(lambda left, right: left < right), _a_quantity),
-    "$lte": Operator("at most", _ordered(lambda left, right: left <= right), _a_quantity),
-    "$exists": Operator("existence:", lambda _, found, bound: (found is not NOTHING) == bound, _a_boolean),
-    "$type": Operator("a value of type", lambda _, found, bound: is_type(found, str(bound))),
-    "$contains": Operator("something with", _contains),
-    "$matches": Operator("text that matches", _matches, _a_regex),
-    "$length": Operator("", None, _inner, _length),
-    "$not": Operator("", None, _inner, _not),
-    "$every": Operator("", None, _inner, _every),
-}
+            yield Difference(place, told(value), f"nothing like it in {told(list(found))}")
 
 
 def _is_plain(value: object) -> bool:
     return isinstance(value, (str, int)) and not isinstance(value, bool)
-
-
-def _text(value: object) -> str:
-    return "nothing" if value is NOTHING else shown(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -51,3 +52,12 @@ def named(item: Object) -> str:
 def identity(item: Object) -> Outputs:
     """What most operations put out about an object."""
     return {key: text(item, "metadata", key) for key in ("name", "namespace", "uid", "resourceVersion")}
+
+
+def age_of(moment: str, now: datetime | None = None) -> float:
+    """Seconds since a time, as objects have it; 0 where there is none."""
+    try:
+        then = datetime.fromisoformat(moment)
+    except ValueError:
+        return 0.0
+    return max(0.0, ((now or datetime.now(UTC)) - then).total_seconds()) if then.tzinfo else 0.0

@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .conditions import condition_of, conditions_of, has, is_outdated
-from .objects import at, items, members, number, text
+from .container_states import containers_told, held_back
+from .objects import age_of, at, items, members, number, text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     from .manifests import Object
 
 UNSCHEDULABLE_SECONDS = 15.0  # an autoscaler may bring a node until then
-# Why a container waits that will not start without somebody's help.
-HELD_BACK = frozenset({"CrashLoopBackOff", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 
 
 class Readiness(NamedTuple):
@@ -239,63 +238,16 @@ RULES: Mapping[tuple[str, str], Callable[[Object, datetime], Readiness]] = {
 }
 
 
-# --- Pods and their containers ---------------------------------------------------------------------------------------
-
-
-def held_back(pod: Object) -> str:
-    """Why a container of a pod will not start without somebody's help; "" where that is not so."""
-    return next((told for status, told in _containers(pod) if _reason(status) in HELD_BACK), "")
-
-
-def containers_told(pod: Object) -> str:
-    """The states of a pod's containers that do not run well."""
-    return "; ".join(told for status, told in _containers(pod) if at(status, "ready") is not True)
-
-
-def _containers(pod: Object) -> list[tuple[Object, str]]:
-    kinds = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
-    return [(status, _container_told(status)) for kind in kinds for status in items(pod, "status", kind)]
-
-
-def _container_told(status: Object) -> str:
-    name, state = text(status, "name"), members(status, "state")
-    what = next(iter(state), "waiting")
-    reason, message = text(state, what, "reason"), text(state, what, "message")
-    told = f"container {name} is {what}" + "".join(f": {part}" for part in (reason, message) if part)
-    ended = members(state, "terminated") or members(status, "lastState", "terminated")
-    if ended:
-        when = "" if "terminated" in state else "it last ended "
-        told += f" ({when}with exit code {number(ended, 'exitCode')}, {text(ended, 'reason') or 'no reason'})"
-    restarts = number(status, "restartCount")
-    return told + (f", {restarts} restart{'s' if restarts > 1 else ''}" if restarts else "")
-
-
-def _reason(status: Object) -> str:
-    return text(status, "state", "waiting", "reason")
-
-
-def _told(pod: Object) -> str:
-    told = [text(pod, "status", "reason"), text(pod, "status", "message"), containers_told(pod)]
-    return "".join(f": {part}" for part in told if part)
-
-
-# --- Numbers and times -----------------------------------------------------------------------------------------------
-
-
 def is_unseen(item: Object) -> bool:
     """Whether a controller that notes generations has noted none."""
     return "observedGeneration" not in members(item, "status") and number(item, "metadata", "generation") > 0
 
 
-def age_of(moment: str, now: datetime | None = None) -> float:
-    """Seconds since a time, as objects have it; 0 where there is none."""
-    try:
-        then = datetime.fromisoformat(moment)
-    except ValueError:
-        return 0.0
-    return max(0.0, ((now or datetime.now(UTC)) - then).total_seconds()) if then.tzinfo else 0.0
-
-
 def _replicas(item: Object) -> int:
     wanted = at(item, "spec", "replicas")
     return wanted if isinstance(wanted, int) else 1
+
+
+def _told(pod: Object) -> str:
+    told = [text(pod, "status", "reason"), text(pod, "status", "message"), containers_told(pod)]
+    return "".join(f": {part}" for part in told if part)

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import ext_sdk
 
 from .conditions import conditions_of
+from .container_states import containers_told
 from .errors import KubernetesError
 from .naming import namespace_missing
-from .objects import items, members, named, number, text
-from .readiness import age_of, containers_told
+from .objects import age_of, items, members, named, number, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -7,8 +7,8 @@ import sys
 
 START = """
 import sys
-from ext_kubernetes.client import connection, deferred
-connection.warm_up()
+from ext_kubernetes.client import deferred, importing
+importing.warm_up()
 def waiting():
     return {name for name in deferred.PACKAGES if isinstance(sys.modules.get(name), deferred.Deferred)}
 """
@@ -64,11 +64,11 @@ def test_a_class_that_is_called_later_is_the_real_one_then() -> None:
 
 def test_a_package_whose_parts_do_not_go_by_themselves_is_imported_whole() -> None:
     passes(
-        "connection.warm_up()\n"
+        "importing.warm_up()\n"
         "assert waiting() == set() and 'kubernetes.informer' in sys.modules\n"
         "from kubernetes.dynamic import DynamicClient\n",
         "import sys\n"
-        "from ext_kubernetes.client import connection, deferred\n"
+        "from ext_kubernetes.client import deferred, importing\n"
         "deferred.PACKAGES['kubernetes.client']['ApiClient'] = 'kubernetes.moved_elsewhere'\n"
         "def waiting():\n"
         "    return {name for name in deferred.PACKAGES if isinstance(sys.modules.get(name), deferred.Deferred)}\n",

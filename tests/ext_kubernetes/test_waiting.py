@@ -6,7 +6,8 @@ import threading
 
 import pytest
 
-from ext_kubernetes.errors import KubernetesError, Unreachable, api_error
+from ext_kubernetes.errors import KubernetesError, Unreachable
+from ext_kubernetes.statuses import api_error
 from ext_kubernetes.waiting import POLLING, Pace, Verdict, Waited, wait_until
 from ext_sdk import Deadline
 

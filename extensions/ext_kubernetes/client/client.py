@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import random
-import threading
-import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from ext_kubernetes import settings
 from ext_kubernetes.discovery import Discovery
-from ext_kubernetes.errors import ApiError, KubernetesError, Stopped, Unauthorized, Unreachable, api_error
+from ext_kubernetes.errors import KubernetesError, Stopped, Unauthorized
 
-from .connection import JSON, Broken, Connection, Refused, Request, WebSocket, broken
+from .account import Account
+from .answer import MOST_BYTES, Answer, read_body
+from .connection import JSON, Broken, Refused, Request, WebSocket, broken
+from .health import Health
+from .retries import FIRST_PAUSE, RETRIES, pause_before
 from .watch import Watch
 
 if TYPE_CHECKING:
@@ -20,40 +19,15 @@ if TYPE_CHECKING:
 
     import ext_sdk
     from ext_kubernetes.discovery import Resource
+    from ext_kubernetes.errors import ApiError, Unreachable
     from ext_kubernetes.settings import Source
 
-    from .connection import RawResponse
+    from .connection import Connection, RawResponse
 
 CONNECT_SECONDS = 5.0  # to reach a server that is there
 READ_SECONDS = 30.0  # without a byte of the answer
 WATCH_SECONDS = 240.0  # after which a server ends a watch; a new one goes on
-SETTLING_SECONDS = 5.0  # a server that has started learns roles and definitions some 0.2 s after its first answer
 LAST_SECONDS = 1.0  # for the one look that is due at the deadline
-RETRIES = 4
-FIRST_PAUSE = 0.05  # seconds before the first retry; doubles
-LONGEST_PAUSE = 5.0  # seconds that a server's Retry-After is obeyed at once
-MOST_BYTES = 256 * 1024 * 1024  # of an answer
-PIECE = 65_536  # bytes read at once
-SAFE_TO_REPEAT = frozenset({"GET", "PUT", "PATCH", "DELETE"})  # a POST that may have arrived is not sent again
-
-
-class Answer(NamedTuple):
-    """What a server answered: the status of HTTP, the body, what was asked, and whether the body went on."""
-
-    status: int
-    data: bytes
-    where: str
-    cut: bool
-
-    @property
-    def value(self) -> object:
-        """The value of a JSON body; None where it is empty. Integers are exact. Raises ApiError where it is no JSON."""
-        try:
-            return json.loads(self.data) if self.data else None
-        except ValueError as error:
-            found = f"more than {len(self.data):,} bytes" if self.cut else repr(self.data[:60])
-            text = f"expected JSON in answer to {self.where}, found {found}"
-            raise api_error(self.status, text, where=self.where) from error
 
 
 class Client:
@@ -69,13 +43,8 @@ class Client:
     def __init__(self, source: Source) -> None:
         self.source = source
         self.discovery = Discovery(self)
-        self._lock = threading.Lock()
-        self._connection: Connection | None = None
-        self._retired: list[Connection] = []  # of older credentials; requests may still be under way on them
-        self._entry: settings.Entry | None = None
-        self._answered: float | None = None
-        self._failing_since: float | None = None
-        self._troubled = float("-inf")  # when it last gave no answer, or one of trouble
+        self._account = Account(source)
+        self._health = Health()
 
     # --- Who and where -----------------------------------------------------------------------------------------------
 
@@ -87,41 +56,20 @@ class Client:
     @property
     def namespace(self) -> str:
         """The one of the kubeconfig's context, or of the pod; "" where there is none."""
-        if self.source.in_cluster:
-            file = settings.ACCOUNT / "namespace"
-            return file.read_text().strip() if file.is_file() else ""
-        found = self._context().get("namespace")
-        return found if isinstance(found, str) else ""
+        return self._account.namespace
 
     @property
-    def user(self) -> str:
-        """The user as the kubeconfig names them; "" where it does not."""
-        found = "" if self.source.in_cluster else self._context().get("user")
-        return found if isinstance(found, str) else ""
-
-    def _context(self) -> settings.Entry:
-        if self._entry is None:
-            self._entry = settings.read(self.source).context(self.source.context)
-        return self._entry
+    def settling(self) -> bool:
+        """Whether the server has come back only now: what it refuses, it may not have read the reasons for yet."""
+        return self._health.settling
 
     def connect(self) -> Connection:
         """Load the credentials, at the first call. Raises NoConfiguration."""
-        with self._lock:
-            if self._connection is None:
-                if not self.source.in_cluster:
-                    self._context()
-                self._connection = Connection(self.source)
-            return self._connection
+        return self._account.connect()
 
     def close(self) -> None:
         """End the connections."""
-        with self._lock:
-            connections, self._retired = self._retired, []
-            if self._connection is not None:
-                connections.append(self._connection)
-            self._connection = None
-        for connection in connections:
-            connection.close()
+        self._account.close()
 
     # --- Requests ----------------------------------------------------------------------------------------------------
 
@@ -247,27 +195,28 @@ class Client:
         try:
             response = self.connect().send(request, timeout)
         except Refused as refused:
-            self._note_answer()
+            self._health.note_answer()
             raise self._refusal(refused, f"{request.method} {request.path}") from refused
         except Broken as problem:
             raise self._unreachable(problem) from problem
-        self._note_answer()
+        self._health.note_answer()
         return response
 
     def _body(self, response: RawResponse, limit: int, deadline: ext_sdk.Deadline) -> bytes:
         import urllib3
 
-        data = bytearray()
         try:
-            for piece in response.stream(PIECE):
-                data += piece
-                if len(data) > limit or deadline.stopped.is_set():
-                    response.close()
-                    break
+            return read_body(response, limit, self._seconds(deadline), deadline.stopped)
         except urllib3.exceptions.HTTPError as error:
             raise self._unreachable(broken(error)) from error
-        response.release_conn()
-        return bytes(data)
+        except TimeoutError as error:
+            raise self._unreachable(Broken(str(error), sent=True)) from error
+
+    def _refusal(self, refused: Refused, where: str) -> ApiError:
+        return self._health.refusal(refused, where, self._account.user)
+
+    def _unreachable(self, problem: Broken) -> Unreachable:
+        return self._health.unreachable(problem, self.server)
 
     @staticmethod
     def _seconds(deadline: ext_sdk.Deadline) -> float:
@@ -284,70 +233,13 @@ class Client:
             try:
                 return attempt()
             except Unauthorized:
-                if renewed or not self._renew():
+                if renewed or not self._account.renew():
                     raise
                 renewed = True
                 continue
             except KubernetesError as error:
-                wait = _pause(error, method, pause)
+                wait = pause_before(error, method, pause)
                 if not left or wait is None or wait > deadline.remaining() or not deadline.wait(wait):
                     raise
             pause *= 2
         return attempt()
-
-    def _renew(self) -> bool:
-        """Load the credentials anew: a plugin or a file may have others by now. Returns whether that can be."""
-        user = {} if self.source.in_cluster else settings.read(self.source).users.get(self.user, {})
-        if not self.source.in_cluster and not {"exec", "tokenFile", "auth-provider"} & user.keys():
-            return False
-        with self._lock:
-            if self._connection is not None:
-                self._retired.append(self._connection)
-            self._connection = None
-        return True
-
-    # --- What went wrong ---------------------------------------------------------------------------------------------
-
-    @property
-    def settling(self) -> bool:
-        """Whether the server has come back only now: what it refuses, it may not have read the reasons for yet."""
-        return time.monotonic() - self._troubled < SETTLING_SECONDS
-
-    def _note_answer(self) -> None:
-        self._answered = time.monotonic()
-        self._failing_since = None
-
-    def _refusal(self, refused: Refused, where: str) -> ApiError:
-        try:
-            body: object = json.loads(refused.body)
-        except ValueError:
-            body = refused.body.decode(errors="replace").strip()
-        header = next((value for name, value in refused.headers.items() if name.lower() == "retry-after"), "")
-        after = float(header) if header.isdigit() else None
-        error = api_error(refused.status, body, retry_after=after, where=where, user=self.user)
-        if refused.status >= 500:
-            self._troubled = time.monotonic()
-        error.passing = refused.status in {401, 403} and self.settling
-        return error
-
-    def _unreachable(self, problem: Broken) -> Unreachable:
-        now = self._troubled = time.monotonic()
-        if self._failing_since is None:
-            self._failing_since = now
-        answered = self._answered
-        since = now - (self._failing_since if answered is None else answered)
-        return Unreachable(self.server, str(problem), since, answered=answered is not None, sent=problem.sent)
-
-
-def _pause(error: KubernetesError, method: str, pause: float) -> float | None:
-    """Seconds to wait before the request is sent again; None: it must not be."""
-    if not error.retryable:
-        return None
-    if isinstance(error, Unreachable) and error.sent and method not in SAFE_TO_REPEAT:
-        return None
-    if isinstance(error, ApiError):
-        if error.status not in {429, 503} and method not in SAFE_TO_REPEAT:
-            return None
-        if error.retry_after is not None:
-            return error.retry_after if error.retry_after <= LONGEST_PAUSE else None
-    return pause * random.uniform(0.75, 1.25)  # noqa: S311  (so that many don't come back at the same time)

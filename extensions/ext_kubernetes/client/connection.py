@@ -1,4 +1,4 @@
-"""A connection to one API server, and the only module that imports `kubernetes`: inside of functions, for 300 ms.
+"""A connection to one API server. `kubernetes` is imported inside of functions, for that takes its time.
 
 Of the package only this is used, which is the same in its versions 35, 36 and 37: the loaders of configurations, and
 `DynamicClient(ApiClient(configuration), discoverer=…).request(…, serialize=False)`, which gives authentication, TLS
@@ -7,20 +7,15 @@ and proxies. No typed models, no discovery of its own, no cache on disk, no retr
 
 from __future__ import annotations
 
-import gc
-import logging
-import os
 import shutil
-import sys
 import tempfile
-import threading
-from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self, cast
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from ext_kubernetes.errors import NoConfiguration
 from ext_sdk.version import __version__
 
-from .deferred import defer, undo
+from .importing import LOCK, warm_up
+from .loading import loaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,7 +26,6 @@ if TYPE_CHECKING:
 
 USER_AGENT = f"ext-kubernetes/{__version__} gevals-extensions"
 JSON = "application/json"
-_IMPORTING = threading.Lock()
 POOL = 600  # connections that are kept: 500 waits at the same time, and room
 
 
@@ -52,21 +46,6 @@ class RawResponse(Protocol):
 
     def release_conn(self) -> None:
         """Give the connection back."""
-
-
-class Configuration(Protocol):
-    """What the package knows about a server, as far as it is read or set here."""
-
-    host: str
-    api_key: dict[str, str]
-    cert_file: str | None
-    key_file: str | None
-    retries: object
-    connection_pool_maxsize: int
-    refresh_api_key_hook: Callable[[Configuration], None] | None
-
-    def get_api_key_with_prefix(self, identifier: str) -> str | None:
-        """The Authorization header, refreshed where it has expired."""
 
 
 class Request(NamedTuple):
@@ -132,7 +111,11 @@ class Connection:
         from kubernetes.dynamic import DynamicClient
 
         self._files = tempfile.mkdtemp(prefix="ext-kubernetes-")  # the package's, for certificates and keys
-        self.configuration = _loaded(source, self._files)
+        try:
+            self.configuration = loaded(source, self._files)
+        except NoConfiguration:
+            shutil.rmtree(self._files, ignore_errors=True)
+            raise
         # Ours are bounded, tell what they saw and obey Retry-After; urllib3's would come on top of them.
         self.configuration.retries = False
         self.configuration.connection_pool_maxsize = POOL
@@ -195,7 +178,7 @@ class Connection:
         """
         from urllib.parse import urlencode
 
-        with _IMPORTING:
+        with LOCK:
             import websocket
             from kubernetes.stream.ws_client import create_websocket
 
@@ -235,81 +218,6 @@ def broken(error: Exception) -> Broken:
     return Broken(text, sent=not isinstance(error, never_sent))
 
 
-def _loaded(source: Source, directory: str) -> Configuration:
-    """The configuration, with certificates and keys in a directory of ours."""
-    from kubernetes.client.configuration import Configuration as TheirConfiguration
-    from kubernetes.config import config_exception, incluster_config, kube_config
-
-    configuration = cast("Configuration", cast("Callable[[], object]", TheirConfiguration)())
-    try:
-        with _Told() as told:
-            if source.in_cluster:
-                cast("Callable[..., None]", incluster_config.load_incluster_config)(configuration)
-            else:
-                cast("Callable[..., None]", kube_config.load_kube_config)(
-                    os.pathsep.join(source.files),
-                    source.context or None,
-                    configuration,
-                    persist_config=False,
-                    temp_file_path=directory,
-                )
-    except (config_exception.ConfigException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        shutil.rmtree(directory, ignore_errors=True)
-        reason = str(error) if isinstance(error, (config_exception.ConfigException, OSError)) else type(error).__name__
-        raise NoConfiguration(
-            "the kubeconfig can't be used", error=f"the kubeconfig {source} can't be used: {reason}"
-        ) from error
-    if told.lines:  # the package says what a credential plugin did wrong to the log, and goes on without credentials
-        raise NoConfiguration(
-            "no credentials", error=f"the credential plugin of the kubeconfig {source} failed: {told.lines[-1]}"
-        )
-    return configuration
-
-
-class _Told(logging.Handler):
-    """Collects what is logged as an error by the thread that is within the `with` block."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.lines: list[str] = []
-        self._thread = threading.get_ident()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.thread == self._thread:
-            self.lines.append(record.getMessage())
-
-    def __enter__(self) -> Self:
-        logging.getLogger().addHandler(self)
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        logging.getLogger().removeHandler(self)
-
-
 def _bytes(body: object) -> bytes:
     """The package gives bytes in 35, and text in 37."""
     return body.encode("utf-8", "replace") if isinstance(body, str) else body if isinstance(body, bytes) else b""
-
-
-def warm_up() -> None:
-    """Import what the first request needs. The package's modules import each other: two threads must not do it."""
-    with _IMPORTING:
-        if "kubernetes.dynamic" in sys.modules:
-            return
-        collected = gc.isenabled()
-        gc.disable()  # it would look through all that is imported again and again, and find nothing
-        try:
-            defer()
-            _import()
-        except (ImportError, AttributeError):  # another version, whose parts don't go by themselves
-            undo()
-            _import()
-        finally:
-            if collected:
-                gc.enable()
-
-
-def _import() -> None:
-    import_module("kubernetes.config.kube_config")
-    import_module("kubernetes.client.api_client")
-    import_module("kubernetes.dynamic")

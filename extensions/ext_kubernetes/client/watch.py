@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from ext_kubernetes.errors import api_error
+from ext_kubernetes.statuses import api_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,0 +1,80 @@
+"""As whom requests are sent: the entries of the kubeconfig, and the connection that has their credentials."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from ext_kubernetes import settings
+
+from .connection import Connection
+
+if TYPE_CHECKING:
+    from ext_kubernetes.settings import Source
+
+RENEWABLE = frozenset({"exec", "tokenFile", "auth-provider"})  # members of a user that may have another token by now
+
+
+class Account:
+    """One context of a kubeconfig, or the account of the pod; safe in several threads.
+
+    Args:
+        source: where it is.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self._lock = threading.Lock()
+        self._connection: Connection | None = None
+        self._retired: list[Connection] = []  # of older credentials; requests may still be under way on them
+        self._entry: settings.Entry | None = None
+
+    @property
+    def namespace(self) -> str:
+        """The one of the kubeconfig's context, or of the pod; "" where there is none."""
+        if self.source.in_cluster:
+            file = settings.ACCOUNT / "namespace"
+            return file.read_text().strip() if file.is_file() else ""
+        found = self._context().get("namespace")
+        return found if isinstance(found, str) else ""
+
+    @property
+    def user(self) -> str:
+        """The user as the kubeconfig names them; "" where it does not."""
+        found = "" if self.source.in_cluster else self._context().get("user")
+        return found if isinstance(found, str) else ""
+
+    def _context(self) -> settings.Entry:
+        if self._entry is None:
+            self._entry = settings.read(self.source).context(self.source.context)
+        return self._entry
+
+    def connect(self) -> Connection:
+        """The connection; its credentials are loaded at the first call. Raises NoConfiguration."""
+        with self._lock:
+            if self._connection is None:
+                if not self.source.in_cluster:
+                    self._context()
+                self._connection = Connection(self.source)
+            return self._connection
+
+    def close(self) -> None:
+        """End the connections."""
+        with self._lock:
+            connections, self._retired = self._retired, []
+            if self._connection is not None:
+                connections.append(self._connection)
+            self._connection = None
+        for connection in connections:
+            connection.close()
+
+    def renew(self) -> bool:
+        """Load the credentials anew: a plugin or a file may have others by now. Returns whether that can be."""
+        user = {} if self.source.in_cluster else settings.read(self.source).users.get(self.user, {})
+        if not self.source.in_cluster and not RENEWABLE & user.keys():
+            return False
+        with self._lock:
+            if self._connection is not None:
+                self._retired.append(self._connection)
+            self._connection = None
+        return True

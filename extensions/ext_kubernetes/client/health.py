@@ -1,0 +1,63 @@
+"""How a server is: when it answered last, since when it does not, and what that makes of its failures."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+from ext_kubernetes.errors import ApiError, Unreachable
+from ext_kubernetes.statuses import api_error
+
+if TYPE_CHECKING:
+    from .connection import Broken, Refused
+
+SETTLING_SECONDS = 5.0  # a server that has started learns roles and definitions some 0.2 s after its first answer
+
+
+class Health:
+    """What is known of one server."""
+
+    def __init__(self) -> None:
+        self._answered: float | None = None
+        self._failing_since: float | None = None
+        self._troubled = float("-inf")  # when it last gave no answer, or one of trouble
+
+    @property
+    def settling(self) -> bool:
+        """Whether the server has come back only now: what it refuses, it may not have read the reasons for yet."""
+        return time.monotonic() - self._troubled < SETTLING_SECONDS
+
+    def note_answer(self) -> None:
+        """It has answered, whatever that was."""
+        self._answered = time.monotonic()
+        self._failing_since = None
+
+    def refusal(self, refused: Refused, where: str, user: str) -> ApiError:
+        """The error that an answer of failure is.
+
+        Args:
+            refused: the answer.
+            where: method and path of the request.
+            user: as the kubeconfig names them.
+        """
+        try:
+            body: object = json.loads(refused.body)
+        except ValueError:
+            body = refused.body.decode(errors="replace").strip()
+        header = next((value for name, value in refused.headers.items() if name.lower() == "retry-after"), "")
+        after = float(header) if header.isdigit() else None
+        error = api_error(refused.status, body, retry_after=after, where=where, user=user)
+        if refused.status >= 500:
+            self._troubled = time.monotonic()
+        error.passing = refused.status in {401, 403} and self.settling
+        return error
+
+    def unreachable(self, problem: Broken, address: str) -> Unreachable:
+        """The error that no answer is: from where, and since when there is none."""
+        now = self._troubled = time.monotonic()
+        if self._failing_since is None:
+            self._failing_since = now
+        answered = self._answered
+        since = now - (self._failing_since if answered is None else answered)
+        return Unreachable(address, str(problem), since, answered=answered is not None, sent=problem.sent)

@@ -1,0 +1,36 @@
+"""Importing the client library: once, beside everything else, and of it what sends requests."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import threading
+from importlib import import_module
+
+from .deferred import defer, undo
+
+LOCK = threading.Lock()  # the package's modules import each other: two threads must not import them
+
+
+def warm_up() -> None:
+    """Import what the first request needs, unless that was done."""
+    with LOCK:
+        if "kubernetes.dynamic" in sys.modules:
+            return
+        collected = gc.isenabled()
+        gc.disable()  # it would look through all that is imported again and again, and find nothing
+        try:
+            defer()
+            _import()
+        except (ImportError, AttributeError):  # another version, whose parts don't go by themselves
+            undo()
+            _import()
+        finally:
+            if collected:
+                gc.enable()
+
+
+def _import() -> None:
+    import_module("kubernetes.config.kube_config")
+    import_module("kubernetes.client.api_client")
+    import_module("kubernetes.dynamic")

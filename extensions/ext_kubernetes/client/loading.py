@@ -1,0 +1,80 @@
+"""The configuration of a connection: what the `kubernetes` package makes of a kubeconfig, or of a pod's account."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from typing import TYPE_CHECKING, Protocol, Self, cast
+
+from ext_kubernetes.errors import NoConfiguration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ext_kubernetes.settings import Source
+
+
+class Configuration(Protocol):
+    """What the package knows about a server, as far as it is read or set here."""
+
+    host: str
+    api_key: dict[str, str]
+    cert_file: str | None
+    key_file: str | None
+    retries: object
+    connection_pool_maxsize: int
+    refresh_api_key_hook: Callable[[Configuration], None] | None
+
+    def get_api_key_with_prefix(self, identifier: str) -> str | None:
+        """The Authorization header, refreshed where it has expired."""
+
+
+def loaded(source: Source, directory: str) -> Configuration:
+    """The configuration, with certificates and keys in a directory of ours. Raises NoConfiguration."""
+    from kubernetes.client.configuration import Configuration as TheirConfiguration
+    from kubernetes.config import config_exception, incluster_config, kube_config
+
+    configuration = cast("Configuration", cast("Callable[[], object]", TheirConfiguration)())
+    try:
+        with _Told() as told:
+            if source.in_cluster:
+                cast("Callable[..., None]", incluster_config.load_incluster_config)(configuration)
+            else:
+                cast("Callable[..., None]", kube_config.load_kube_config)(
+                    os.pathsep.join(source.files),
+                    source.context or None,
+                    configuration,
+                    persist_config=False,
+                    temp_file_path=directory,
+                )
+    except (config_exception.ConfigException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        reason = str(error) if isinstance(error, (config_exception.ConfigException, OSError)) else type(error).__name__
+        raise NoConfiguration(
+            "the kubeconfig can't be used", error=f"the kubeconfig {source} can't be used: {reason}"
+        ) from error
+    if told.lines:  # the package says what a credential plugin did wrong to the log, and goes on without credentials
+        raise NoConfiguration(
+            "no credentials", error=f"the credential plugin of the kubeconfig {source} failed: {told.lines[-1]}"
+        )
+    return configuration
+
+
+class _Told(logging.Handler):
+    """Collects what is logged as an error by the thread that is within the `with` block."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.lines: list[str] = []
+        self._thread = threading.get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.thread == self._thread:
+            self.lines.append(record.getMessage())
+
+    def __enter__(self) -> Self:
+        logging.getLogger().addHandler(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        logging.getLogger().removeHandler(self)

@@ -1,0 +1,33 @@
+"""One thing that is not as expected, and how it is told."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ext_sdk.expect.excerpt import shown
+
+
+class Difference(NamedTuple):
+    """One thing that is not as expected: where, and both sides as text."""
+
+    path: str
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: expected {self.expected}, found {self.found}"
+
+
+class Nothing:
+    """Where there is no value."""
+
+    def __repr__(self) -> str:
+        return "nothing"
+
+
+NOTHING = Nothing()
+
+
+def told(value: object) -> str:
+    """A value in words."""
+    return "nothing" if value is NOTHING else shown(value)
