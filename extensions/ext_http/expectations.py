@@ -13,7 +13,7 @@ from ext_sdk.expect import Check, DurationExpectation, Expectation, Searcher, ch
 from .checks.body import Body, check_body
 from .checks.headers import Headers, check_headers
 from .checks.means import Means
-from .checks.status import Status, check_status, refuse_empty_ranges
+from .checks.status import Status, check_status, refuse_no_codes
 
 if TYPE_CHECKING:
     from ext_sdk import Context
@@ -51,7 +51,7 @@ class Expect(Expectation):
     def __post_init__(self) -> None:
         self.refuse_empty()
         if not isinstance(self.status, UnsetType):
-            refuse_empty_ranges(self.status)
+            refuse_no_codes(self.status)
 
 
 def check(expectation: Expect, answer: Answer, context: Context, searcher: Searcher | None = None) -> list[Check]:
