@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench.errors import NotHere
+from tests.bench.errors import BenchError, NotHere
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,9 +36,11 @@ def control_plane(tell: Callable[[str], None]) -> Iterator[Cluster]:
 
     Raises:
         NotHere: there is none to be had, and why.
+        BenchError: there should be, and it does not come up.
     """
     from tests.live.client import Client
     from tests.live.cluster import FoundCluster, NoCluster
+    from tests.live.processes import NotReady, ProgramEnded
 
     try:
         found = FoundCluster("", "control-plane", tell)
@@ -52,3 +54,5 @@ def control_plane(tell: Callable[[str], None]) -> Iterator[Cluster]:
             client.close()
     except NoCluster as reason:
         raise NotHere(str(reason)) from reason
+    except (ProgramEnded, NotReady) as error:
+        raise BenchError(f"the control plane does not come up: {error}") from error
