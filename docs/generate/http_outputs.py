@@ -12,6 +12,12 @@ ANSWER = {
     "NAME": "where `capture` has this name: what was captured",
 }
 
+MOCK = {
+    "calls": "how often it was asked",
+    "unmatched": "how many of these calls no route took",
+    "journalFile": "the file that has every call, as a line of JSON, without secrets",
+}
+
 HTTP = {
     "request": ANSWER,
     "wait": ANSWER,
@@ -30,4 +36,13 @@ HTTP = {
         "errors": "where there are any: the member of this name, as JSON",
     },
     "session": {"name": "of the session"},
+    "mock-start": {
+        "name": "of the mock",
+        "url": "of its root, such as `http://127.0.0.1:40711`",
+        "port": "at which it listens",
+        "caFile": "where `tls` is given: the certificate of the authority to trust",
+        "journalFile": MOCK["journalFile"],
+    },
+    "mock-verify": MOCK,
+    "mock-stop": MOCK | {"routes": "how many calls each route took, as JSON"},
 }

@@ -1,0 +1,188 @@
+"""What a mock was asked: in memory for checks, and in a file for people, without secrets."""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ext_sdk.expect.excerpt import quoted
+from ext_sdk.redaction import Redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from ext_sdk import Secrets
+
+    from .request import Request
+
+MOST_CALLS = 10_000  # that are kept; later ones are counted
+MOST_BYTES = 64 * 1024 * 1024  # of bodies that are kept, all together
+SHOWN_BODY = 4096  # characters of a body in the file
+LOOKED_AT = 64 * 1024  # bytes of a body in which secrets are looked for, before it is cut
+MOST_FILE = 32 * 1024 * 1024  # bytes of the file
+_WORD_AT_END = re.compile(r"[\w+/=.~%:@-]+\Z")
+
+
+class Call:
+    """One call.
+
+    Attributes:
+        number: 1 for the first.
+        seconds: since the mock was started.
+        request: what was asked.
+        route: the label of the route that took it; "" for none.
+        answer: what it got: a status, or the name of a fault.
+        problem: what was wrong with the answer; "" for nothing.
+    """
+
+    __slots__ = ("answer", "number", "problem", "request", "route", "seconds")
+
+    def __init__(self, request: Request, route: str, answer: str, problem: str = "") -> None:
+        self.number = 0
+        self.seconds = 0.0
+        self.request = request
+        self.route = route
+        self.answer = answer
+        self.problem = problem
+
+
+class Journal:
+    """All calls of one mock. For any thread.
+
+    Args:
+        path: of the file; it is there already, and private.
+        secrets: what must not be seen; whatever looks like a secret is hidden, too.
+    """
+
+    def __init__(self, path: Path, secrets: Secrets) -> None:
+        self.path = path
+        self._secrets = secrets
+        self._rules = Redactor(rules=True)
+        self._changed = threading.Condition()
+        self._calls: list[Call] = []
+        self._count = self._unmatched = 0
+        self._room = MOST_BYTES
+        self._problems: list[str] = []
+        self._begun = time.monotonic()
+        self._file: BinaryIO | None = None
+        self._file_room = MOST_FILE
+
+    def redact(self, text: str) -> str:
+        """A text as it may be shown."""
+        return self._rules.redact_text(self._secrets.redact(text))
+
+    def add(self, call: Call) -> None:
+        """Note a call, before it is answered: whoever has an answer finds its call here."""
+        with self._changed:
+            self._count += 1
+            self._unmatched += not call.route
+            call.number, call.seconds = self._count, time.monotonic() - self._begun
+            self._write(self._line(call))
+            if len(self._calls) < MOST_CALLS:
+                self._room -= len(call.request.body)
+                if self._room < 0:
+                    call.request.body, call.request.truncated = b"", True
+                self._calls.append(call)
+            self._changed.notify_all()
+
+    def note(self, problem: str) -> None:
+        """Note what came and was no request."""
+        with self._changed:
+            self._problems = [*self._problems[-9:], self.redact(problem)]
+            self._write({"at": _seconds(time.monotonic() - self._begun), "problem": problem})
+            self._changed.notify_all()
+
+    @property
+    def calls(self) -> Sequence[Call]:
+        """The calls so far, in the order in which they were read to their end."""
+        with self._changed:
+            return list(self._calls)
+
+    @property
+    def count(self) -> int:
+        """How many there were, those that were not kept included."""
+        return self._count
+
+    @property
+    def unmatched(self) -> int:
+        """How many of them no route took."""
+        return self._unmatched
+
+    @property
+    def problems(self) -> Sequence[str]:
+        """What came last and was no request, without secrets."""
+        with self._changed:
+            return self._problems
+
+    @property
+    def whole(self) -> bool:
+        """Whether all calls were kept."""
+        return self._count <= MOST_CALLS
+
+    def wait(self, known: int, seconds: float) -> bool:
+        """Wait until there are more calls than these, or the time is over; return whether there are."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self._count > known, seconds)
+
+    def told(self, call: Call) -> str:
+        """A call on one line, without secrets."""
+        request = call.request
+        parts = [f"#{call.number} {request.method} {request.target}", f"got {call.answer}"]
+        parts.append(f"from {call.route}" if call.route else "from no route")
+        text = self.redact(" ".join(parts))
+        if request.body:
+            text += f", body {quoted(request.body[:LOOKED_AT].decode('utf-8', 'replace'), self.redact)}"
+        return text
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._changed, suppress(OSError):
+            if self._file:
+                self._file.close()
+            self._file_room = 0
+
+    def _line(self, call: Call) -> dict[str, object]:
+        request = call.request
+        headers: dict[str, object] = {}
+        for name, value in request.headers:
+            known = headers.get(name)
+            headers[name] = value if known is None else [*(known if isinstance(known, list) else [known]), value]
+        entry: dict[str, object] = {
+            "n": call.number,
+            "at": _seconds(call.seconds),
+            "method": request.method,
+            "target": request.target,
+            "headers": headers,
+            "route": call.route or None,
+            "answer": call.answer,
+            "bodyBytes": len(request.body),
+            "body": self._short(request.body),
+        }
+        return entry | ({"problem": call.problem} if call.problem else {})
+
+    def _short(self, body: bytes) -> str:
+        """The text of a body; a long one is cut between words, when no secret is left that could be cut in two."""
+        text = body[:LOOKED_AT].decode("utf-8", "backslashreplace")
+        if len(text) <= SHOWN_BODY:
+            return text
+        return _WORD_AT_END.sub("", self.redact(text)[:SHOWN_BODY]) + " …"
+
+    def _write(self, entry: dict[str, object]) -> None:
+        """Append a line. A disk that is full is no reason to answer nothing."""
+        line = self.redact(json.dumps(entry, ensure_ascii=False)).encode("utf-8", "backslashreplace") + b"\n"
+        self._file_room -= len(line)
+        if self._file_room < 0:
+            return
+        with suppress(OSError):
+            self._file = self._file or self.path.open("wb", buffering=0)
+            self._file.write(line)
+
+
+def _seconds(seconds: float) -> str:
+    return f"{seconds:.3f}s"

@@ -1,0 +1,136 @@
+"""The mocks of one workdir, by name: they stand between operations, until they are stopped or the extension ends."""
+
+from __future__ import annotations
+
+import difflib
+import threading
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
+
+import ext_sdk
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .journal import Journal
+    from .routes import Route
+    from .routing import Router
+    from .server import Server
+
+MockName = Annotated[
+    str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", description="Tells several mocks of a workdir apart")
+]
+
+
+class Mock:
+    """One mock.
+
+    Attributes:
+        name: by which operations find it.
+        url: of its root, without a slash at the end.
+        routes: in their order.
+        router: gives the answers.
+        journal: what it was asked.
+        server: that listens.
+        ca_file: the certificate of the authority, for clients to trust; None without TLS.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        url: str,
+        routes: list[Route],
+        router: Router,
+        journal: Journal,
+        server: Server,
+        ca_file: Path | None,
+    ) -> None:
+        self.name = name
+        self.url = url
+        self.routes = routes
+        self.router = router
+        self.journal = journal
+        self.server = server
+        self.ca_file = ca_file
+
+    def close(self) -> None:
+        """Stop it."""
+        self.server.close()
+        self.router.close()
+        self.journal.close()
+
+    def outputs(self) -> dict[str, str | int | bool]:
+        """What tells a mock from others, and what became of it."""
+        outputs: dict[str, str | int | bool] = {"name": self.name, "url": self.url, "port": self.server.port}
+        return outputs | ({"caFile": str(self.ca_file)} if self.ca_file else {})
+
+    def counts(self) -> dict[str, str | int | bool]:
+        """How often it was asked, and where that is written."""
+        return {
+            "calls": self.journal.count,
+            "unmatched": self.journal.unmatched,
+            "journalFile": str(self.journal.path),
+        }
+
+
+class Mocks:
+    """The mocks of one workdir. For any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._mocks: dict[str, Mock] = {}
+        self._closed = False
+
+    def add(self, mock: Mock) -> None:
+        """Keep one, or stop it. Raises OperationFailed where its name is taken, or the extension ends."""
+        with self._lock:
+            other = self._mocks.get(mock.name)
+            if other is None and not self._closed:
+                self._mocks[mock.name] = mock
+                return
+        mock.close()
+        if other is None:
+            raise ext_sdk.OperationFailed("the extension was told to end and starts nothing more")
+        raise ext_sdk.OperationFailed(
+            f"mock {mock.name!r} stands already",
+            error=f"name: expected one that no mock of this workdir has, found {mock.name!r}, which listens at "
+            f"{other.url} since an earlier mock-start; stop it first, or choose another name",
+        )
+
+    def get(self, name: str) -> Mock | None:
+        """The mock of this name."""
+        with self._lock:
+            return self._mocks.get(name)
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        with self._lock:
+            return sorted(self._mocks)
+
+    def remove(self, name: str) -> Mock | None:
+        """Forget the mock of this name, and return it."""
+        with self._lock:
+            return self._mocks.pop(name, None)
+
+    def close(self) -> None:
+        """Stop all of them."""
+        with self._lock:
+            self._closed = True
+            mocks, self._mocks = list(self._mocks.values()), {}
+        for mock in mocks:
+            mock.server.stop()
+        for mock in mocks:
+            mock.close()
+
+
+def not_found(name: str, names: list[str]) -> ext_sdk.OperationFailed:
+    """The failure of an operation on a mock that is not there."""
+    near = difflib.get_close_matches(name, names, 1)
+    if near:
+        hint = f"did you mean {near[0]!r}?"
+    else:
+        hint = f"there are {', '.join(names)}" if names else "none was started, or all were stopped"
+    error = f"name: expected a mock that mock-start started in this workdir, found {name!r}; {hint}"
+    return ext_sdk.OperationFailed(f"there is no mock {name!r}", error=error)

@@ -1,0 +1,128 @@
+"""From a request to its answer: the first route that takes it, or the reason why none does."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import ext_sdk
+from ext_http.checks.means import Means
+from ext_sdk.expect import Found, Searcher, failure_text
+
+from .answers import Answer, answer_for
+from .journal import Call
+from .response import Response, plain
+from .routes import judge
+from .template import Unfilled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from .journal import Journal
+    from .request import Request
+    from .response import Bodies
+    from .routes import Route
+
+
+class SharedSearcher(Searcher):
+    """A Searcher for several threads, one search after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._turn = threading.Lock()
+
+    def search(self, pattern: str, text: str, *, ignore_case: bool = False) -> Found | None:
+        """As Searcher has it."""
+        with self._turn:
+            return super().search(pattern, text, ignore_case=ignore_case)
+
+    def close(self) -> None:
+        """As Searcher has it; a search that runs is waited for."""
+        with self._turn:
+            super().close()
+
+
+class Router:
+    """The routes of one mock. For any thread.
+
+    Args:
+        name: of the mock.
+        routes: the first one that fits takes a request.
+        otherwise: what a request gets that none takes; None: a text that tells why.
+        bodies: that stand still.
+        workdir: where files are that bodies are compared with.
+        journal: where every request is noted.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        routes: Sequence[Route],
+        otherwise: Answer | None,
+        bodies: Bodies,
+        workdir: Path,
+        journal: Journal,
+    ) -> None:
+        self._name = name
+        self._routes = routes
+        self._otherwise = otherwise
+        self._bodies = bodies
+        self._journal = journal
+        self._searcher = SharedSearcher()
+        self._means = Means(workdir, self._searcher, journal.redact)
+        self._lock = threading.Lock()
+        self.counts: Counter[str] = Counter()
+
+    def close(self) -> None:
+        """End the process that runs regular expressions."""
+        self._searcher.close()
+
+    def answer(self, request: Request) -> Response:
+        """The answer to a request, which is noted in the journal with it."""
+        label, problem = "", ""
+        try:
+            route = self._route(request)
+            if route is None:
+                response = self._unmatched(request)
+            else:
+                label = route.label
+                response = self._bodies.respond(answer_for(request.count, route.answer), request)
+        except (Unfilled, ext_sdk.OperationFailed) as error:
+            problem = error.error if isinstance(error, ext_sdk.OperationFailed) else str(error)
+            response = plain(500, f"mock {self._name!r}, {label or 'looking for a route'}: {problem}")
+        self._journal.add(Call(request, label, told(response), problem))
+        return response
+
+    def _route(self, request: Request) -> Route | None:
+        for route in self._routes:
+            judged = judge(route, request, self._means, quick=True)
+            if judged.ok:
+                with self._lock:
+                    self.counts[route.label] += 1
+                    request.count = self.counts[route.label]
+                request.parameters = judged.parameters
+                return route
+        return None
+
+    def _unmatched(self, request: Request) -> Response:
+        if self._otherwise is not None:
+            return self._bodies.respond(self._otherwise, request)
+        return plain(
+            404, f"mock {self._name!r}: no route takes {request.method} {request.target}; {self._nearest(request)}"
+        )
+
+    def _nearest(self, request: Request) -> str:
+        if not self._routes:
+            return "it has none"
+        judged = [(judge(route, request, self._means), route) for route in self._routes]
+        nearest, route = min(judged, key=lambda one: one[0].distance)
+        return f"the nearest is {route.label}: {failure_text(nearest.checks)}"
+
+
+def told(response: Response) -> str:
+    """What a request got, in the journal: a status, or the fault in its place."""
+    fault = response.answer.fault if response.answer is not None else None
+    return f"fault {fault}" if isinstance(fault, str) else str(response.status)
