@@ -34,7 +34,7 @@ def warm_up() -> None:
 extension = ext_sdk.Extension(
     "http",
     version=ext_sdk.__version__,
-    description="Ask HTTP servers, wait for them, check what they answer; stand in for one, and check what it was asked",
+    description="Ask HTTP servers, wait for them, check their answers; stand in for one, and check what it was asked",
     config=HttpConfig,
     warm_up=warm_up,
 )
