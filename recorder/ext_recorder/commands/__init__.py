@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ext_recorder.options import Command
 
 # In the order of the help; each is a module beside this one.
-NAMES = ("record", "replay", "verify", "show", "stats", "scrub", "recover", "shim", "conformance")
+NAMES = ("record", "replay", "verify", "lint", "show", "stats", "scrub", "recover", "shim", "conformance")
 
 
 class Commands:

@@ -69,6 +69,9 @@ class Case:
         self.notes = tuple(notes)
         self.skipped = skipped
 
+    noun = "difference"  # what one of its problems is called
+    verdict = "differs"  # and what it is called with any
+
     @property
     def ok(self) -> bool:
         """Is all as it should be?"""
@@ -152,11 +155,11 @@ def lines(case: Case) -> list[str]:
     if case.error:
         return [readable(f"error   {case.error}")]
     notes = [f"        {line}" for note in case.notes for line in note.splitlines()]
-    head = f"{'ok' if case.ok else 'differs':7} {case.name}"
+    head = f"{'ok' if case.ok else case.verdict:7} {case.name}"
     count = len(case.problems) + case.more
     found = [line for each in case.problems for line in each.text.splitlines()]
     if count:
-        head += f": {count} difference{'s' if count > 1 else ''}"
+        head += f": {count} {case.noun}{'s' if count > 1 else ''}"
     return [readable(line) for line in (head, *(f"        {line}" for line in [*found, *_rest(case)]), *notes)]
 
 
@@ -170,7 +173,7 @@ def readable(text: str) -> str:
 def _headline(case: Case) -> str:
     first = case.problems[0].text.splitlines()[0]
     count = len(case.problems) + case.more
-    return readable(first if count == 1 else f"{count} differences, the first: {first}")
+    return readable(first if count == 1 else f"{count} {case.noun}s, the first: {first}")
 
 
 def _rest(case: Case) -> list[str]:

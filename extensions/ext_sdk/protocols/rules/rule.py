@@ -1,0 +1,171 @@
+"""Rules of a protocol, and how they are written.
+
+An event is one message, named by who says it and what it is:
+
+    > execute       the host's request or notification
+    < log           the child's
+    < = execute     the child's answer to a request of the host
+    < ! execute     the same, where it tells of an error
+    > = sampling    the host's answer to a request of the child
+
+Where an event stands for many, `Rules.split` says by what its name may go on: `> workspace/executeCommand` is also
+`> workspace/executeCommand:kaiak/configure`, and a rule may name either. A notification that ends a call (G-Assist's
+`complete`) is named as a notification.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .schema import Schema
+
+    Moves = Mapping[str, Mapping[str, str]]
+
+
+class Clause:
+    """One thing that a specification demands.
+
+    Attributes:
+        section: where it says so.
+        text: the demand, in short.
+    """
+
+    __slots__ = ("section", "text")
+
+    def __init__(self, section: str, text: str) -> None:
+        self.section = section
+        self.text = text
+
+
+class Machine:
+    """States, and which event may come in which of them. Events that it does not name are not its business.
+
+    Attributes:
+        clause: the id of the clause.
+        start: the first state.
+        moves: {state: {event: next state}}.
+        key: pointers to what it is kept apart by: there is one machine for each run, session, call. The first that is
+            there counts; `#` is the id of the call. (): one for the whole session.
+    """
+
+    __slots__ = ("clause", "events", "key", "moves", "start")
+
+    def __init__(self, clause: str, start: str, moves: Moves, key: tuple[str, ...] = ()) -> None:
+        self.clause = clause
+        self.start = start
+        self.moves = moves
+        self.key = key
+        self.events = frozenset(event for row in moves.values() for event in row)
+
+
+class During:
+    """What is said only while calls of certain methods are open.
+
+    Attributes:
+        clause: the id of the clause.
+        events: what is said.
+        calls: methods of the host.
+    """
+
+    __slots__ = ("calls", "clause", "events")
+
+    def __init__(self, clause: str, events: tuple[str, ...], calls: tuple[str, ...]) -> None:
+        self.clause = clause
+        self.events = events
+        self.calls = calls
+
+
+class Rules:
+    """All rules of one protocol.
+
+    Attributes:
+        specification: its name, for people.
+        clauses: id to clause.
+        envelope: the schema of every message; `envelope_clause` demands it.
+        messages: {event: (clause, schema of what it says)}: of `params`, `result`, `error` or what the dialect's form
+            has in their place.
+        machines: states.
+        during: what is said only while something goes on.
+        split: {event: pointer}: see the module.
+        closed: the clause by which other messages are wrong; "" where there may be others.
+        junk: the clause by which bytes that are no message are wrong; "" where they are tolerated.
+        silent: methods whose requests need no answer.
+        limits: {method: clause}: of the dialect's timeouts.
+        echoes: {method: clause}: of the dialect's echoes.
+    """
+
+    __slots__ = (
+        "clauses", "closed", "during", "echoes", "envelope", "envelope_clause", "junk", "limits", "machines",
+        "messages", "silent", "specification", "split",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        specification: str,
+        clauses: Mapping[str, Clause],
+        *,
+        envelope: Schema,
+        envelope_clause: str,
+        messages: Mapping[str, tuple[str, Schema]],
+        machines: tuple[Machine, ...] = (),
+        during: tuple[During, ...] = (),
+        split: Mapping[str, str] | None = None,
+        closed: str = "",
+        junk: str = "",
+        silent: tuple[str, ...] = (),
+        limits: Mapping[str, str] | None = None,
+        echoes: Mapping[str, str] | None = None,
+    ) -> None:
+        self.specification = specification
+        self.clauses = JSON_RPC | dict(clauses)
+        self.envelope = envelope
+        self.envelope_clause = envelope_clause
+        self.messages = messages
+        self.machines = machines
+        self.during = during
+        self.split = split or {}
+        self.closed = closed
+        self.junk = junk
+        self.silent = silent
+        self.limits = limits or {}
+        self.echoes = echoes or {}
+
+    def cited(self) -> Iterator[str]:
+        """The ids of all clauses that a rule names."""
+        yield self.envelope_clause
+        yield from (clause for clause, _ in self.messages.values())
+        yield from (machine.clause for machine in self.machines)
+        yield from (rule.clause for rule in self.during)
+        yield from (*self.limits.values(), *self.echoes.values())
+        yield from filter(None, (self.closed, self.junk))
+
+
+# What every protocol of calls demands; the first four are JSON-RPC 2.0's own.
+JSON_RPC = {
+    "version-2": Clause("JSON-RPC 2.0, 4 and 5", 'Every message says "jsonrpc": "2.0".'),
+    "error-object": Clause("JSON-RPC 2.0, 5.1", "An error has a code, a whole number, and a message, a text."),
+    "answer-known": Clause("JSON-RPC 2.0, 5", "An answer has the id of the request that it answers."),
+    "answer-each": Clause("JSON-RPC 2.0, 5", "Every request is answered, once."),
+    "message": Clause("JSON-RPC 2.0, 4 and 5", "A message is a request, a notification or an answer."),
+}
+
+
+class AllRules:
+    """Rules by the name of their dialect, made when they are first asked for; None for one without any."""
+
+    __slots__ = ()
+
+    def get(self, name: str) -> Rules | None:
+        """The rules of a dialect."""
+        if name not in WITH_RULES:
+            return None
+        module = __import__(f"ext_sdk.protocols.rules.{name.replace('-', '_')}", fromlist=["RULES"])
+        rules: Rules = module.RULES
+        return rules
+
+
+# The others are what real peers speak in the place of a specification, or no calls at all.
+WITH_RULES = ("gevals", "pi", "gassist", "waza", "kaiak", "mcp", "lsp", "dap", "acp", "jsonrpc")
+RULES = AllRules()

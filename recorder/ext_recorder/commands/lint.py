@@ -1,0 +1,52 @@
+"""`ext-recorder lint`: hold recorded sessions against their specification."""
+
+from __future__ import annotations
+
+from ext_recorder.options import Command, Option
+
+from .several import NAMING, SEVERAL, chosen, jobs
+from .shared import one
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.options import Values
+
+
+def run(values: Values) -> int:
+    """Do what the command line says; returns the exit code."""
+    from ext_recorder.lint.linting import lint
+    from ext_recorder.reports.telling import report
+
+    return report(
+        "lint",
+        chosen(values),
+        lint,
+        jobs=jobs(values),
+        as_json=bool(values["json"]),
+        junit_file=one(values, "junit"),
+    )
+
+
+JSON = Option("json", "a line of JSON for each cassette, for programs")
+JUNIT = Option("junit", "write a report as JUnit XML", "FILE")
+
+COMMAND = Command(
+    "lint",
+    "Hold recorded sessions against their specification.",
+    f"""
+Looks at every message: is it one of its protocol, in its direction, with what its schema asks for; may it come at this
+point; is every request answered, once, and in time. Each finding names the line, and the clause that it is against.
+The exit code is 1 when there are findings.
+
+    ext-recorder lint session.yaml
+    ext-recorder lint --json cassettes/
+
+{NAMING}
+Of protocols that have no specification (raw, and what real peers speak in the place of one) it is only looked whether
+the file can be read.
+""",
+    run,
+    arguments=("CASSETTE",),
+    repeats=True,
+    options=(JSON, JUNIT, *SEVERAL),
+)

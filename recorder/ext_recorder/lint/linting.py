@@ -1,0 +1,183 @@
+"""One cassette, and all that is wrong with it by the rules of its protocol."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from ext_recorder.cassette.events import Data, Mark, pieces
+from ext_recorder.cassette.reader import Reader
+from ext_recorder.reports.cases import Case, Problem
+from ext_sdk.protocols.dialect import DIALECTS
+from ext_sdk.protocols.handshake import elsewhere
+from ext_sdk.protocols.places import MISSING
+from ext_sdk.protocols.rules.rule import RULES
+from ext_sdk.protocols.rules.schema import ERROR
+from ext_sdk.wire.framing import FRAMINGS, Frame
+
+from .naming import Naming
+from .schemas import Schemas
+from .states import States
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ext_recorder.cassette.events import Event
+    from ext_recorder.cassette.header import Header
+    from ext_sdk.protocols.dialect import Classified
+    from ext_sdk.protocols.rules.rule import Rules
+    from ext_sdk.protocols.rules.schema import Schema
+
+    from .naming import Named
+
+KEPT = 100  # findings of one cassette; more are counted only
+_BYTES_SHOWN = 40
+
+
+def lint(path: Path, name: str) -> Case:
+    """Hold a cassette against its specification.
+
+    Args:
+        path: the file.
+        name: what it is called in the findings.
+
+    Raises:
+        CassetteError: it can't be read.
+    """
+    began = monotonic()
+    with Reader(path) as reader:
+        rules = RULES.get(reader.header.protocol)
+        if rules is None:
+            note = f"{reader.header.protocol}: there are no rules for this protocol; it could be read"
+            for _ in reader:
+                pass
+            return Linted(name, seconds=monotonic() - began, notes=[note])
+        linter = Linter(reader.header, rules, name)
+        for event in reader:
+            linter.take(event, reader.line)
+        linter.end()
+    return Linted(name, seconds=monotonic() - began, problems=linter.problems, more=linter.more)
+
+
+class Linted(Case):
+    """What became of one cassette."""
+
+    __slots__ = ()
+    noun = "finding"
+    verdict = "wrong"
+
+
+class Linter:
+    """Takes the events of one cassette.
+
+    Attributes:
+        problems: what was found, up to KEPT; `more` are only counted.
+    """
+
+    def __init__(self, header: Header, rules: Rules, name: str) -> None:
+        self.problems: list[Problem] = []
+        self.more = 0
+        self._dialect = DIALECTS[header.protocol]
+        self._framing = FRAMINGS[header.framing]
+        self._rules = rules
+        self._name = name
+        self._line = 0
+        self._naming = Naming(self._dialect, rules)
+        self._schemas = Schemas()
+        self._states: dict[int, States] = {}
+        self._whole = False  # the child ended by itself
+
+    def take(self, event: Event, line: int) -> None:
+        """Look at one event."""
+        self._line = line
+        if isinstance(event, Mark):
+            self._whole = event.kind == "exit" and isinstance(event.value, int)
+        elif event.kind in {"in", "out"} and event.conn:
+            for item in pieces(event.payload, self._framing) if event.raw else [event]:
+                if isinstance(item, (Data, Frame)):
+                    self._message(event, self._dialect.classify(item.payload))
+                elif event.kind == "out" and self._rules.junk and not item.wire.isspace():
+                    self._find(self._rules.junk, f"expected a message, found {item.wire[:_BYTES_SHOWN]!r}")
+
+    def end(self) -> None:
+        """The session is over: what was never answered?"""
+        if not self._whole:
+            return
+        for calls in self._naming.open.values():
+            for call in calls:
+                if call.names[0] not in self._rules.silent:
+                    self._line = call.line
+                    about = " ".join(filter(None, (call.message.method, self._dialect.about(call.message))))
+                    self._find("answer-each", f"{about} #{call.message.id} is never answered")
+
+    def _message(self, event: Data, message: Classified) -> None:
+        rules = self._rules
+        if message.kind == "other":
+            if event.kind == "out" and rules.junk and not elsewhere(event.payload):
+                self._find(rules.junk, f"expected a message, found {event.payload[:_BYTES_SHOWN]!r}")
+            elif message.envelope is not None:
+                self._check(rules.envelope_clause, rules.envelope, message.members, "")
+                self._find("message", "neither a request nor a notification nor an answer")
+            return
+        self._check(rules.envelope_clause, rules.envelope, message.members, "")
+        during = {call.names[0] for call in self._naming.calls(event.conn, "in")}
+        named = self._naming.name(event, message, self._line)
+        if not named.names:
+            self._unasked(event, message)
+            return
+        self._content(named)
+        for rule in rules.during:
+            if any(name in rule.events for name in named.names) and not during.intersection(rule.calls):
+                self._find(rule.clause, f"`{named.names[0]}` while no {' or '.join(rule.calls)} is open")
+        states = self._states.setdefault(event.conn, States(rules))
+        for clause, text in states.feed(named):
+            self._find(clause, text)
+        self._answer(event, named)
+
+    def _unasked(self, event: Data, message: Classified) -> None:
+        """An answer to nothing; of an error without an id, it could not be read what it is about."""
+        if message.at("/error") is MISSING or message.id not in {"", "null"}:
+            self._find("answer-known", f"an answer to #{message.id or 'nothing'}, of which no request is open")
+
+    def _content(self, named: Named) -> None:
+        rules, message = self._rules, named.message
+        found = next((rules.messages[name] for name in reversed(named.names) if name in rules.messages), None)
+        is_error = message.at("/error") is not MISSING
+        if found is not None and not is_error:
+            clause, schema = found
+            member = next((each for each in message.form.content if each in message.members), "")
+            value = message.members.get(member, {}) if member else {}
+            self._check(clause, schema, value, f"/{member or message.form.content[0]}")
+        elif rules.closed and not is_error and named.names[0][2:4] not in {"= ", "! "}:
+            self._find(rules.closed, f"`{named.names[-1]}` is no message of this protocol in this direction")
+        if is_error:
+            self._check("error-object", ERROR, message.at("/error"), "/error")
+
+    def _answer(self, event: Data, named: Named) -> None:
+        """What an answer owes to its request: to be in time, and to repeat what it has to."""
+        call = named.call
+        if call is None or named.message.kind != "response":
+            return
+        method, message = call.names[0], named.message
+        took = event.time - call.time
+        limit = self._dialect.timeouts.get(method)
+        if limit is not None and method in self._rules.limits and not call.answered and took > limit:
+            self._find(self._rules.limits[method], f"the answer to {method} took {took:.3f} s")
+        call.answered = True
+        for there, here in self._dialect.echoes.get(method, {}).items():
+            asked, said = call.message.at(there), message.at(here)
+            if method in self._rules.echoes and said is not MISSING and asked != said:
+                self._find(self._rules.echoes[method], f"{here}: expected {asked!r} as in the request, found {said!r}")
+
+    def _check(self, clause: str, schema: Schema, value: object, where: str) -> None:
+        for pointer, text in self._schemas.problems(schema, value, where):
+            self._find(clause, f"{pointer or 'the message'}: {text}", pointer)
+
+    def _find(self, id: str, text: str, pointer: str = "") -> None:
+        if len(self.problems) == KEPT:
+            self.more += 1
+            return
+        clause = self._rules.clauses[id]
+        told = f"{self._name}:{self._line}: {text}\n  {self._rules.specification}, {clause.section}: {clause.text}"
+        data = {"line": self._line, "text": text, "section": clause.section, "clause": clause.text}
+        self.problems.append(Problem(id, told, data | ({"pointer": pointer} if pointer else {})))

@@ -1,0 +1,120 @@
+"""Messages to events of the rules (see `ext_sdk.protocols.rules.rule`), with the open calls of both sides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ext_sdk.protocols.places import MISSING
+
+if TYPE_CHECKING:
+    from ext_recorder.cassette.events import Data
+    from ext_sdk.protocols.dialect import Classified, Dialect
+    from ext_sdk.protocols.rules.rule import Rules
+
+_ARROWS = {"in": ">", "out": "<"}
+_OTHER = {"in": "out", "out": "in"}
+
+
+class Call:
+    """A request that was made.
+
+    Attributes:
+        side: who made it: "in", the host, or "out".
+        names: its event, the most general first, without the arrow.
+        message: the request.
+        time: when.
+        line: where it stands.
+        answered: whether anything has come yet.
+        untimely: numbers of the machines that had not expected it.
+    """
+
+    __slots__ = ("answered", "line", "message", "names", "side", "time", "untimely")
+
+    def __init__(self, side: str, names: tuple[str, ...], message: Classified, time: float, line: int) -> None:
+        self.side = side
+        self.names = names
+        self.message = message
+        self.time = time
+        self.line = line
+        self.answered = False
+        self.untimely: set[int] = set()
+
+
+class Named:
+    """A message, and which event it is.
+
+    Attributes:
+        names: of the event, the most general first; () for an answer to nothing.
+        message: what it is.
+        call: the call that it begins, or answers; None where it does neither.
+        ends: it is the last answer to that.
+    """
+
+    __slots__ = ("call", "ends", "message", "names")
+
+    def __init__(self, names: tuple[str, ...], message: Classified, call: Call | None = None, *, ends: bool = False):
+        self.names = names
+        self.message = message
+        self.call = call
+        self.ends = ends
+
+
+class Naming:
+    """Names messages in their order; knows the open calls.
+
+    Attributes:
+        open: the calls without their last answer, by (connection, side, id).
+    """
+
+    def __init__(self, dialect: Dialect, rules: Rules) -> None:
+        self._dialect = dialect
+        self._rules = rules
+        self.open: dict[tuple[int, str, bytes], list[Call]] = {}
+
+    def name(self, event: Data, message: Classified, line: int) -> Named:
+        """Which event a message is. A request is open from now on, an answer ends its call."""
+        arrow = _ARROWS[event.kind]
+        if message.kind == "response":
+            return self._answer(event, message, arrow)
+        names = self._names(f"{arrow} {message.method}", message)
+        if message.kind == "request" and message.key is not None:
+            call = Call(event.kind, tuple(name[2:] for name in names), message, event.time, line)
+            self.open.setdefault((event.conn, event.kind, message.key), []).append(call)
+            return Named(names, message, call)
+        return Named(names, message)
+
+    def calls(self, conn: int, side: str) -> list[Call]:
+        """The open calls of one side of a connection."""
+        return [call for key, calls in self.open.items() if key[:2] == (conn, side) for call in calls]
+
+    def _answer(self, event: Data, message: Classified, arrow: str) -> Named:
+        side = _OTHER[event.kind]
+        key = message.key
+        told = message.method and self._dialect.tag == "method"  # a notification that ends a call
+        if key is None and told:
+            key = next((each[2] for each in self.open if each[:2] == (event.conn, side)), None)
+        calls = self.open.get((event.conn, side, key)) if key is not None else None
+        call = calls[0] if calls else None
+        ends = self._dialect.is_last(message)
+        if calls and ends and key is not None:
+            del calls[0]
+            if not calls:
+                del self.open[event.conn, side, key]
+        if told:
+            return Named(self._names(f"{arrow} {message.method}", message), message, call, ends=ends)
+        if call is None:
+            return Named((), message)
+        sign = "!" if message.at("/error") is not MISSING or self._is_error(message) else "="
+        names = [split for name in call.names for split in self._names(f"{arrow} {sign} {name}", message)]
+        return Named(tuple(names), message, call, ends=ends)
+
+    def _is_error(self, message: Classified) -> bool:
+        """An error in the form of a protocol without JSON-RPC's; elsewhere a failure is a result."""
+        return self._dialect.tag != "method" and self._dialect.has_failed(message)
+
+    def _names(self, name: str, message: Classified) -> tuple[str, ...]:
+        pointer = self._rules.split.get(name)
+        value = message.at(pointer) if pointer else MISSING
+        if value is MISSING:
+            return (name,)
+        return name, f"{name}:{value if isinstance(value, str) else str(value).lower()}"
