@@ -7,6 +7,7 @@ import json
 import socket
 import struct
 import threading
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -108,11 +109,11 @@ class Server(ThreadingHTTPServer):
 
     def finish_request(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
         assert isinstance(request, socket.socket)
-        try:
-            connection = self.context.wrap_socket(request, server_side=True) if self.context else request
+        with (
+            suppress(OSError),  # the client has gone, or does not believe us
+            self.context.wrap_socket(request, server_side=True) if self.context else request as connection,
+        ):
             Handler(connection, client_address, self)
-        except OSError:  # the client has gone, or does not believe us
-            pass
 
     def handle_error(self, request: object, client_address: object) -> None:
         """A test has an answer to judge; a broken connection is none of its business."""

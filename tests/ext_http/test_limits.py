@@ -73,7 +73,7 @@ def test_a_server_that_takes_nothing_of_a_long_body_is_told(http: Extension) -> 
     with socket.create_server(("127.0.0.1", 0)) as server:
         url = f"http://127.0.0.1:{server.getsockname()[1]}/"
         (http.workdir / "big").write_bytes(bytes(20_000_000))
-        result = http.failed("request", url=url, body={"file": "big"}, timeout="500ms")
+        result = http.failed("request", url=url, body={"file": "big"}, timeout="3s")
     assert "did not take the request in time" in result.error
 
 
