@@ -52,7 +52,7 @@ def copy(args: Copy, context: ext_sdk.Context) -> ext_sdk.Result:
     remote = PurePosixPath(args.remote)
     workdir = Workdir(context.workdir)
     up = args.direction == "toContainer"
-    with doing(f"failed to copy {args.remote} of {pods.target}"), os_errors("copy", args.local):
+    with doing(f"failed to copy {args.remote} of {pods.target.where}"), os_errors("copy", args.local):
         stdin, count = _packed(workdir, args.local, remote.name) if up else (None, 0)
         pod = running(pods)
         command = ["tar", "-xmf" if up else "-cf", "-", "-C", str(remote.parent)]

@@ -66,7 +66,7 @@ def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:
 
         args = msgspec.structs.replace(args, resource="pods")
     pods = Pods(args, args.selector, context, client)
-    with doing(f"failed to run a command in {pods.target}"):
+    with doing(f"failed to run a command in {pods.target.where}"):
         pod = running(pods)
         name, container = text(pod, "metadata", "name"), container_of(pod, args.container)
         command = args.command or ["sh", "-c", args.script]

@@ -79,7 +79,7 @@ def logs(args: Logs, context: ext_sdk.Context) -> ext_sdk.Result:
     client = client_for(context)
     with Searcher() as searcher:
         reading = _Reading(args, context, client, searcher)
-        with doing(f"failed to read the logs of {reading.pods.target}"):
+        with doing(f"failed to read the logs of {reading.pods.target.where}"):
             return reading.followed() if args.follow else reading.once()
 
 

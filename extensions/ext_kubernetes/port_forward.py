@@ -84,7 +84,7 @@ def port_forward(args: PortForward, context: ext_sdk.Context) -> ext_sdk.Result:
         )
     client = client_for(context)
     pods = Pods(args, "", context, client)
-    with doing(f"failed to forward a port of {pods.target}"), os_errors("listen at port", str(args.local_port)):
+    with doing(f"failed to forward a port of {pods.target.where}"), os_errors("listen at port", str(args.local_port)):
         pod = running(pods)
         name, port = text(pod, "metadata", "name"), _port(args, pod, pods, context, client)
         forward = Forward(client, f"{pods.path}/{name}/portforward", port, args.local_port)

@@ -66,7 +66,7 @@ def rollout(args: Rollout, context: ext_sdk.Context) -> ext_sdk.Result:
         raise ext_sdk.InvalidArgs("resource", f"expected one of {', '.join(KINDS)}, found {target.resource.kind}")
     if args.action in ONLY_DEPLOYMENTS and target.resource.kind != "Deployment":
         raise ext_sdk.InvalidArgs("action", f"{args.action} is for a Deployment, not for a {target.resource.kind}")
-    with doing(f"failed to {args.action} {target}" if args.action != "status" else f"failed to see {target}"):
+    with doing(f"failed to {args.action if args.action != 'status' else 'see'} {target.where}"):
         message, outputs = ACTIONS[args.action](args, target, context, client)
         if not (args.wait or args.action == "status"):
             return ext_sdk.Result.ok(message, outputs=outputs)

@@ -43,7 +43,7 @@ def scale(args: Scale, context: ext_sdk.Context) -> ext_sdk.Result:
     target = target_of(args, context, client)
     if "scale" not in target.resource.subresources:
         raise ext_sdk.InvalidArgs("resource", f"{target.resource.kind} can't be scaled: it has no subresource scale")
-    with doing(f"failed to scale {target}"):
+    with doing(f"failed to scale {target.where}"):
         before = _scaled(target, args, context, client)
     outputs: dict[str, str | int | bool] = {"replicas": args.replicas, "previous": before}
     message = f"Scaled {target.resource.kind}/{target.name} from {before} to {args.replicas} replicas"

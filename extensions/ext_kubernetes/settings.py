@@ -17,7 +17,7 @@ from .config import config_of
 from .errors import NoConfiguration
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import ext_sdk
 
@@ -45,7 +45,7 @@ class Source:
         self.files = files
         self.context = context
         self.origin = origin
-        self.stamp = tuple(_stamp(file) for file in files)
+        self.stamp = stamps(files)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Source) and self._key() == other._key()
@@ -149,6 +149,11 @@ def _existing(source: Source) -> Source:
         error=f"there is no kubeconfig at {source} ({source.origin}). Set `kubeconfig` in the extension's "
         "configuration, or KUBECONFIG",
     )
+
+
+def stamps(files: Sequence[str]) -> tuple[tuple[int, int] | None, ...]:
+    """(time, size) of each file, None for one that is not there: others where a file was written anew."""
+    return tuple(_stamp(file) for file in files)
 
 
 def _stamp(file: str) -> tuple[int, int] | None:

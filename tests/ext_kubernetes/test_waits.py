@@ -151,6 +151,28 @@ def test_an_unknown_kind_ends_a_wait_at_once(kube: Extension) -> None:
     assert "did you mean ConfigMap" in kube.failed("wait", WAIT | {"resource": "configmapz/it"})
 
 
+def test_a_token_that_is_new_in_the_file_is_taken_in_the_middle_of_a_wait(
+    start: Starter, api: FakeApi, tmp_path: Path
+) -> None:
+    api.token = "the-first-token"
+    kube = start(api.kubeconfig(tmp_path / "kubeconfig", token=api.token), None, {"watch": False})
+    waiting = Waiting(kube, "wait", WAIT)
+    began(api, 4)
+    api.kubeconfig(tmp_path / "kubeconfig", token="the-second-token")
+    api.token = "the-second-token"
+    api.put("configmaps", state("done"))
+    assert waiting.result()["success"]
+
+
+def test_a_token_that_has_expired_ends_a_wait_with_what_to_do(start: Starter, api: FakeApi, tmp_path: Path) -> None:
+    api.token = "the-first-token"
+    kube = start(api.kubeconfig(tmp_path / "kubeconfig", token=api.token), None, {"watch": False})
+    waiting = Waiting(kube, "wait", WAIT)
+    began(api, 4)
+    api.token = "the-second-token"
+    assert "The credentials of fake are refused: they have expired" in str(waiting.result()["error"])
+
+
 def test_a_watch_that_is_too_old_begins_anew(kube: Extension, api: FakeApi) -> None:
     api.oldest = 10_000  # what a list says is too old for a watch
     start_wait(kube, "all", WAIT | {"resource": "cm"})

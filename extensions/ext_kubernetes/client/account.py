@@ -28,6 +28,7 @@ class Account:
         self._connection: Connection | None = None
         self._retired: list[Connection] = []  # of older credentials; requests may still be under way on them
         self._entry: settings.Entry | None = None
+        self._stamp = source.stamp
 
     @property
     def namespace(self) -> str:
@@ -71,9 +72,12 @@ class Account:
     def renew(self) -> bool:
         """Load the credentials anew: a plugin or a file may have others by now. Returns whether that can be."""
         user = {} if self.source.in_cluster else settings.read(self.source).users.get(self.user, {})
-        if not self.source.in_cluster and not RENEWABLE & user.keys():
+        stamp = settings.stamps(self.source.files)
+        rewritten, self._stamp = stamp != self._stamp, stamp
+        if not (self.source.in_cluster or RENEWABLE & user.keys() or rewritten):
             return False
         with self._lock:
+            self._entry = None
             if self._connection is not None:
                 self._retired.append(self._connection)
             self._connection = None
