@@ -77,6 +77,7 @@ class Answers:
         self._cleaner = cleaner
         self._live = live
         self._lines: dict[int, Line] = {}
+        self._ended: dict[int, dict[str, object]] = {}  # what lines were ended by that are not there any more
         self.misses: list[str] = []
         self.count = 0
         self._kinds: dict[str, Callable[[Told], dict[str, object]]] = {
@@ -99,7 +100,9 @@ class Answers:
             peer.answer(self._kinds[kind](told))
 
     def gone(self, peer: Peer) -> None:
-        self._lines.pop(peer.number, None)
+        line = self._lines.pop(peer.number, None)
+        if line is not None and line.why:
+            self._ended[peer.number] = line.why
 
     def _connect(self, peer: Peer, told: Told) -> None:
         address = told["address"]
@@ -134,8 +137,9 @@ class Answers:
         return {}
 
     def _why(self, told: Told) -> dict[str, object]:
-        line = self._line(told)
-        return {"error": line.why} if line and line.why else {}
+        line, number = self._line(told), told.get("c")
+        why = line.why if line else self._ended.get(number) if isinstance(number, int) else None
+        return {"error": why} if why else {}
 
     def _tls(self, told: Told) -> dict[str, object]:
         line = self._line(told)

@@ -38,6 +38,11 @@ class Body:
         self._file.seek(0)
         return self._file.read()
 
+    def starts_with(self, prefix: bytes) -> bool:
+        """Whether it begins so."""
+        self._file.seek(0)
+        return self._file.read(len(prefix)) == prefix
+
     def close(self) -> None:
         """It is not needed any more."""
         self._file.close()

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 WHOLE = 4 * 1024 * 1024  # bytes of content that are looked at as one text
 WINDOW = 1024 * 1024  # bytes that are looked at together, of a longer one,
 HELD_BACK = 16 * 1024  # together with so many before them: a secret may begin in one window and end in the next
-MARK = b"[redacted:"
+GZIP = b"\x1f\x8b"
 
 
 class Cleaner:
@@ -69,7 +69,8 @@ class Cleaner:
         codings = [value.strip().lower() for name, value in headers if name.lower() == "content-encoding"]
         encoding = codings[0] if codings else ""
         if encoding in {"", "identity"}:
-            return self._plain(body)
+            # A file that is compressed, and that nobody says so of, has secrets in it as well as any other.
+            return self._compressed(body, "gzip") if body.starts_with(GZIP) else self._plain(body)
         if encoding not in ENCODINGS or len(codings) > 1 or "," in encoding:
             raise ValueError(f"a body in {', '.join(codings)}, in which secrets can't be looked for")
         return self._compressed(body, encoding)

@@ -14,7 +14,6 @@ from .calls import current
 from .channel import connected, frame, receive
 from .connections import Connection, Connections
 from .errors import MARK, exception
-from .imports import Finder
 from .tapped import patch_files, patch_listening
 
 TYPE_CHECKING = False
@@ -115,21 +114,21 @@ def shown(address: object) -> list[object] | str:
     return address.decode("utf-8", "surrogateescape") if isinstance(address, bytes) else str(address)
 
 
-def install(module: Any, channel: Channel, times: Times) -> None:
-    """Patch `socket` now, and `ssl` when it is imported."""
+def install(module: Any, channel: Channel, times: Times) -> Callable[[ModuleType], None]:
+    """Patch `socket`. Returns what patches `ssl`, which imports `socket` and is there later."""
     guard = Guard(channel, times.folder)
     patch_names(module, guard)
     Patches(module, guard).install(module.socket)
     patch_listening(module, guard.connections)
     patch_files(module)
+    watch(guard)
 
     def tls(found: ModuleType) -> None:
         from .tls import install as install_tls
 
         install_tls(found, guard)
 
-    Finder({"ssl": tls}).install()
-    watch(guard)
+    return tls
 
 
 def watch(guard: Guard) -> None:
@@ -162,18 +161,20 @@ def patch_names(module: Any, guard: Guard) -> None:
         text = host.decode("utf-8", "replace") if isinstance(host, bytes) else host
         given = dict(zip(("family", "type", "proto", "flags"), args, strict=False)) | named
         numeric = given | {"flags": given.get("flags", 0) | module.AI_NUMERICHOST}
+        found: list[Any] | None = None
         try:
-            found: list[Any] = look_up(text, port, **(numeric if text else given))
+            found = look_up(text, port, **(numeric if text else given))
         except module.gaierror:
             if given.get("flags", 0) & module.AI_NUMERICHOST:
                 raise
-            found = []
-            for address in guard.resolve(str(text)):
-                with contextlib.suppress(module.gaierror):  # an address of the other family
-                    found += look_up(address, port, **numeric)
-            if not found:
-                told = f"{MARK}{text} has no address of this family in the recording"
-                raise module.gaierror(module.EAI_NONAME, told) from None
+        if found is not None:
+            return found
+        found = []
+        for address in guard.resolve(str(text)):
+            with contextlib.suppress(module.gaierror):  # an address of the other family
+                found += look_up(address, port, **numeric)
+        if not found:
+            raise module.gaierror(module.EAI_NONAME, f"{MARK}{text} has no address of this family in the recording")
         return found
 
     def gethostbyname(host: object) -> object:

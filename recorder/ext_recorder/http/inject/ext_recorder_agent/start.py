@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 VARIABLE = "EXT_RECORDER_HTTP"  # MODE:SEED:FOLDER
 RECORD, REPLAY = "record", "replay"
+# Clients that do without Python's sockets; what they send can't be seen from here.
+AROUND = ("uvloop", "winloop", "pycurl", "grpc")
 
 
 def start() -> None:
@@ -28,22 +30,35 @@ def start() -> None:
     os.close(os.open(f"{folder}/loaded.{os.getpid()}", os.O_CREAT | os.O_WRONLY, 0o600))
     times = Times(seed, folder, replay=mode == REPLAY)
     times.install()
+    patch_tls: list[Callable[[ModuleType], None]] = []
 
     def socket_imported(module: ModuleType) -> None:
-        install: Callable[[ModuleType, Channel, Times], None]
+        install: Callable[[ModuleType, Channel, Times], Callable[[ModuleType], None]]
         if mode == RECORD:
             from .tapping import install
         else:
             from .answering import install
-        install(module, times.channel(), times)
+        patch_tls.append(install(module, times.channel(), times))
+
+    def ssl_imported(module: ModuleType) -> None:
+        for patch in patch_tls:
+            patch(module)
+
+    def around_imported(module: ModuleType) -> None:
+        text = f"{module.__name__} does not use Python's sockets"
+        if mode == REPLAY:
+            raise ImportError(f"ext-recorder: {text}, and would reach the network")
+        times.channel().send({"k": "problem", "text": text})
 
     Finder(
         {
             "socket": socket_imported,
+            "ssl": ssl_imported,
             "threading": lambda module: _with_real_clock(module, times),
             "queue": times.leave_alone,
             "random": times.seed,
             "concurrent.futures.thread": calls.follow_executors,
+            **dict.fromkeys(AROUND, around_imported),
         }
     ).install()
 

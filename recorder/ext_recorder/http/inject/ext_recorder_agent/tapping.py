@@ -12,20 +12,17 @@ from base64 import b64encode
 from .calls import current
 from .connections import Connection, Connections
 from .errors import described
-from .imports import Finder
 from .tapped import patch_names, patch_sockets
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
     import ssl
+    from collections.abc import Callable
     from types import ModuleType
 
     from .channel import Channel, Told
     from .clock import Times
-
-# Clients that do without Python's sockets; what they send can't be seen from here.
-AROUND = ("uvloop", "pycurl", "grpc", "winloop")
 
 
 class Tap:
@@ -123,19 +120,18 @@ def _shown(address: object) -> list[object] | str:
     return address.decode("utf-8", "surrogateescape") if isinstance(address, bytes) else str(address)
 
 
-def install(module: ModuleType, channel: Channel, times: Times) -> None:
-    """Patch `socket` now, and `ssl` when it is imported."""
+def install(module: ModuleType, channel: Channel, times: Times) -> Callable[[ModuleType], None]:
+    """Patch `socket`. Returns what patches `ssl`, which imports `socket` and is there later."""
     import atexit
 
     tap = Tap(channel, times)
     atexit.register(tap.flush)
     patch_names(module, tap)
     patch_sockets(module, tap)
-    around = {name: (lambda found: tap.problem(f"{found.__name__} does not use Python's sockets")) for name in AROUND}
-    Finder({"ssl": lambda found: _patch_tls(found, tap), **around}).install()
 
+    def tls(found: ModuleType) -> None:
+        from .tapped_tls import patch_tls
 
-def _patch_tls(module: ModuleType, tap: Tap) -> None:
-    from .tapped_tls import patch_tls
+        patch_tls(found, tap)
 
-    patch_tls(module, tap)
+    return tls
