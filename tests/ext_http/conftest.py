@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.ext_http.mocking import MockMaker
 from tests.ext_http.stub import Stub
 from tests.ext_sdk.peer import Peer
 
@@ -105,3 +106,11 @@ def fresh(tmp_path: Path) -> Iterator[Callable[..., Extension]]:
             return Extension(peer, tmp_path)
 
         yield make
+
+
+@pytest.fixture
+def mocks(tmp_path: Path) -> Iterator[MockMaker]:
+    """Makes mocks in this process, see mocking."""
+    maker = MockMaker(tmp_path)
+    yield maker
+    maker.close()

@@ -19,10 +19,10 @@ from ext_sdk.expect import (
 )
 from ext_sdk.expect.excerpt import shown
 
-from .means import Means
-
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from .means import Means
 
 Part = Annotated[str, Meta(min_length=1)]
 Parts = Part | Annotated[list[Part], Meta(min_length=1)]
@@ -86,7 +86,7 @@ def check_headers(
     """
     checks: list[Check] = []
     for name, expectation in expectations.items():
-        checks += check_values(expectation, values_of(name, headers), f"{where} {name}", _hiding(name, means))
+        checks += check_values(expectation, values_of(name, headers), f"{where} {name}", means.beside(name))
     return checks
 
 
@@ -104,12 +104,6 @@ def check_values(expectation: Header, values: Sequence[str], place: str, means: 
         return [Check(list(values) == expectation, "to be", text, found, where=place)]
     wanted = HeaderExpectation(equals=expectation) if isinstance(expectation, str) else expectation
     return [*_of_all(wanted, values, place, means), *_of_each(wanted, values, place, means)]
-
-
-def _hiding(name: str, means: Means) -> Means:
-    """A value is shown as it may be beside its name: that of Authorization says nothing by itself."""
-    prefix = f"{name}: "
-    return Means(means.workdir, means.searcher, lambda text: means.redact(prefix + text).removeprefix(prefix))
 
 
 def _listed(values: Sequence[str], means: Means) -> str:

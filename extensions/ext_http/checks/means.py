@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ext_sdk.expect.excerpt import beside_name
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -32,3 +34,7 @@ class Means:
     def of(cls, context: Context, searcher: Searcher) -> Means:
         """Those of a call."""
         return cls(context.workdir, searcher, context.secrets.redact)
+
+    def beside(self, name: str) -> Means:
+        """Those for the value of a name, such as Authorization: by itself it may not look secret."""
+        return Means(self.workdir, self.searcher, beside_name(name, self.redact))

@@ -189,7 +189,7 @@ def _query(wanted: RequestExpectation, request: Request, means: Means, judged: J
     checks: list[Check] = []
     for name, expectation in wanted.query.items():
         values = [value for one, value in request.query if one == name]
-        checks += check_values(expectation, values, f"query {name}", means)
+        checks += check_values(expectation, values, f"query {name}", means.beside(name))
     return checks
 
 

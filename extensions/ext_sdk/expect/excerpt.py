@@ -41,6 +41,18 @@ def shown(value: object, redact: Redact = str) -> str:
     return f"{_LAST_WORD.sub('', text[: HEAD + 1])[:HEAD]} … ({len(text):,} characters)"
 
 
+def beside_name(place: str, redact: Redact) -> Redact:
+    """Takes secrets out of a value as if it stood beside its name, which may be what tells that it is one.
+
+    Args:
+        place: the path of the value, or a name: `$.user.password`, `Authorization`.
+        redact: takes secrets out of a text.
+    """
+    name = _LAST_NAME.search(place)
+    prefix = f"{name[1]}: " if name else ""
+    return lambda text: redact(prefix + text).removeprefix(prefix)
+
+
 def difference(expected: str, found: str, redact: Redact = str) -> tuple[str, str]:
     """What to show of two texts that should be equal: both when short, else the first line that differs.
 
@@ -62,6 +74,7 @@ def difference(expected: str, found: str, redact: Redact = str) -> tuple[str, st
 
 # What tokens, keys and encoded values are made of.
 _LAST_WORD = re.compile(r"[\w+/=.~%:@-]+\Z")
+_LAST_NAME = re.compile(r"([\w-]+)(?:['\"]\])?\Z")
 _FIRST_WORD = re.compile(r"\A[\w+/=.~%:@-]+")
 
 

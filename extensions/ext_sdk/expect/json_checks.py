@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from . import pattern
 from .base import Expectation, Json
 from .check import Check
-from .excerpt import quoted, shown
+from .excerpt import beside_name, quoted, shown
 from .integer import Integer, check_integer
 from .json_values import differs, equal, is_type, type_name
 from .pattern import Searcher, SearchFailed
@@ -140,7 +140,7 @@ class _Comparison:
         wanted = self._wanted
         if not isinstance(wanted.exists, UnsetType):
             what = "to exist" if wanted.exists else "not to exist"
-            found = shown(nodes[0].value, self._redact) if nodes else "nothing"
+            found = shown(nodes[0].value, beside_name(nodes[0].path, self._redact)) if nodes else "nothing"
             yield Check(bool(nodes) == wanted.exists, what, "", found, where=self._place)
         if not isinstance(wanted.count, UnsetType):
             yield from check_integer(wanted.count, len(nodes), where=f"number of values of {self._place}")
@@ -155,23 +155,24 @@ class _Comparison:
             found = f"{len(nodes)}; say `nodes: all` or `nodes: any`, or make the path narrower"
             return [Check.failed("to select one value", found, where=self._place)]
         places = [self._place] if len(nodes) == 1 else [f"{self._where} at {node.path}" for node in nodes]
-        checks = [self._of_one_value(node.value, place) for node, place in zip(nodes, places, strict=True)]
+        checks = [self._of_one_value(node, place) for node, place in zip(nodes, places, strict=True)]
         if wanted.nodes == "any":
             return min(checks, key=lambda made: sum(not check.ok for check in made))
         return [next((check for check in column if not check.ok), column[0]) for column in zip(*checks, strict=True)]
 
-    def _of_one_value(self, value: object, place: str) -> list[Check]:
-        wanted = self._wanted
-        found = f"{shown(value, self._redact)} ({type_name(value)})"
+    def _of_one_value(self, node: Node, place: str) -> list[Check]:
+        wanted, value = self._wanted, node.value
+        redact = beside_name(node.path, self._redact)
+        found = f"{shown(value, redact)} ({type_name(value)})"
         checks = []
         for name, what, holds in _COMPARISONS:
             bound: object = getattr(wanted, name)
             if bound is not UNSET:
-                text = str(bound) if name == "type" else shown(bound, self._redact)
+                text = str(bound) if name == "type" else shown(bound, redact)
                 checks.append(Check(holds(value, bound), what, text, found, where=place))
         if isinstance(wanted.matches, str):
             matched = isinstance(value, str) and self._searcher.search(wanted.matches, value) is not None
-            checks.append(Check(matched, "to match", quoted(wanted.matches, self._redact), found, where=place))
+            checks.append(Check(matched, "to match", quoted(wanted.matches, redact), found, where=place))
         if not isinstance(wanted.length, UnsetType):
             checks += _of_the_length(wanted.length, value, place, found)
         return checks

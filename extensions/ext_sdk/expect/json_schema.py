@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .base import Json
 from .check import Check
-from .excerpt import shown
+from .excerpt import beside_name, shown
 from .json_values import type_name
 
 TYPE_CHECKING = False
@@ -70,6 +70,7 @@ def check_schema(
     assert isinstance(steps, list)
     found = _at(document, steps)
     path = "".join(f"[{step}]" if isinstance(step, int) else _member(step) for step in steps)
+    redact = beside_name(path, redact)
     more = f"; {answer['errors']} places don't fit" if answer["errors"] != 1 else ""
     return Check(
         False,  # noqa: FBT003  # as Check has it

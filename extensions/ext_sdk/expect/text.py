@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 from . import pattern
 from .base import Expectation, Json
 from .check import Check
-from .excerpt import difference, quoted, shown
+from .excerpt import beside_name, difference, quoted, shown
 from .integer import Integer, check_integer
 from .json_checks import JsonExpectation, check_json
 from .json_values import MISSING, Lists, NotJson, TooManyComparisons, differs, parse, type_name
@@ -233,11 +233,13 @@ class _Comparison:
             return Check.failed("to be compared", f"an error: {error}", where=self._where)
         if found is None:
             return Check(ok=True, what=what, expected=shown(expected, self._redact), where=self._where)
-        sides = (self._side(found.expected), self._side(found.found))
+        redact = beside_name(found.path, self._redact)
+        sides = (_side(found.expected, redact), _side(found.found, redact))
         return Check(False, what, *sides, where=f"{self._where} at {found.path}")  # noqa: FBT003  # as Check has it
 
-    def _side(self, value: object) -> str:
-        return str(value) if value is MISSING else f"{shown(value, self._redact)} ({type_name(value)})"
+
+def _side(value: object, redact: Redact) -> str:
+    return str(value) if value is MISSING else f"{shown(value, redact)} ({type_name(value)})"
 
 
 def _many(given: T | list[T] | UnsetType) -> list[T]:
