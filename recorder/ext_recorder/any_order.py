@@ -21,7 +21,10 @@ event of the child is released once the events of the host before it, in the thr
 
 A live message takes the first thread, in recorded order, that it matches and that was not taken before; when all of
 them were, it is used up. Threads are looked up by the message without its id, then by a spelling that is the same for
-all messages that match, so a play costs the same however long the cassette is. All of the cassette is held in memory.
+all messages that match, so a play costs the same however long the cassette is.
+
+The cassette is read as far as it takes to find a message, and what was played is let go: a host that keeps to the
+recorded order more or less needs no more memory than in order `strict`. One that begins at the end needs all of it.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ from ext_sdk.protocols.glance import glance
 
 from .cassette.events import Data, Mark
 from .errors import UsageError
-from .player import NEAR, SECOND_CONNECTION, Player
+from .player import LISTED, NEAR, SECOND_CONNECTION, Player
 from .threads import Cutter, Thread
 
 TYPE_CHECKING = False
@@ -46,6 +49,11 @@ if TYPE_CHECKING:
     from .voice import Voice
 
 
+READ_AHEAD = 64  # threads
+# So many threads are looked at closely before the rest of the cassette is read; it takes some 50 ms.
+KEYED_EARLY = 2_000
+
+
 class AnyOrderPlayer(Player):
     """Plays the threads of a cassette in the order in which the host begins them.
 
@@ -58,26 +66,59 @@ class AnyOrderPlayer(Player):
 
     def __init__(self, reader: Reader, ear: Ear, voice: Voice, stage: Stage, framing: Framing) -> None:
         super().__init__(ear, voice, stage, framing, str(reader.path))
+        self._reader = reader
+        self._events: Iterator[Event] = iter(reader)
+        self._all_read = False
         self._cut = Cutter(ear, framing)
+        self._free: dict[int, Thread] = {}  # by number: those that were read, and not taken yet
+        self._played = bytearray()  # by number: those that were taken
         self._by_text: dict[int, list[Thread]] = {}
         self._by_key: dict[str, list[Thread]] | None = None
+        self._keyed = 0  # how many threads were looked at for `_by_key`
         self._waiting: list[Thread] = []  # for an answer of the host
-        self._spelled: dict[str, list[str]] = {}
-        for event in reader:
-            self._add(event, reader.line)
+        self._left: list[Recorded] | None = None  # once nothing will be looked up any more: the first that never came
+        self._left_count = 0
 
-    def _add(self, event: Event, line: int) -> None:
+    # Reading
+
+    def _read(self) -> bool:
+        """Read one more event. Returns whether there was one."""
+        event = next(self._events, None)
+        if event is None:
+            self._all_read = True
+            return False
         if event.conn != 1:
-            raise UsageError(f"{self._name}:{line}: {SECOND_CONNECTION}")
+            raise UsageError(f"{self._name}:{self._reader.line}: {SECOND_CONNECTION}")
+        for thread in self._cut_off(self._cut, event, self._reader.line):
+            if self._left is not None:
+                self._leave(thread)
+                continue
+            self._free[thread.number] = thread
+            assert thread.origin is not None
+            self._by_text.setdefault(_text_key(thread.origin.payload), []).append(thread)
+        return True
+
+    def _cut_off(self, cut: Cutter, event: Event, line: int) -> Iterator[Thread]:
+        """The threads that an event begins."""
         if isinstance(event, Data) and event.kind == "in":
             for item in self._items(event, line):
-                thread = self._cut.heard(item, event.time)
+                thread = cut.heard(item, event.time)
                 if thread is not None:
-                    self._by_text.setdefault(_text_key(item.payload), []).append(thread)
+                    yield thread
         elif isinstance(event, Mark) and (event.kind == "signal" or (event.kind == "eof" and event.value == "in")):
-            self._cut.marked(str(event.value), event.time)
+            cut.marked(str(event.value), event.time)
         else:
-            self._cut.said(event)
+            cut.said(event)
+
+    def _settle(self, thread: Thread) -> None:
+        """Read all that belongs to this thread."""
+        while not self._cut.is_settled(thread) and self._read():
+            pass
+
+    def _leave(self, thread: Thread) -> None:
+        self._left_count += 1
+        if self._left is not None and len(self._left) < LISTED and thread.origin is not None:
+            self._left.append(thread.origin)
 
     def start(self) -> None:
         self._run(self._cut.first, 0.0)
@@ -89,8 +130,7 @@ class AnyOrderPlayer(Player):
         if thread is None:
             self._miss(payload)
             return
-        thread.taken = True
-        self._run(thread, thread.time)
+        self._begin(thread)
         if not self._stage.over and self._is_final(payload):
             self._mark("in")
 
@@ -117,10 +157,12 @@ class AnyOrderPlayer(Player):
         return False
 
     def _hear_junk(self, wire: bytes) -> None:
-        thread = self._first_free(self._by_text.get(_text_key(wire), []), wire)
+        thread = self._by_spelling(wire)
+        while thread is None and not self._all_read:
+            self._read_on()
+            thread = self._by_spelling(wire)
         if thread is not None:
-            thread.taken = True
-            self._run(thread, thread.time)
+            self._begin(thread)
         elif not wire.isspace():
             self._miss(wire, is_message=False)
 
@@ -135,13 +177,37 @@ class AnyOrderPlayer(Player):
             self._end(name)
 
     def _mark(self, name: str) -> None:
+        """The end of the input, or a signal: the session is as good as over, and nothing is looked up any more."""
+        if self._left is None:
+            self._left = []
+            for thread in self._free.values():
+                self._leave(thread)
+            self._free, self._by_text, self._by_key = {}, {}, None
+        while not self._cut.marks.get(name) and self._read():
+            pass
         threads = self._cut.marks.get(name)
         if threads:
             thread = threads.pop(0)
             self._run(thread, thread.time)
 
+    def _begin(self, thread: Thread) -> None:
+        """A live message has begun this thread: it is no longer free."""
+        thread.taken = True
+        del self._free[thread.number]
+        self._played.extend(bytes(max(0, thread.number + 1 - len(self._played))))
+        self._played[thread.number] = 1
+        assert thread.origin is not None
+        key = _text_key(thread.origin.payload)
+        rest = [other for other in self._by_text.get(key, ()) if other is not thread]
+        if rest:
+            self._by_text[key] = rest
+        else:
+            self._by_text.pop(key, None)
+        self._run(thread, thread.time)
+
     def _run(self, thread: Thread, since: float) -> None:
         """Play the thread up to the next answer of the host."""
+        self._settle(thread)
         while thread.position < len(thread.steps) and not self._stage.over:
             step = thread.steps[thread.position]
             if not isinstance(step, (Data, Mark)):
@@ -155,10 +221,29 @@ class AnyOrderPlayer(Player):
 
     def _find(self, payload: bytes) -> Thread | None:
         """The first free thread that this message begins."""
+        while True:
+            thread = self._by_spelling(payload)
+            # Keys are dear: they are asked early while there are few, else when there is nothing more to read.
+            if thread is None and (self._all_read or self._cut.count <= KEYED_EARLY):
+                thread = self._by_meaning(payload)
+            if thread is not None or self._all_read:
+                return thread
+            self._read_on()
+
+    def _read_on(self) -> None:
+        """Read as much again as was read, so that looking for something costs no more than reading."""
+        upto = self._cut.count * 2 + READ_AHEAD
+        while self._cut.count < upto and self._read():
+            pass
+
+    def _by_spelling(self, payload: bytes) -> Thread | None:
         for spelling in self._spellings(payload):
             thread = self._first_free(self._by_text.get(_text_key(spelling), []), payload)
             if thread is not None:
                 return thread
+        return None
+
+    def _by_meaning(self, payload: bytes) -> Thread | None:
         for spelling in self._spellings(payload):
             key = self._ear.matcher.key(self._ear.neutral(spelling))
             thread = self._first_free(self._keys().get(key, []), payload)
@@ -175,17 +260,15 @@ class AnyOrderPlayer(Player):
                 if bindings.live(neutral) is None:
                     yield bindings.to_neutral_if(neutral, value, payload)
 
-    def _neutrals(self, name: str) -> list[str]:
-        """The neutral spellings of a binding that occur in the cassette."""
-        if name not in self._spelled:
-            payloads = [thread.origin.payload for thread in self._cut.threads if thread.origin is not None]
-            found = []
-            for spelling in self._ear.bindings.neutrals(name):
-                if not any(spelling.encode() in payload for payload in payloads):
-                    break
-                found.append(spelling)
-            self._spelled[name] = found
-        return self._spelled[name]
+    def _neutrals(self, name: str) -> Iterator[str]:
+        """The neutral spellings of a binding that occur in what is free, as far as the cassette was read."""
+        for spelling in self._ear.bindings.neutrals(name):
+            spelled = spelling.encode()
+            if self._ear.bindings.live(spelling) is None and not any(
+                thread.origin is not None and spelled in thread.origin.payload for thread in self._free.values()
+            ):
+                return
+            yield spelling
 
     def _first_free(self, threads: list[Thread], payload: bytes) -> Thread | None:
         while threads and threads[0].taken:
@@ -198,21 +281,33 @@ class AnyOrderPlayer(Player):
     def _keys(self) -> dict[str, list[Thread]]:
         """Threads by the spelling that is the same for all messages that match; made when a text was not found."""
         if self._by_key is None:
-            self._by_key = {}
-            for thread in self._cut.threads:
+            self._by_key, self._keyed = {}, 0
+        if self._keyed < self._cut.count:
+            fresh = [thread for number, thread in self._free.items() if number >= self._keyed]
+            self._keyed = self._cut.count
+            for thread in fresh:
                 if thread.origin is not None and thread.origin.is_message:
                     key = self._ear.matcher.key(self._ear.dialect.classify(thread.origin.payload))
                     self._by_key.setdefault(key, []).append(thread)
         return self._by_key
 
     def _never_played(self) -> tuple[list[Recorded], int]:
-        never = [thread.origin for thread in self._cut.threads if not thread.taken and thread.origin is not None]
-        return never, len(never)
+        if self._left is None:
+            self._left = []
+            for thread in self._free.values():
+                self._leave(thread)
+        while self._read():
+            pass
+        return self._left, self._left_count
 
     def _history(self) -> Iterator[tuple[Recorded, bool, bool]]:
-        for at, thread in enumerate(self._cut.threads):
-            if thread.origin is not None:
-                yield thread.origin, thread.taken, at < NEAR
+        with self._reader.again() as reader:
+            cut = Cutter(self._ear, self._framing)
+            for event in reader:
+                for thread in self._cut_off(cut, event, reader.line):
+                    if thread.origin is not None:
+                        played = thread.number < len(self._played) and bool(self._played[thread.number])
+                        yield thread.origin, played, thread.number < NEAR
 
 
 def _text_key(payload: bytes) -> int:

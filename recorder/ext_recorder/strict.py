@@ -8,7 +8,6 @@ from __future__ import annotations
 from itertools import chain
 
 from .cassette.events import Data, Mark
-from .cassette.reader import Reader
 from .errors import UsageError
 from .player import LISTED, MUCH_BYTES, NEAR, SECOND_CONNECTION, Player
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from ext_sdk.wire.framing import Framing
 
     from .cassette.events import Event
+    from .cassette.reader import Reader
     from .hearing import Ear, Recorded
     from .stage import Stage
     from .voice import Voice
@@ -161,7 +161,7 @@ class StrictPlayer(Player):
         return never, count
 
     def _history(self) -> Iterator[tuple[Recorded, bool, bool]]:
-        with Reader(self._reader.path) as reader:
+        with self._reader.again() as reader:
             here = self._reader.line
             due = here if self._due else here + 1
             for event in reader:

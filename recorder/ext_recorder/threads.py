@@ -25,28 +25,32 @@ class Thread:
 
     Attributes:
         origin: the message; None for the start, the end of the input, a signal.
+        number: which of those with a message it is, from 0.
         time: when the host did it, in the recording.
         steps: what follows, in its order.
         position: how many of the steps are done.
+        open: how many of its calls have no answer yet, as far as the recording was read.
         taken: a live message has begun it.
     """
 
-    __slots__ = ("origin", "position", "steps", "taken", "time")
+    __slots__ = ("number", "open", "origin", "position", "steps", "taken", "time")
 
-    def __init__(self, origin: Recorded | None, time: float) -> None:
+    def __init__(self, origin: Recorded | None, time: float, number: int = -1) -> None:
         self.origin = origin
+        self.number = number
         self.time = time
         self.steps: list[Step] = []
         self.position = 0
+        self.open = 0
         self.taken = False
 
 
 class Cutter:
-    """Cuts a recording into threads.
+    """Cuts a recording into threads, as it is read. Keeps those that something may still come to, and no other.
 
     Attributes:
         first: what the child did at the start.
-        threads: those that begin with a message, in their order.
+        count: how many threads begin with a message.
         marks: those that begin with the end of the input, or with a signal, by its name.
     """
 
@@ -54,7 +58,7 @@ class Cutter:
         self._dialect = ear.dialect
         self._framing = framing
         self.first = Thread(None, 0.0)
-        self.threads: list[Thread] = []
+        self.count = 0
         self.marks: dict[str, list[Thread]] = {}
         self._last = self.first
         self._host_calls: dict[bytes, list[Thread]] = {}  # open calls by their id, the oldest first
@@ -65,14 +69,22 @@ class Cutter:
         """A message of the host: the thread that it begins, or None where it goes on in one."""
         kind, key, last = self._look(item.payload) if item.is_message else ("other", b"", True)
         if kind == "response" and (waiting := self._child_calls.get(key)):
-            self._last = waiting.pop(0) if last else waiting[0]
+            self._last = waiting[0]
+            if last:
+                del waiting[0]
+                self._last.open -= 1
             self._last.steps.append(item)
             return None
-        self._last = Thread(item, time)
-        self.threads.append(self._last)
+        self._last = Thread(item, time, self.count)
+        self.count += 1
         if kind == "request":
             self._host_calls.setdefault(key, []).append(self._last)
+            self._last.open += 1
         return self._last
+
+    def is_settled(self, thread: Thread) -> bool:
+        """Is all that belongs to this thread read? Where streams name what they belong to, only the end tells."""
+        return self._dialect.plain and not thread.open and thread is not self._last
 
     def marked(self, name: str, time: float) -> None:
         """The end of the host's input, or a signal."""
@@ -97,6 +109,7 @@ class Cutter:
             return self._ended(key)
         if kind == "request":
             self._child_calls.setdefault(key, []).append(self._last)
+            self._last.open += 1
         return None
 
     def _ended(self, key: bytes) -> Thread | None:
@@ -104,6 +117,7 @@ class Cutter:
         if not waiting:
             return None
         owner = waiting.pop(0)
+        owner.open -= 1
         if not waiting:
             del self._host_calls[key]
         return owner
@@ -125,7 +139,9 @@ class Cutter:
                 if owner:
                     self._named.setdefault(id_key(name, ""), owner)
         if message.kind == "request":
-            self._child_calls.setdefault(key, []).append(owner or self._last)
+            asking = owner or self._last
+            self._child_calls.setdefault(key, []).append(asking)
+            asking.open += 1
         return owner
 
     def _look(self, payload: bytes) -> tuple[str, bytes, bool]:

@@ -50,16 +50,16 @@ class Host:
     def __init__(self, path: Path, options: Options | None = None, environ: Mapping[str, str] | None = None) -> None:
         self._reader = Reader(path)
         self._stage = Stage(paced=bool(options and options.speed))
-        try:
-            self._player = make_player(self._reader, self._stage, options or Options(), environ or {})
-        except BaseException:
-            self._reader.close()
-            raise
         self.err = ""
         self.closed: list[str] = []
         self.status: int | str | None = None
         self.actions: list[Action] = []
-        self._player.start()
+        try:
+            self._player = make_player(self._reader, self._stage, options or Options(), environ or {})
+            self._player.start()
+        except BaseException:
+            self._reader.close()
+            raise
         self.greeting = self._take()
 
     def __enter__(self) -> Self:

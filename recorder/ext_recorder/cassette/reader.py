@@ -66,6 +66,10 @@ class Reader:
             self._file.close()
             raise
 
+    def again(self) -> Reader:
+        """Another reader of the same events, at their start."""
+        return Reader(self.path)
+
     def __enter__(self) -> Self:
         return self
 

@@ -45,6 +45,10 @@ class Part(Reader):
         self._closed = closed
         super().__init__(path)
 
+    def again(self) -> Part:
+        """Another reader of the same part, at its start."""
+        return Part(self.path, self._number, closed=self._closed)
+
     def __iter__(self) -> Iterator[Event]:
         number, own = self._number, self._number == OWN_FILES
         last: Event | None = None
