@@ -185,6 +185,15 @@ def test_a_redirect_never_leaves_encryption(
     assert "which is not encrypted" in kube.failed("apply", {"url": f"{encrypted.address}/all.yaml"})
 
 
+def test_a_proxy_is_asked_where_there_is_one(start: Starter, api: FakeApi, web: Web, tmp_path: Path) -> None:
+    web.pages["http://manifests.test/all.yaml"] = CONFIG
+    proxy = {"http_proxy": web.address, "no_proxy": "127.0.0.1"}
+    kube = start(api.kubeconfig(tmp_path / "kubeconfig"), proxy)
+    kube.ok("apply", {"url": "http://manifests.test/all.yaml"})
+    assert [path for path, _ in web.asked] == ["http://manifests.test/all.yaml"]
+    assert "clouds hand out credentials" in kube.failed("apply", {"url": "http://metadata.google.internal/a.yaml"})
+
+
 # --- kustomize -------------------------------------------------------------------------------------------------------
 
 
