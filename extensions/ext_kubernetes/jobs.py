@@ -107,6 +107,7 @@ class _Run:
         self._context = context
         self._client = client
         self._next_look = time.monotonic() + LOOK_SECONDS
+        self._cut = ""
 
     def result(self) -> ext_sdk.Result:
         """Wait for the end, and tell it."""
@@ -131,7 +132,7 @@ class _Run:
         outputs["succeeded"] = seen.waited.done
         told = readiness_of(job).text
         checks = self._checks(code, log, why, done=seen.waited.done, told=told)
-        message = f"Job/{self._target.name}: {told}"
+        message = f"Job/{self._target.name}: {told}{self._cut}"
         if passed(checks):
             return ext_sdk.Result.ok(message, outputs=outputs)
         if self._args.expect is UNSET:
@@ -164,7 +165,9 @@ class _Run:
         if not pod:
             return "", "the job has no pod"
         try:
-            return read_log(pod, container_of(pod), [], self._context, self._client).text, ""
+            log, cut = read_log(pod, container_of(pod), [], self._context, self._client)
+            self._cut = f"; of its log only the first {len(log.encode()):,} bytes were read" if cut else ""
+            return log, ""
         except KubernetesError as error:
             return "", error.error
 

@@ -93,3 +93,10 @@ def test_a_pod_that_cannot_start_ends_the_wait_early(kube: Extension, api: FakeA
     told = kube.failed("run-job", {"image": "nothing", "name": "it", "timeout": "25s"})
     assert "given up early" in told
     assert "ImagePullBackOff" in told
+
+
+def test_a_log_that_is_cut_is_said_to_be(kube: Extension, api: FakeApi) -> None:
+    api.job_exit = 0
+    api.logs["it-x1y2z/main"] = "x" * (8 * 1024 * 1024 + 1)
+    message = kube.ok("run-job", {"name": "it", "image": "busybox"})["message"]
+    assert "; of its log only the first 8,388,608 bytes were read" in message
