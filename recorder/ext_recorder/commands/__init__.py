@@ -13,7 +13,21 @@ if TYPE_CHECKING:
     from ext_recorder.options import Command
 
 # In the order of the help; each is a module beside this one.
-NAMES = ("record", "replay", "verify", "lint", "show", "stats", "scrub", "recover", "shim", "conformance")
+NAMES = (
+    "record",
+    "replay",
+    "verify",
+    "diff",
+    "lint",
+    "show",
+    "stats",
+    "scrub",
+    "trim",
+    "merge",
+    "recover",
+    "shim",
+    "conformance",
+)
 
 
 class Commands:

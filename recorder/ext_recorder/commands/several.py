@@ -33,6 +33,10 @@ def jobs(values: Values) -> int:
 SHARD = Option("shard", "work on a part of the cassettes only: 2/3 is the second of three", "I/N")
 JOBS = Option("jobs", "so many cassettes at once; by default one for each core", "NUMBER")
 SEVERAL = (SHARD, JOBS)
+IGNORE = Option("ignore", "a place in messages that may differ, as /result/message; repeatable", "POINTER", many=True)
+MASK = Option("mask", "a regular expression: what it matches in texts may differ; repeatable", "PATTERN", many=True)
+JSON = Option("json", "a line of JSON for each cassette, for programs")
+JUNIT = Option("junit", "write a report as JUnit XML", "FILE")
 # For the text of a command.
 NAMING = """\
 A cassette is named by its file, by a folder that it is in, by a pattern such as 'cassettes/**/*.yaml', or by an address

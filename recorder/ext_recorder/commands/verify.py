@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ext_recorder.options import Command, Option
 
-from .several import NAMING, SEVERAL, chosen, jobs
+from .several import IGNORE, JSON, JUNIT, MASK, NAMING, SEVERAL, chosen, jobs
 from .shared import BIND, ORDERS, REDACT, bindings, one
 
 TYPE_CHECKING = False
@@ -63,8 +63,6 @@ def _seconds(text: str) -> float:
     raise UsageError(f"--timeout {text}: expected a number of seconds above 0, as 10 or 0.5")
 
 
-IGNORE = Option("ignore", "a place in messages that may differ, as /result/message; repeatable", "POINTER", many=True)
-MASK = Option("mask", "a regular expression: what it matches in texts may differ; repeatable", "PATTERN", many=True)
 ORDER = Option(
     "order",
     "strict: the child's messages have to come in the recorded order; any: in any",
@@ -76,8 +74,6 @@ TIMEOUT = Option("timeout", "seconds that an answer may take longer than in the 
 STDERR = Option("stderr", "compare the lines of standard error too")
 MESSAGES_ONLY = Option("messages-only", "set aside lines of the child that are no messages")
 UPDATE = Option("update", "accept what differs: the new session becomes the cassette")
-JSON = Option("json", "a line of JSON for each cassette, for programs")
-JUNIT = Option("junit", "write a report as JUnit XML", "FILE")
 REPORTS = (JSON, JUNIT)
 
 COMMAND = Command(

@@ -14,10 +14,9 @@ from ext_recorder.calls import Calls
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.compare.comparing import Comparison
 from ext_recorder.compare.counterparts import Counterparts
-from ext_recorder.errors import CassetteError
 from ext_recorder.reports.cases import Case
 from ext_recorder.session import environment_secrets
-from ext_sdk.protocols.dialect import DIALECTS
+from ext_recorder.speaking import dialect_of
 from ext_sdk.redaction import Redactor, secret_variables
 from ext_sdk.wire.framing import FRAMINGS
 
@@ -29,9 +28,6 @@ from .updating import Update
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from ext_recorder.cassette.header import Header
-    from ext_sdk.protocols.dialect import Dialect
 
     from .options import Options
 
@@ -172,15 +168,6 @@ class _Run:
 
     def _clean(self, data: bytes) -> bytes:
         return self._bindings.to_neutral(self._redactor.redact(data))
-
-
-def dialect_of(header: Header, path: str) -> Dialect:
-    """The dialect of a cassette. Raises CassetteError."""
-    dialect = DIALECTS.get(header.protocol)
-    if dialect is None:
-        known = ", ".join(DIALECTS)
-        raise CassetteError(path, 1, f"expected `protocol` to be one of {known}, found {header.protocol!r}")
-    return dialect
 
 
 def _no_note(_when: float, _name: str, _what: bytes | str | int) -> None:

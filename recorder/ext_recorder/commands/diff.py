@@ -1,0 +1,50 @@
+"""`ext-recorder diff`: what differs between two cassettes."""
+
+from __future__ import annotations
+
+from ext_recorder.options import Command, Option
+
+from .several import IGNORE, JSON, MASK
+from .shared import ORDERS, one
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.options import Values
+
+
+def run(values: Values) -> int:
+    """Do what the command line says; returns the exit code."""
+    import sys
+    from pathlib import Path
+
+    from ext_recorder.compare.diff import diff
+    from ext_recorder.reports.cases import json_line, lines
+
+    case = diff(
+        Path(one(values, "A")),
+        Path(one(values, "B")),
+        ignore=values["ignore"],
+        mask=values["mask"],
+        in_order=one(values, "order") == "strict",
+    )
+    sys.stdout.write(json_line(case) if values["json"] else "".join(f"{line}\n" for line in lines(case)))
+    return 0 if case.ok else 1
+
+
+ORDER = Option("order", "strict: messages in another order differ; any: not", "ORDER", choices=ORDERS, default="strict")
+COMMAND = Command(
+    "diff",
+    "Show what differs between two cassettes, message by message.",
+    """
+Calls and notifications of both are aligned: those that say the same, and of the rest those of one method in their
+order. Compared are their values as JSON, with their answers, and the exit codes; not times, ids, standard error, and
+what the protocol calls volatile. The exit code is 1 when something differs.
+
+    ext-recorder diff old.yaml new.yaml
+    ext-recorder diff --ignore /result/outputs/seconds --mask '[0-9.]+m?s' old.yaml new.yaml
+    ext-recorder diff --order any --json old.yaml new.yaml
+""",
+    run,
+    arguments=("A", "B"),
+    options=(IGNORE, MASK, ORDER, JSON),
+)

@@ -1,0 +1,157 @@
+"""`diff`: what differs between two cassettes, message by message."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ext_recorder.cassette.reader import Reader
+from ext_recorder.errors import CassetteError
+from ext_recorder.reports.cases import Case
+from ext_recorder.speaking import dialect_of
+from ext_recorder.verify.findings import KEPT, SHOWN_PLACES, Findings, describe, excerpt, json_value
+from ext_sdk.redaction import Redactor, secret_variables
+from ext_sdk.wire.framing import FRAMINGS
+
+from .comparing import Comparison
+from .counterparts import Counterparts
+from .pairing import moved, pairs
+from .units import Units, messages
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from ext_sdk.protocols.dialect import Classified
+
+    from .units import Place, Unit
+
+LOOKED_AT = 1_000  # pairs that may differ; the rest are counted as different
+
+
+def diff(
+    one: Path, other: Path, *, ignore: Sequence[str] = (), mask: Sequence[str] = (), in_order: bool = True
+) -> Case:
+    """Compare two cassettes.
+
+    Args:
+        one: the first.
+        other: the second.
+        ignore: JSON pointers of what may differ.
+        mask: regular expressions of what may differ within texts.
+        in_order: whether the order of messages counts.
+
+    Raises:
+        CassetteError: one of them can't be read, or they are of two protocols.
+        UsageError: a pointer or a pattern is none.
+    """
+    compared = _Diff(one, other, ignore, mask)
+    compared.run(in_order=in_order)
+    findings = compared.findings
+    return Case(f"{one} {other}", problems=findings.problems(), more=findings.more)
+
+
+class _Diff:
+    """Two cassettes side by side."""
+
+    def __init__(self, one: Path, other: Path, ignore: Sequence[str], mask: Sequence[str]) -> None:
+        self._paths = (str(one), str(other))
+        self.findings = Findings(str(one))
+        self._counterparts = Counterparts()
+        self._redactor = Redactor(secret_variables(os.environ), rules=True)
+        with Reader(one) as reader, Reader(other) as second:
+            protocols = (reader.header.protocol, second.header.protocol)
+            if protocols[0] != protocols[1]:
+                raise CassetteError(other, 1, f"speaks {protocols[1]}, and {one} speaks {protocols[0]}")
+            self._comparison = Comparison(dialect_of(reader.header, str(one)), ignore, mask)
+            self._framings = (FRAMINGS[reader.header.framing], FRAMINGS[second.header.framing])
+            self._units = (
+                Units(reader, self._framings[0], self._comparison),
+                Units(second, self._framings[1], self._comparison),
+            )
+
+    def run(self, *, in_order: bool) -> None:
+        one, other = self._units
+        found, left, right = pairs(one.listed, other.listed)
+        suspects = [pair for pair in found if _says(pair[0]) != _says(pair[1])]
+        shuffled = moved(found) if in_order else []
+        self.findings.more += max(0, len(suspects) - LOOKED_AT)
+        looked_at = suspects[:LOOKED_AT]
+        texts = [
+            self._texts(0, [*(pair[0] for pair in (*looked_at, *shuffled[:KEPT])), *left[:KEPT]]),
+            self._texts(1, [*(pair[1] for pair in (*looked_at, *shuffled[:KEPT])), *right[:KEPT]]),
+        ]
+        for first, second in looked_at:
+            self._compare(first, second, texts[0], texts[1])
+        for first, second in shuffled:
+            self._tell_moved(first, second, texts[0].get(first.place))
+        for unit in left:
+            self._tell_single("missing", unit, 0, texts[0].get(unit.place))
+        for unit in right:
+            self._tell_single("unexpected", unit, 1, texts[1].get(unit.place))
+        if one.exit != other.exit:
+            text = f"{self._paths[0]}: the exit\n  expected  {one.exit}\n  found     {other.exit}"
+            self.findings.add("exit", text, 0, {"expected": one.exit, "found": other.exit})
+
+    def _texts(self, side: int, units: Iterable[Unit]) -> dict[Place, Classified]:
+        """The messages of some units, read again."""
+        wanted = {place for unit in units for place in (unit.place, *(place for place, _ in unit.answers))}
+        found: dict[Place, Classified] = {}
+        if not wanted:
+            return found
+        lines = {line for line, _ in wanted}
+        with Reader(self._paths[side]) as reader:
+            for event in reader:
+                if reader.line in lines:
+                    for at, message in messages(event, self._framings[side], self._comparison):
+                        if (reader.line, at) in wanted:
+                            clean = self._redactor.redact(message.text.encode("utf-8", "surrogateescape"))
+                            found[reader.line, at] = self._comparison.dialect.classify(clean)
+        return found
+
+    def _compare(self, one: Unit, other: Unit, first: dict[Place, Classified], second: dict[Place, Classified]) -> None:
+        self._compare_messages(one.place, other.place, first, second)
+        for (place, _), (its, _) in zip(one.answers, other.answers, strict=False):
+            self._compare_messages(place, its, first, second, answered=one.method)
+        for answers, side, texts in (
+            (one.answers[len(other.answers) :], 0, first),
+            (other.answers[len(one.answers) :], 1, second),
+        ):
+            for place, _ in answers:
+                subject = describe(texts[place], one.method)
+                self._tell(("missing", "unexpected")[side], subject, place[0], side, texts[place])
+
+    def _compare_messages(
+        self,
+        place: Place,
+        its: Place,
+        first: dict[Place, Classified],
+        second: dict[Place, Classified],
+        answered: str = "",
+    ) -> None:
+        one, other = first[place], second[its]
+        found = self._comparison.differences(one, other, self._counterparts, answered=answered, most=SHOWN_PLACES)
+        self._counterparts.learn(one, other, self._comparison.names(one))
+        if found:
+            subject = f"{describe(one, answered)}, {self._paths[1]}:{its[0]}"
+            self.findings.differs(place[0], subject, found, json_value(one), json_value(other))
+
+    def _tell_moved(self, one: Unit, other: Unit, message: Classified | None) -> None:
+        subject = describe(message) if message else f"the {one.kind} {one.method}"
+        text = f"{self._paths[0]}:{one.place[0]}: {subject}: stands elsewhere, {self._paths[1]}:{other.place[0]}"
+        data: dict[str, object] = {"message": subject, "lines": [one.place[0], other.place[0]]}
+        self.findings.add("order", text, one.place[0], data)
+
+    def _tell_single(self, kind: str, unit: Unit, side: int, message: Classified | None) -> None:
+        subject = describe(message) if message else f"the {unit.kind} {unit.method}"
+        self._tell(kind, subject, unit.place[0], side, message)
+
+    def _tell(self, kind: str, subject: str, line: int, side: int, message: Classified | None) -> None:
+        where, there = self._paths[side], self._paths[1 - side]
+        says = excerpt(message) if message else ""
+        text = f"{where}:{line}: {subject}: is not in {there}" + (f"\n  {says}" if says else "")
+        self.findings.add(kind, text, line if not side else 0, {"message": subject, "line": line, "text": says})
+
+
+def _says(unit: Unit) -> tuple[int, list[int]]:
+    return unit.says, [says for _, says in unit.answers]

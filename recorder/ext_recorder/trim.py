@@ -1,0 +1,122 @@
+"""`trim`: a part of a session, such that it still plays.
+
+What is cut away is cut away as a whole (see `selecting`). How the session begins (all before the host's second request:
+the handshake) and how it ends (what the child ends after, the end of its input, its exit) always stays: a host does
+both in any case.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ext_sdk.wire.framing import FRAMINGS
+
+from .cassette.reader import Reader
+from .errors import UsageError
+from .rewriting import line_of, write_cassette
+from .selecting import Selection
+from .speaking import dialect_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from ext_sdk.protocols.dialect import Classified, Dialect
+
+
+class Part:
+    """What stays of a session, beside its beginning and its end. What is not given cuts nothing away.
+
+    Attributes:
+        after, before: seconds of the session between which the host asked.
+        calls: the host's requests by their numbers, counted from 1: (first, last).
+        only: methods that stay, or methods and what they are about: "execute", "execute run".
+        without: those that go.
+    """
+
+    __slots__ = ("after", "before", "calls", "only", "without")
+
+    def __init__(
+        self,
+        *,
+        after: float = 0.0,
+        before: float = float("inf"),
+        calls: tuple[tuple[int, int], ...] = (),
+        only: Iterable[str] = (),
+        without: Iterable[str] = (),
+    ) -> None:
+        self.after = after
+        self.before = before
+        self.calls = calls
+        self.only = frozenset(only)
+        self.without = frozenset(without)
+
+    def has_time(self, time: float) -> bool:
+        """Does what was said then stay?"""
+        return self.after <= time < self.before
+
+    def has_call(self, number: int) -> bool:
+        """Does the request of this number stay?"""
+        return not self.calls or any(first <= number <= last for first, last in self.calls)
+
+    def has_method(self, method: str, about: str) -> bool:
+        """Do messages of this method stay?"""
+        names = {method, f"{method} {about}"}
+        return not names & self.without and (not self.only or bool(names & self.only))
+
+
+def parse_calls(text: str) -> tuple[tuple[int, int], ...]:
+    """`3-7,9` as ranges. Raises UsageError."""
+    ranges = []
+    for piece in filter(None, text.split(",")):
+        first, dash, last = piece.partition("-")
+        if not (first.isascii() and first.isdigit()) or (dash and last and not (last.isascii() and last.isdigit())):
+            raise UsageError(f"--calls {text}: expected numbers of requests, as in --calls 3-7,9 or --calls 5-")
+        ranges.append((int(first), int(last or 10**9) if dash else int(first)))
+    return tuple(ranges)
+
+
+def trim(path: Path, target: Path, part: Part, *, replace: bool = False) -> tuple[int, int]:
+    """Write a part of a cassette as another one.
+
+    Args:
+        path: the cassette.
+        target: the new one; it may be the same.
+        part: what stays.
+        replace: a file that is there gives way.
+
+    Returns:
+        How many messages stay, of how many.
+
+    Raises:
+        CassetteError, UsageError, CassetteInUse, OSError: it can't be read, or written.
+    """
+    with Reader(path) as reader:
+        dialect = dialect_of(reader.header, str(path))
+        framing = FRAMINGS[reader.header.framing]
+        selection = Selection(dialect, framing, _Policy(dialect, part))
+        left = (selection.of(event) for event in reader)
+        lines = (line_of(event, framing) for event in left if event is not None)
+        write_cassette(target, reader.header, lines, lambda: reader.redacted or (), replace=replace)
+    return selection.kept, selection.all
+
+
+class _Policy:
+    """The part, and the beginning and the end of the session."""
+
+    def __init__(self, dialect: Dialect, part: Part) -> None:
+        self._dialect = dialect
+        self._part = part
+
+    def keeps(self, message: Classified, time: float, number: int) -> bool:
+        """See Policy."""
+        if number <= 1 or message.method in self._dialect.final:
+            return True
+        return self._part.has_time(time) and self._part.has_call(number) and self._allows(message)
+
+    def keeps_told(self, message: Classified, time: float, *, in_call: bool) -> bool:
+        """See Policy. What the child tells on its own has a time of its own."""
+        return self._allows(message) and (in_call or time < self._part.before)
+
+    def _allows(self, message: Classified) -> bool:
+        return message.kind == "other" or self._part.has_method(message.method, self._dialect.about(message))
