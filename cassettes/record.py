@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Self
 
 import yaml
 
-from cassettes import kubernetes_sessions, shell_sessions
+from cassettes import kubernetes_sessions, peer_recording, peer_sessions, shell_sessions
 from cassettes.session import in_workdir
 from docs.examples.host import Host
 from ext_sdk.wire import Request, encode
@@ -37,11 +37,15 @@ CONTEXT = "eval"  # what the cluster, the user and the context of a recording ar
 
 def main(names: list[str]) -> int:
     """See the module."""
-    if unknown := [name for name in names if name not in SESSIONS]:
-        print(f"{unknown[0]}: no such session; there are {', '.join(SESSIONS)}", file=sys.stderr)
+    known = [*SESSIONS, *peer_sessions.SESSIONS]
+    if unknown := [name for name in names if name not in known]:
+        print(f"{unknown[0]}: no such session; there are {', '.join(known)}", file=sys.stderr)
         return 2
     with Clusters() as clusters:
-        for name in names or SESSIONS:
+        for name in names or known:
+            if name in peer_sessions.SESSIONS:
+                print(peer_recording.record(name))
+                continue
             try:
                 kubeconfig = clusters.kubeconfig() if SESSIONS[name].cluster else SESSIONS[name].kubeconfig
             except NoCluster as reason:

@@ -117,7 +117,7 @@ def _outcome(message: Classified, dialect: Dialect) -> tuple[str, str]:
     if not dialect.has_failed(message):
         return "response", _content(message)
     content = message.at(f"/{message.form.content[0]}")
-    said = message.members if not isinstance(content, dict) else content
+    said = message.members | (content if isinstance(content, dict) else {})
     told = [text for key in ("message", "error") if isinstance(text := said.get(key), str) and text]
     return "failure", f"failed: {'; '.join(told) or _content(message)}"
 

@@ -306,3 +306,30 @@ def pi(host: Speaker, names: Names, _: Path) -> None:
     assert host.next()["type"] == "slash_result"
     host.say(envelope(names.name("e1"), "event_hook", event="turn_end", data={"turn": 1}))
     assert host.next()["type"] == "log"
+
+
+# --- Plain JSON-RPC, and lines ---------------------------------------------------------------------------------------
+
+
+def calls(host: Speaker, names: Names, _: Path) -> None:
+    """Several calls in one write, one that is answered by a question first, one that is cancelled."""
+    two = names.id(), names.id()
+    host.say(call(two[0], "greet"), {"jsonrpc": "2.0", "id": two[1], "method": "sum", "params": [1, 2]})
+    question = host.next()
+    assert host.next() == {"jsonrpc": "2.0", "id": two[1], "result": 3}
+    host.say({"jsonrpc": "2.0", "id": question["id"], "result": "you"})
+    assert host.next() == {"jsonrpc": "2.0", "id": two[0], "result": "Hello, you"}
+    job = names.id()
+    host.say(call(job, "job"))
+    assert host.next()["method"] == "started"
+    host.say({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": job}})
+    assert inside(host.next(), "error")["code"] == -32800
+    host.say(call(names.id(), "no/such/method"))
+    assert "error" in host.next()
+
+
+def lines(host: Speaker, _names: Names, _folder: Path) -> None:
+    """Two lines, each with its answer; there is nothing in them that a host makes up."""
+    for line in (b"hello", b"{not json}"):
+        host.write(line + b"\n")
+        assert host.line() == b"you said: " + line

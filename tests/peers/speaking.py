@@ -52,15 +52,19 @@ class Speaker:
 
     def next(self) -> Message:
         """The next message. Raises EOFError where none comes."""
+        message = loads(self.line().decode())
+        assert isinstance(message, dict)
+        self.heard.append(message)
+        return message
+
+    def line(self) -> bytes:
+        """The next frame's payload, whatever it is. Raises EOFError where none comes."""
         while not isinstance(item := self._decoder.next_event(), Frame):
             if item is None:
                 self._read()
             else:
                 self.junk += item.wire
-        message = loads(item.payload.decode())
-        assert isinstance(message, dict)
-        self.heard.append(message)
-        return message
+        return item.payload
 
     def until(self, last: Callable[[Message], bool]) -> list[Message]:
         """The messages up to the first one of which that is true."""

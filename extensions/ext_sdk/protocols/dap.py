@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .dialect import NOT_RECORDED, Dialect, Form
 
-_WHAT_FAILED = ("success", "message", "body")
+_OUTCOME = ("body", "message", "success")
 
 DIALECT = Dialect(
     "dap",
@@ -13,7 +13,7 @@ DIALECT = Dialect(
     tag="type",
     forms={
         "request": Form("request", "/command", "/seq", ("arguments",)),
-        "response": Form("response", "/command", "/request_seq", _WHAT_FAILED),
+        "response": Form("response", "/command", "/request_seq", _OUTCOME),
         "event": Form("notification", "/event", "", ("body",)),
     },
     bound={

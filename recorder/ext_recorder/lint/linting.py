@@ -145,9 +145,8 @@ class Linter:
         is_error = message.at("/error") is not MISSING
         if found is not None and not is_error:
             clause, schema = found
-            member = next((each for each in message.form.content if each in message.members), "")
-            value = message.members.get(member, {}) if member else {}
-            self._check(clause, schema, value, f"/{member or message.form.content[0]}")
+            member = message.form.content[0]
+            self._check(clause, schema, message.members.get(member, {}), f"/{member}")
         elif rules.closed and not is_error and named.names[0][2:4] not in {"= ", "! "}:
             self._find(rules.closed, f"`{named.names[-1]}` is no message of this protocol in this direction")
         if is_error:

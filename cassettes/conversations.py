@@ -1,0 +1,137 @@
+"""What hosts say to real peers of MCP, LSP, DAP and ACP. Each conversation asserts what it hears; see tests.peers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.peers.conversations import answers, call, inside, tells
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.peers.conversations import Names
+    from tests.peers.speaking import Message, Speaker
+
+
+def notification(method: str, **params: object) -> Message:
+    """A JSON-RPC notification."""
+    return {"jsonrpc": "2.0", "method": method, "params": params}
+
+
+def asked(host: Speaker, names: Names, method: str, **params: object) -> Message:
+    """Make a call, and wait for its answer."""
+    id = names.id()
+    host.say(call(id, method, **params))
+    return host.until(answers(id))[-1]
+
+
+def mcp(host: Speaker, names: Names, _: Path) -> None:
+    """List the tools, use them, and use one that is not there."""
+    client = {"name": "host", "version": "1.0"}
+    asked(host, names, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
+    host.say(notification("notifications/initialized"))
+    tools = inside(asked(host, names, "tools/list"), "result")["tools"]
+    assert isinstance(tools, list)
+    assert {tool["name"] for tool in tools} == {"get_current_time", "convert_time"}
+    times = {"source_timezone": "Europe/Berlin", "target_timezone": "Asia/Tokyo", "time": "12:00"}
+    for name, arguments in (("convert_time", times), ("get_current_time", {"timezone": "UTC"})):
+        meta = {"progressToken": names.name("token")}
+        answer = asked(host, names, "tools/call", name=name, arguments=arguments, _meta=meta)
+        assert inside(answer, "result")["isError"] is False
+    answer = asked(host, names, "tools/call", name="get_current_time", arguments={"timezone": "Nowhere/Else"})
+    assert inside(answer, "result")["isError"] is True
+    assert "error" in asked(host, names, "no/such/method")
+
+
+GREET = "import os\n\n\ndef greet(name):\n    return 'Hello, ' + name\n\n\nprint(greet('you'))\n"
+
+
+def lsp(host: Speaker, names: Names, folder: Path) -> None:
+    """Open a document, ask about it, shut down, exit."""
+    uri = f"file://{folder}/greet.py"
+    root = f"file://{folder}"
+    asked(host, names, "initialize", processId=None, rootUri=root, rootPath=str(folder), capabilities={})
+    host.say(notification("initialized"))
+    document = {"uri": uri, "languageId": "python", "version": 1, "text": GREET}
+    host.say(notification("textDocument/didOpen", textDocument=document))
+    here = {"textDocument": {"uri": uri}, "position": {"line": 7, "character": 8}}
+    defined = asked(host, names, "textDocument/definition", **here)["result"]
+    assert isinstance(defined, list)
+    assert defined[0]["uri"] == uri
+    asked(host, names, "textDocument/hover", **here)
+    symbols = asked(host, names, "textDocument/documentSymbol", textDocument={"uri": uri})["result"]
+    assert "greet" in str(symbols)
+    id = names.id()
+    host.say({"jsonrpc": "2.0", "id": id, "method": "shutdown"})
+    host.until(answers(id))
+    host.say({"jsonrpc": "2.0", "method": "exit"})
+
+
+class Debugging:
+    """Requests of DAP, numbered in `seq`."""
+
+    def __init__(self, host: Speaker, names: Names) -> None:
+        self.host = host
+        self.names = names
+
+    def say(self, command: str, **arguments: object) -> int:
+        """Make a request; its number."""
+        id = self.names.id()
+        self.host.say({"seq": id, "type": "request", "command": command, "arguments": arguments})
+        return id
+
+    def answer(self, id: int) -> Message:
+        """The answer to a request."""
+        return self.host.until(lambda message: message.get("request_seq") == id)[-1]
+
+    def ask(self, command: str, **arguments: object) -> Message:
+        """Make a request, and wait for its answer."""
+        answer = self.answer(self.say(command, **arguments))
+        assert answer["success"] is True, answer
+        return answer
+
+    def event(self, name: str) -> Message:
+        """Wait for an event."""
+        return self.host.until(lambda message: message.get("event") == name)[-1]
+
+
+def dap(host: Speaker, names: Names, folder: Path) -> None:
+    """Launch a program, stop at a breakpoint, look at a variable, let it end."""
+    session, program = Debugging(host, names), str(folder / "greet.py")
+    session.ask("initialize", adapterID="python", clientID="host", linesStartAt1=True, pathFormat="path")
+    launch = session.say("launch", program=program, cwd=str(folder), console="internalConsole", subProcess=False)
+    session.event("initialized")
+    session.ask("setBreakpoints", source={"path": program}, breakpoints=[{"line": 5}])
+    done = session.say("configurationDone")
+    assert {session.answer(done)["success"], session.answer(launch)["success"]} == {True}
+    thread = inside(session.event("stopped"), "body")["threadId"]
+    frames = inside(session.ask("stackTrace", threadId=thread), "body")["stackFrames"]
+    assert isinstance(frames, list)
+    assert frames[0]["source"]["path"] == program
+    scopes = inside(session.ask("scopes", frameId=frames[0]["id"]), "body")["scopes"]
+    assert isinstance(scopes, list)
+    found = inside(session.ask("variables", variablesReference=scopes[0]["variablesReference"]), "body")["variables"]
+    assert "'you'" in str(found)
+    session.say("continue", threadId=thread)
+    session.event("terminated")
+    session.ask("disconnect", terminateDebuggee=True)
+
+
+def acp(host: Speaker, names: Names, folder: Path) -> None:
+    """A prompt in whose course the agent asks the client, by ids of its own, which begin where the client's do."""
+    first = names.base
+    asked(host, names, "initialize", protocolVersion=1, clientCapabilities={"fs": {"readTextFile": True}})
+    session = inside(asked(host, names, "session/new", cwd=str(folder), mcpServers=[]), "result")["sessionId"]
+    prompt = names.id()
+    text = [{"type": "text", "text": "greet.py"}]
+    host.say(call(prompt, "session/prompt", sessionId=session, prompt=text))
+    permission = host.until(lambda message: message.get("method") == "session/request_permission")[-1]
+    outcome = {"outcome": {"outcome": "selected", "optionId": "yes"}}
+    host.say({"jsonrpc": "2.0", "id": permission["id"], "result": outcome})
+    read = host.until(lambda message: message.get("method") == "fs/read_text_file")[-1]
+    assert inside(read)["path"] == str(folder / "greet.py")
+    host.say({"jsonrpc": "2.0", "id": read["id"], "result": {"content": GREET}})
+    told = host.until(answers(prompt))
+    assert inside(told[-1], "result")["stopReason"] == "end_turn"
+    assert f"{folder}/greet.py has 8 lines." in str(told)
+    assert any(tells("session/update")(message) for message in told), first

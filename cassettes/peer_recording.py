@@ -1,0 +1,63 @@
+"""Recording a session with a peer of another protocol."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cassettes.peer_sessions import SESSIONS
+from tests.peers.conversations import Names
+from tests.peers.speaking import Started
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from cassettes.peer_sessions import PeerSession
+
+ROOT = Path(__file__).parents[1]
+REQUIREMENTS = ROOT / "cassettes" / "requirements.txt"
+VENV = ROOT / "build" / "peers"
+BIN = Path(sys.executable).parent
+
+
+def record(name: str) -> Path:
+    """Record one session; the cassette's path. Raises SystemExit where the peer fails."""
+    session = SESSIONS[name]
+    path = ROOT / "cassettes" / f"{name}.yaml"
+    path.parent.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as workdir, tempfile.TemporaryDirectory() as home:
+        write(Path(workdir), session.files)
+        paths = {"python": sys.base_prefix, "peers": str(VENV)} if session.is_real else {}
+        binds = [f"--bind={name}={path}" for name, path in paths.items()]
+        options = ["--mode", "all", "--protocol", session.protocol, *binds]
+        command = [str(BIN / "ext-recorder"), "record", *options, str(path), "--", *program(session)]
+        environment = {"PATH": "/usr/bin:/bin", "HOME": home, "LANG": "C.UTF-8", "PYTHONHASHSEED": "0"}
+        with Started(command, session.framing, environment, ROOT) as host:
+            session.conversation(host, Names(), Path(workdir))
+            code = host.end()
+    if code != 0:
+        raise SystemExit(f"{name}: the peer ended with exit code {code}: {host.err.decode()}")
+    text = path.read_text()
+    for pattern, neutral in session.spelled:
+        text = re.sub(pattern, neutral, text)
+    path.write_text(text)
+    return path
+
+
+def program(session: PeerSession) -> list[str]:
+    """The command of a peer; the real ones are installed when they are first needed."""
+    if session.is_real and not (VENV / "pyvenv.cfg").exists():
+        subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
+        subprocess.run([VENV / "bin" / "pip", "install", "--quiet", "--requirement", REQUIREMENTS], check=True)
+    return [word.format(python=sys.executable, peers=VENV / "bin") for word in session.command]
+
+
+def write(directory: Path, files: Mapping[str, str]) -> None:
+    """Write files, by their path in a directory."""
+    for name, text in files.items():
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text(text)

@@ -1,0 +1,72 @@
+"""Sessions of the other protocols: with real peers where a package index has one, else with a reference peer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from cassettes import conversations as real
+from tests.peers import conversations as reference
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.peers.conversations import Conversation
+
+PEERS = "{peers}/"  # the programs of requirements.txt
+
+
+@dataclass(frozen=True, slots=True)
+class PeerSession:
+    """A session to be recorded.
+
+    Attributes:
+        protocol: the dialect.
+        framing: what its messages are told apart by.
+        command: the peer, run in the folder of this checkout; `{peers}` stands for the real ones' programs, `{python}`
+            for the Python of this environment.
+        conversation: what the host says; it asserts what it hears.
+        files: texts that are in the workdir before it begins, by path.
+        spelled: what this machine has made up, as regular expressions, and what stands in its place.
+    """
+
+    protocol: str
+    framing: str
+    command: tuple[str, ...]
+    conversation: Conversation
+    files: Mapping[str, str] = field(default_factory=dict)
+    spelled: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_real(self) -> bool:
+        """Is the peer one of those that a package index has?"""
+        return self.command[0].startswith(PEERS)
+
+
+def _reference(protocol: str, framing: str, peer: str, conversation: Conversation, *options: str) -> PeerSession:
+    command = ("{python}", "-m", f"tests.peers.{peer}", *options)
+    return PeerSession(protocol, framing, command, conversation, files=reference.EVALS)
+
+
+_GREET = {"greet.py": real.GREET}
+_NUMBERS = ((r'"port": \d+', '"port": 5678'), (r'"systemProcessId": \d+', '"systemProcessId": 1234'))
+
+SESSIONS = {
+    "pi/tools": _reference("pi", "ndjson", "pi", reference.pi),
+    "gassist/search": _reference("gassist", "uint32", "gassist", reference.gassist_shutdown),
+    "gassist/notified": _reference("gassist", "uint32", "gassist", reference.gassist_notified),
+    "gassist/like-sdk": _reference("gassist", "uint32", "gassist", reference.gassist_sdk, "--like", "sdk"),
+    "waza/runs": _reference("waza", "ndjson", "waza", reference.waza),
+    "waza/like-python": _reference("waza", "ndjson", "waza", reference.waza_python, "--like", "python"),
+    "waza-go/runs": _reference("waza-go", "ndjson", "waza", reference.waza_go, "--like", "go"),
+    "kaiak/fix": _reference("kaiak", "content-length", "kaiak", reference.kaiak),
+    "kaiak-head/fix": _reference("kaiak-head", "content-length", "kaiak", reference.kaiak_head, "--like", "head"),
+    "mcp/time": PeerSession("mcp", "ndjson", (f"{PEERS}mcp-server-time", "--local-timezone", "UTC"), real.mcp),
+    "lsp/document": PeerSession("lsp", "content-length", (f"{PEERS}pylsp",), real.lsp, files=_GREET),
+    "dap/breakpoint": PeerSession(
+        "dap", "content-length", (f"{PEERS}python", "-m", "debugpy.adapter"), real.dap, files=_GREET, spelled=_NUMBERS
+    ),
+    "acp/prompt": PeerSession("acp", "ndjson", (f"{PEERS}python", "cassettes/agent.py"), real.acp, files=_GREET),
+    "jsonrpc/calls": _reference("jsonrpc", "ndjson", "calls", reference.calls),
+    "raw/lines": PeerSession("raw", "ndjson", ("sed", "-u", "s/^/you said: /"), reference.lines),
+}
