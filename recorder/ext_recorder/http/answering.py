@@ -272,7 +272,7 @@ class Answers:
         headers = [(name, self._live(value.encode()).decode()) for name, value in found.headers]
         if body.size > HEAD_LIMIT:
             return headers, body
-        data = body.bytes()
+        data = body.whole()
         changed = self._live(data)
         if changed == data:
             return headers, body

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from tempfile import SpooledTemporaryFile
-from typing import TYPE_CHECKING
+from tempfile import TemporaryFile
+from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,35 +17,45 @@ class Body:
     """Bytes, to be written once and read any number of times."""
 
     def __init__(self, data: bytes = b"") -> None:
-        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115  (it lives as long as this does)
-        self.size = 0
-        if data:
-            self.write(data)
+        self._memory = bytearray(data)
+        self._file: IO[bytes] | None = None
+        self.size = len(data)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
         """More of it."""
-        self._file.write(bytes(data))
         self.size += len(data)
+        if self._file is None and self.size > IN_MEMORY:
+            self._file = TemporaryFile()  # noqa: SIM115  (it lives as long as this does)
+            self._file.write(self._memory)
+            self._memory.clear()
+        if self._file is None:
+            self._memory += data
+        else:
+            self._file.write(data)
 
     def pieces(self) -> Iterator[bytes]:
         """All of it, piece by piece."""
+        if self._file is None:
+            for at in range(0, self.size, PIECE):
+                yield bytes(self._memory[at : at + PIECE])
+            return
         self._file.seek(0)
         while piece := self._file.read(PIECE):
             yield piece
 
-    def bytes(self) -> bytes:
+    def whole(self) -> bytes:
         """All of it at once; ask for `size` first."""
-        self._file.seek(0)
-        return self._file.read()
+        return bytes(self._memory) if self._file is None else b"".join(self.pieces())
 
     def starts_with(self, prefix: bytes) -> bool:
         """Whether it begins so."""
-        self._file.seek(0)
-        return self._file.read(len(prefix)) == prefix
+        return next(self.pieces(), b"").startswith(prefix)
 
     def close(self) -> None:
         """It is not needed any more."""
-        self._file.close()
+        self._memory.clear()
+        if self._file is not None:
+            self._file.close()
 
 
 ENCODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 47}  # Content-Encoding to the window bits that zlib wants

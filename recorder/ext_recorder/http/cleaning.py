@@ -77,7 +77,7 @@ class Cleaner:
 
     def _plain(self, body: Body) -> Body:
         if body.size <= WHOLE:
-            data = body.bytes()
+            data = body.whole()
             clean = self._clean(data)
             return body if clean is data or clean == data else Body(clean)
         if not self._changes(body.pieces()):

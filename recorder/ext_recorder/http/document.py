@@ -153,7 +153,7 @@ EXTRAS = ("error", "cut", "chunks", "peer", "socket")
 def _short(body: Body | None, mark: str) -> bytes | None:
     if body is None or not body.size:
         return None
-    return body.bytes() if body.size <= TEXT_LIMIT else mark.encode()
+    return body.whole() if body.size <= TEXT_LIMIT else mark.encode()
 
 
 def _joined(headers: Headers) -> dict[str, str]:
@@ -239,7 +239,7 @@ def load(path: Path) -> Document:
 
 def _mend(each: Interaction) -> None:
     """Of a file of vcrpy's own: bodies are there in one piece, and decoded by some clients, whatever headers say."""
-    data = each.body.bytes() if each.body is not None else b""
+    data = each.body.whole() if each.body is not None else b""
     encoded = data.startswith((b"\x1f\x8b", b"\x78"))
     away = {"transfer-encoding", "content-length"} | (set() if encoded else {"content-encoding"})
     each.headers = [(name, value) for name, value in each.headers if name.lower() not in away]

@@ -91,11 +91,11 @@ def _undone(request: Interaction, encoding: str) -> bytes:
             for piece in decoded(body.pieces(), encoding):
                 content += piece
                 if len(content) > MOST_DECODED:
-                    return body.bytes()
+                    return body.whole()
             return bytes(content)
         except ValueError:
-            return body.bytes()
-    return body.bytes()
+            return body.whole()
+    return body.whole()
 
 
 def _hidden(data: bytes) -> bytes:

@@ -222,6 +222,6 @@ def is_failed_connection(each: Interaction) -> bool:
 
 def _same_answer(one: Interaction, other: Interaction) -> bool:
     def content(each: Interaction) -> bytes:
-        return each.body.bytes() if each.body is not None else b""
+        return each.body.whole() if each.body is not None else b""
 
     return one.status == other.status and content(one) == content(other)

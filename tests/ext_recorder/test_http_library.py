@@ -1,0 +1,159 @@
+"""Which recorded answer a request gets: polls in order, calls apart, and why there is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from ext_recorder.http.body import Body
+from ext_recorder.http.interaction import CONNECT, Headers, Interaction
+from ext_recorder.http.keys import Subject
+from ext_recorder.http.library import TCP, Library
+
+JSON = [("Content-Type", "application/json")]
+
+
+def asked(
+    method: str = "GET",
+    uri: str = "http://h/a",
+    body: bytes = b"",
+    headers: Headers | None = None,
+    call: int | None = 1,
+) -> Interaction:
+    made = Interaction(method, uri, headers or [], Body(body))
+    made.call, made.status = call, 200
+    return made
+
+
+def answered(
+    text: str, method: str = "GET", uri: str = "http://h/a", body: bytes = b"", call: int | None = 1
+) -> Interaction:
+    made = asked(method, uri, body, call=call)
+    made.body = Body(text.encode())
+    return made
+
+
+def library(*interactions: Interaction) -> Library:
+    return Library(interactions, {}, {})
+
+
+def text(found: Interaction | str) -> str:
+    assert isinstance(found, Interaction), found
+    assert found.body is not None
+    return found.body.whole().decode()
+
+
+def test_a_poll_gets_its_answers_in_order_and_then_the_last_one_again() -> None:
+    """How often it looks depends on time, what it sees in the end does not."""
+    shelf = library(answered("no"), answered("soon"), answered("yes"))
+    live = Subject(asked())
+    assert [text(shelf.take(live, 1)) for _ in range(5)] == ["no", "soon", "yes", "yes", "yes"]
+    assert shelf.never_played() == []
+
+
+def test_a_request_that_was_sent_once_is_answered_once() -> None:
+    shelf = library(answered("once"))
+    assert text(shelf.take(Subject(asked()), 1)) == "once"
+    assert "used up: it is recorded once" in str(shelf.take(Subject(asked()), 1))
+
+
+def test_what_changes_something_is_never_answered_twice() -> None:
+    shelf = library(answered("1", "POST", body=b"{}"), answered("2", "POST", body=b"{}"))
+    live = Subject(asked("POST", body=b"{}"))
+    assert [text(shelf.take(live, 1)) for _ in range(2)] == ["1", "2"]
+    assert "used up: it is recorded 2 times" in str(shelf.take(live, 1))
+
+
+def test_calls_that_overlap_get_their_own_answers_whatever_their_ids() -> None:
+    shelf = library(answered("a1", call=1), answered("b1", call=2), answered("a2", call=1), answered("b2", call=2))
+    live = Subject(asked())
+    assert [text(shelf.take(live, call)) for call in (71, 72, 72, 71)] == ["a1", "b1", "b2", "a2"]
+
+
+def test_a_call_of_a_recorded_id_is_that_call() -> None:
+    shelf = library(answered("a", call=1), answered("b", call=2))
+    assert text(shelf.take(Subject(asked()), 2)) == "b"
+    assert text(shelf.take(Subject(asked()), 1)) == "a"
+
+
+def test_what_another_call_asked_for_is_not_given_away() -> None:
+    shelf = library(answered("mine", call=1), answered("other", call=2), answered("x", call=1, uri="http://h/b"))
+    assert text(shelf.take(Subject(asked(uri="http://h/b")), 1)) == "x"
+    assert text(shelf.take(Subject(asked()), 1)) == "mine"
+    assert "recorded for another call (2)" in str(shelf.take(Subject(asked()), 1))
+
+
+@pytest.mark.parametrize(
+    ("live", "reason"),
+    [
+        (asked(uri="http://h/b"), "GET http://h/b: never recorded"),
+        (asked("DELETE"), "never recorded; with this path there are GET, POST"),
+        (asked(uri="http://other/a"), "address: recorded http://h, now http://other"),
+        (asked(uri="http://h/a?x=2"), "query x: recorded nothing, now 2"),
+        (asked("POST", body=b'{"a": {"b": [1, 2]}}'), "body /a/b/1: recorded 3, now 2"),
+        (asked("POST", body=b"\xff"), "body: recorded JSON, now 1 bytes"),
+    ],
+)
+def test_a_miss_says_which_of_the_reasons_it_was(live: Interaction, reason: str) -> None:
+    shelf = library(answered("a"), answered("b", method="POST", body=b'{"a": {"b": [1, 3]}}'))
+    assert reason in str(shelf.take(Subject(live), 1))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (asked("POST", body=b'{"a":1,"b":[2]}'), asked("POST", body=b'{ "b": [2], "a": 1 }')),
+        (asked(uri="http://h/a?x=1&y=2"), asked(uri="http://H:80/a?y=2&x=1")),
+        (asked(uri="https://h"), asked(uri="https://h:443/")),
+        (asked(uri="http://h/a?t=[redacted:env.A#1]"), asked(uri="http://h/a?t=[redacted:bearer#7]")),
+        (asked("POST", body=b'{"t":"[redacted:env.A#1]"}'), asked("POST", body=b'{"t":"[redacted:key.t#2]"}')),
+        (
+            asked(
+                "POST",
+                body=b"--x1\r\n\r\nfile\r\n--x1--",
+                headers=[("Content-Type", "multipart/form-data; boundary=x1")],
+            ),
+            asked(
+                "POST",
+                body=b"--y2\r\n\r\nfile\r\n--y2--",
+                headers=[("content-type", "multipart/form-data; boundary=y2")],
+            ),
+        ),
+    ],
+)
+def test_requests_that_mean_the_same_are_the_same(one: Interaction, other: Interaction) -> None:
+    assert Subject(one).key() == Subject(other).key()
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (asked("POST", body=b'{"a":1}'), asked("POST", body=b'{"a":"1"}')),
+        (asked("POST", body=b'{"a":1}'), asked("POST", body=b'{"a":true}')),
+        (asked("POST", body=b"[1,2]"), asked("POST", body=b"[2,1]")),
+        (asked("POST", body=b"9007199254740993"), asked("POST", body=b"9007199254740992")),
+        (asked(), asked(uri="https://h/a")),
+        (asked(uri="http://h/a?x=1&x=2"), asked(uri="http://h/a?x=1")),
+    ],
+)
+def test_requests_that_do_not_are_not(one: Interaction, other: Interaction) -> None:
+    assert Subject(one).key() != Subject(other).key()
+
+
+def test_what_was_recorded_and_never_sent_is_told() -> None:
+    shelf = library(answered("a"), answered("b", uri="http://h/b"))
+    shelf.take(Subject(asked()), 1)
+    assert shelf.never_played() == ["one recorded request was never sent:", "  GET http://h/b (call 1)"]
+
+
+def test_a_poll_that_ends_before_it_saw_what_was_waited_for_is_told() -> None:
+    shelf = library(answered("no"), answered("no"), answered("yes"))
+    shelf.take(Subject(asked()), 1)
+    assert shelf.never_played()[0] == "one recorded request was never sent:"  # the second `no` is no loss
+
+
+def test_a_connection_fails_where_it_failed() -> None:
+    refusal = Interaction(CONNECT, f"{TCP}h:80", error={"type": "ConnectionRefusedError"})
+    shelf = library(refusal, answered("a"))
+    assert shelf.refusal(TCP, "h:80") is refusal
+    assert shelf.refusal(TCP, "h:80") is None
+    assert text(shelf.take(Subject(asked()), 1)) == "a"

@@ -1,0 +1,181 @@
+"""What can't be recorded is told while recording; what was not recorded is refused on replay. Nothing is silent."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ext_recorder.http_child import document, record, replay, script
+from tests.ext_recorder.http_server import serving
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def cassette(tmp_path: Path) -> Path:
+    return tmp_path / "session.yaml"
+
+
+UNRECORDABLE = {
+    "becomes one of websocket": "urllib3.PoolManager().request('GET', url + '/websocket', timeout=0.5, retries=False,"
+    " headers={{'Upgrade': 'websocket', 'Connection': 'Upgrade'}})",
+    "HTTP/2": "socket.create_connection(place).send(b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n')",
+    "a datagram to ('127.0.0.1', 9)": "socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))",
+    "not HTTP": "socket.create_connection(place).send(b'hello, example.com\\r\\n')",
+    "within memory, as asyncio has it": "ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(),"
+    " server_hostname='h')",
+}
+
+
+@pytest.mark.parametrize("told", UNRECORDABLE)
+def test_what_cannot_be_recorded_is_told_and_makes_the_exit_code_3(told: str, cassette: Path) -> None:
+    with serving() as server:
+        child = script(
+            f"import socket, ssl, urllib3\nurl, place = {server.url!r}, ('127.0.0.1', {server.server_address[1]})\n"
+            f"try: {UNRECORDABLE[told].format()}\nexcept Exception: pass\n"
+        )
+        plain = record(cassette, child)
+    assert plain.code == 3
+    assert told.encode() in plain.err
+    assert b"ext-recorder: not recorded: " in plain.err
+    assert told in str(document(cassette)["unrecorded"])
+
+
+@pytest.mark.parametrize(
+    "child",
+    [["true"], [sys.executable, "-I", "-c", ""], [sys.executable, "-S", "-c", ""], [sys.executable, "-E", "-c", ""]],
+    ids=["no Python", "-I", "-S", "-E"],
+)
+def test_a_child_that_does_not_load_the_layer_is_told(child: list[str], cassette: Path) -> None:
+    plain = record(cassette, child)
+    assert plain.code == 3
+    assert b"the child has not loaded the HTTP layer" in plain.err
+    again = replay(cassette, child)
+    assert again.code == 2
+    assert b"it was ended, before it could use the network" in again.err
+
+
+def test_nothing_but_what_was_recorded_is_reached(cassette: Path) -> None:
+    """Over whatever way: by name, by address, by datagram, by a socket of the C library's own."""
+    ways = [
+        "socket.create_connection(place)",
+        "socket.create_connection(('127.0.0.2', place[1]))",
+        "_socket.socket().connect(place)",
+        "socket.getaddrinfo('example.com', 80)",
+        "socket.gethostbyname('example.com')",
+        "socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', place)",
+        "socket.socket(type=socket.SOCK_DGRAM).connect(place)",
+        "asyncio.run(asyncio.open_connection(*place))",
+        "asyncio.run(asyncio.open_connection('example.com', 443, ssl=True))",
+        "urllib3.PoolManager().request('GET', 'http://127.0.0.1:%d/' % place[1], retries=False)",
+    ]
+    program = "import _socket, asyncio, socket, urllib3\nplace = ('127.0.0.1', {port})\n" + "".join(
+        f"try:\n    {way}\n    print('reached')\n"
+        "except Exception as error: print('ext-recorder' in str(error) or error)\n"
+        for way in ways
+    )
+    assert record(cassette, script("pass")).code == 0
+    with serving() as server:
+        again = replay(cassette, script(program.format(port=server.server_address[1])))
+        assert server.counts == {}
+    assert again.out == b"True\n" * len(ways)
+    assert again.code == 3
+    assert again.err.count(b"ext-recorder: ") >= len(ways)
+
+
+def test_what_a_process_says_to_itself_is_not_the_network(cassette: Path) -> None:
+    """A server of the child's own is live in both: it is a part of the child."""
+    child = script(
+        "import http.server, threading, urllib.request\n"
+        "class Handler(http.server.BaseHTTPRequestHandler):\n"
+        "    def do_GET(self): self.send_response(200); self.end_headers(); self.wfile.write(b'own')\n"
+        "    def log_message(self, *args): pass\n"
+        "server = http.server.HTTPServer(('127.0.0.1', 0), Handler)\n"
+        "threading.Thread(target=server.serve_forever, daemon=True).start()\n"
+        "print(urllib.request.urlopen('http://127.0.0.1:%d/' % server.server_port).read())"
+    )
+    assert record(cassette, child).out == b"b'own'\n"
+    assert document(cassette)["interactions"] == []
+    again = replay(cassette, child)
+    assert (again.out, again.err, again.code) == (b"b'own'\n", b"", 0)
+
+
+def test_a_sitecustomize_of_the_machine_is_loaded_as_ever(cassette: Path, tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / "sitecustomize.py").write_text("import builtins; builtins.machine = 'here'")
+    child = script(
+        "import sys; print(machine, sys.modules['sitecustomize'].__file__, [p for p in sys.path if 'inject' in p])"
+    )
+    path = str(tmp_path / "site")
+    plain = record(cassette, child, {"PYTHONPATH": path})
+    assert plain.out == f"here {path}/sitecustomize.py []\n".encode()
+
+
+def test_processes_that_a_child_starts_are_recorded_too(cassette: Path) -> None:
+    with serving() as server:
+        program = f"import urllib.request; print(urllib.request.urlopen({server.url!r} + '/count').read())"
+        child = script(f"import subprocess, sys; subprocess.run([sys.executable, '-c', {program!r}])")
+        plain = record(cassette, child)
+        again = replay(cassette, child)
+        assert server.counts == {"/count": 1}
+    assert (plain.out, plain.code) == (b"b'1'\n", 0)
+    assert (again.out, again.code) == (plain.out, 0)
+
+
+def test_a_recording_that_is_broken_off_leaves_what_there_was_and_no_older_file_is_lost(cassette: Path) -> None:
+    with serving() as server:
+        child = script(f"import urllib.request as u, os, signal; u.urlopen({server.url!r} + '/count').read()")
+        assert record(cassette, child).code == 0
+        before = (cassette.parent / "session.http.yaml").read_bytes()
+        killing = script(
+            f"import urllib.request as u, os, signal; u.urlopen({server.url!r} + '/count').read()\n"
+            "os.kill(os.getppid(), signal.SIGKILL)\nos.read(0, 1)"
+        )
+        record(cassette, killing, None, "--mode", "all")
+    assert (cassette.parent / "session.http.yaml").read_bytes() == before
+
+
+def test_a_file_that_would_run_code_is_refused(cassette: Path) -> None:
+    (cassette.parent / "session.http.yaml").write_text(
+        "interactions: !!python/object/apply:os.system ['touch /tmp/never']\nversion: 1\n"
+    )
+    again = replay(cassette, script("print('ran')"))
+    assert (again.out, again.code) == (b"", 2)
+    assert b"no YAML of plain data" in again.err
+
+
+def test_a_file_that_is_not_there_is_told_before_anything_runs(cassette: Path) -> None:
+    again = replay(cassette, script("print('ran')"))
+    assert (again.out, again.code) == (b"", 2)
+    assert b"session.http.yaml: no such file" in again.err
+
+
+def test_without_http_nothing_of_the_layer_is_there(tmp_path: Path) -> None:
+    from tests.ext_recorder.recorded import run
+
+    session = run(
+        tmp_path / "session.yaml",
+        script(
+            "import os, sys\n"
+            "print([n for n in sys.modules if 'ext_recorder' in n], os.environ.get('EXT_RECORDER_HTTP'))"
+        ),
+    )
+    assert session.out == b"[] None\n"
+    assert not (tmp_path / "session.http.yaml").exists()
+
+
+def test_the_layer_imports_nothing_before_the_child_does(cassette: Path) -> None:
+    """Nothing that takes time: no `socket`, no `json`, no `threading`, and nothing of what is installed."""
+    child = script("import sys; print(sorted({'socket', 'json', 'threading', 're', 'ssl'} & set(sys.modules)))")
+    assert record(cassette, child).out == script_output(child)
+
+
+def script_output(child: list[str]) -> bytes:
+    """What the same child says without the layer."""
+    import subprocess
+
+    return subprocess.run(child, capture_output=True, check=True, env=dict(os.environ)).stdout
