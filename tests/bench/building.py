@@ -27,6 +27,7 @@ class Programs:
         nothing: an extension with an operation that does nothing.
         python: the interpreter of all of them.
         shell: ext-shell, as installed.
+        http: ext-http, as installed.
         kubernetes: ext-kubernetes, as installed.
         kubectl: as found in PATH; "" where it is not there.
         recorder: ext-recorder, as installed.
@@ -41,6 +42,7 @@ class Programs:
     nothing: tuple[str, ...]
     python: str = sys.executable
     shell: str = str(SCRIPTS / "ext-shell")
+    http: str = str(SCRIPTS / "ext-http")
     kubernetes: str = str(SCRIPTS / "ext-kubernetes")
     kubectl: str = shutil.which("kubectl") or ""
     recorder: str = str(SCRIPTS / "ext-recorder")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tests.bench import calling, kubernetes, parsing, recording, replaying, starting
+from tests.bench import asking, calling, kubernetes, parsing, recording, replaying, starting
 from tests.bench.harness import Bench, Series
 
 Measure: TypeAlias = Callable[[Bench], Series]
@@ -110,6 +110,14 @@ FIGURES = (
     Figure("replay.flood-any", "pipelined, order any", "1/s", _replay, "any many pipelined/s", "echo pipelined/s"),
     Figure("parse.whole", "a cassette of {parsed:,}, beside PyYAML's CSafeLoader", "s", _parse, "reader s",
            "CSafeLoader s", _times_at_most(0.05)),
+    Figure("http.manifest", "ext-http, spawn to manifest", "ms", _start, "ext-http ms", "ext-shell ms",
+           _times_at_most(1.1)),
+    Figure("http.gets", "{gets:,} keep-alive GETs, one `request` each", "s", asking.measure, "ext-http s",
+           "bare loop s", _times_at_most(3)),
+    Figure("http.body", "peak memory, a body of {body_mib} MiB with a cap of 10", "MiB", asking.measure,
+           "big body MiB", "small body MiB", _at_most(80)),
+    Figure("http.bomb", "the same, a gzip bomb of twice as much", "MiB", asking.measure, "bomb MiB",
+           "small body MiB", _at_most(80)),
     Figure("kubernetes.manifest", "ext-kubernetes, spawn to manifest", "ms", _start, "ext-kubernetes ms",
            "ext-shell ms", _times_at_most(1.1)),
     Figure("kubernetes.first", "first operation at once, from spawn to its answer", "ms", kubernetes.measure_first,

@@ -12,6 +12,7 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Self, TypeAlias
 
+import ext_http
 import ext_kubernetes
 import ext_recorder
 import ext_sdk
@@ -143,6 +144,6 @@ def pinned(cores: Sequence[int]) -> Iterator[None]:
 
 def compile_everything() -> None:
     """Write the byte code that an installer, or the first start, would have written."""
-    for package in (ext_sdk, ext_shell, ext_kubernetes, ext_recorder):
+    for package in (ext_sdk, ext_http, ext_shell, ext_kubernetes, ext_recorder):
         for folder in package.__path__:
             compileall.compile_dir(folder, quiet=2)

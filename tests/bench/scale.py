@@ -20,6 +20,8 @@ class Scale:
         few: interactions in a short cassette.
         many: interactions in a long one.
         parsed: interactions in the cassette that a YAML library has to read as well.
+        gets: requests of ext-http, one after the other.
+        body_mib: of a big body; a bomb becomes twice as big.
         first_calls: spawns in a round for the first call of ext-kubernetes.
         flips: of a condition in a round; the round's value is their median.
         flip_scale: by which the times are multiplied after which a condition flips.
@@ -39,6 +41,8 @@ class Scale:
     few: int
     many: int
     parsed: int
+    gets: int
+    body_mib: int
     first_calls: int
     flips: int
     flip_scale: float
@@ -59,6 +63,8 @@ FULL = Scale(
     few=1_000,
     many=100_000,
     parsed=100_000,
+    gets=1_000,
+    body_mib=100,
     first_calls=3,
     flips=11,
     flip_scale=1.0,
@@ -79,6 +85,8 @@ QUICK = Scale(
     few=1_000,
     many=100_000,
     parsed=10_000,
+    gets=1_000,
+    body_mib=100,
     first_calls=1,
     flips=5,
     flip_scale=1.0,
@@ -98,6 +106,8 @@ TINY = Scale(
     few=5,
     many=20,
     parsed=20,
+    gets=5,
+    body_mib=2,
     first_calls=1,
     flips=1,
     flip_scale=0.1,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.bench.spawning import memory_at_line, seconds_to_exit, seconds_to_line
-from tests.bench.traffic import INITIALIZE, KUBERNETES_MANIFEST, MANIFEST
+from tests.bench.traffic import HTTP_MANIFEST, INITIALIZE, KUBERNETES_MANIFEST, MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,7 +17,7 @@ AFTER_JSON = "import json, os; os.read(0, 1); os.write(1, b'.' * 40_000)"
 
 
 def measure(bench: Bench) -> Series:
-    """Milliseconds and MiB: "ext-shell ms", "ext-kubernetes ms", "import json ms", "pass ms", "ext-shell MiB", …."""
+    """Milliseconds and MiB: "ext-shell ms", "ext-http ms" and others, "import json ms", "pass ms", "ext-shell MiB"."""
     python = bench.programs.python
 
     def to_manifest(program: str, begin: bytes) -> Mapping[str, float]:
@@ -29,6 +29,7 @@ def measure(bench: Bench) -> Series:
     times = bench.take_turns(
         {
             "ext-shell": lambda: to_manifest(bench.programs.shell, MANIFEST),
+            "ext-http": lambda: to_manifest(bench.programs.http, HTTP_MANIFEST),
             "ext-kubernetes": lambda: to_manifest(bench.programs.kubernetes, KUBERNETES_MANIFEST),
             "import json": lambda: to_end("import json"),
             "pass": lambda: to_end("pass"),

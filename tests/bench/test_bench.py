@@ -216,7 +216,7 @@ def test_the_table_shows_value_ratio_limit_and_verdict(bench: Bench) -> None:
 
 def test_every_name_is_there_once_and_sizes_are_told(bench: Bench) -> None:
     assert len({each.name for each in FIGURES}) == len(FIGURES)
-    groups = {"start", "call", "record", "replay", "parse", "kubernetes"}
+    groups = {"start", "call", "record", "replay", "parse", "http", "kubernetes"}
     assert {each.name.partition(".")[0] for each in FIGURES} == groups
     assert "beside after 10" in json.dumps(as_json([judge(each, {}) for each in FIGURES], bench))
 

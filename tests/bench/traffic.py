@@ -18,6 +18,7 @@ LIVE_WORKDIR = "/tmp/evaluation/task-1"  # as a host spells it: every message ha
 LATER_IDS = 1_000_000  # a host's ids are not those of the recording
 INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"0.0.1"}}\n'
 MANIFEST = b'{"jsonrpc":"2.0","id":1,"result":{"name":"shell",'  # how the answer begins
+HTTP_MANIFEST = MANIFEST.replace(b"shell", b"http")
 KUBERNETES_MANIFEST = MANIFEST.replace(b"shell", b"kubernetes")
 _REQUEST = """\
 {"jsonrpc":"2.0","id":%d,"method":"execute","params":{"operation":"nothing","args":{"text":"%s"},\
