@@ -20,6 +20,13 @@ class KubernetesConfig(ext_sdk.Config):
             "of the extension, the service account of the pod it runs in, ~/.kube/config"
         ),
     ] = ""
+    service_account: Annotated[
+        str,
+        Meta(
+            description="In place of `kubeconfig`: folder with `token`, `ca.crt` and `namespace` of a service account, "
+            "for the server at KUBERNETES_SERVICE_HOST and _PORT, where it is not the usual one of pods"
+        ),
+    ] = ""
     context: Annotated[str, Meta(description="Context of the kubeconfig; its current one where left out")] = ""
     namespace: Annotated[
         str,
@@ -32,6 +39,10 @@ class KubernetesConfig(ext_sdk.Config):
         bool,
         Meta(description="Let a watch wake waiting operations early; without it they only look again and again"),
     ] = True
+
+    def __post_init__(self) -> None:
+        if self.kubeconfig and self.service_account:
+            raise ValueError("expected `kubeconfig` or `serviceAccount`, found both")
 
 
 # Set by a recorder of HTTP traffic: an answer that has no end fits no recording, and waits do without.

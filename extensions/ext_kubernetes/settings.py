@@ -1,8 +1,8 @@
 """Which cluster, as whom: where a kubeconfig comes from, and what it says.
 
-In this order: `kubeconfig` of the configuration, KUBECONFIG of the task, KUBECONFIG of the extension, the service
-account of the pod that the extension runs in, `~/.kube/config`. What is read here is for names and for people; the
-credentials are loaded by the `kubernetes` package, in `client`.
+In this order: `kubeconfig` or `serviceAccount` of the configuration, KUBECONFIG of the task, KUBECONFIG of the
+extension, the service account of the pod that the extension runs in, `~/.kube/config`. What is read here is for names
+and for people; the credentials are loaded by the `kubernetes` package, in `client`.
 """
 
 from __future__ import annotations
@@ -36,12 +36,14 @@ class Source:
         files: paths of kubeconfig files, the first one wins; none for the service account of a pod.
         context: "" for the current one.
         origin: where the files were named, for people.
+        account: folder of a pod's service account, where there are no files.
         stamp: (time, size) of each file.
     """
 
-    __slots__ = ("context", "files", "origin", "stamp")
+    __slots__ = ("account", "context", "files", "origin", "stamp")
 
-    def __init__(self, files: tuple[str, ...], context: str, origin: str) -> None:
+    def __init__(self, files: tuple[str, ...], context: str, origin: str, account: Path = ACCOUNT) -> None:
+        self.account = account
         self.files = files
         self.context = context
         self.origin = origin
@@ -54,7 +56,7 @@ class Source:
         return hash(self._key())
 
     def _key(self) -> tuple[object, ...]:
-        return (self.files, self.context, self.stamp)
+        return (self.files, self.context, self.stamp, self.account)
 
     @property
     def in_cluster(self) -> bool:
@@ -62,7 +64,7 @@ class Source:
         return not self.files
 
     def __str__(self) -> str:
-        return os.pathsep.join(self.files) or "the service account of this pod"
+        return os.pathsep.join(self.files) or f"the service account in {self.account}"
 
 
 class Kubeconfig:
@@ -109,6 +111,8 @@ def source_of(context: ext_sdk.Context) -> Source:
         NoConfiguration: nowhere.
     """
     config = config_of(context)
+    if config.service_account:
+        return Source((), "", "config.serviceAccount", Path(config.service_account).expanduser())
     for text, origin, base in (
         (config.kubeconfig, "config.kubeconfig", Path.cwd()),
         (context.env.get("KUBECONFIG", ""), "KUBECONFIG of the task", context.workdir),

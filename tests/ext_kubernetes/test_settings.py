@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_kubernetes.config import KubernetesConfig
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -140,6 +142,18 @@ def test_credentials_that_are_refused_are_told_and_not_shown(api: FakeApi, start
     told = kube.failed("get", NOWHERE)
     assert "The credentials of fake are refused" in told
     assert "sesame" not in told + kube.peer.stderr
+
+
+def test_a_service_account_that_is_not_there_is_told(start: Starter) -> None:
+    env = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": "1"}
+    kube = start(None, env, {"serviceAccount": "/nonexistent"})
+    told = kube.failed("get", NOWHERE)
+    assert "the service account in /nonexistent can't be used: Service token file does not exist" in told
+
+
+def test_a_kubeconfig_beside_a_service_account_is_one_too_many() -> None:
+    with pytest.raises(ValueError, match="expected `kubeconfig` or `serviceAccount`, found both"):
+        KubernetesConfig(kubeconfig="a", service_account="b")
 
 
 def test_no_file_is_left_behind(api: FakeApi, start: Starter, tmp_path: Path) -> None:

@@ -120,6 +120,10 @@ class Client:
         """Get the object, or the list, at a path."""
         return self.request("GET", path)
 
+    def uid(self, path: str) -> str:
+        """The uid of the object at a path."""
+        return str(self.get(path)["metadata"]["uid"])
+
     def exists(self, path: str) -> bool:
         """Whether there is an object at a path."""
         try:

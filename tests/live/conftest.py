@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypedDict
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from tests.live.client import Client, Object
     from tests.live.cluster import Cluster
@@ -181,18 +181,18 @@ class Starter:
         self._namespace = namespace
         self._workdir = workdir
 
-    def __call__(self, kubeconfig: Path, namespace: str = "", **config: object) -> Kube:
+    def __call__(self, kubeconfig: Path | None = None, env: Mapping[str, str] | None = None, **config: object) -> Kube:
         """Start one.
 
         Args:
-            kubeconfig: whom to talk to, as whom.
-            namespace: where operations are at home; the test's own if left out.
+            kubeconfig: whom to talk to, as whom; None where that is found otherwise.
+            env: variables beside those of the tests.
             config: more of its configuration.
         """
         from tests.live.kubernetes import Kube
 
-        told = {"kubeconfig": str(kubeconfig), "namespace": namespace or self._namespace, **config}
-        return self._stack.enter_context(Kube(told, self._workdir))
+        told = {"namespace": self._namespace, **({"kubeconfig": str(kubeconfig)} if kubeconfig else {}), **config}
+        return self._stack.enter_context(Kube(told, self._workdir, env))
 
 
 @pytest.fixture

@@ -70,8 +70,12 @@ class Identities:
             lasts: seconds until it expires. The server accepts it for a minute more, because clocks differ, and may
                 remember for 10 s that it did.
         """
-        token = self._key.token(issuer=ISSUER, namespace=namespace, name=name, uid=uid, lasts=lasts)
+        token = self.token(namespace, name, uid, lasts)
         return self._kubeconfig(f"{namespace}-{name}", kubeconfig.with_token(token))
+
+    def token(self, namespace: str, name: str, uid: str, lasts: float) -> str:
+        """The token alone; see `service_account`."""
+        return self._key.token(issuer=ISSUER, namespace=namespace, name=name, uid=uid, lasts=lasts)
 
     def _kubeconfig(self, name: str, user: kubeconfig.Entry) -> Path:
         path = self._directory / f"{name.replace(':', '-')}.kubeconfig"

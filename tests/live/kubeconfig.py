@@ -59,6 +59,17 @@ def with_token(token: str) -> Entry:
     return {"token": token}
 
 
+def with_token_file(path: Path) -> Entry:
+    """Describe a user whose token is what a file has in it."""
+    return {"tokenFile": str(path)}
+
+
+def with_plugin(program: Path) -> Entry:
+    """Describe a user whose token is what a program says."""
+    version = "client.authentication.k8s.io/v1"
+    return {"exec": {"apiVersion": version, "command": str(program), "interactiveMode": "Never"}}
+
+
 def cluster_of(path: Path, context: str = "") -> Entry:
     """The cluster of a context in a file; "" is its current one."""
     content = yaml.safe_load(path.read_text())

@@ -269,7 +269,7 @@ def test_users_are_known_by_certificate_and_by_token(control_plane: ControlPlane
 
 
 def test_credentials_that_have_expired_are_refused(control_plane: ControlPlane, own: Client) -> None:
-    uid = own.get("/api/v1/namespaces/default/serviceaccounts/default")["metadata"]["uid"]
+    uid = own.uid("/api/v1/namespaces/default/serviceaccounts/default")
     identities = control_plane.identities
     valid = identities.service_account("default", "default", uid, lasts=60)
     denied = Client(valid)

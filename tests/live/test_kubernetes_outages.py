@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tests.live.control_plane import ControlPlane
 
 DONE = {"jsonPath": "$.data.state", "value": "done", "timeout": "27s"}
+ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 
 @pytest.fixture
@@ -68,8 +69,7 @@ def test_what_a_starting_server_does_not_know_yet_ends_no_wait(
     start: Starter, control_plane: ControlPlane, own: Client
 ) -> None:
     """It answers before it has read definitions and roles: kinds are unknown then, and users may do nothing."""
-    uid = own.get("/api/v1/namespaces/default/serviceaccounts/default")["metadata"]["uid"]
-    user = start(control_plane.identities.service_account("default", "default", uid, lasts=600))
+    user = start(control_plane.identities.service_account("default", "default", own.uid(ACCOUNT), lasts=600))
     kube = start(control_plane.kubeconfig)
     group = "restart.gevals-extensions.dev"
     own.define(definition("Switch", group))
@@ -112,15 +112,3 @@ def test_a_server_that_stays_away_is_told(start: Starter, control_plane: Control
     finally:
         control_plane.start_api_server()
     assert "the last look failed: no answer from the API server at https://127.0.0.1:" in told
-
-
-# --- Credentials that expire -----------------------------------------------------------------------------------------
-
-
-def test_credentials_that_have_expired_are_told_at_once(
-    start: Starter, control_plane: ControlPlane, own: Client
-) -> None:
-    uid = own.get("/api/v1/namespaces/default/serviceaccounts/default")["metadata"]["uid"]
-    kube = start(control_plane.identities.service_account("default", "default", uid, lasts=-120))
-    assert "are refused: they have expired" in kube.failed("get", resource="pods")
-    assert "are refused: they have expired" in kube.failed("wait", DONE, resource="cm/none")

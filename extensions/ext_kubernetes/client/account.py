@@ -20,6 +20,9 @@ class Account:
 
     Args:
         source: where it is.
+
+    Attributes:
+        renewals: how often the credentials were loaded anew.
     """
 
     def __init__(self, source: Source) -> None:
@@ -29,12 +32,13 @@ class Account:
         self._retired: list[Connection] = []  # of older credentials; requests may still be under way on them
         self._entry: settings.Entry | None = None
         self._stamp = source.stamp
+        self.renewals = 0
 
     @property
     def namespace(self) -> str:
         """The one of the kubeconfig's context, or of the pod; "" where there is none."""
         if self.source.in_cluster:
-            file = settings.ACCOUNT / "namespace"
+            file = self.source.account / "namespace"
             return file.read_text().strip() if file.is_file() else ""
         found = self._context().get("namespace")
         return found if isinstance(found, str) else ""
@@ -69,14 +73,24 @@ class Account:
         for connection in connections:
             connection.close()
 
-    def renew(self) -> bool:
-        """Load the credentials anew: a plugin or a file may have others by now. Returns whether that can be."""
+    def renew(self, seen: int) -> bool:
+        """Load the credentials anew: a plugin or a file may have others by now.
+
+        Args:
+            seen: renewals, before the request whose credentials were refused.
+
+        Returns:
+            whether there may be others; also where somebody else has loaded them since.
+        """
+        if self.renewals != seen:
+            return True
         user = {} if self.source.in_cluster else settings.read(self.source).users.get(self.user, {})
         stamp = settings.stamps(self.source.files)
         rewritten, self._stamp = stamp != self._stamp, stamp
         if not (self.source.in_cluster or RENEWABLE & user.keys() or rewritten):
             return False
         with self._lock:
+            self.renewals += 1
             self._entry = None
             if self._connection is not None:
                 self._retired.append(self._connection)

@@ -230,10 +230,11 @@ class Client:
     ) -> Answer:
         pause, renewed = FIRST_PAUSE, False
         for left in range(retries, -1, -1):
+            renewals = self._account.renewals
             try:
                 return attempt()
             except Unauthorized:
-                if renewed or not self._account.renew():
+                if renewed or not self._account.renew(renewals):
                     raise
                 renewed = True
                 continue

@@ -30,6 +30,13 @@ class Configuration(Protocol):
         """The Authorization header, refreshed where it has expired."""
 
 
+class _InCluster(Protocol):
+    """The package's loader for pods."""
+
+    def load_and_set(self, client_configuration: Configuration) -> None:
+        """Set address, certificate and token, and read the token again every minute."""
+
+
 def loaded(source: Source, directory: str) -> Configuration:
     """The configuration, with certificates and keys in a directory of ours. Raises NoConfiguration."""
     from kubernetes.client.configuration import Configuration as TheirConfiguration
@@ -39,7 +46,8 @@ def loaded(source: Source, directory: str) -> Configuration:
     try:
         with _Told() as told:
             if source.in_cluster:
-                cast("Callable[..., None]", incluster_config.load_incluster_config)(configuration)
+                make = cast("Callable[..., _InCluster]", incluster_config.InClusterConfigLoader)
+                make(str(source.account / "token"), str(source.account / "ca.crt")).load_and_set(configuration)
             else:
                 cast("Callable[..., None]", kube_config.load_kube_config)(
                     os.pathsep.join(source.files),
@@ -51,7 +59,8 @@ def loaded(source: Source, directory: str) -> Configuration:
     except (config_exception.ConfigException, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         reason = str(error) if isinstance(error, (config_exception.ConfigException, OSError)) else type(error).__name__
         raise NoConfiguration(
-            "the kubeconfig can't be used", error=f"the kubeconfig {source} can't be used: {reason}"
+            "the kubeconfig can't be used" if source.files else "the service account can't be used",
+            error=f"{'the kubeconfig ' if source.files else ''}{source} can't be used: {reason}",
         ) from error
     if told.lines:  # the package says what a credential plugin did wrong to the log, and goes on without credentials
         raise NoConfiguration(
