@@ -6,12 +6,14 @@ others, and the client library, are imported beside the session.
 
 from __future__ import annotations
 
+import time
 from importlib import import_module
 
 import ext_sdk
 
 from .config import KubernetesConfig
 
+OUT_OF_THE_WAY_SECONDS = 0.25  # imports would take half of the interpreter from an operation that was called at once
 # The modules, each with the names of its OPERATIONS.
 FAMILIES = {
     "namespaces": ("create-namespace", "delete-generated-namespaces", "delete-namespace"),
@@ -52,10 +54,11 @@ FAMILIES = {
 
 
 def warm_up() -> None:
-    """Import what the first operation needs, then what all others do."""
+    """Import what the first operation needs, then, out of its way, what all others do."""
     from . import client
 
     client.warm_up()
+    time.sleep(OUT_OF_THE_WAY_SECONDS)
     for module in FAMILIES:
         import_module(f"{__package__}.{module}")
 
