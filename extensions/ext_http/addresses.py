@@ -147,7 +147,12 @@ def check_patterns(allow: list[str]) -> None:
     """Raise ValueError for an entry of `allowHosts` that is no host."""
     for each in allow:
         host, port = _split_pattern(each)
-        if not host or set("/@${} ") & set(each) or "*" in host.removeprefix("*.") != "*" or (port and not port.isdecimal()):
+        if (
+            not host
+            or set("/@${} ") & set(each)
+            or "*" in host.removeprefix("*.") != "*"
+            or (port and not port.isdecimal())
+        ):
             raise ValueError(f"expected a host, *.host, host:port or *, found {each!r:.100}")
 
 

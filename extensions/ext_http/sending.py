@@ -21,6 +21,7 @@ from .connecting import settings_for
 from .errors import ExchangeFailed, Refused
 from .headers import Headers
 from .hidden import plain, revealed
+from .mock.mocks import Mocks
 from .sessions import Session, Sessions
 
 if TYPE_CHECKING:
@@ -73,9 +74,9 @@ class Prepared:
         self._session = context.state(Sessions).get(args.session) if args.session is not UNSET else None
         self.url, literal = _url(args, ask.query, self._session, context)
         self._origin = origin_of(self.url)
-        self._allow = (*config_of(context).allow_hosts, *args.allow_hosts)
+        allow = (*config_of(context).allow_hosts, *args.allow_hosts, *context.state(Mocks).addresses())
         here = (self._origin.host, self._origin.port) if literal else None
-        self._guard = Guard(tuple(map(str.lower, self._allow)), here)
+        self._guard = Guard(tuple(map(str.lower, allow)), here)
         self._guard.check_host(self._origin.host, self._origin.port)
         self._body = encode(ask.body, context) if ask.body else None
         self.method = (ask.method or ("POST" if self._body else "GET")).upper()

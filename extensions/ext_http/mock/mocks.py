@@ -109,6 +109,16 @@ class Mocks:
         with self._lock:
             return sorted(self._mocks)
 
+    def addresses(self) -> list[str]:
+        """Host and port of each, as `allowHosts` has them."""
+        with self._lock:
+            return [mock.url.partition("://")[2] for mock in self._mocks.values()]
+
+    def ca_files(self) -> list[str]:
+        """Paths of the certificates by which clients trust them."""
+        with self._lock:
+            return [str(mock.ca_file) for mock in self._mocks.values() if mock.ca_file]
+
     def remove(self, name: str) -> Mock | None:
         """Forget the mock of this name, and return it."""
         with self._lock:
