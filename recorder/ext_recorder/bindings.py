@@ -73,6 +73,7 @@ class Recording:
         self._known: dict[bytes, set[bytes]] = {}  # name of a member, quoted, to what follows it with a known value
         self._counts: dict[str, int] = {}
         self._neutral: dict[str, str] = {}  # live value to neutral spelling
+        self._folders: dict[str, str] = {}  # those that requests named, and by which binding
         for name, value in (given or {}).items():
             self._learn(name, value)
         if is_bindable(home):
@@ -83,6 +84,17 @@ class Recording:
         """The header's `bindings`: every name that can occur, with its neutral spelling."""
         in_requests = [name for places in self._dialect.bound.values() for name in places]
         return {name: _neutral_spelling(name) for name in [*self._counts, *in_requests]}
+
+    def adopt(self, playing: Playing) -> None:
+        """Go on where a replay was left: the same spellings stand for the same values."""
+        for name in playing.names:
+            for neutral in playing.neutrals(name):
+                value = playing.live(neutral)
+                if value is None:
+                    break
+                self._counts[name] = self._counts.get(name, 0) + (value not in self._neutral)
+                self._neutral[value] = neutral
+        self._substitution = Substitution(self._neutral, json=False)
 
     def observe(self, payload: bytes) -> None:
         """Look for live values in a message of the host, in the order of the session, before `clean`."""
@@ -118,9 +130,14 @@ class Recording:
                 continue
             self._known.setdefault(_quoted(pointer.rpartition("/")[2]), set()).add(b":" + _quoted(value))
             path = path_in(value)
-            if path and path not in self._neutral:
+            if path and path not in self._neutral and not self._is_within(path, name):
+                self._folders[path] = name
                 self._learn(name, path)
                 self._substitution = Substitution(self._neutral, json=False)
+
+    def _is_within(self, path: str, name: str) -> bool:
+        """Does a path lie in a folder that another binding of a request stands for? Then that says enough."""
+        return any(other != name and path.startswith(f"{folder}/") for folder, other in self._folders.items())
 
     def _learn(self, name: str, value: str) -> None:
         number = self._counts[name] = self._counts.get(name, 0) + 1
@@ -158,6 +175,11 @@ class Playing:
         if HOME in neutral and neutral[HOME] not in self._live and is_bindable(home):
             self._live[neutral[HOME]] = home
         self._compile()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the bindings."""
+        return tuple(self._names)
 
     def is_neutral(self, name: str, spelling: str) -> bool:
         """Is this the neutral spelling of the binding's first, second, … value?"""

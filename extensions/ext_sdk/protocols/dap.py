@@ -17,7 +17,7 @@ DIALECT = Dialect(
         "event": Form("notification", "/event", "", ("body",)),
     },
     bound={
-        "launch": {"program": "/arguments/program", "cwd": "/arguments/cwd"},
+        "launch": {"cwd": "/arguments/cwd", "program": "/arguments/program"},  # which most often lies in it
         "attach": {"cwd": "/arguments/cwd"},
     },
     volatile={

@@ -93,7 +93,8 @@ class Sender:
         text = message.text
         changes = list(self._changes(message))
         if message.kind == "response" and message.key is not None:
-            live = self._child_calls.end(message.key)
+            calls = self._child_calls
+            live = calls.end(message.key) if self._dialect.is_last(message) else calls.live(message.key)
             if live is None:
                 return None
             changes.append((*message.span, live.decode("utf-8", "surrogateescape")))
