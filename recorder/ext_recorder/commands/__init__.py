@@ -24,6 +24,7 @@ NAMES = (
     "scrub",
     "trim",
     "merge",
+    "convert",
     "recover",
     "shim",
     "conformance",

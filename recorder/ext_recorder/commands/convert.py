@@ -1,0 +1,65 @@
+"""`ext-recorder convert`: cassettes from and to other formats."""
+
+from __future__ import annotations
+
+from ext_recorder.options import Command, Option
+
+from .shared import BIND, FORCE, REDACT, bindings, one
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.options import Values
+
+
+def run(values: Values) -> int:
+    """Do what the command line says; returns the exit code."""
+    import sys
+    from pathlib import Path
+
+    from ext_recorder.convert.converting import STDOUT, Options, convert
+    from ext_recorder.errors import UsageError
+    from ext_sdk.protocols.dialect import DIALECTS
+
+    protocol = one(values, "protocol")
+    if protocol and protocol not in DIALECTS:
+        raise UsageError(f"--protocol {protocol}: expected one of {', '.join(DIALECTS)}")
+    options = Options(protocol=protocol, redact=values["redact"], bind=bindings(values))
+    told = convert(
+        Path(one(values, "FILE")),
+        one(values, "output") or STDOUT,
+        options,
+        source=one(values, "from"),
+        to=one(values, "to"),
+        replace=bool(values["force"]),
+    )
+    if told:
+        sys.stdout.write(f"{told}\n")
+    return 0
+
+
+FROM = Option("from", "the format of FILE; by default what it begins like", "NAME")
+TO = Option(
+    "to",
+    "the other format; by default jsonl for a cassette, and a cassette for anything else",
+    "NAME",
+    choices=("cassette", "jsonl"),
+)
+PROTOCOL = Option("protocol", "what the messages of another program's recording are; by default mcp", "NAME")
+OUTPUT = Option("output", "the new file; JSON lines go to standard output without it", "FILE", short="o")
+COMMAND = Command(
+    "convert",
+    "Make JSON lines of a cassette, and a cassette of JSON lines or of another program's recording.",
+    """
+JSON lines hold all that a cassette holds, an event a line, messages as texts: what was converted to and fro is the same
+to the byte. Recordings of mcp-rec, mcp-cassette (Python: versions 1 to 3; TypeScript: 1 and 2) and mcpsnoop become
+cassettes of MCP, redacted as `record` does it; none of them has the end of the process, so none is compared or played.
+
+    ext-recorder convert session.yaml
+    ext-recorder convert -o session.jsonl session.yaml
+    ext-recorder convert -o session.yaml session.jsonl
+    ext-recorder convert --from mcp-rec -o session.yaml mcp-session.jsonl
+""",
+    run,
+    arguments=("FILE",),
+    options=(FROM, TO, PROTOCOL, BIND, REDACT, OUTPUT, FORCE),
+)
