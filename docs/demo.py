@@ -1,7 +1,7 @@
 """What `make demo` shows: an extension runs, its session is recorded, and the recording plays without the extension.
 
 The commands are printed as a user would type them. The session is the one of `cassettes/shell/eval-task.yaml`; then
-come those of a cluster, which is not there.
+come an extension that was changed, and sessions with a cluster, which is not there.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from cassettes import kubernetes_sessions, shell_sessions
-from cassettes.session import in_workdir
+from cassettes.session import INITIALIZE, SHUTDOWN, execute, in_workdir
 from docs.examples.host import Host
 from ext_sdk.wire import RpcError
 
@@ -29,6 +29,8 @@ RECORDER = str(SCRIPTS / "ext-recorder")
 COMMITTED = "cassettes/shell/eval-task.yaml"
 SESSION = shell_sessions.SESSIONS["shell/eval-task"].steps
 OUT_OF_REACH = {"PATH": "/nonexistent", "KUBECONFIG": "/nonexistent"}  # no ext-shell, nothing it would run, no cluster
+GREETER = Path("docs/examples/greeter.py")
+GREETING = (INITIALIZE, execute("greet", {"name": "Ada"}), SHUTDOWN)
 KUBERNETES = {
     "create-pod": "a task: a namespace, what the agent did, what is verified, and the cleanup",
     "objects": "a Deployment, changed and rolled out",
@@ -37,7 +39,7 @@ KUBERNETES = {
 
 
 def main() -> int:
-    """Play the five acts. Returns 1 where one did not come out as announced."""
+    """Play the six acts. Returns 1 where one did not come out as announced."""
     with tempfile.TemporaryDirectory(prefix="demo-") as directory:
         workdir = Path(directory) / "task"
         workdir.mkdir()
@@ -58,12 +60,15 @@ def main() -> int:
         heading("4. What was never recorded is told, with what differs, and the exit code says so")
         missed = miss([RECORDER, "replay", COMMITTED], workdir)
 
-        heading("5. ext-kubernetes, recorded on a real control plane: there is no cluster now")
+        heading("5. Be the host for the real extension, and for a changed one: what it says otherwise is told")
+        told_apart = verified(Path(directory))
+
+        heading("6. ext-kubernetes, recorded on a real control plane: there is no cluster now")
         for name, about in KUBERNETES.items():
             print(f"# {about}")
             steps = kubernetes_sessions.SESSIONS[f"kubernetes/{name}"].steps
             session([RECORDER, "replay", f"cassettes/kubernetes/{name}.yaml"], steps, workdir, OUT_OF_REACH)
-    return 0 if same and missed else 1
+    return 0 if same and missed and told_apart else 1
 
 
 def session(
@@ -104,10 +109,25 @@ def miss(command: Sequence[str], workdir: Path) -> bool:
         return isinstance(answer, RpcError) and code != 0
 
 
-def show(command: Sequence[str]) -> None:
-    """Run a command in sight."""
+def verified(directory: Path) -> bool:
+    """Record an extension, change it, and play the recorded requests to both; whether these could be told apart."""
+    cassette = str(directory / "greeter.yaml")
+    changed = directory / "greeter.py"
+    changed.write_text(GREETER.read_text().replace('f"Hello, {args.name}!"', 'f"Hi, {args.name}!"'))
+    session([RECORDER, "record", cassette, "--", sys.executable, str(GREETER)], GREETING, directory)
+    codes = [show([RECORDER, "verify", cassette, "--", sys.executable, str(path)], 0, 1) for path in (GREETER, changed)]
+    return codes == [0, 1]
+
+
+def show(command: Sequence[str], *codes: int) -> int:
+    """Run a command in sight; its exit code, which has to be 0 or one of these."""
     print(f"$ {typed(command)}", flush=True)
-    subprocess.run(command, check=True)
+    code = subprocess.run(command, check=False).returncode
+    if code not in (0, *codes):
+        raise SystemExit(f"{typed(command)} ended with exit code {code}")
+    if code:
+        print(f"  exit code {code}")
+    return code
 
 
 def heading(text: str) -> None:
