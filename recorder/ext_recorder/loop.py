@@ -27,15 +27,21 @@ def play(player: Player, stage: Stage, outlets: Mapping[Output, Outlet], speed: 
     shell = Shell(player, stage, _STDIN, outlets, speed)
     try:
         shell.start()
-        while shell.status is None or shell.backlog():
-            ready, asked = wait([shell], [signals.fd])
-            if signals.fd in ready:
-                for number, _ in signals.take():
-                    shell.receive_signal(signal_name(number))
-            shell.act(ready, asked)
+        while shell.status is None:
+            _turn(shell, signals)
     finally:
+        while shell.backlog():
+            _turn(shell, signals)
         signals.close()
     return shell.status
+
+
+def _turn(shell: Shell, signals: Signals) -> None:
+    ready, asked = wait([shell], [signals.fd])
+    if signals.fd in ready:
+        for number, _ in signals.take():
+            shell.receive_signal(signal_name(number))
+    shell.act(ready, asked)
 
 
 def wait(shells: Iterable[Shell], further: Iterable[int]) -> tuple[dict[int, int], dict[int, int]]:

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
-    Act = Literal["record", "replay", "refuse"]
+    Act = Literal["record", "replay", "go-on", "refuse"]
 
 
 class Mode:
@@ -33,11 +33,13 @@ class Mode:
 MODES = {
     "once": Mode(there="replay", missing="record", help="record when there is no cassette, replay it from then on"),
     "none": Mode(there="replay", missing="refuse", help="replay; a missing cassette is an error"),
+    "new_episodes": Mode(
+        there="go-on", missing="record", help="replay, and from the first message without an answer on record"
+    ),
     "all": Mode(
         there="record", missing="record", help="record anew; the old cassette stays until the new one is whole"
     ),
 }
-LATER = "new_episodes"
 
 
 def known(mode: str) -> Mode:
@@ -45,12 +47,10 @@ def known(mode: str) -> Mode:
     if mode in MODES:
         return MODES[mode]
     names = ", ".join(MODES)
-    if mode == LATER:
-        raise UsageError(f"--mode {LATER} is for a later version; --mode all records the whole session anew ({names})")
     raise UsageError(f"--mode {mode}: expected one of {names}")
 
 
-def act(mode: str, cassette: str) -> Literal["record", "replay"]:
+def act(mode: str, cassette: str) -> Literal["record", "replay", "go-on"]:
     """What to do.
 
     Args:

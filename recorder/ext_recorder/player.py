@@ -39,8 +39,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ext_sdk.wire.framing import Framing
+    from ext_sdk.wire.framing import Framing, Junk
 
+    from .bindings import Playing
     from .cassette.events import Event, Mark
     from .hearing import Ear
     from .stage import Stage
@@ -58,6 +59,10 @@ SECOND_CONNECTION = "a session over sockets, which can't be played on stdio: rep
 _UNTERMINATED = "unterminated line"
 
 
+class Divergence(Exception):
+    """The host has said what the cassette has no answer for, and the player was to tell."""
+
+
 class Player:
     """What both orders have in common.
 
@@ -72,6 +77,7 @@ class Player:
         more: the child has more to say before it listens again; `proceed`, once what was said is on its way.
         held: the child has more to say, once something has happened on another connection: `resume`.
         overhear: is given what the host says, before it is taken in; None: nobody asks.
+        diverges: a message without a match is a Divergence, and no miss.
         told: what was said of the difference between this session and the recorded one, the first lines of it.
     """
 
@@ -90,6 +96,8 @@ class Player:
         self.more = False
         self.held = False
         self.overhear: Callable[[bytes], None] | None = None
+        self.diverges = False
+        self._hearing: Frame | Junk | None = None
         self.told: list[str] = []
 
     def start(self) -> None:
@@ -134,6 +142,7 @@ class Player:
     def _hear_all(self) -> None:
         next_event, hear, stage = self._decoder.next_event, self._hear, self._stage
         while not stage.over and not self.waits and (item := next_event()) is not None:
+            self._hearing = item
             if isinstance(item, Frame):
                 hear(item.payload)
             elif item.reason == _UNTERMINATED:
@@ -145,6 +154,19 @@ class Player:
         if self._at_eof and not stage.over and not self.waits:
             self._at_eof = False
             self._hear_eof()
+
+    @property
+    def bindings(self) -> Playing:
+        """Paths, and what stands for them in the cassette."""
+        return self._ear.bindings
+
+    def unheard(self) -> bytes:
+        """What the host has said and is not played yet: the message that diverges, and all behind it."""
+        wires = [self._hearing.wire] if self._hearing else []
+        self._decoder.receive_eof()
+        while (item := self._decoder.next_event()) is not None:
+            wires.append(item.wire)
+        return b"".join(wires)
 
     def _go_on(self) -> None:
         """Say the rest of what was too much for once; nothing where all is said at once."""
@@ -201,6 +223,9 @@ class Player:
 
     def _miss(self, payload: bytes, *, turn: str = "", is_message: bool = True) -> None:
         """Tell the host, and whoever reads stderr, that nothing answers this."""
+        if self.diverges:
+            miss = explain(self._ear, self._ear.neutral(payload), self._history, where=self._name, turn=turn)
+            raise Divergence(miss.text)
         self._misses += 1
         message = self._ear.neutral(payload)
         if self._misses <= _EXPLAINED:

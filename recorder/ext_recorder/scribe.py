@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .cassette.writer import Writer
     from .notes import Note
     from .recognition import Recognised
-    from .session import Session
+    from .session import Base, Session
     from .transcript import Transcript
 
 # When the recorder was killed, the child sees its input end. It has so long, in seconds, to end by itself.
@@ -158,6 +158,8 @@ def _begin(session: Session, writer: Writer, redact: Clean, protocol: str, frami
     from .transcript import Transcript
 
     bindings = Bindings(DIALECTS[protocol], session.bind, os.environ.get("HOME", ""))
+    if session.base:
+        bindings.adopt(session.base.bindings)
 
     def clean(data: bytes) -> bytes:
         return bindings.clean(redact(data))
@@ -171,7 +173,24 @@ def _begin(session: Session, writer: Writer, redact: Clean, protocol: str, frami
         bindings=bindings.neutral(),
     )
     writer.begin(header)
-    return Transcript(FRAMINGS[framing], clean, bindings)
+    since = _copy(session.base, writer) if session.base else 0.0
+    return Transcript(FRAMINGS[framing], clean, bindings, since=since)
+
+
+def _copy(base: Base, writer: Writer) -> float:
+    """Take over what is recorded already. Returns when it ends."""
+    from .cassette.events import Data, event_line
+    from .cassette.reader import Reader
+
+    last = 0.0
+    with Reader(base.path) as reader:
+        for event in reader:
+            if base.upto and reader.line >= base.upto:
+                break
+            if isinstance(event, Data) or event.kind == "signal":
+                writer.append([event_line(event)])
+                last = event.time
+    return last
 
 
 def _spoken(session: Session, batches: Iterator[list[Note]], keep: Callable[[list[Note]], None]) -> Recognised:

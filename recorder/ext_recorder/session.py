@@ -10,6 +10,25 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from .bindings import Playing
+
+
+class Base:
+    """A cassette that is recorded on.
+
+    Attributes:
+        path: the cassette.
+        upto: its events above this line are kept; 0: all of them, but for the end.
+        bindings: paths, and what stands for them in it.
+    """
+
+    __slots__ = ("bindings", "path", "upto")
+
+    def __init__(self, path: str, upto: int, bindings: Playing) -> None:
+        self.path = path
+        self.upto = upto
+        self.bindings = bindings
+
 
 class Session:
     """One session to be recorded.
@@ -23,6 +42,7 @@ class Session:
         bind: further bindings, name to value of this machine.
         listen: where clients of a socket server connect; "" for a child on stdio.
         connect: where that server listens.
+        base: what is recorded on; None: nothing.
         secrets: values to be redacted beside what looks secret, by the name that stands in their place.
 
     Args:
@@ -32,7 +52,18 @@ class Session:
         UsageError: there is no such variable.
     """
 
-    __slots__ = ("bind", "cassette", "command", "connect", "framing", "listen", "partial", "protocol", "secrets")
+    __slots__ = (
+        "base",
+        "bind",
+        "cassette",
+        "command",
+        "connect",
+        "framing",
+        "listen",
+        "partial",
+        "protocol",
+        "secrets",
+    )
 
     def __init__(
         self,
@@ -52,6 +83,7 @@ class Session:
         self.protocol = protocol
         self.framing = framing
         self.bind = bind or {}
+        self.base: Base | None = None
         self.listen = listen
         self.connect = connect
         self.secrets = environment_secrets(redact)

@@ -10,6 +10,7 @@ from select import POLLIN, POLLOUT
 from time import monotonic
 
 from .errors import RecorderError
+from .player import Divergence
 from .stage import Close, Write
 
 TYPE_CHECKING = False
@@ -108,6 +109,9 @@ class Shell:
         try:
             step()
             self._take()
+        except Divergence:
+            self._take()  # what was said until then goes out
+            raise
         except RecorderError as error:
             self.status = self._give_up(error)
             for stream in self._queues:

@@ -40,6 +40,7 @@ class StrictPlayer(Player):
         self._mark: Mark | None = None  # or something else of the host that is next
         self._last: Recorded | None = None  # the message of the host that was accepted last
         self._child_ended = False
+        self.played_to = 0  # the line of the last message that was played, be it the host's or the child's
         self._time = 0.0  # of what the host did last, in the recording
 
     def start(self) -> None:
@@ -84,6 +85,7 @@ class StrictPlayer(Player):
             self._due = self._items(event, self._reader.line)[::-1]
             self._time = event.time
             return True
+        self.played_to = self._reader.line
         if event.kind == "out":
             self._stage.out(self._voice.out(event))
         else:
@@ -114,6 +116,7 @@ class StrictPlayer(Player):
         if due and self._ear.accepts(due[-1], payload):
             self._last = due.pop()
             if not due:
+                self.played_to = self._last.line
                 self._release()
         else:
             self._miss(payload, turn=self._turn())

@@ -41,6 +41,9 @@ STALL_CHECK_MS = 1_000
 DRAIN_BYTES = 1_048_576
 
 
+_HOST = 0  # standard input
+
+
 class Tap:
     """The wire of one child, from start to exit.
 
@@ -69,9 +72,16 @@ class Tap:
         """Begin to forward the child's standard files."""
         out = host_outlet(1)
         into = pipe_outlet(child.stdin)
-        self._wire.open(Stream("in", 0, release, into, into.close))
+        self._wire.open(Stream("in", _HOST, release, into, into.close))
         self._wire.open(Stream("out", child.stdout, os.close, out, out.close))
         self._wire.open(Stream("err", child.stderr, os.close, self._stderr, leave_open))
+
+    def say(self, data: bytes) -> None:
+        """Pass on what the host had said before the child was there. To be called once, before `run`."""
+        stream, _ = self._wire.streams[_HOST]
+        self._notes.fresh.append((0.0, stream.name, data))
+        stream.held = data
+        self._wire.push(stream)
 
     def run(self) -> int:
         """Forward until the child has ended, and note that. Returns its wait status."""

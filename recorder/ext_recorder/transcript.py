@@ -64,27 +64,30 @@ class Transcript:
         framing: of the messages, in both directions.
         clean: takes secrets and machine paths out of bytes.
         bindings: told of the host's messages, because they name paths of the machine.
+        since: the time of the first note, in seconds since the start of the session.
 
     Attributes:
         counts: messages so far, by stream; of stderr, lines.
         finished: whether the child's exit has been noted.
     """
 
-    def __init__(self, framing: Framing, clean: Clean, bindings: Bindings) -> None:
+    def __init__(self, framing: Framing, clean: Clean, bindings: Bindings, *, since: float = 0.0) -> None:
         self._framing = framing
         self._parts: dict[str, _Part] = {}
         self._clean = clean
         self._bindings = bindings
         self._lines: list[bytes] = []
         self._loose: tuple[float, str, bytes] | None = None
-        self._time = 0.0
+        self._since = self._time = since
         self.counts: dict[Stream, int] = dict.fromkeys(STREAMS, 0)
         self.finished = False
 
     def lines(self, notes: list[Note]) -> list[bytes]:
         """The lines that these notes complete."""
         for time, name, what in notes:
-            self._time = max(time, self._time)  # what came in one turn of the tap may be some µs out of step
+            self._time = max(
+                time + self._since, self._time
+            )  # what came in one turn of the tap may be some µs out of step
             if isinstance(what, bytes):
                 self._receive(name, what)
             else:

@@ -158,7 +158,7 @@ WRONG = [
     (["recover", "missing.yaml"], "expected a file NAME.partial"),
     (["shim", "s", "c.yaml", "--", "no-such-command"], "the command 'no-such-command' is not there"),
     (["shim", "s", "c.yaml", "--mode", "all"], "--mode all records: expected the command behind `--`"),
-    (["shim", "s", "c.yaml", "--mode", "new_episodes"], "new_episodes is for a later version"),
+    (["shim", "s", "c.yaml", "--mode", "twice"], "expected one of once, none, new_episodes, all"),
 ]
 
 

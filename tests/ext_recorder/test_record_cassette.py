@@ -341,7 +341,7 @@ def test_none_with_a_missing_cassette_is_an_error_that_says_so(cassette: Path) -
 
 @pytest.mark.parametrize(
     ("mode", "says"),
-    [("new_episodes", b"new_episodes is for a later version"), ("twice", b"expected one of once, none, all")],
+    [("twice", b"expected one of once, none, new_episodes, all"), ("", b"--mode")],
 )
 def test_a_mode_that_is_not_there_is_an_error_that_names_the_others(cassette: Path, mode: str, says: bytes) -> None:
     session = run(cassette, python("print('started')"), "--mode", mode)

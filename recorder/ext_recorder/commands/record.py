@@ -21,7 +21,8 @@ def run(values: Values) -> int:
         from ext_recorder.http.naming import beside
 
         kept = beside(cassette)
-    if act(one(values, "mode"), kept) == "replay":
+    what = act(one(values, "mode"), kept)
+    if what == "replay":
         from .replay import run as replay
 
         return replay(values if values["http"] else values | {"COMMAND": ()})
@@ -44,6 +45,14 @@ def run(values: Values) -> int:
         listen=listen,
         connect=connect,
     )
+    if what == "go-on":
+        if listen or values["http"]:
+            raise UsageError("--mode new_episodes is for a child on stdio, without --http")
+        from ext_recorder.episodes import run_new_episodes
+
+        from .replay import options_of
+
+        return run_new_episodes(session, options_of(values))
     if listen and values["http"]:
         raise UsageError("--http is for a child on stdio, not for a socket server")
     if listen:
@@ -68,6 +77,11 @@ and the session goes on.
     ext-recorder record session.yaml -- ext-shell
     ext-recorder record --mode all --protocol jsonrpc mcp.yaml -- npx some-mcp-server
     ext-recorder record --protocol jsonrpc --framing content-length lsp.yaml -- gopls
+
+With --mode new_episodes a cassette is replayed as far as it goes; then COMMAND is started, is told what the host has
+said so far, and the rest is recorded.
+
+    ext-recorder record --mode new_episodes session.yaml -- ext-shell
 
 A socket server is recorded by a relay: clients connect to --listen, and it connects to the server. The server may run
 already, or COMMAND starts it.

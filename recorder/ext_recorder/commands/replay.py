@@ -9,6 +9,7 @@ from .shared import BIND, FAULT, HTTP, LISTEN, PLAYING, REDACT, SEED, bindings, 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ext_recorder.options import Values
+    from ext_recorder.replay import Options
 
 
 def run(values: Values) -> int:
@@ -19,10 +20,23 @@ def run(values: Values) -> int:
         from ext_recorder.errors import UsageError
 
         raise UsageError("replay runs no command; with --http it does: its HTTP requests are answered then")
-    from ext_recorder.matching import MATCH_ON
-    from ext_recorder.replay import Options, run_replay
+    from ext_recorder.replay import run_replay
 
-    options = Options(
+    options = options_of(values)
+    listen = one(values, "listen")
+    if listen:
+        from ext_recorder.sockets.server import run_server
+
+        return run_server(one(values, "CASSETTE"), listen, options)
+    return run_replay(one(values, "CASSETTE"), options)
+
+
+def options_of(values: Values) -> Options:
+    """How to replay, as the command line says it."""
+    from ext_recorder.matching import MATCH_ON
+    from ext_recorder.replay import Options
+
+    return Options(
         order=one(values, "order"),
         ignore=values["ignore"],
         match_on=values["match-on"] or MATCH_ON,
@@ -33,12 +47,6 @@ def run(values: Values) -> int:
         seed=one(values, "seed") if "seed" in values else "",
         speed=speed(one(values, "speed")),
     )
-    listen = one(values, "listen")
-    if listen:
-        from ext_recorder.sockets.server import run_server
-
-        return run_server(one(values, "CASSETTE"), listen, options)
-    return run_replay(one(values, "CASSETTE"), options)
 
 
 def _run_http(values: Values) -> int:

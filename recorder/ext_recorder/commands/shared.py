@@ -48,8 +48,9 @@ def bindings(values: Values) -> dict[str, str]:
 
 MODE = Option(
     "mode",
-    "once: replay the cassette if it is there, else record it; none: replay only; all: record anew",
-    "[once|none|all]",
+    "once: replay the cassette if it is there, else record it; none: replay only; new_episodes: replay, and record on "
+    "where it has no answer; all: record anew",
+    "[once|none|new_episodes|all]",
     default="once",
 )
 BIND = Option(
