@@ -229,7 +229,7 @@ def measure_waits(bench: Bench) -> Series:
 
 
 def _rate(bench: Bench) -> float:
-    """Requests a second, by anybody. Each of the two counts is a request of its own."""
+    """Requests a second, by anybody."""
     count, began = bench.cluster.requests(), perf_counter()
     time.sleep(bench.scale.idle_seconds)
     return (bench.cluster.requests() - count) / (perf_counter() - began)
