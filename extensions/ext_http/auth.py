@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 
+from .errors import ExchangeFailed
 from .hidden import Secret, revealed
 
 if TYPE_CHECKING:
@@ -142,6 +143,8 @@ def _token(
         told = None
     told = told if isinstance(told, dict) else {}
     token = told.get("access_token")
+    if answer.status >= 500:  # which may pass
+        raise ExchangeFailed("connection", f"no {where.removeprefix('the ')}: status {answer.status}")
     if answer.status != 200 or not isinstance(token, str) or not token:
         reason = " ".join(str(told[name]) for name in ("error", "error_description") if name in told)
         raise ext_sdk.OperationFailed(

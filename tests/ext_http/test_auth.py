@@ -173,6 +173,14 @@ def test_no_token_is_told(status: int, body: str, told: str, http: Extension, st
     assert [asked.path for asked in stub.asked] == ["/token"]
 
 
+def test_a_token_server_that_starts_is_waited_for(http: Extension, stub: Stub) -> None:
+    server = TokenServer(stub)
+    count = iter(range(100))
+    stub.does("/t", lambda handler, asked: handler.answer(503) if next(count) < 2 else server._give(handler, asked))
+    auth = {"oauth2": {"tokenUrl": stub.url("/t"), "clientId": "shop", "clientSecret": SECRET}}
+    assert http.ok("wait", url=server.api, auth=auth, interval="1ms").outputs["attempts"] == "3"
+
+
 def test_a_token_server_out_of_a_variable_is_not_asked(http: Extension, stub: Stub) -> None:
     http.get(stub.json("/w", {"next": stub.url("/t")}), capture={"next": {"json": "$.next"}}, **{"as": "told"})
     auth = {"oauth2": {"tokenUrl": "${told.next}", "clientId": "shop", "clientSecret": SECRET}}

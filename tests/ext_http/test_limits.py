@@ -175,6 +175,17 @@ def test_an_invalid_compressed_body_is_told(http: Extension, stub: Stub) -> None
     assert http.failed("request", url=stub.url()).error
 
 
+def test_patterns_and_nesting_without_end_are_bounded(http: Extension, stub: Stub) -> None:
+    url = stub.says("/", "a" * 60 + "b")
+    pattern = "^(a|a)*$"
+    error = http.failed("request", url=url, expect={"body": {"matches": pattern}}).error
+    assert "took longer than" in error
+    assert "took longer than" in http.failed("request", url=url, capture={"x": {"regex": pattern}}).error
+    deep = stub.says("/deep", "[" * 200_000)
+    checks = {"body": {"json": [{"path": "$[0]", "exists": True}]}}
+    assert "nested too deeply" in http.failed("request", url=deep, expect=checks).error
+
+
 def test_the_extension_ends_while_a_request_waits(
     fresh: Callable[..., Extension], stub: Stub, gone: threading.Event
 ) -> None:

@@ -93,6 +93,14 @@ def test_a_session_has_a_base_url_and_headers(http: Extension, stub: Stub) -> No
     assert "hidden-one" not in repr(answer)
 
 
+def test_a_flood_of_cookies_is_not_kept(http: Extension, stub: Stub) -> None:
+    cookies = [f"name{number}=value{number}" for number in range(1000)]
+    stub.routes["/"] = lambda handler, asked: handler.answer(200, "", {"Set-Cookie": cookies})
+    http.get(stub.url(), session="shop")
+    http.get(stub.url(), session="shop")
+    assert len((cookie(stub) or "").split("; ")) == 200
+
+
 def test_a_session_can_begin_anew(http: Extension, stub: Stub) -> None:
     http.ok("session", name="shop", headers={"X-Team": "blue"})
     http.get(stub.does("/login", login), session="shop")

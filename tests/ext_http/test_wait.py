@@ -207,6 +207,18 @@ def test_each_new_outcome_is_logged_once(http: Extension, stub: Stub) -> None:
     assert logs == [f"GET {stub.url('/')}: status 503", f"GET {stub.url('/')}: status 200 as expected"]
 
 
+def test_secrets_are_not_in_the_log(http: Extension, stub: Stub) -> None:
+    url = stub.says("/", "x") + "?api_key=key-in-the-url-1"
+    args = {"url": url, "auth": {"bearer": "token-in-the-header-1"}}
+    params = {"operation": "wait", "args": args, "context": {"workdir": str(http.workdir), "phase": "setup"}}
+    http.peer.send({"jsonrpc": "2.0", "id": 8, "method": "execute", "params": params})
+    told = []
+    while "id" not in (message := http.peer.message()):
+        told.append(message)
+    assert told
+    assert "-1" not in repr([told, message]).replace("#1", "")
+
+
 class FakeDeadline(Deadline):
     """Time that passes when somebody waits."""
 

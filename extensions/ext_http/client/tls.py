@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import httpcore2
+import httpx2
 
 import ext_sdk
 
@@ -30,7 +30,7 @@ def context_of(tls: Tls) -> ssl.SSLContext:
     elif tls.ca:
         context = _with_authorities(tls.ca)
     else:
-        context = httpcore2.default_ssl_context(_trust_env=False)
+        context = httpx2.create_ssl_context(trust_env=False)
     if tls.certificate:
         _load_certificate(context, tls)
     return context
