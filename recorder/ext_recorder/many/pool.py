@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from multiprocessing.connection import Connection
     from multiprocessing.process import BaseProcess
     from pathlib import Path
+    from types import FrameType
 
     from .names import Cassette
 
@@ -175,9 +176,19 @@ def _end(process: BaseProcess) -> str:
     return f"was ended by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
+def leave_cleanly_on_sigterm() -> None:
+    """Let SIGTERM unwind this process: what it has started is ended, and what it has begun to write taken away."""
+    signal.signal(signal.SIGTERM, _leave)
+
+
+def _leave(number: int, _frame: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
 def _serve(pipe: Connection, work: Callable[[Path, str], T]) -> None:
     """A worker's life: a cassette in, an outcome out, until the other end is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches it too; it has nothing to say about that
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches it too; whoever started it tells it when to end
+    leave_cleanly_on_sigterm()
     try:
         while True:
             pipe.send(_done(work, pipe.recv()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from ext_recorder.many.pool import each
+from ext_recorder.many.pool import each, leave_cleanly_on_sigterm
 
 from .cases import Case, json_line, junit, lines, write
 
@@ -41,6 +41,7 @@ def report(
     Returns:
         The exit code: 0 when all is as it should be, 1 when something is not, 2 when a cassette could not be looked at.
     """
+    leave_cleanly_on_sigterm()
     cases = []
     for outcome in each(cassettes, work, jobs=jobs):
         case = outcome.result or Case(outcome.name, seconds=outcome.seconds, error=outcome.error)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -343,3 +345,33 @@ def test_a_wrong_command_line_is_told_in_one_line(
     assert says in done.stderr
     assert done.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_a_verification_that_is_ended_leaves_nothing_behind(tmp_path: Path, count: int, name: str) -> None:
+    execute = '{"jsonrpc":"2.0","id":1,"method":"execute","params":{"context":{"workdir":"/tmp/workdir"}}}'
+    said = """- {t: 1, out: '{"jsonrpc":"2.0","id":1,"result":0}'}"""
+    for number in range(count):
+        cassette(tmp_path / f"{number}.yaml", f"- {{t: 0, in: '{execute}'}}\n{said}\n- {{t: 2, exit: 0}}")
+    child = python(
+        "import json, os, sys, time\n"
+        "workdir = json.loads(sys.stdin.readline())['params']['context']['workdir']\n"
+        f"name = {str(tmp_path)!r} + '/pid-' + str(os.getpid())\n"
+        "open(name + '.new', 'w').write(workdir)\n"
+        "os.rename(name + '.new', name)\n"
+        "time.sleep(1000)"
+    )
+    cassettes = [f"{number}.yaml" for number in range(count)]
+    command = [*RECORDER, "verify", "--update", "--jobs", str(count), "--timeout", "600", *cassettes, "--", *child]
+    verifying = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    while len(told := [path for path in tmp_path.glob("pid-*") if not path.suffix]) < count:
+        assert verifying.poll() is None
+        select.select([], [], [], 0.01)
+    verifying.send_signal(signal.Signals[name])
+    out, _ = verifying.communicate(timeout=PATIENCE_S)
+    assert (verifying.returncode, out) == (128 + signal.Signals[name], b"")
+    for path in told:
+        wait_until_gone(int(path.name.removeprefix("pid-")))
+        assert not os.path.exists(path.read_text())  # noqa: PTH110
+    assert sorted(path.name for path in tmp_path.iterdir() if path not in told) == cassettes
