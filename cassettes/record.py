@@ -12,16 +12,24 @@ import os
 import subprocess
 import sys
 import tempfile
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import yaml
 
-from cassettes import kubernetes_sessions, peer_recording, peer_sessions, shell_sessions
+from cassettes import (
+    http_sessions,
+    http_task_sessions,
+    kubernetes_sessions,
+    peer_recording,
+    peer_sessions,
+    shell_sessions,
+)
 from cassettes.session import in_workdir
 from docs.examples.host import Host
 from ext_sdk.wire import Request, encode
+from tests.ext_recorder.http_server import serving
 from tests.live.cluster import FoundCluster, NoCluster
 
 if TYPE_CHECKING:
@@ -31,7 +39,9 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 BIN = Path(sys.executable).parent
-SESSIONS: dict[str, Session] = shell_sessions.SESSIONS | kubernetes_sessions.SESSIONS
+SESSIONS: dict[str, Session] = (
+    shell_sessions.SESSIONS | kubernetes_sessions.SESSIONS | http_sessions.SESSIONS | http_task_sessions.SESSIONS
+)
 CONTEXT = "eval"  # what the cluster, the user and the context of a recording are called
 
 
@@ -107,7 +117,8 @@ def record(name: str, kubeconfig: str = "") -> Path:
         options = ["--mode", "all", *(["--http"] if session.http else [])]
         command = [str(BIN / "ext-recorder"), "record", *options, str(path), "--", program]
         told = [(method, in_workdir(params, workdir)) for method, params in session.steps]
-        code = _converse(command, environment, told) if len(told) > 1 else _pipe(command, environment, *told[0])
+        with serving(port=session.port) if session.port else nullcontext():
+            code = _converse(command, environment, told) if len(told) > 1 else _pipe(command, environment, *told[0])
     if code != 0:
         raise SystemExit(f"{name}: the extension ended with exit code {code}")
     return path

@@ -24,6 +24,7 @@ class Session:
         cluster: whether ~/.kube/config is that of a control plane started for it.
         kubeconfig: text of ~/.kube/config where no cluster is needed; "" for none.
         http: whether the extension's HTTP traffic is recorded too, so that it runs again without a server.
+        port: of this machine, where a server of tests/ext_recorder/http_server.py is started for it; 0: no server.
     """
 
     steps: list[Step]
@@ -31,6 +32,7 @@ class Session:
     cluster: bool = False
     kubeconfig: str = ""
     http: bool = False
+    port: int = 0
 
 
 def execute(operation: str, args: object, *, phase: str = "setup", **context: object) -> Step:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 import yaml
 
+from cassettes.http_sessions import TOKEN
 from cassettes.kubernetes_sessions import PASSWORD
 from cassettes.record import SESSIONS
 from ext_recorder.cassette.events import Data
@@ -64,7 +65,7 @@ def played(path: Path, workdir: Path, before: Sequence[str] = ()) -> tuple[list[
 
 
 def test_there_are_recordings_of_both_layers() -> None:
-    assert {names(path) for path in FILES} >= {"kubernetes/offline"}
+    assert {names(path) for path in FILES} >= {"http/offline", "kubernetes/offline"}
 
 
 @pytest.mark.parametrize("path", FILES, ids=names)
@@ -111,6 +112,6 @@ def test_each_interaction_names_the_call_that_it_served(path: Path) -> None:
 @pytest.mark.parametrize("path", FILES, ids=names)
 def test_it_has_no_secret_and_no_path_of_the_machine_that_recorded_it(path: Path) -> None:
     text = path.read_bytes()
-    assert [each for each in spellings(PASSWORD) if each in text] == []
+    assert [each for secret in (PASSWORD, TOKEN) for each in spellings(secret) if each in text] == []
     assert not re.search(rb"/(root|home|Users|work)/(?!user\b)", text)
     assert content(path)["unrecorded"] == []

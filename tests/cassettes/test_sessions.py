@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 import yaml
 
-from cassettes import kubernetes_sessions, shell_sessions
+from cassettes import kubernetes_sessions
 from cassettes.kubernetes_sessions import PASSWORD, TASK
+from cassettes.record import SESSIONS
 from cassettes.session import in_workdir
 from docs.examples.host import Host
 from tests.docs.pages import agrees, blocks
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from cassettes.session import Step
 
 ROOT = Path(__file__).parents[2]
-SESSIONS = shell_sessions.SESSIONS | kubernetes_sessions.SESSIONS
 RECORDER = str(Path(sys.executable).with_name("ext-recorder"))
 KUBERNETES = sorted(kubernetes_sessions.SESSIONS)
 
@@ -48,7 +48,7 @@ def test_a_cassette_answers_the_session_that_is_told(name: str, tmp_path: Path) 
 def test_every_cassette_is_told() -> None:
     files = [path for path in ROOT.glob("cassettes/*/*.yaml") if not path.name.endswith(".http.yaml")]
     found = {str(path.relative_to(ROOT / "cassettes").with_suffix("")) for path in files}
-    assert {name for name in found if name.startswith(("shell/", "kubernetes/"))} == set(SESSIONS)
+    assert {name for name in found if name.startswith(("shell/", "kubernetes/", "http/"))} == set(SESSIONS)
 
 
 def test_the_task_of_the_readme_runs_from_its_cassette(tmp_path: Path) -> None:

@@ -37,8 +37,8 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), Handler)
+    def __init__(self, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), Handler)
         self.counts: dict[str, int] = {}
         self.lock = threading.Lock()
         self.scheme = "http"
@@ -161,9 +161,9 @@ class Handler(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(certificates: Path | None = None) -> Iterator[Server]:
+def serving(certificates: Path | None = None, port: int = 0) -> Iterator[Server]:
     """A server; with a folder for certificates, one in TLS, whose authority is `ca.pem` there."""
-    server = Server()
+    server = Server(port)
     if certificates is not None:
         authority = trustme.CA()
         authority.cert_pem.write_to_path(str(certificates / "ca.pem"))

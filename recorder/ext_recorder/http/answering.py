@@ -154,7 +154,7 @@ class Answers:
         return self._library.tls(place) or self._library.tls(f"{told.get('name')}:{place.rpartition(':')[2]}")
 
     def _times(self, told: Told) -> dict[str, object]:
-        call, moments = self._library.clock(_id(told))
+        call, moments = self._library.clock(_id(told), str(told.get("thread") or ""))
         return {"call": call, "ns": moments}
 
     def _resolve(self, told: Told) -> dict[str, object]:
@@ -264,7 +264,13 @@ class Answers:
         tunnel = method == "CONNECT" and 200 <= found.status < 300
         end = bool(error) or (open_ended and not tunnel) or "close" in framing.get("connection", "")
         end = end or (found.http_version == "1.0" and "keep-alive" not in framing.get("connection", ""))
-        peer.stream(_response(found, headers, body if has_body else None, whole=not error), end=end)
+        response = _response(found, headers, body if has_body else None, whole=not error)
+        if found.reads:
+            peer.stream(_pieces(b"".join(response), found.reads), end=end, piecewise=True)
+        elif body.size <= PIECE:  # it was read at once
+            peer.stream(iter([b"".join(response)]), end=end)
+        else:
+            peer.stream(response, end=end)
 
     def _made_live(self, found: Interaction) -> tuple[Headers, Body]:
         """Headers and body with the paths of this machine."""
@@ -310,6 +316,15 @@ def _chunks(body: Body, sizes: list[int]) -> Iterator[bytes]:
             held += next(pieces)
         yield held[:size]
         held = held[size:]
+
+
+def _pieces(response: bytes, sizes: list[int]) -> Iterator[bytes]:
+    """An answer in the pieces in which it was read. What it is longer or shorter by now is so in the first one."""
+    at = max(0, sizes[0] + len(response) - sum(sizes))
+    yield response[:at]
+    for size in sizes[1:]:
+        yield response[at : at + size]
+        at += size
 
 
 def _refusal(text: str, method: str) -> bytes:

@@ -17,7 +17,8 @@
     kubeconfig: |                 what the child finds as its kubeconfig, without credentials
     hosts: {example.com: [93.184.215.14]}
     servers: {…}                  version, ALPN and certificate of their TLS, by host and port
-    clock: {3: […]}               what the clock said to each call: a first moment, then differences, nanoseconds
+    clock: [{call: 3, ns: […]}]   what the clock said to each call, nanoseconds since the last time; a list for each
+                                  time that a connection did something for it
     unrecorded: […]               what could not be recorded
     redacted: […]
 
@@ -147,7 +148,7 @@ def _extras(each: Interaction) -> dict[str, object]:
     return found
 
 
-EXTRAS = ("error", "cut", "chunks", "peer", "socket")
+EXTRAS = ("error", "cut", "chunks", "reads", "peer", "socket")
 
 
 def _short(body: Body | None, mark: str) -> bytes | None:
@@ -263,12 +264,16 @@ def _interaction(item: Mapping[str, object]) -> Interaction:
     made.call = call if isinstance(call, (int, str, float)) else None
     made.time, made.elapsed = _number(item.get("t")), _number(item.get("elapsed"))
     made.http_version = str(item.get("http_version") or "1.1")
-    error, chunks = item.get("error"), item.get("chunks")
+    error = item.get("error")
     made.error = dict(error) if isinstance(error, dict) else None
-    made.chunks = [int(size) for size in chunks] if isinstance(chunks, list) else []
+    made.chunks, made.reads = _sizes(item.get("chunks")), _sizes(item.get("reads"))
     made.cut = item.get("cut") is True
     made.peer, made.socket = str(item.get("peer") or ""), str(item.get("socket") or "")
     return made
+
+
+def _sizes(value: object) -> list[int]:
+    return [int(size) for size in value] if isinstance(value, list) else []
 
 
 def _pairs(headers: object) -> Headers:

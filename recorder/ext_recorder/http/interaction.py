@@ -23,6 +23,7 @@ class Interaction:
         method, uri, request_headers, request_body: the request.
         status, reason, headers, body: the answer; status 0: there was none.
         chunks: sizes of the pieces in which the body came, where it was chunked.
+        reads: sizes of the pieces in which the child read the answer, head included, where there were several.
         call: whom it served.
         time: seconds since the start, when the request began.
         elapsed: seconds until the answer had come to its end.
@@ -43,6 +44,7 @@ class Interaction:
     headers: Headers = field(default_factory=list)
     body: Body | None = None
     chunks: list[int] = field(default_factory=list)
+    reads: list[int] = field(default_factory=list)
     call: Call = None
     time: float = 0.0
     elapsed: float = 0.0

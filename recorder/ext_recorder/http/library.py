@@ -59,12 +59,15 @@ class Library:
 
     Args:
         interactions: in the order of the recording.
-        clocks: the calls in whose order they read the clock, and what it said.
+        clocks: calls and their threads in the order in which they read the clock, and what it said.
         servers: what is known of their TLS, by host and port.
     """
 
     def __init__(
-        self, interactions: Iterable[Interaction], clocks: dict[Call, list[int]], servers: Mapping[str, object]
+        self,
+        interactions: Iterable[Interaction],
+        clocks: Mapping[tuple[Call, str], list[list[int]]],
+        servers: Mapping[str, object],
     ) -> None:
         self._entries: list[Entry] = []
         self._shelves: dict[bytes, Shelf] = {}
@@ -95,16 +98,15 @@ class Library:
 
     # --- Calls -------------------------------------------------------------------------------------------------------
 
-    def clock(self, call: Call) -> tuple[Call, list[int]]:
-        """The recorded call that a live one is, and what the clock said to it."""
+    def clock(self, call: Call, thread: str) -> tuple[Call, list[list[int]]]:
+        """The recorded call that a live one is, and what the clock said to a thread of it."""
         if call not in self._bound:
-            free = [one for one in self._clocks if one not in self._bound.values()]
-            if call in free:
-                self._bound[call] = call
-            elif free:
-                self._bound[call] = free[0]
+            taken = set(self._bound.values())
+            free = [one for one in dict.fromkeys(recorded for recorded, _ in self._clocks) if one not in taken]
+            if free:
+                self._bound[call] = call if call in free else free[0]
         recorded = self._bound.get(call, call)
-        return recorded, self._clocks.get(recorded, [])
+        return recorded, self._clocks.get((recorded, thread), [])
 
     # --- Connections -------------------------------------------------------------------------------------------------
 

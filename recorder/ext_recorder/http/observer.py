@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from .interaction import Call
 
 HEAD_LIMIT = 1024 * 1024  # bytes of the lines before a body
+MOST_READS = 200  # that are kept of one answer
 PREFACE = b"PRI * HTTP/2.0"
 HANDSHAKE = b"\x16\x03"  # TLS that was not seen from within
 METHODS = b"GET POST PUT PATCH DELETE HEAD OPTIONS CONNECT TRACE".split()
@@ -125,6 +126,8 @@ class Observer:
         self._closed_by_server = self._closed_by_server or not data
         if self._now is None:
             return
+        if data:
+            self._now.reads.append(len(data))
         try:
             self._server.receive_data(data)
             while self._take_received(time):
@@ -175,6 +178,8 @@ class Observer:
         if now is None:
             return
         now.elapsed = time - now.time
+        if not 1 < len(now.reads) <= MOST_READS:
+            now.reads = []
         rest, _ = self._client.trailing_data
         self._done(now)
         self._begin()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from .interaction import CONNECT, Interaction
@@ -39,7 +38,7 @@ class Recording:
         self._latest = started
         self.hosts: dict[str, object] = {}
         self.servers: dict[str, dict[str, str]] = {}  # what is known of their TLS, by host and port
-        self.clock: dict[Call, list[int]] = {}
+        self.clock: dict[tuple[Call, str], list[list[int]]] = {}  # by call and thread: after each step, moments
         self.problems: list[str] = []
         self.addresses: set[str] = set()  # hosts and ports that were used
         self._kinds: dict[str, Callable[[Peer, Told, bytes], None]] = {
@@ -88,9 +87,12 @@ class Recording:
             self.problems.append(self._cleaner.text(text))
 
     def _read_clock(self, kept: object) -> None:
-        for call, moments in kept.items() if isinstance(kept, dict) else ():
-            since = int(self._started * 1e9)
-            self.clock.setdefault(json.loads(call), []).extend(moment - since for moment in moments)
+        since = int(self._started * 1e9)
+        for call, thread, moments in kept if isinstance(kept, list) else ():
+            groups = self.clock.setdefault((call, thread), [])
+            for steps, moment in moments:
+                groups += [[] for _ in range(steps + 1 - len(groups))]
+                groups[steps].append(moment - since)
 
     def _done(self, each: Interaction) -> None:
         try:

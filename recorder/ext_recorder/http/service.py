@@ -5,10 +5,12 @@ It is forked before the child is started, steps aside as the scribe does, and en
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import selectors
 import struct
+import termios
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
 HEAD = struct.Struct("!II")  # as in the agent's channel
 READ_BYTES = 262_144
+READ_CHECK_S = 0.0003  # between two looks at whether a child has read a piece
 SILENCE_S = 0.3  # without a word from processes that live on, once the session has ended
 MOST_PENDING = 1_048_576  # bytes that wait for a child that does not read
 
@@ -38,16 +41,25 @@ class Peer:
         self._pending: deque[bytes] = deque()
         self._source: Iterator[bytes] | None = None
         self._ending = False
+        self._piecewise = False
+        self.waits = False  # for the child to have read a piece, before the next one
 
     def write(self, data: bytes) -> None:
         """Send this, as soon as the child reads."""
         if data:
             self._pending.append(data)
 
-    def stream(self, source: Iterator[bytes], *, end: bool) -> None:
-        """Send what comes out of an iterator, as the child reads; then perhaps end."""
+    def stream(self, source: Iterator[bytes], *, end: bool, piecewise: bool = False) -> None:
+        """Send what comes out of an iterator, as the child reads; then perhaps end.
+
+        Args:
+            source: the pieces.
+            end: whether to end then.
+            piecewise: each when the one before has been read, so that two are never read as one.
+        """
         self._source = source
         self._ending = end
+        self._piecewise = piecewise
 
     def answer(self, told: dict[str, object]) -> None:
         """Send a frame."""
@@ -57,11 +69,14 @@ class Peer:
     @property
     def wants_to_write(self) -> bool:
         """Whether there is anything to send."""
-        return bool(self._pending) or self._source is not None or self._ending
+        return not self.waits and (bool(self._pending) or self._source is not None or self._ending)
 
     def push(self) -> bool:
         """Send what goes. Returns whether the connection goes on."""
         while True:
+            self.waits = self._piecewise and self._source is not None and not self._pending and self._unread() > 0
+            if self.waits:
+                return True
             while not self._pending and self._source is not None:
                 piece = next(self._source, None)
                 if piece is None:
@@ -81,6 +96,13 @@ class Peer:
                 self._pending.popleft()
             else:
                 self._pending[0] = data[sent:]
+
+    def _unread(self) -> int:
+        """Bytes that were sent and not read yet, or something that is 0 when there are none; Linux tells."""
+        try:
+            return int.from_bytes(fcntl.ioctl(self.sock, termios.TIOCOUTQ, bytes(4)), "little")
+        except OSError:
+            return 0
 
 
 class Desk(Protocol):
@@ -133,7 +155,10 @@ class _Loop:
 
     def turn(self, patience: float | None) -> bool:
         """Wait, and do what is to be done. Returns whether there was anything."""
-        ready = self._select.select(patience)
+        waiting = [peer for peer in self.peers.values() if peer.waits]
+        ready = self._select.select(READ_CHECK_S if waiting else patience)
+        for one in waiting:
+            self._serve(one, 0)
         for key, events in ready:
             if key.fileobj is self._listener:
                 self._accept()
@@ -143,7 +168,7 @@ class _Loop:
                 self._select.unregister(self._control)
             elif peer := self.peers.get(key.fd):
                 self._serve(peer, events)
-        return bool(ready)
+        return bool(ready or waiting)
 
     def _accept(self) -> None:
         try:
@@ -157,7 +182,7 @@ class _Loop:
 
     def _serve(self, peer: Peer, events: int) -> None:
         going = self._read(peer) if events & selectors.EVENT_READ else True
-        if not going or (peer.wants_to_write and not peer.push()):
+        if not going or ((peer.wants_to_write or peer.waits) and not peer.push()):
             self.close(peer)
             return
         self._select.modify(peer.sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if peer.wants_to_write else 0))

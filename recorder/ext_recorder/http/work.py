@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,7 +66,10 @@ def record(
     recording = Recording(writer, Cleaner(lambda data: bindings.clean(redactor.redact(data))), origin.started)
     if not serve(station.listener, station.control, _RecordingDesk(recording)):
         return Outcome(ok=False, lines=[])
-    clock = {call: _differences(moments) for call, moments in recording.clock.items()}
+    clock = [
+        {"call": call, **({"thread": thread} if thread else {}), "ns": _differences(moments)}
+        for (call, thread), moments in recording.clock.items()
+    ]
     outline = kubeconfig.of(recording.addresses)
     writer.finish(
         ({"kubeconfig": bindings.clean(redactor.redact(outline.encode())).decode()} if outline else {})
@@ -107,17 +110,24 @@ def replay(station: Station, path: Path, bind: Mapping[str, str], secrets: Mappi
     return Outcome(ok=not lines, lines=[f"{path}: {line}" for line in lines])
 
 
-def _differences(moments: list[int]) -> list[int]:
-    return [moments[0], *(later - sooner for sooner, later in pairwise(moments))]
+def _differences(groups: list[list[int]]) -> list[list[int]]:
+    """Moments as what has passed since the one before."""
+    found, last = [], 0
+    for moments in groups:
+        found.append([later - sooner for sooner, later in pairwise([last, *moments])])
+        last = moments[-1] if moments else last
+    return found
 
 
-def _clocks(recorded: object) -> dict[Call, list[int]]:
-    """What the clock said to each call, as moments."""
-    found: dict[Call, list[int]] = {}
-    for call, differences in recorded.items() if isinstance(recorded, dict) else ():
-        moments, now = [], 0
-        for difference in differences if isinstance(differences, list) else ():
-            now += int(difference)
-            moments.append(now)
-        found[call] = moments
+def _clocks(recorded: object) -> dict[tuple[Call, str], list[list[int]]]:
+    """What the clock said to each thread of each call, as moments, after each step."""
+    found: dict[tuple[Call, str], list[list[int]]] = {}
+    for each in recorded if isinstance(recorded, list) else ():
+        groups, last = [], 0
+        for differences in each["ns"] if isinstance(each, dict) and isinstance(each.get("ns"), list) else ():
+            moments = list(accumulate(map(int, differences), initial=last))
+            last = moments[-1]
+            groups.append(moments[1:])
+        if groups:
+            found[each.get("call"), str(each.get("thread") or "")] = groups
     return found

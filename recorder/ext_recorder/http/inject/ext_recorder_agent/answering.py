@@ -35,16 +35,18 @@ class Guard:
 
     Args:
         channel: to the recorder.
-        folder: where it listens.
+        times: of the calls.
     """
 
-    def __init__(self, channel: Channel, folder: str) -> None:
+    def __init__(self, channel: Channel, times: Times) -> None:
         self.connections = Connections()
+        self.step = times.step
         self._channel = channel
-        self._folder = folder
+        self._folder = times.folder
 
     def connect(self, sock: socket.socket, address: object) -> None:
         """Put a line to the recorder in the place of a connection. Raises OSError, as recorded."""
+        self.step()
         name = self.connections.name_of(address)
         line = connected(self._folder)
         try:
@@ -116,7 +118,7 @@ def shown(address: object) -> list[object] | str:
 
 def install(module: Any, channel: Channel, times: Times) -> Callable[[ModuleType], None]:
     """Patch `socket`. Returns what patches `ssl`, which imports `socket` and is there later."""
-    guard = Guard(channel, times.folder)
+    guard = Guard(channel, times)
     patch_names(module, guard)
     Patches(module, guard).install(module.socket)
     patch_listening(module, guard.connections)
@@ -245,8 +247,12 @@ class Patches:
         """`send`, `sendall`, `sendmsg`."""
 
         def send_(sock: socket.socket, *args: object) -> object:
-            self._guard.before_sending(sock.fileno())
-            return send(sock, *args)
+            fd = sock.fileno()
+            self._guard.before_sending(fd)
+            result = send(sock, *args)
+            if fd in self._by_fd:
+                self._guard.step()
+            return result
 
         return send_
 
@@ -259,6 +265,8 @@ class Patches:
             except ConnectionResetError:
                 self._guard.ended(sock.fileno())
                 raise
+            if sock.fileno() in self._by_fd:
+                self._guard.step()
             if not result:
                 self._guard.ended(sock.fileno())
             return result

@@ -7,11 +7,11 @@ started belongs to that call.
 
 from __future__ import annotations
 
-from _contextvars import copy_context
+from _contextvars import ContextVar, copy_context
+from _thread import allocate_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from _contextvars import ContextVar
     from collections.abc import Callable
     from typing import Any, TypeAlias
 
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 CALL_VARIABLE = "jsonrpc_call"
 
 _known: list[ContextVar[CallId]] = []  # the variable, once seen
+# Which thread of a call: "" for its own, "/1" for the first that this one starts, "/1/2" for the second of that one.
+_branch: ContextVar[str] = ContextVar("ext_recorder_branch", default="")
+_counts: dict[tuple[CallId, str], int] = {}
+_lock = allocate_lock()
 
 
 def current() -> CallId:
@@ -33,6 +37,24 @@ def current() -> CallId:
     return None
 
 
+def branch() -> str:
+    """Which thread of its call this one is; the same on replay, where a call starts its threads in the same order."""
+    return _branch.get()
+
+
+def _branching(run: Callable[..., object]) -> Callable[..., object]:
+    """What runs in another thread, as a part of this one's call."""
+    context, key = copy_context(), (current(), branch())
+    with _lock:
+        number = _counts[key] = _counts.get(key, 0) + 1
+
+    def running(*args: object, **named: object) -> object:
+        _branch.set(f"{key[1]}/{number}")
+        return run(*args, **named)
+
+    return lambda *args, **named: context.run(running, *args, **named)
+
+
 def follow_threads(module: Any) -> None:
     """Let threads that a call starts belong to it.
 
@@ -43,8 +65,7 @@ def follow_threads(module: Any) -> None:
 
     def start_in_context(thread: Any) -> None:
         if current() is not None:
-            context, run = copy_context(), thread.run
-            thread.run = lambda: context.run(run)
+            thread.run = _branching(thread.run)
         start(thread)
 
     module.Thread.start = start_in_context
@@ -61,6 +82,6 @@ def follow_executors(module: Any) -> None:
     def submit_in_context(pool: object, function: Callable[..., object], /, *args: object, **named: object) -> object:
         if current() is None:
             return submit(pool, function, *args, **named)
-        return submit(pool, copy_context().run, function, *args, **named)
+        return submit(pool, _branching(function), *args, **named)
 
     module.ThreadPoolExecutor.submit = submit_in_context

@@ -2,7 +2,10 @@
 
 An operation that polls tells how long it took, and pauses for a time with some chance in it. With the answers of the
 recording but another clock it would say something else. So what `time.monotonic` says to a thread that works for a call
-is kept, and said again in the same order; and `random` begins for each call with the same seed in both.
+is kept, and said again in the same order; and `random` begins for each call with the same seed in both. Threads that a
+call starts have clocks of their own, for nobody knows in which order they run. How often a program looks at the clock
+while it waits for an answer depends on how long that takes, so both go on together with each answer: what was read
+between two of them is read between the same two again, or left out.
 
 Not what locks and queues read, which is not in any order; not `secrets` and `os.urandom`, for what is made of them
 must not be found out from a file.
@@ -13,41 +16,64 @@ from __future__ import annotations
 import time
 from _thread import allocate_lock
 
-from .calls import current
+from .calls import branch, current
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
-    from typing import Any, cast
+    from typing import Any
 
     from .calls import CallId
     from .channel import Channel
+
+    Place = tuple[CallId, str]  # a call, and which of its threads
 
 MOST_READINGS = 20_000  # of one call; a program that reads the clock all the time has no use for this
 
 
 class Readings:
-    """What the clock said to one call.
+    """What the clock said to one thread of a call.
 
     Attributes:
-        fresh: while recording: nanoseconds that the recorder was not told yet.
-        count: how many there were.
-        left: on replay: what is still to be said, the next one last.
+        steps: what connections have done for it so far: each byte sent or received is a step, and each connection.
+        fresh: while recording: (steps, nanoseconds) that the recorder was not told yet.
+        count: how many readings there were.
+        left: on replay: what is still to be said after so many steps, the next one last.
         offset: nanoseconds from the recorded clock to the live one.
         said: the last one.
         at: the live clock at that moment.
     """
 
-    __slots__ = ("at", "count", "fresh", "left", "offset", "said")
+    __slots__ = ("at", "count", "fresh", "left", "offset", "said", "steps")
 
-    def __init__(self, left: list[int] | None = None) -> None:
-        self.fresh: list[int] = []
+    def __init__(self, left: list[list[int]]) -> None:
+        self.steps = 0
+        self.fresh: list[tuple[int, int]] = []
         self.count = 0
-        self.left = left or []
+        self.left = left
         self.offset = 0
         self.said = 0
         self.at = 0
+
+    def keep(self, now: int) -> None:
+        """While recording: it said this."""
+        if self.count < MOST_READINGS:
+            self.count += 1
+            self.fresh.append((self.steps, now))
+
+    def say(self, now: int) -> int:
+        """On replay: what it says this time."""
+        due = self.left[self.steps] if self.steps < len(self.left) else []
+        if not due:
+            return self.said + now - self.at if self.count else now
+        said = due.pop()
+        if not self.count:
+            self.offset = now - said
+        self.count += 1
+        self.at = now
+        self.said = said + self.offset
+        return self.said
 
 
 class Times:
@@ -70,8 +96,8 @@ class Times:
         self.real = time.monotonic
         self._real_ns = time.monotonic_ns
         self._lock = allocate_lock()
-        self._calls: dict[CallId, Readings] = {}
-        self._names: dict[CallId, object] = {}
+        self._places: dict[Place, Readings] = {}
+        self._names: dict[Place, object] = {}
         self._channel: Channel | None = None
 
     def channel(self) -> Channel:
@@ -97,45 +123,37 @@ class Times:
         call = current()
         if call is None:
             return self.real()
-        now = self._real_ns()
-        readings = self._calls.get(call) or self._begin(call)
-        if not self._replay:
-            if readings.count < MOST_READINGS:
-                readings.count += 1
-                readings.fresh.append(now)
-            return now / 1e9
-        if readings.left:
-            said = readings.left.pop()
-            if not readings.count:
-                readings.offset = now - said
-            readings.count += 1
-            readings.at = now
-            readings.said = said + readings.offset
-            return readings.said / 1e9
-        return (readings.said + now - readings.at if readings.count else now) / 1e9
-
-    def _begin(self, call: CallId) -> Readings:
-        left: list[int] = []
+        now, readings = self._real_ns(), self._readings((call, branch()))
         if self._replay:
-            told = self.channel().ask({"k": "times", "call": call})
-            if TYPE_CHECKING:
-                left = cast("list[int]", told["ns"])
-            else:
-                left = told["ns"]
-            self._names[call] = told["call"]
-            left.reverse()
-        with self._lock:
-            return self._calls.setdefault(call, Readings(left))
+            return readings.say(now) / 1e9
+        readings.keep(now)
+        return now / 1e9
 
-    def kept(self) -> dict[str, list[int]]:
-        """What was read since the last time; keys are calls as JSON has them."""
-        import json
+    def step(self) -> None:
+        """A connection has done something for this thread."""
+        call = current()
+        if call is not None:
+            self._readings((call, branch())).steps += 1
 
-        found = {}
+    def _readings(self, place: Place) -> Readings:
+        return self._places.get(place) or self._begin(place)
+
+    def _begin(self, place: Place) -> Readings:
+        left: list[list[int]] = []
+        if self._replay:
+            told: dict[str, Any] = self.channel().ask({"k": "times", "call": place[0], "thread": place[1]})
+            left = [moments[::-1] for moments in told["ns"]]
+            self._names[place] = told["call"]
         with self._lock:
-            for call, readings in self._calls.items():
+            return self._places.setdefault(place, Readings(left))
+
+    def kept(self) -> list[tuple[CallId, str, list[tuple[int, int]]]]:
+        """What was read since the last time: call, thread, (steps, nanoseconds)."""
+        found = []
+        with self._lock:
+            for (call, thread), readings in self._places.items():
                 if readings.fresh:
-                    found[json.dumps(call)] = readings.fresh
+                    found.append((call, thread, readings.fresh))
                     readings.fresh = []
         return found
 
@@ -148,7 +166,7 @@ class Times:
             module: random.
         """
         shared = module._inst
-        own: dict[CallId, object] = {}
+        own: dict[Place, object] = {}
 
         def of(name: str) -> Callable[..., object]:
             plain: Callable[..., object] = getattr(shared, name)
@@ -157,9 +175,10 @@ class Times:
                 call = current()
                 if call is None:
                     return plain(*args)
-                if call not in own:
-                    own[call] = module.Random(f"{self._seed}/{self._name(call)}")
-                method: Callable[..., object] = getattr(own[call], name)
+                place = (call, branch())
+                if place not in own:
+                    own[place] = module.Random(f"{self._seed}/{self._name(place)}")
+                method: Callable[..., object] = getattr(own[place], name)
                 return method(*args)
 
             return drawn
@@ -169,8 +188,8 @@ class Times:
             setattr(shared, name, function)
             setattr(module, name, function)
 
-    def _name(self, call: CallId) -> object:
-        """What the recording calls this call."""
-        if self._replay and call not in self._names:
-            self._monotonic()
-        return self._names.get(call, call)
+    def _name(self, place: Place) -> str:
+        """What the recording calls this thread of this call."""
+        if self._replay and place not in self._names:
+            self._readings(place)
+        return f"{self._names.get(place, place[0])}{place[1]}"

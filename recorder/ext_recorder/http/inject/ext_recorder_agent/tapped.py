@@ -100,11 +100,13 @@ class Patches:
                 raise
             except OSError as error:
                 tap.refused(address, error)
+                tap.times.step()
                 raise
             if result is None or result in good:
                 tap.opened(sock, address)
             else:
                 tap.refused(address, self._error(result))
+                tap.times.step()
             return result
 
         return connect_

@@ -36,16 +36,16 @@ class Tap:
     def __init__(self, channel: Channel, times: Times) -> None:
         self.connections = Connections()
         self._channel = channel
-        self._times = times
+        self.times = times
         self._now = times.real
 
     def tell(self, kind: str, told: Told, data: bytes | bytearray | memoryview = b"") -> None:
         """Tell the recorder, with the time and the call."""
-        self._channel.send({"k": kind, "t": self._now(), "call": current(), "ns": self._times.kept(), **told}, data)
+        self._channel.send({"k": kind, "t": self._now(), "call": current(), "ns": self.times.kept(), **told}, data)
 
     def flush(self) -> None:
         """Tell what is left to be told, at the end of the process."""
-        if self._channel.open and (kept := self._times.kept()):
+        if self._channel.open and (kept := self.times.kept()):
             self._channel.send({"k": "times", "ns": kept})
 
     def problem(self, text: str) -> None:
@@ -62,6 +62,7 @@ class Tap:
         made = Connection(self.connections.number(), address, name, current())
         self.connections.by_fd[fd] = made
         self.tell("open", {"c": made.id, "host": name, "address": _shown(address)})
+        self.times.step()
 
     def refused(self, address: object, error: BaseException) -> None:
         """There is no connection to be had."""
@@ -73,18 +74,21 @@ class Tap:
         found = self.connections.by_fd.get(fd)
         if found is not None and len(data):
             self.tell("out", {"c": found.id}, data)
+            self.times.step()
 
     def received(self, fd: int, data: bytes | bytearray | memoryview) -> None:
         """Bytes have come in; none: the other side has ended."""
         found = self.connections.by_fd.get(fd)
         if found is not None:
             self.tell("in", {"c": found.id}, data)
+            self.times.step()
 
     def failed(self, fd: int, error: BaseException) -> None:
         """A read or a write has failed."""
         found = self.connections.by_fd.get(fd)
         if found is not None:
             self.tell("error", {"c": found.id, "error": described(error)})
+            self.times.step()
 
     def closed(self, fd: int) -> None:
         """A socket is closed, or was, unseen."""

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import ssl
 from base64 import b64decode
+from contextlib import contextmanager
 from socket import socket as plain_socket
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any, Self
 
     from .answering import Guard
@@ -79,6 +80,21 @@ class RecordedTLS(ssl.SSLSocket):
         """As SSLSocket has it."""
         return self.send(data)
 
+    def recv(self, *args: Any) -> bytes:
+        """As SSLSocket has it."""
+        with _wanting(ssl.SSLWantReadError):
+            return plain_socket.recv(self, *args)
+
+    def recv_into(self, *args: Any) -> int:
+        """As SSLSocket has it."""
+        with _wanting(ssl.SSLWantReadError):
+            return plain_socket.recv_into(self, *args)
+
+    def send(self, *args: Any) -> int:
+        """As SSLSocket has it."""
+        with _wanting(ssl.SSLWantWriteError):
+            return plain_socket.send(self, *args)
+
     def do_handshake(self, block: bool = False) -> None:
         """It is done."""
 
@@ -108,6 +124,15 @@ class RecordedTLS(ssl.SSLSocket):
         if not encoded:
             return None
         return b64decode(encoded) if binary_form else _decoded(encoded)
+
+
+@contextmanager
+def _wanting(kind: type[OSError]) -> Iterator[None]:
+    """What cannot be done at once is said in the words of TLS."""
+    try:
+        yield
+    except BlockingIOError:
+        raise kind(2, "The operation did not complete") from None
 
 
 def _decoded(encoded: str) -> object:
