@@ -20,7 +20,11 @@ NAME = f"gevals_extensions-{ext_sdk.version.__version__}"
 EXTENSIONS = ("ext_http", "ext_kubernetes", "ext_shell")
 SOURCE_ROOTS = {"ext_sdk": "extensions", **dict.fromkeys(EXTENSIONS, "extensions"), "ext_recorder": "recorder"}
 # Everything else in a package is Python. A file of another kind is named here or does not belong there.
-DATA_FILES = {f"{package}/py.typed" for package in SOURCE_ROOTS} | {f"{one}/manifest.json" for one in EXTENSIONS}
+DATA_FILES = {
+    *(f"{package}/py.typed" for package in SOURCE_ROOTS),
+    *(f"{one}/manifest.json" for one in EXTENSIONS),
+    *(f"ext_recorder/view/page.{kind}" for kind in ("css", "html", "js")),
+}
 # What lies at the top, as DESIGN has it; a new name here is a decision.
 TOP_LEVEL = {
     *("pyproject.toml", "README.md", "kind-config.yaml", "extensions", "recorder", "cassettes", "tests"),

@@ -20,6 +20,7 @@ NAMES = (
     "diff",
     "lint",
     "show",
+    "view",
     "stats",
     "scrub",
     "trim",
