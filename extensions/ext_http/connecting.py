@@ -25,7 +25,9 @@ NO_PROXY = "none"
 FROM_ENV = "env"
 
 
-def settings_for(args: ServerArgs, origin: Origin, guard: Guard, context: ext_sdk.Context) -> Settings:
+def settings_for(
+    args: ServerArgs, origin: Origin, guard: Guard, context: ext_sdk.Context, *, elsewhere: bool = False
+) -> Settings:
     """The settings of the client for one hop.
 
     Args:
@@ -33,13 +35,15 @@ def settings_for(args: ServerArgs, origin: Origin, guard: Guard, context: ext_sd
         origin: to be asked.
         guard: what may be reached.
         context: of the call.
+        elsewhere: it is another origin than the operation was given: this client does not say who it is.
 
     Raises:
         InvalidArgs, OperationFailed: a file or a value of the arguments can't be used.
     """
+    tls = _tls(args.tls, context) if origin.scheme == "https" else Tls()
     return Settings(
         guard=guard,
-        tls=_tls(args.tls, context) if origin.scheme == "https" else Tls(),
+        tls=tls._replace(certificate="", key="", key_password="", server_name="") if elsewhere else tls,
         proxy=_proxy(args, origin, context),
         unix_socket=_unix_socket(args, context),
         resolve=tuple(_resolve(args.resolve)),

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 import msgspec
 from msgspec import UNSET
 
 import ext_sdk
-from ext_sdk.redaction.names import looks_secret
-from ext_sdk.version import __version__
 
-from . import auth as ways
-from .addresses import DEFAULT_PORTS, Guard, Origin, host_is_literal, origin_of, split
+from .addresses import DEFAULT_PORTS, Guard, Origin, origin_of
+from .auth import Credentials
 from .bodies import Encoded, encode
 from .config import config_of
 from .connecting import settings_for
+from .credentials import credentials_for
 from .errors import ExchangeFailed, Refused
 from .headers import Headers
 from .hidden import plain, revealed
 from .mock.mocks import Mocks
-from .sessions import Session, Sessions
+from .sessions import Sessions
+from .targets import target_of, without_user
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from .arguments import ServerArgs
     from .bodies import Body
 
-USER_AGENT = f"ext-http/{__version__} gevals-extensions"
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 REFUSED_METHODS = frozenset({"CONNECT"})
 
@@ -72,18 +70,17 @@ class Prepared:
         self._ask = ask
         self._context = context
         self._session = context.state(Sessions).get(args.session) if args.session is not UNSET else None
-        self.url, literal = _url(args, ask.query, self._session, context)
-        self._origin = origin_of(self.url)
+        self._target = target_of(args, ask.query, self._session, context)
+        self.url, self._origin = self._target.url, self._target.origin
         allow = (*config_of(context).allow_hosts, *args.allow_hosts, *context.state(Mocks).addresses())
-        here = (self._origin.host, self._origin.port) if literal else None
-        self._guard = Guard(tuple(map(str.lower, allow)), here)
+        self._guard = Guard(tuple(map(str.lower, allow)), self._target.trusted)
         self._guard.check_host(self._origin.host, self._origin.port)
         self._body = encode(ask.body, context) if ask.body else None
         self.method = (ask.method or ("POST" if self._body else "GET")).upper()
         if self.method in REFUSED_METHODS:
             raise ext_sdk.InvalidArgs("method", f"{self.method} asks a proxy for a tunnel; name one with `proxy`")
         self._headers = self._made_headers()
-        self._credentials: ways.Credentials | None = None
+        self._credentials: Credentials | None = None
 
     @property
     def where(self) -> str:
@@ -131,14 +128,14 @@ class Prepared:
         origin = origin_of(hop.url)
         elsewhere = origin != self._origin
         headers = self._headers.items(elsewhere=elsewhere, body=hop.body is not None)
-        credentials = ways.Credentials() if elsewhere else self._authenticated(deadline)
+        credentials = Credentials() if elsewhere else self._authenticated(deadline)
         if credentials.header:
             headers.append(("Authorization", credentials.header))
         if self._session and not (not elsewhere and self._headers.has("cookie")):
             headers += [("Cookie", cookie)] if (cookie := self._session.cookies.header(hop.url)) else []
         if not self._headers.has("accept-encoding"):
             headers.append(("Accept-Encoding", ACCEPTED))
-        settings = settings_for(self._args, origin, hop.guard, self._context)
+        settings = settings_for(self._args, origin, hop.guard, self._context, elsewhere=elsewhere)
         client = self._context.extension_state(Clients).get(settings)
         connect = None if self._args.connect_timeout is UNSET else self._args.connect_timeout.seconds
         content = hop.body.content if hop.body else None
@@ -146,6 +143,12 @@ class Prepared:
         answer = client.send(outgoing, Budget(deadline, connect), limit=self._ask.max_body, sink=sink)
         self._keep_cookies(answer)
         return answer
+
+    def _authenticated(self, deadline: ext_sdk.Deadline) -> Credentials:
+        if self._credentials is None:
+            allow = self._guard.allow
+            self._credentials = credentials_for(self._args, self._target, allow, self._context, deadline)
+        return self._credentials
 
     def _keep_cookies(self, answer: Answer) -> None:
         if self._session and answer.values("set-cookie"):
@@ -161,7 +164,7 @@ class Prepared:
             origin = origin_of(url)
         except (ValueError, ext_sdk.InvalidArgs) as error:
             raise ExchangeFailed("redirect", f"a redirect to {location!r:.200}: {error}", self.where) from None
-        url, _ = _without_user(url)
+        url, _ = without_user(url)
         guard = Guard(self._guard.allow, _trusted(self._origin if hop.guard.trusted else None, origin))
         try:
             guard.check_host(origin.host, origin.port)
@@ -170,9 +173,9 @@ class Prepared:
         get = (status == 303 and hop.method != "HEAD") or (status in {301, 302} and hop.method == "POST")
         return _Hop(url, "GET" if get else hop.method, None if get else hop.body, guard)
 
-    # --- What it is made of ------------------------------------------------------------------------------------------
-
     def _made_headers(self) -> Headers:
+        from .client import USER_AGENT
+
         headers = Headers()
         headers.set("User-Agent", USER_AGENT, "headers")
         headers.set("Accept", self._ask.accept, "headers")
@@ -193,47 +196,6 @@ class Prepared:
             self._context.secrets.add(name, value)
         return headers
 
-    def _authenticated(self, deadline: ext_sdk.Deadline) -> ways.Credentials:
-        if self._credentials is None:
-            self._credentials = self._credentials_now(deadline)
-        return self._credentials
-
-    def _credentials_now(self, deadline: ext_sdk.Deadline) -> ways.Credentials:
-        wanted, context = self._args.auth, self._context
-        if wanted is UNSET:
-            user = _without_user(_completed(self._args, self._session, context)[0])[1]
-            return ways.basic(*user, context) if user else ways.Credentials()
-        if wanted.basic is not UNSET:
-            password = revealed(wanted.basic.password, "auth.basic.password", context)
-            return ways.basic(wanted.basic.username, password, context)
-        if wanted.bearer is not UNSET:
-            return ways.bearer(revealed(wanted.bearer, "auth.bearer", context), context)
-        if wanted.digest is not UNSET:
-            password = revealed(wanted.digest.password, "auth.digest.password", context)
-            return ways.Credentials(digest=(wanted.digest.username, password))
-        if wanted.oauth2 is not UNSET:
-            return ways.oauth2(
-                wanted.oauth2, lambda url, form, header: self._post(url, form, header, deadline), context
-            )
-        return ways.netrc(str(wanted.netrc), self._origin.host, context)
-
-    def _post(self, url: str, form: list[tuple[str, str]], header: str, deadline: ext_sdk.Deadline) -> Answer:
-        """Ask for a token. Its server is asked in the same way as the one that wants it."""
-        from .client import ACCEPTED, Budget, Clients, Outgoing, normalized
-
-        url = normalized(url, "auth.oauth2.tokenUrl")
-        origin = origin_of(url, "auth.oauth2.tokenUrl")
-        given = _member(self._context.given, "auth", "oauth2", "tokenUrl")
-        literal = isinstance(given, str) and host_is_literal(given, str(self._args.auth.oauth2.token_url))  # type: ignore[union-attr]
-        guard = Guard(self._guard.allow, (origin.host, origin.port) if literal else None)
-        guard.check_host(origin.host, origin.port)
-        headers = [("User-Agent", USER_AGENT), ("Accept", "application/json"), ("Accept-Encoding", ACCEPTED)]
-        headers.append(("Content-Type", "application/x-www-form-urlencoded"))
-        headers += [("Authorization", header)] if header else []
-        outgoing = Outgoing("POST", url, tuple(headers), urlencode(form).encode())
-        client = self._context.extension_state(Clients).get(settings_for(self._args, origin, guard, self._context))
-        return client.send(outgoing, Budget(deadline), limit=1024 * 1024)
-
 
 class _Hop(NamedTuple):
     """One request of a chain of redirects."""
@@ -248,58 +210,6 @@ def _trusted(first: Origin | None, next_: Origin) -> tuple[str, int] | None:
     """Where a redirect may lead without being allowed: to the same server, and from http to https of the same name."""
     if first is None or first.host != next_.host:
         return None
-    upgrade = (first.scheme, first.port, next_.scheme, next_.port) == (
-        "http",
-        DEFAULT_PORTS["http"],
-        "https",
-        DEFAULT_PORTS["https"],
-    )
-    return (next_.host, next_.port) if first == next_ or upgrade else None
-
-
-def _completed(args: ServerArgs, session: Session | None, context: ext_sdk.Context) -> tuple[str, str]:
-    """The URL with its base before it, and the same as the task has it."""
-    given = context.given.get("url", args.url)
-    given = given if isinstance(given, str) else args.url
-    if not args.url.startswith("/"):
-        return args.url, given
-    base, base_given = (session.base_url, session.base_given) if session else ("", "")
-    base, base_given = (base, base_given) if base else (config_of(context).base_url,) * 2
-    if not base:
-        wrong = f"expected a URL with http:// or https://, found {args.url!r:.100}, and no baseUrl to complete it"
-        raise ext_sdk.InvalidArgs("url", f"{wrong}; set one in the configuration or with `session`")
-    return base.rstrip("/") + args.url, base_given.rstrip("/") + given
-
-
-def _url(
-    args: ServerArgs, added: Sequence[tuple[str, str]], session: Session | None, context: ext_sdk.Context
-) -> tuple[str, bool]:
-    """The URL to ask, and whether its host stands in the task itself."""
-    from .client import normalized
-
-    text, given = _completed(args, session, context)
-    split(text)
-    url, user = _without_user(normalized(text))
-    if user:
-        context.secrets.add("url.password", user[1])
-    parts = split(url)
-    for name, value in [*parse_qsl(parts.query, keep_blank_values=True), *added]:
-        if looks_secret(name):
-            context.secrets.add(f"query.{name}", value)
-    parts = parts._replace(query="&".join(filter(None, [parts.query, urlencode(added)])))
-    return urlunsplit(parts), host_is_literal(given, text)
-
-
-def _without_user(url: str) -> tuple[str, tuple[str, str] | None]:
-    """The URL without user and password, and these."""
-    parts = urlsplit(url)
-    if "@" not in parts.netloc:
-        return url, None
-    user, password = (unquote(text or "") for text in (parts.username, parts.password))
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])), (user, password)
-
-
-def _member(value: object, *names: str) -> object:
-    for name in names:
-        value = value.get(name) if isinstance(value, dict) else None
-    return value
+    ports = [(each, DEFAULT_PORTS[each]) for each in ("http", "https")]
+    upgraded = [(each.scheme, each.port) for each in (first, next_)] == ports
+    return (next_.host, next_.port) if first == next_ or upgraded else None

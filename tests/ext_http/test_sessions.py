@@ -63,6 +63,18 @@ def test_cookies_do_not_go_to_other_hosts(http: Extension, stub: Stub) -> None:
         assert cookie(other) is None
 
 
+def test_cookies_do_not_go_to_other_ports(http: Extension, stub: Stub) -> None:
+    """RFC 6265 leaves ports out; on loopback this would hand a session to every other service."""
+    http.get(stub.does("/login", login), session="shop")
+    with Stub() as other:
+        http.get(other.says("/"), session="shop")
+        assert cookie(other) is None
+        stub.says("/away", status=302, Location=other.url("/"))
+        http.get(stub.url("/away"), session="shop", redirects=1, allowHosts=[other.address])
+        assert cookie(stub) == f"sid={SECRET}"
+        assert cookie(other) is None
+
+
 def test_a_cookie_for_another_domain_is_not_kept(http: Extension, stub: Stub) -> None:
     stub.routes["/"] = lambda handler, asked: handler.answer(200, "", {"Set-Cookie": "a=12345; Domain=evil.test"})
     for _ in range(2):

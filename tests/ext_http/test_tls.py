@@ -121,6 +121,20 @@ def test_a_client_certificate_is_shown(http: Extension, authority: Authority) ->
         assert "PRIVATE KEY" not in repr(http.call("request", {"url": stub.url(), "tls": {"ca": ca}}))
 
 
+def test_a_client_certificate_is_not_shown_to_another_origin(http: Extension, authority: Authority) -> None:
+    identity = authority.ca.issue_cert("client@shop.test")
+    pem = identity.private_key_and_cert_chain_pem.bytes().decode()
+    tls = {"ca": authority.pem, "certificate": pem}
+    with authority.server("127.0.0.1") as first, authority.server("127.0.0.1", clients=True) as second:
+        first.says("/away", status=302, Location=second.url())
+        http.get(second.url(), tls=tls)
+        asked = len(second.asked)
+        assert not http.call(
+            "request", {"url": first.url("/away"), "tls": tls, "redirects": 1, "allowHosts": [second.address]}
+        ).success
+        assert len(second.asked) == asked
+
+
 @pytest.mark.parametrize(
     ("tls", "told"),
     [

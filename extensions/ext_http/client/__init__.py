@@ -10,12 +10,13 @@ from __future__ import annotations
 from .budget import Budget
 from .clients import Clients
 from .cookies import CookieJar
-from .exchange import ACCEPTED, Client, Outgoing
+from .exchange import ACCEPTED, USER_AGENT, Client, Outgoing
 from .multipart import Part, multipart
 from .urls import joined, normalized
 
 __all__ = [
     "ACCEPTED",
+    "USER_AGENT",
     "Budget",
     "Client",
     "Clients",

@@ -1,4 +1,7 @@
-"""Cookies of a session (RFC 6265), by the library's jar."""
+"""Cookies of a session (RFC 6265), by the library's jar; but those of one port don't go to another one.
+
+RFC 6265 (8.5) leaves ports out, and says itself that this is weak: on loopback, every service has the same name.
+"""
 
 from __future__ import annotations
 
@@ -18,23 +21,30 @@ class CookieJar:
     """What servers have set; safe in several threads."""
 
     def __init__(self) -> None:
-        self._cookies = httpx2.Cookies()
+        self._jars: dict[int, httpx2.Cookies] = {}
         self._lock = threading.Lock()
 
     def header(self, url: str) -> str:
         """The Cookie header for a request; "" where there is none."""
         request = httpx2.Request("GET", url)
         with self._lock:
-            self._cookies.set_cookie_header(request)
+            self._of(request).set_cookie_header(request)
         return request.headers.get("cookie", "")
 
     def store(self, answer: Answer) -> list[tuple[str, str]]:
-        """Keep what an answer sets, up to a number. Returns names and values of all that there are now."""
-        response = httpx2.Response(
-            answer.status, headers=list(answer.headers), request=httpx2.Request("GET", answer.url)
-        )
+        """Keep what an answer sets, up to a number. Returns names and values of those of its port."""
+        request = httpx2.Request("GET", answer.url)
+        response = httpx2.Response(answer.status, headers=list(answer.headers), request=request)
         with self._lock:
-            self._cookies.extract_cookies(response)
-            for cookie in list(self._cookies.jar)[MOST:]:
-                self._cookies.jar.clear(cookie.domain, cookie.path, cookie.name)
-            return [(cookie.name, cookie.value or "") for cookie in self._cookies.jar]
+            cookies = self._of(request)
+            cookies.extract_cookies(response)
+            for cookie in list(cookies.jar)[MOST:]:
+                cookies.jar.clear(cookie.domain, cookie.path, cookie.name)
+            return [(cookie.name, cookie.value or "") for cookie in cookies.jar]
+
+    def _of(self, request: httpx2.Request) -> httpx2.Cookies:
+        """The jar of a port; http and https have one together."""
+        port = request.url.port or 443
+        if port not in self._jars and len(self._jars) >= MOST:
+            self._jars.clear()
+        return self._jars.setdefault(port, httpx2.Cookies())

@@ -9,6 +9,7 @@ import httpx2
 
 from ext_http.answer import Answer
 from ext_http.errors import ADVICE, ExchangeFailed
+from ext_sdk.version import __version__
 
 from .budget import spending
 from .tls import expiry_of
@@ -27,6 +28,7 @@ RATIO = 200  # a body that grows by more than this when it is decoded is a bomb:
 RATIO_FROM = 1024 * 1024  # bytes, decoded, from which on the ratio counts: short bodies of one letter are none
 UNDONE = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})  # content codings that can be undone
 ACCEPTED = "gzip, deflate"
+USER_AGENT = f"ext-http/{__version__} gevals-extensions"
 
 
 class Outgoing(NamedTuple):
