@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 
     from .limits import Limits
 
-PIECE = 64 * 1024  # bytes read at once
+PIECE = 16 * 1024  # bytes read at once
+VERSIONS = (b"1.0", b"1.1")
 
 
 class Refused(Exception):
@@ -72,7 +73,12 @@ class Receiver:
             raise Refused(408, f"the request did not end within {self._limits.request_time}") from None
 
     def _whole(self, head: h11.Request) -> Request:
+        if head.http_version not in VERSIONS:
+            raise Refused(505, f"HTTP/{_text(head.http_version)}, where 1.1 and 1.0 are known")
         names = [name for name, _ in head.headers]
+        # h11 bounds what is not yet complete; what came complete in one piece may be larger.
+        if len(head.target) + sum(len(name) + len(value) for name, value in head.headers) > HEAD_BYTES:
+            raise Refused(431, f"request line and headers of more than {HEAD_BYTES:,} bytes")
         if b"content-length" in names and b"transfer-encoding" in names:
             # RFC 9112, 6.1: who believes the one and who the other would see different requests after this one.
             raise Refused(400, "both Content-Length and Transfer-Encoding")

@@ -31,7 +31,7 @@ class SharedSearcher(Searcher):
 
     def __init__(self) -> None:
         super().__init__()
-        self._turn = threading.Lock()
+        self._turn = threading.RLock()  # a search that fails closes the child itself
 
     def search(self, pattern: str, text: str, *, ignore_case: bool = False) -> Found | None:
         """As Searcher has it."""
