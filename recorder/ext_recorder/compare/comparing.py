@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from ext_recorder.errors import UsageError
 from ext_recorder.matching import Difference
 from ext_recorder.pointers import differences, without
-from ext_sdk.protocols.dialect import pointers_of
+from ext_sdk.protocols.dialect import id_key, pointers_of
 from ext_sdk.protocols.places import MISSING, parts, resolve
 from ext_sdk.redaction import same_but_for_numbers
 from ext_sdk.wire.errors import MessageError
@@ -116,6 +116,12 @@ class Comparison:
         """Where a message has names that one of the two sides made up."""
         dialect = self.dialect
         return pointers_of(dialect.names, message.method) + pointers_of(dialect.references, message.method)
+
+    def named(self, message: Classified) -> frozenset[bytes]:
+        """The runs, sessions and the like that a message is about."""
+        pointers = pointers_of(self.dialect.names, message.method)
+        values = (message.at(pointer) for pointer in pointers)
+        return frozenset(id_key(value, "") for value in values if isinstance(value, (str, int)))
 
     def _masked(self, value: object) -> object:
         """The value with its texts masked."""

@@ -4,7 +4,8 @@ An answer belongs to its call, whatever it says. A request or a notification bel
 method that is equal to it, and where none is, to the first of that method that nothing else came for.
 
 Expected is what the recording has up to the host's next turn. A message that came too late for its turn is still
-known when it comes, and so is one that comes too early; only their order is then told as a difference.
+known when it comes, and so is one that comes too early; only their order is then told as a difference. There is no
+order between answers to calls that overlap, and between messages that name two runs, two sessions or the like.
 """
 
 from __future__ import annotations
@@ -109,6 +110,7 @@ class Window:
         self._expected: list[Expected] = []
         self._heard: list[Heard] = []  # without a counterpart so far
         self._pairs: deque[tuple[Expected, Heard]] = deque(maxlen=_REMEMBERED)
+        self._latest = (0, 0)  # of the pairs, in the recorded and in the live order
 
     @property
     def full(self) -> bool:
@@ -229,10 +231,14 @@ class Window:
             before.passed = before.passed or before.identity[0] != "response"
 
     def _check_order(self, expected: Expected, heard: Heard, subject: str) -> None:
+        if expected.index > self._latest[0] and heard.index > self._latest[1]:
+            self._latest = (expected.index, heard.index)
+            return  # the latest in both orders
+        self._latest = (max(expected.index, self._latest[0]), max(heard.index, self._latest[1]))
         for other, came in reversed(self._pairs):
             earlier = other.index < expected.index
-            if earlier == (came.index < heard.index) or expected.identity[0] == other.identity[0] == "response":
-                continue  # calls that overlap may be answered in any order
+            if earlier == (came.index < heard.index) or self._are_apart(expected, other):
+                continue
             first, second = (other, expected) if earlier else (expected, other)
             self._findings.add(
                 "order",
@@ -243,6 +249,13 @@ class Window:
                 {"message": subject, "lines": [first.line, second.line]},
             )
             return
+
+    def _are_apart(self, one: Expected, other: Expected) -> bool:
+        """Do these come in any order: answers to calls that overlap, or what is about two runs, two sessions?"""
+        if one.identity[0] == other.identity[0] == "response":
+            return True
+        names, others = (self._comparison.named(each.message) for each in (one, other))
+        return bool(names) and bool(others) and not names & others
 
     def _missing(self, expected: Expected) -> None:
         subject = describe(expected.message, expected.answered)

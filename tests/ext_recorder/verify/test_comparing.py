@@ -180,6 +180,25 @@ def test_names_that_the_child_makes_up_stand_for_each_other(tmp_path: Path) -> N
     assert child.ends() == []
 
 
+def test_what_is_about_two_runs_may_come_in_any_order(tmp_path: Path) -> None:
+    def ran(number: int, run: str) -> tuple[str, str]:
+        return answer(number, f'{{"runId":"{run}"}}'), tell("eval.complete", f'{{"runId":"{run}"}}')
+
+    starts = [f'{{"jsonrpc":"2.0","id":{number},"method":"eval.run","params":{{}}}}' for number in (1, 2)]
+    (one, ended), (other, other_ended) = ran(1, "a"), ran(2, "b")
+    events = told(*(("in", start) for start in starts), *(("out", each) for each in (one, other, ended, other_ended)))
+    orders = {
+        (one, ended, other, other_ended): 0,
+        (other, other_ended, one, ended): 0,
+        (ended, one, other_ended, other): 2,
+    }
+    for order, count in orders.items():
+        child = Child(tmp_path, events, protocol="waza")
+        child.hears()
+        child.says(*order)
+        assert child.kinds() == ["order"] * count
+
+
 def test_a_name_that_stands_for_two_things_is_a_difference(tmp_path: Path) -> None:
     start = '{"jsonrpc":"2.0","id":1,"method":"eval.run","params":{}}'
     events = told(("in", start), ("out", answer(1, '{"runId":"a"}')), ("out", tell("eval.progress", '{"runId":"a"}')))

@@ -1,0 +1,74 @@
+"""Host and child out of one cassette: `verify` and `replay` agree on every session of every protocol."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from ext_recorder.cassette.reader import Reader
+from ext_recorder.verify.options import Options
+from ext_recorder.verify.verifying import verify
+from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
+from tests.peers.conversations import write_evals
+
+ROOT = Path(__file__).parents[3]
+COMMITTED = sorted(path for path in (ROOT / "cassettes").rglob("*.yaml") if not path.name.endswith(".http.yaml"))
+# Peers of four specifications, that are ours; what they make up, and what they were recorded with, differs each time.
+PEERS = {
+    "pi/tools": ["tests.peers.pi"],
+    "gassist/search": ["tests.peers.gassist"],
+    "gassist/notified": ["tests.peers.gassist"],
+    "gassist/like-sdk": ["tests.peers.gassist", "--like", "sdk"],
+    "kaiak/fix": ["tests.peers.kaiak"],
+    "jsonrpc/calls": ["tests.peers.calls"],
+}
+
+
+def name(path: Path) -> str:
+    return f"{path.parent.name}/{path.stem}"
+
+
+@pytest.mark.parametrize("path", COMMITTED, ids=name)
+def test_a_replayed_child_says_what_the_recorded_one_said(path: Path) -> None:
+    case = verify(path, name(path), Options([*RECORDER, "replay", str(path)], patience=PATIENCE_S))
+    assert [problem.text for problem in case.problems] == []
+
+
+@pytest.mark.parametrize("path", [path for path in COMMITTED if name(path) in PEERS], ids=name)
+def test_a_real_peer_says_what_it_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    case = verify(path, name(path), Options([sys.executable, "-m", *PEERS[name(path)]], patience=PATIENCE_S))
+    assert [problem.text for problem in case.problems] == []
+
+
+@pytest.mark.parametrize(("cassette", "bound", "like"), [("runs", "evals", []), ("like-python", "eval", ["python"])])
+def test_runs_that_go_on_at_once_may_interleave_as_they_like(
+    cassette: str, bound: str, like: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    write_evals(tmp_path)
+    places = {"evals": str(tmp_path / "evals"), "eval": str(tmp_path / "evals" / "functions" / "eval.yaml")}
+    command = [sys.executable, "-m", "tests.peers.waza", *(["--like", *like] if like else [])]
+    options = Options(command, bind={bound: places[bound]}, patience=PATIENCE_S)
+    case = verify(ROOT / "cassettes" / "waza" / f"{cassette}.yaml", cassette, options)
+    assert [problem.text for problem in case.problems] == []
+
+
+def test_every_protocol_is_among_them() -> None:
+    protocols = set()
+    for path in COMMITTED:
+        with Reader(path) as reader:
+            protocols.add(reader.header.protocol)
+    assert {"gevals", "pi", "gassist", "waza", "kaiak", "mcp", "lsp", "dap", "acp", "jsonrpc", "raw"} <= protocols
+
+
+def test_a_child_that_says_something_else_is_told_apart(tmp_path: Path) -> None:
+    path = ROOT / "cassettes" / "kaiak" / "fix.yaml"
+    changed = tmp_path / "changed.yaml"
+    changed.write_text(re.sub(r'"status":"\w+"', '"status":"odd"', path.read_text()))
+    case = verify(path, "fix", Options([*RECORDER, "replay", str(changed)], patience=PATIENCE_S))
+    assert case.problems
+    assert {problem.data["found"] for problem in case.problems} == {"odd"}
