@@ -67,7 +67,8 @@ def record(session: Session, http: Callable[[Session], Layer] | None = None) -> 
         tell(stderr, report.text)
     if layer:
         traffic = layer.finish()
-        for line in traffic.text.splitlines() if not traffic.ok or os.isatty(2) else ():
+        told = traffic.text if not traffic.ok or os.isatty(2) else ""
+        for line in [*traffic.warning.splitlines(), *told.splitlines()]:
             tell(stderr, line)
         if not traffic.ok and status == 0:
             os._exit(EXIT_INCOMPLETE)

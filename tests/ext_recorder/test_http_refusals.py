@@ -126,6 +126,17 @@ def test_processes_that_a_child_starts_are_recorded_too(cassette: Path) -> None:
     assert (again.out, again.code) == (plain.out, 0)
 
 
+def test_programs_that_nobody_sees_are_told(cassette: Path) -> None:
+    child = script(
+        "import subprocess, sys; subprocess.run(['true']); subprocess.run([sys.executable, '-IS', '-c', ''])"
+    )
+    told = f"not seen: what is said to the network by true, {os.path.basename(sys.executable)}, which the child ran"  # noqa: PTH119
+    plain = record(cassette, child)
+    assert (plain.code, plain.err) == (0, f"ext-recorder: {told}\n".encode())
+    assert list(map(str, document(cassette)["programs"])) == ["true", os.path.basename(sys.executable)]  # noqa: PTH119
+    assert b"not seen: " in replay(cassette, child).err
+
+
 def test_a_recording_that_is_broken_off_leaves_what_there_was_and_no_older_file_is_lost(cassette: Path) -> None:
     with serving() as server:
         child = script(f"import urllib.request as u, os, signal; u.urlopen({server.url!r} + '/count').read()")

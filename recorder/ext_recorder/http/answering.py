@@ -79,6 +79,7 @@ class Answers:
         self._lines: dict[int, Line] = {}
         self._ended: dict[int, dict[str, object]] = {}  # what lines were ended by that are not there any more
         self.misses: list[str] = []
+        self.programs: set[str] = set()  # that the child ran, and nothing was seen of
         self.count = 0
         self._kinds: dict[str, Callable[[Told], dict[str, object]]] = {
             "call": self._call,
@@ -96,6 +97,8 @@ class Answers:
         kind = str(told.get("k"))
         if kind == "connect":
             self._connect(peer, told)
+        elif kind == "program":
+            self.programs |= {str(told["name"])}
         elif kind in self._kinds:
             peer.answer(self._kinds[kind](told))
 

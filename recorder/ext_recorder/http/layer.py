@@ -124,10 +124,10 @@ class Layer:
         self.close()
         if told is None:
             return Report(ok=False, text="the process of the HTTP layer has ended without a word")
-        lines = list(told[1])
-        if not loaded:
-            lines.insert(0, NOT_LOADED)
-        return Report(ok=told[0] == "ok" and loaded, text="\n".join(lines))
+        said = told[1]
+        at = said.index("") if "" in said else 0
+        lines = [*([] if loaded else [NOT_LOADED]), *filter(None, said[at:])]
+        return Report(ok=told[0] == "ok" and loaded, text="\n".join(lines), warning="\n".join(said[:at]))
 
     def close(self) -> None:
         """End it, however far it is."""
@@ -190,14 +190,16 @@ class Outcome:
 
     Attributes:
         ok: nothing was missing.
-        lines: to be told.
+        lines: to be told; where all is well, only to somebody at a terminal.
+        remarks: to be told in any case.
     """
 
-    __slots__ = ("lines", "ok")
+    __slots__ = ("lines", "ok", "remarks")
 
-    def __init__(self, *, ok: bool, lines: list[str]) -> None:
+    def __init__(self, *, ok: bool, lines: list[str], remarks: list[str] | None = None) -> None:
         self.ok = ok
         self.lines = lines
+        self.remarks = remarks or []
 
 
 class Station:
@@ -234,7 +236,7 @@ def _live(work: Callable[[Station], Outcome], station: Station, report: int) -> 
         step_aside({station.listener.fileno(), station.control, report}, nice=False)  # children wait for it
         station.ready = lambda seed: say("ready", [seed])
         outcome = work(station)
-        say("ok" if outcome.ok else "failed", outcome.lines)
+        say("ok" if outcome.ok else "failed", [*outcome.remarks, "", *outcome.lines])
     except (RecorderError, OSError) as error:
         say("error", [str(error)])
     except Exception as error:  # noqa: BLE001 - nobody else would hear of it

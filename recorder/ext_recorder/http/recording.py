@@ -40,6 +40,7 @@ class Recording:
         self.servers: dict[str, dict[str, str]] = {}  # what is known of their TLS, by host and port
         self.clock: dict[tuple[Call, str], list[list[int]]] = {}  # by call and thread: after each step, moments
         self.problems: list[str] = []
+        self.programs: list[str] = []  # that the child ran, and nothing was seen of
         self.addresses: set[str] = set()  # hosts and ports that were used
         self._kinds: dict[str, Callable[[Peer, Told, bytes], None]] = {
             "open": self._open,
@@ -53,6 +54,7 @@ class Recording:
             "close": self._close,
             "forget": self._forget,
             "problem": self._problem,
+            "program": self._program,
         }
 
     def take(self, peer: Peer, told: Told, data: bytes) -> None:
@@ -144,6 +146,11 @@ class Recording:
 
     def _problem(self, peer: Peer, told: Told, data: bytes) -> None:
         self.problem(str(told["text"]))
+
+    def _program(self, peer: Peer, told: Told, data: bytes) -> None:
+        name = self._cleaner.text(str(told["name"]))
+        if name not in self.programs:
+            self.programs.append(name)
 
     def _refused(self, peer: Peer, told: Told, data: bytes) -> None:
         self._connection(TCP, str(told["host"]), told["address"], told)

@@ -75,7 +75,7 @@ def run(path: str, command: Sequence[str], *, bind: Mapping[str, str], redact: S
         status = tap.run()
         tap.linger()
         report = layer.finish()
-        for line in report.text.splitlines():
+        for line in [*report.warning.splitlines(), *report.text.splitlines()]:
             tell(stderr, line)
     if not report.ok:
         os._exit(EXIT_DIFFERS)

@@ -78,12 +78,14 @@ def record(
             "servers": recording.servers,
             "clock": clock,
             "unrecorded": recording.problems,
+            "programs": recording.programs,
             "redacted": list(redactor.fired),
         }
     )
     count = "one HTTP interaction" if writer.count == 1 else f"{writer.count} HTTP interactions"
     lines = [f"not recorded: {problem}" for problem in recording.problems]
-    return Outcome(ok=not lines, lines=lines or [f"recorded {path}: {count}"])
+    done = [] if lines else [f"recorded {path}: {count}"]
+    return Outcome(ok=not lines, lines=[*lines, *done], remarks=_unseen(recording.programs))
 
 
 def replay(station: Station, path: Path, bind: Mapping[str, str], secrets: Mapping[str, str]) -> Outcome:
@@ -107,7 +109,12 @@ def replay(station: Station, path: Path, bind: Mapping[str, str], secrets: Mappi
     if len(answers.misses) > EXPLAINED:
         lines.append(f"and {len(answers.misses) - EXPLAINED} more requests had no answer")
     lines += library.never_played()
-    return Outcome(ok=not lines, lines=[f"{path}: {line}" for line in lines])
+    return Outcome(ok=not lines, lines=[f"{path}: {line}" for line in lines], remarks=_unseen(sorted(answers.programs)))
+
+
+def _unseen(programs: list[str]) -> list[str]:
+    """A remark on programs that are not part of the recording."""
+    return [f"not seen: what is said to the network by {', '.join(programs)}, which the child ran"] if programs else []
 
 
 def _differences(groups: list[list[int]]) -> list[list[int]]:

@@ -14,5 +14,6 @@ Modules of the standard library are patched from within, so they are `Any` here,
     tapped, tapped_tls    which are the patches for that
     answering  while replaying: connections that lead to the recorder, and nowhere else
     tls        TLS that was, and needs no encryption any more
+    programs   what the child runs, and nobody sees
     errors     exceptions as data
 """

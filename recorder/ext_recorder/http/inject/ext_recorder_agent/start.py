@@ -7,6 +7,7 @@ import os
 from . import calls
 from .clock import Times
 from .imports import Finder
+from .programs import watch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +51,9 @@ def start() -> None:
             raise ImportError(f"ext-recorder: {text}, and would reach the network")
         times.channel().send({"k": "problem", "text": text})
 
+    def program_started(name: str) -> None:
+        times.channel().send({"k": "program", "name": name})
+
     Finder(
         {
             "socket": socket_imported,
@@ -57,6 +61,7 @@ def start() -> None:
             "threading": lambda module: _with_real_clock(module, times),
             "queue": times.leave_alone,
             "random": times.seed,
+            "subprocess": lambda module: watch(module, program_started),
             "concurrent.futures.thread": calls.follow_executors,
             **dict.fromkeys(AROUND, around_imported),
         }
