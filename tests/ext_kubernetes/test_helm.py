@@ -89,7 +89,9 @@ def test_nothing_is_taken_for_an_option(kube: Extension, field: str) -> None:
 def test_helm_is_given_a_little_less_time_to_wait(kube: Extension, helm: FakeHelm) -> None:
     kube.ok("helm-upgrade", {"chart": "shop/web", "name": "web", "install": True, "wait": True, "timeout": "10s"})
     assert argv(helm)[:4] == ["upgrade", "web", "--install", "shop/web"]
-    assert {"--wait", "--timeout=8s"} <= set(argv(helm))
+    assert "--wait" in argv(helm)
+    (given,) = [flag for flag in argv(helm) if flag.startswith("--timeout=")]
+    assert 1 <= int(given.removeprefix("--timeout=").removesuffix("s")) <= 9  # of 10, and the start took some, too
 
 
 def test_a_helm_that_goes_on_and_on_is_stopped(kube: Extension, helm: FakeHelm) -> None:
