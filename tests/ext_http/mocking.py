@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import os
 import socket
+import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ext_http.mock.mocks import Mocks
 from ext_http.mock.start import MockStart, mock_start
@@ -15,10 +17,12 @@ from ext_sdk.validation import validate
 from tests.ext_http.http_contexts import context_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from ext_sdk import Result
+
+T = TypeVar("T")
 
 PATIENCE = 20.0  # seconds until a test gives up waiting for something that has to happen
 
@@ -95,6 +99,15 @@ def read_all(connection: socket.socket) -> bytes:
     except ConnectionResetError:
         pass
     return data
+
+
+def wait_for(found: Callable[[], T | None]) -> T:
+    """What is found, once it is something."""
+    until = time.monotonic() + PATIENCE
+    while not (value := found()):
+        assert time.monotonic() < until, "it did not happen"
+        os.sched_yield()
+    return value
 
 
 class MockMaker:

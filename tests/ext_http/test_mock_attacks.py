@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ext_sdk
-from tests.ext_http.mocking import read_all
+from ext_http.mock.mocks import Mocks
+from tests.ext_http.mocking import read_all, wait_for
 
 if TYPE_CHECKING:
     from tests.ext_http.mocking import MockMaker, Started
@@ -184,6 +185,20 @@ def test_a_pattern_without_end_is_a_miss_and_the_mock_goes_on(mocks: MockMaker) 
     assert got.status == 404
     assert "took longer than" in got.text
     assert mock.ask("/b").status == 200
+
+
+def test_stopping_does_not_wait_for_a_pattern_without_end_and_leaves_no_process(mocks: MockMaker) -> None:
+    mock = mocks({"name": "evil", "pathMatches": "^/(a+)+$", "answer": {}})
+    held = mocks.context.state(Mocks).get("mock")
+    assert held is not None
+    searcher = held.router._searcher
+    with mock.socket() as one:
+        one.sendall(b"GET /%b HTTP/1.1\r\nHost: a\r\n\r\n" % (b"a" * 40 + b"b"))
+        child = wait_for(lambda: searcher._child)
+        mock.stop()
+        read_all(one)
+    assert child.wait(20) != 0
+    assert wait_for(lambda: searcher._child is None)
 
 
 def test_a_schema_that_can_not_be_used_is_told_where_it_is_asked(mocks: MockMaker) -> None:

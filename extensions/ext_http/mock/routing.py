@@ -31,17 +31,26 @@ class SharedSearcher(Searcher):
 
     def __init__(self) -> None:
         super().__init__()
-        self._turn = threading.RLock()  # a search that fails closes the child itself
+        self._turn = threading.Lock()
+        self._ended = False
 
     def search(self, pattern: str, text: str, *, ignore_case: bool = False) -> Found | None:
         """As Searcher has it."""
-        with self._turn:
-            return super().search(pattern, text, ignore_case=ignore_case)
+        try:
+            with self._turn:
+                return super().search(pattern, text, ignore_case=ignore_case)
+        finally:
+            if self._ended:
+                self.end()
 
-    def close(self) -> None:
-        """As Searcher has it; a search that runs is waited for."""
-        with self._turn:
-            super().close()
+    def end(self) -> None:
+        """End the child process: now, or when a search that runs is over. Does not wait."""
+        self._ended = True
+        if self._turn.acquire(blocking=False):
+            try:
+                self.close()
+            finally:
+                self._turn.release()
 
 
 class Router:
@@ -78,7 +87,7 @@ class Router:
 
     def close(self) -> None:
         """End the process that runs regular expressions."""
-        self._searcher.close()
+        self._searcher.end()
 
     def answer(self, request: Request) -> Response:
         """The answer to a request, which is noted in the journal with it."""
