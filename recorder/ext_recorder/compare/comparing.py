@@ -117,11 +117,11 @@ class Comparison:
         dialect = self.dialect
         return pointers_of(dialect.names, message.method) + pointers_of(dialect.references, message.method)
 
-    def named(self, message: Classified) -> frozenset[bytes]:
-        """The runs, sessions and the like that a message is about."""
-        pointers = pointers_of(self.dialect.names, message.method)
-        values = (message.at(pointer) for pointer in pointers)
-        return frozenset(id_key(value, "") for value in values if isinstance(value, (str, int)))
+    def subjects(self, message: Classified) -> tuple[frozenset[bytes], frozenset[bytes]]:
+        """What a message belongs to: calls, as their answer or by naming them; runs, sessions and the like."""
+        answered = {message.key} if message.kind == "response" and message.key is not None else set()
+        mentioned = _keys(message, pointers_of(self.dialect.mentions, message.method))
+        return frozenset(answered) | mentioned, _keys(message, pointers_of(self.dialect.names, message.method))
 
     def _masked(self, value: object) -> object:
         """The value with its texts masked."""
@@ -145,6 +145,11 @@ def _pattern(mask: Sequence[str]) -> re.Pattern[str] | None:
         except re.error as error:
             raise UsageError(f"--mask {each}: no regular expression: {error}") from None
     return re.compile("|".join(f"(?:{each})" for each in mask)) if mask else None
+
+
+def _keys(message: Classified, pointers: Iterable[str]) -> frozenset[bytes]:
+    values = (message.at(pointer) for pointer in pointers)
+    return frozenset(id_key(value, "") for value in values if isinstance(value, (str, int)))
 
 
 def _is_secret(value: object) -> bool:

@@ -5,7 +5,7 @@ method that is equal to it, and where none is, to the first of that method that 
 
 Expected is what the recording has up to the host's next turn. A message that came too late for its turn is still
 known when it comes, and so is one that comes too early; only their order is then told as a difference. There is no
-order between answers to calls that overlap, and between messages that name two runs, two sessions or the like.
+order between what belongs to two calls that overlap, and between messages that name two runs, two sessions or the like.
 """
 
 from __future__ import annotations
@@ -251,11 +251,9 @@ class Window:
             return
 
     def _are_apart(self, one: Expected, other: Expected) -> bool:
-        """Do these come in any order: answers to calls that overlap, or what is about two runs, two sessions?"""
-        if one.identity[0] == other.identity[0] == "response":
-            return True
-        names, others = (self._comparison.named(each.message) for each in (one, other))
-        return bool(names) and bool(others) and not names & others
+        """Do these come in any order, because they belong to two calls that overlap, to two runs, to two sessions?"""
+        subjects = zip(*(self._comparison.subjects(each.message) for each in (one, other)), strict=True)
+        return any(its and others and not its & others for its, others in subjects)
 
     def _missing(self, expected: Expected) -> None:
         subject = describe(expected.message, expected.answered)
