@@ -5,7 +5,7 @@ from __future__ import annotations
 from ext_recorder.options import Command, Option
 
 from .several import IGNORE, JSON, JUNIT, MASK, NAMING, SEVERAL, chosen, jobs
-from .shared import BIND, ORDERS, REDACT, bindings, one
+from .shared import BIND, HTTP, ORDERS, REDACT, bindings, one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,9 +36,13 @@ def run(values: Values) -> int:
         stderr=bool(values["stderr"]),
         junk=not values["messages-only"],
         update=bool(values["update"]),
+        files=_folder(one(values, "files")),
+        http=bool(values["http"]),
     )
     Comparison(DIALECTS["raw"], options.ignore, options.mask)  # what is wrong with them is told before anything starts
     cassettes = chosen(values)
+    if options.http and (remote := next((each.name for each in cassettes if each.remote), "")):
+        raise UsageError(f"--http: the file beside {remote} is not fetched; verify copies of both")
     if options.update and (remote := next((each.name for each in cassettes if each.remote), "")):
         raise UsageError(f"--update: {remote} can only be read; verify a copy of it")
     return report(
@@ -49,6 +53,16 @@ def run(values: Values) -> int:
         as_json=bool(values["json"]),
         junit_file=one(values, "junit"),
     )
+
+
+def _folder(path: str) -> str:
+    from pathlib import Path
+
+    if not path or Path(path).is_dir():
+        return path
+    from ext_recorder.errors import UsageError
+
+    raise UsageError(f"--files {path}: expected a folder, whose content is copied into the working directory")
 
 
 def _seconds(text: str) -> float:
@@ -73,7 +87,9 @@ ORDER = Option(
 TIMEOUT = Option("timeout", "seconds that an answer may take longer than in the recording", "SECONDS", default="10")
 STDERR = Option("stderr", "compare the lines of standard error too")
 MESSAGES_ONLY = Option("messages-only", "set aside lines of the child that are no messages")
+FILES = Option("files", "what is in the working directory when a session begins", "FOLDER")
 UPDATE = Option("update", "accept what differs: the new session becomes the cassette")
+COUNTING = (IGNORE, MASK, ORDER, TIMEOUT, STDERR, MESSAGES_ONLY)
 REPORTS = (JSON, JUNIT)
 
 COMMAND = Command(
@@ -83,7 +99,7 @@ COMMAND = Command(
 Is the host, without the host: sends COMMAND what the recorded host sent, each message when the answers recorded before
 it have come, and answers the child's own requests from the cassette. What the child says is compared as JSON, without
 ids, what the protocol calls volatile, and what --ignore and --mask name; its exit code too. The working directory of
-the session is a new, empty folder each time. The exit code is 1 when something differs.
+the session is a new folder each time, empty, or with what --files names in it. The exit code is 1 when anything differs.
 
     ext-recorder verify session.yaml -- ext-shell
     ext-recorder verify --ignore /result/outputs/seconds --junit report.xml cassettes/ -- ext-shell
@@ -93,11 +109,26 @@ the session is a new, empty folder each time. The exit code is 1 when something 
 
 {NAMING}
 An answer may take as long as it took in the recording, and --timeout longer; then the child is stopped, with all that
-it started. --update keeps the new session, secrets and paths of this machine replaced as `record` does it.
+it started. With --http a Python COMMAND needs no server: what it asks for is answered from NAME.http.yaml, as it was
+recorded. --update keeps the new session, secrets and paths of this machine replaced as `record` does it.
 """,
     run,
     arguments=("CASSETTE",),
     repeats=True,
     tail="COMMAND",
-    options=(IGNORE, MASK, ORDER, TIMEOUT, STDERR, MESSAGES_ONLY, BIND, REDACT, UPDATE, *REPORTS, *SEVERAL),
+    options=(
+        IGNORE,
+        MASK,
+        ORDER,
+        TIMEOUT,
+        STDERR,
+        MESSAGES_ONLY,
+        BIND,
+        FILES,
+        REDACT,
+        HTTP,
+        UPDATE,
+        *REPORTS,
+        *SEVERAL,
+    ),
 )

@@ -24,11 +24,12 @@ class Options:
         stderr: whether its stderr has to be as recorded.
         junk: whether lines that are no messages have to be.
         update: accept what differs: write the new session into the cassette.
-        environment: variables of the child beside this process' own.
+        files: a folder whose content is in the working directory when a session begins; "" for an empty one.
+        http: answer the child's HTTP requests from the file beside the cassette.
     """
 
     __slots__ = (
-        "bind", "command", "environment", "ignore", "in_order", "junk", "mask", "patience", "redact", "stderr",
+        "bind", "command", "files", "http", "ignore", "in_order", "junk", "mask", "patience", "redact", "stderr",
         "update",
     )  # fmt: skip
 
@@ -45,7 +46,8 @@ class Options:
         stderr: bool = False,
         junk: bool = True,
         update: bool = False,
-        environment: Mapping[str, str] | None = None,
+        files: str = "",
+        http: bool = False,
     ) -> None:
         self.command = tuple(command)
         self.ignore = tuple(ignore)
@@ -57,4 +59,5 @@ class Options:
         self.stderr = stderr
         self.junk = junk
         self.update = update
-        self.environment = dict(environment or {})
+        self.files = files
+        self.http = http

@@ -93,6 +93,11 @@ class Live:
             return None
         return ended.code if ended.code is not None else signal_name(ended.signal or 0)
 
+    def has_ended(self) -> bool:
+        """Has it ended already?"""
+        self._child.update()
+        return self._child.status is not None
+
     @property
     def last_words(self) -> str:
         """The end of what it said on stderr."""

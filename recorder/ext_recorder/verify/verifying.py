@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
@@ -14,6 +15,8 @@ from ext_recorder.calls import Calls
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.compare.comparing import Comparison
 from ext_recorder.compare.counterparts import Counterparts
+from ext_recorder.errors import RecorderError
+from ext_recorder.http.naming import beside
 from ext_recorder.reports.cases import Case
 from ext_recorder.session import environment_secrets
 from ext_recorder.speaking import dialect_of
@@ -28,6 +31,8 @@ from .updating import Update
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ext_recorder.http.layer import Layer
 
     from .options import Options
 
@@ -47,13 +52,16 @@ def verify(path: Path, name: str, options: Options) -> Case:
     """
     started = monotonic()
     with Reader(path) as reader, ExitStack() as stack:
-        run = _Run(reader, name, options, dict(os.environ) | options.environment, stack)
+        run = _Run(reader, name, options, dict(os.environ), stack)
         case = run.play()
         if run.update is not None:
             case.notes = (*case.notes, run.accept(reader))
             case.problems, case.more = (() if run.accepted else case.problems), 0 if run.accepted else case.more
         case.seconds = monotonic() - started
         return case
+
+
+NOT_LOADED = "the child has not loaded the HTTP layer: it is no Python program, or was started with -I, -E or -S"
 
 
 class _Run:
@@ -66,6 +74,7 @@ class _Run:
         dialect = dialect_of(header, str(reader.path))
         framing = FRAMINGS[header.framing]
         self._name = name
+        self._path = str(reader.path)
         self._environment = environment
         self._options = options
         self._stack = stack
@@ -111,17 +120,35 @@ class _Run:
 
     def play(self) -> Case:
         """Run the child to its end."""
-        with Live(self._options.command, self._environment) as live:
+        layer = self._stack.enter_context(self._http()) if self._options.http else None
+        variables = layer.variables if layer else {}
+        with Live(self._options.command, {**self._environment, **variables}) as live:
+            if layer and not layer.wait_loaded(live.has_ended):
+                raise RecorderError(f"{NOT_LOADED}; so it was ended, before it could use the network")
             by_itself = live.play(self._script, self.update.note if self.update else _no_note)
             self._script.finish()
             status, words = live.status, live.last_words
         self._look_at_end(by_itself=by_itself, status=status)
-        notes = self._notes()
+        notes = [*self._notes(), *(self._finish(layer) if layer else ())]
         if self._findings and words and status not in (0, self._script.exit):
             notes.append(
                 "its last words on stderr:\n" + _indented(self._clean(words.encode()).decode("utf-8", "replace"))
             )
         return Case(self._name, problems=self._findings.problems(), more=self._findings.more, notes=notes)
+
+    def _http(self) -> Layer:
+        """The recorded answers of servers."""
+        from ext_recorder.http.layer import replaying
+
+        secrets = environment_secrets(self._options.redact, self._environment)
+        return replaying(Path(beside(self._path)), bind=self._options.bind, secrets=secrets)
+
+    def _finish(self, layer: Layer) -> list[str]:
+        """What the child asked servers for, and was not recorded, is a difference. Returns further remarks."""
+        report = layer.finish()
+        if not report.ok:
+            self._findings.add("http", f"{self._name}: {report.text}", 0, {"text": report.text})
+        return report.warning.splitlines()
 
     def accept(self, reader: Reader) -> str:
         """Keep the new session, for --update. Returns what is to be said about it."""
@@ -163,7 +190,10 @@ class _Run:
             self._folder = os.path.realpath(made)
         self._folders += 1
         folder = Path(self._folder) / (name if self._folders == 1 else f"{name}-{self._folders}")
-        folder.mkdir()
+        if self._options.files and self._folders == 1:
+            shutil.copytree(self._options.files, folder, symlinks=True)
+        else:
+            folder.mkdir()
         return str(folder)
 
     def _clean(self, data: bytes) -> bytes:

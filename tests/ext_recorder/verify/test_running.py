@@ -8,6 +8,7 @@ import select
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
@@ -20,7 +21,6 @@ from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, messages, python, 
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 # Answers every request by its params, as {"result": params}; tells how often it was asked; `die` ends it.
 SERVER = python(
@@ -213,6 +213,40 @@ def test_the_working_directory_is_made_for_the_run_and_gone_afterwards(tmp_path:
     assert not os.path.exists(workdir)  # noqa: PTH110
 
 
+def test_the_working_directory_may_have_files_in_it_which_stay_as_they_are(tmp_path: Path) -> None:
+    execute = '{"jsonrpc":"2.0","id":1,"method":"execute","params":{"context":{"workdir":"/tmp/workdir"}}}'
+    said = """- {t: 1, out: '{"jsonrpc":"2.0","id":1,"result":["a.txt"]}'}"""
+    cassette(tmp_path / "c.yaml", f"- {{t: 0, in: '{execute}'}}\n{said}\n- {{t: 2, exit: 0}}")
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a.txt").write_text("a")
+    child = python(
+        "import json, os, sys\n"
+        "os.chdir(json.loads(sys.stdin.readline())['params']['context']['workdir'])\n"
+        "print(json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': os.listdir('.')}))\n"
+        "os.remove('a.txt')"
+    )
+    assert verify("--files", "files", "c.yaml", cwd=tmp_path, child=child).stdout == "ok      c.yaml\n"
+    assert verify("c.yaml", cwd=tmp_path, child=child).returncode == 1
+    assert (tmp_path / "files" / "a.txt").read_text() == "a"
+
+
+def test_with_http_the_real_extension_runs_without_its_server(tmp_path: Path) -> None:
+    folder = Path(__file__).parents[3] / "cassettes" / "http"
+    for name in ("offline.yaml", "offline.http.yaml"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    child = [sys.executable, "-m", "ext_http"]
+    done = verify("--http", "offline.yaml", cwd=tmp_path, child=child)
+    assert done.returncode == 0, done.stdout
+    answers = tmp_path / "offline.http.yaml"
+    answers.write_text(answers.read_text().replace("method: GET", "method: PUT"))
+    done = verify("--http", "--timeout", "30", "offline.yaml", cwd=tmp_path, child=child)
+    assert done.returncode == 1, done.stdout
+    no_python = ["sh", "-c", "read line"]
+    done = verify("--http", "offline.yaml", cwd=tmp_path, child=no_python)
+    assert done.returncode == 2
+    assert "has not loaded the HTTP layer" in done.stdout
+
+
 # --- Several ----------------------------------------------------------------------------------------------------------
 
 
@@ -331,6 +365,8 @@ WRONG = [
     (["--mask", "(", "c.yaml"], ["x"], "--mask (: no regular expression"),
     (["--shard", "3/2", "c.yaml"], ["x"], "expected NUMBER/COUNT"),
     (["--jobs", "many", "c.yaml"], ["x"], "--jobs many: expected a number"),
+    (["--files", "nowhere", "c.yaml"], ["x"], "--files nowhere: expected a folder"),
+    (["--http", "memory://c.yaml"], ["x"], "is not fetched"),
     (["*.yaml"], ["x"], "no cassette there"),
     (["--update", "memory://c.yaml"], ["x"], "can only be read"),
 ]
