@@ -106,7 +106,7 @@ def test_the_version_is_the_one_of_ext_sdk_version(shipped: Shipped) -> None:
 
 def test_every_dependency_is_one_that_the_code_imports() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    imported_as = {"python-jsonpath": "jsonpath", "pyyaml": "yaml"}
+    imported_as = {"python-jsonpath": "jsonpath", "pyyaml": "yaml", "vcrpy": "vcr"}
     code = "\n".join(path.read_text() for root in ("extensions", "recorder") for path in (ROOT / root).rglob("*.py"))
     for requirement in project["dependencies"]:
         name = requirement.split(">")[0].partition("[")[0]

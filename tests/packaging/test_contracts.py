@@ -32,6 +32,9 @@ CONTRACTS = [
     JSON_PATH,
     JSON_SCHEMA,
     YAML,
+    VCRPY,
+    HTTP_AGENT,
+    FSSPEC,
 ) = CONTRACTS
 
 SDK = "extensions/ext_sdk"
@@ -67,6 +70,9 @@ PLANTED = [
     (JSON_PATH, f"{SDK}/planted.py", "import jsonpath"),
     (JSON_SCHEMA, f"{SDK}/planted.py", "import jsonschema"),
     (YAML, "recorder/ext_recorder/planted.py", "import yaml"),
+    (VCRPY, "recorder/ext_recorder/planted.py", "import vcr"),
+    (HTTP_AGENT, "recorder/ext_recorder/http/inject/planted.py", "import yaml"),
+    (FSSPEC, "recorder/ext_recorder/planted.py", "import fsspec"),
 ]
 
 
