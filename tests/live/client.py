@@ -246,3 +246,9 @@ def condition(found: Object, kind: str) -> str:
         if entry["type"] == kind:
             return str(entry["status"])
     return ""
+
+
+def held_back(found: Object) -> str:
+    """Why the first container of a pod is held back; "" if it is not."""
+    statuses = found["status"].get("containerStatuses") or [{}]
+    return str(statuses[0].get("state", {}).get("waiting", {}).get("reason", ""))

@@ -33,6 +33,7 @@ class Kube:
         self.workdir = workdir
         self._peer = Peer(COMMAND, env)
         self._calls = 1000  # ids that the peer's own calls don't have
+        self._open: set[object] = set()  # calls without an answer
         self._answers: dict[object, Any] = {}
         self._logs: list[str] = []
         answer = self._peer.initialize(dict(config))
@@ -62,6 +63,7 @@ class Kube:
         """
         self._calls += 1
         context = {"workdir": str(at or self.workdir), "phase": ""}  # which real hosts leave empty
+        self._open.add(self._calls)
         self._peer.send(execute(self._calls, operation, {**(args or {}), **more}, **context))
         return self._calls
 
@@ -82,6 +84,7 @@ class Kube:
     def heard(self, text: str) -> None:
         """Wait until a text is logged: a wait logs what it sees."""
         while not any(text in line for line in self._logs):
+            assert self._open, f"{text!r} was not logged; {self._answers}"
             self._read()
 
     # --- One call ----------------------------------------------------------------------------------------------------
@@ -112,5 +115,6 @@ class Kube:
         message = self._peer.message()
         if "id" in message:
             self._answers[message["id"]] = message
+            self._open.discard(message["id"])
         else:
             self._logs.append(str(message["params"]))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import urllib3
 
-from tests.live.client import ApiError, Client, condition
+from tests.live.client import ApiError, Client, condition, held_back
 from tests.live.conftest import namespace_object
 from tests.live.manifests import (
     GREEDY,
@@ -34,17 +34,10 @@ from tests.live.manifests import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.live.client import Object
     from tests.live.control_plane import ControlPlane
 
 ROOT = Path(__file__).parents[2]
 HOLD = "tests.live/hold"  # a finalizer that nobody serves
-
-
-def waiting(found: Object) -> str:
-    """Why the first container of a pod is held back; "" if it is not."""
-    statuses = found["status"].get("containerStatuses") or [{}]
-    return str(statuses[0].get("state", {}).get("waiting", {}).get("reason", ""))
 
 
 # --- Pods, and what makes them ---------------------------------------------------------------------------------------
@@ -73,7 +66,7 @@ def test_a_deployment_becomes_available_and_scales(admin: Client, namespace: str
 
 def test_a_container_that_keeps_failing_is_held_back(admin: Client, namespace: str) -> None:
     path = admin.apply(pod(ends(3)), namespace)
-    found = admin.wait_for(path, lambda it: waiting(it) == "CrashLoopBackOff", timeout=60)
+    found = admin.wait_for(path, lambda it: held_back(it) == "CrashLoopBackOff", timeout=60)
     (status,) = found["status"]["containerStatuses"]
     assert status["lastState"]["terminated"]["exitCode"] == 3
     assert found["status"]["phase"] == "Running"
@@ -84,7 +77,7 @@ def test_a_container_that_keeps_failing_is_held_back(admin: Client, namespace: s
 
 def test_a_container_that_keeps_failing_says_so_in_events(admin: Client, namespace: str) -> None:
     path = admin.apply(pod(ends(1)), namespace)
-    admin.wait_for(path, lambda it: waiting(it) == "CrashLoopBackOff", timeout=60)
+    admin.wait_for(path, lambda it: held_back(it) == "CrashLoopBackOff", timeout=60)
     admin.wait_for(
         f"/api/v1/namespaces/{namespace}/events",
         lambda it: any(event["reason"] == "BackOff" for event in it["items"]),
@@ -93,7 +86,7 @@ def test_a_container_that_keeps_failing_says_so_in_events(admin: Client, namespa
 
 def test_an_image_that_does_not_exist_is_tried_again_and_again(admin: Client, namespace: str) -> None:
     path = admin.apply(pod(UNAVAILABLE), namespace)
-    found = admin.wait_for(path, lambda it: waiting(it) == "ImagePullBackOff", timeout=60)
+    found = admin.wait_for(path, lambda it: held_back(it) == "ImagePullBackOff", timeout=60)
     assert found["status"]["phase"] == "Pending"
     assert "registry.invalid/nothing:1" in found["status"]["containerStatuses"][0]["state"]["waiting"]["message"]
 
@@ -129,7 +122,7 @@ def test_an_init_container_that_fails_holds_the_pod_back(admin: Client, namespac
         timeout=60,
     )
     assert condition(found, "Initialized") == "False"
-    assert waiting(found) == "PodInitializing"
+    assert held_back(found) == "PodInitializing"
 
 
 @pytest.mark.parametrize(("code", "kind"), [(0, "Complete"), (4, "Failed")])
@@ -156,14 +149,14 @@ def test_a_container_has_said_what_its_command_says(admin: Client, namespace: st
 @pytest.mark.usefixtures("streams")
 def test_a_container_that_was_restarted_has_said_it_before(admin: Client, namespace: str) -> None:
     path = admin.apply(pod(runs("echo so long; exit 1")), namespace)
-    admin.wait_for(path, lambda it: waiting(it) == "CrashLoopBackOff", timeout=60)
+    admin.wait_for(path, lambda it: held_back(it) == "CrashLoopBackOff", timeout=60)
     assert admin.text("GET", f"{path}/log", query={"previous": "true"}) == "so long\n"
 
 
 @pytest.mark.usefixtures("streams")
 def test_a_container_without_an_image_has_no_log(admin: Client, namespace: str) -> None:
     path = admin.apply(pod(UNAVAILABLE), namespace)
-    admin.wait_for(path, lambda it: waiting(it) == "ImagePullBackOff", timeout=60)
+    admin.wait_for(path, lambda it: held_back(it) == "ImagePullBackOff", timeout=60)
     with pytest.raises(ApiError, match="is waiting to start: trying and failing to pull image"):
         admin.text("GET", f"{path}/log")
 

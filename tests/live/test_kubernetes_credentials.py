@@ -93,7 +93,10 @@ def test_credentials_that_have_expired_are_told_at_once(
 def test_a_token_that_expires_in_the_middle_of_a_wait_ends_it(
     start: Starter, control_plane: ControlPlane, own: Client
 ) -> None:
-    kube = start(control_plane.identities.service_account("default", "default", own.uid(ACCOUNT), SOON - LEEWAY))
+    uid, identities = own.uid(ACCOUNT), control_plane.identities
+    kube = start(identities.service_account("default", "default", uid, -2 * LEEWAY))
+    assert "are refused" in kube.failed("get", resource="cm/none")  # everything is loaded now: the token is short-lived
+    identities.service_account("default", "default", uid, SOON - LEEWAY)
     waiting = kube.start("wait", DONE, resource="cm/never")
     kube.heard("NotFound")
     result = kube.answer(waiting)
@@ -106,9 +109,11 @@ def test_a_token_that_is_renewed_in_the_middle_of_a_wait_is_used(
     start: Starter, control_plane: ControlPlane, own: Client, tmp_path: Path, way: str
 ) -> None:
     uid, identities = own.uid(ACCOUNT), control_plane.identities
-    first = identities.token("default", "default", uid, SOON - LEEWAY)
     entry = kubeconfigs.cluster_of(control_plane.kubeconfig)
-    token, kube = started(start, tmp_path, entry, first, way)
+    token, kube = started(start, tmp_path, entry, "none", way)
+    assert "are refused" in kube.failed("get", resource="cm/none")  # everything is loaded now: the token is short-lived
+    first = identities.token("default", "default", uid, SOON - LEEWAY)
+    token.write_text(first)
     names = [f"renewed-{way.replace(' ', '-')}-{number}" for number in range(2)]
     waits = [kube.start("wait", DONE, resource=f"cm/{name}") for name in names]
     for name in names:
