@@ -99,7 +99,7 @@ COMMAND = Command(
 Is the host, without the host: sends COMMAND what the recorded host sent, each message when the answers recorded before
 it have come, and answers the child's own requests from the cassette. What the child says is compared as JSON, without
 ids, what the protocol calls volatile, and what --ignore and --mask name; its exit code too. The working directory of
-the session is a new folder each time, empty, or with what --files names in it. The exit code is 1 when anything differs.
+the session is a new folder each time, empty, or with what --files names in it. The exit code is 1 when any differs.
 
     ext-recorder verify session.yaml -- ext-shell
     ext-recorder verify --ignore /result/outputs/seconds --junit report.xml cassettes/ -- ext-shell
