@@ -36,7 +36,10 @@ class Expect(Expectation):
     ] = UNSET
     body: Annotated[
         Body | UnsetType,
-        Meta(description="A text that it must equal, but for one line ending at the end, or an object"),
+        Meta(
+            description="A text that it must equal, but for one line ending at the end, or an object. In JSON types "
+            'count: "1" is not 1, true is not 1, integers are exact; 1.0 is 1'
+        ),
     ] = UNSET
     duration: Annotated[
         DurationExpectation | UnsetType, Meta(description="How long it may have taken, redirects and body included")
