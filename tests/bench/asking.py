@@ -23,8 +23,8 @@ CAP = 10 * 1024 * 1024  # bytes, of `maxBody`
 
 def measure(bench: Bench) -> Series:
     """Seconds and MiB: "ext-http s", "bare loop s", "big body MiB", "bomb MiB", "small body MiB"."""
-    with _server(bench) as origin:
-        requests = _write(bench.directory / "gets.jsonl", {"url": f"{origin}/small"}, bench.scale.gets)
+    with server(bench) as origin:
+        requests = write_requests(bench.directory / "gets.jsonl", {"url": f"{origin}/small"}, bench.scale.gets)
 
         def extension() -> Mapping[str, float]:
             return {"s": drive(bench, [bench.programs.http], requests, None, cores=bench.one_core).seconds}
@@ -39,7 +39,7 @@ def measure(bench: Bench) -> Series:
 
         def body(path: str) -> Mapping[str, float]:
             args = {"url": f"{origin}{path}", "maxBody": CAP}
-            once = _write(bench.directory / "once.jsonl", args, 1)
+            once = write_requests(bench.directory / "once.jsonl", args, 1)
             driven = drive(bench, [bench.programs.http], once, None, cores=bench.two_cores)
             return {"MiB": driven.peak_kib / 1024}
 
@@ -55,7 +55,8 @@ def measure(bench: Bench) -> Series:
     return {**times, **memory}
 
 
-def _write(path: Path, args: Mapping[str, object], count: int) -> Path:
+def write_requests(path: Path, args: Mapping[str, object], count: int) -> Path:
+    """So many calls of `request`, a line each."""
     context = {"workdir": str(path.parent), "phase": "setup"}
     params = {"operation": "request", "args": args, "context": context}
     with path.open("w") as file:
@@ -66,7 +67,7 @@ def _write(path: Path, args: Mapping[str, object], count: int) -> Path:
 
 
 @contextmanager
-def _server(bench: Bench) -> Iterator[str]:
+def server(bench: Bench) -> Iterator[str]:
     """The origin of a web server, on a core of its own."""
     command = [bench.programs.python, str(SOURCES / "web.py"), str(bench.scale.body_mib * MIB)]
     with (

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tests.bench import asking, calling, kubernetes, parsing, recording, replaying, starting
+from tests.bench import asking, calling, http_layer, kubernetes, parsing, recording, replaying, starting
 from tests.bench.harness import Bench, Series
 
 Measure: TypeAlias = Callable[[Bench], Series]
@@ -118,6 +118,15 @@ FIGURES = (
            "big body MiB", "small body MiB", _at_most(80)),
     Figure("http.bomb", "the same, a gzip bomb of twice as much", "MiB", asking.measure, "bomb MiB",
            "small body MiB", _at_most(80)),
+    Figure("layer.record", "{gets:,} GETs of a child under `record --http`", "s", http_layer.measure, "recorded s",
+           "alone s"),
+    Figure("layer.replay", "the same answered by `replay --http`", "s", http_layer.measure, "replayed s", "alone s"),
+    Figure("layer.replay-many", "five times as many, beside five times as long", "s", http_layer.measure,
+           "replayed many s", "five times s", _times_at_most(1.5)),
+    Figure("layer.body", "peak memory under `record --http`, a body of {body_mib} MiB with a cap of 10", "MiB",
+           http_layer.measure_memory, "recorded body MiB", "small MiB", _at_most(80)),
+    Figure("layer.bomb", "the same, a gzip bomb of twice as much", "MiB", http_layer.measure_memory,
+           "recorded bomb MiB", "small MiB", _at_most(80)),
     Figure("kubernetes.manifest", "ext-kubernetes, spawn to manifest", "ms", _start, "ext-kubernetes ms",
            "ext-shell ms", _times_at_most(1.1)),
     Figure("kubernetes.first", "first operation at once, from spawn to its answer", "ms", kubernetes.measure_first,
