@@ -86,13 +86,14 @@ class Ear:
         self._redact = redact
         self._minted = minted
         self._names = names
+        self._renamed = False  # some lasting name of the host is another one here
 
     def accepts(self, recorded: Recorded, payload: bytes) -> bool:
         """Is this payload the recorded message?"""
         expected = recorded.payload
         if not self.dialect.calls or not recorded.is_message:
             return payload == expected or _same_line(self._clean(payload), expected)
-        if self._minted or not self.dialect.plain:
+        if self._minted or self._renamed or not self.dialect.glances:
             return self._closely(recorded, payload)
         live, seen = glance(payload), glance(expected)
         if payload == expected:
@@ -177,7 +178,7 @@ class Ear:
             lasting = pointer in pointers_of(self.dialect.names, message.method)
             for key, spelling in _pairs(message, live, pointer):
                 if lasting:
-                    self._names.setdefault(key, spelling)
+                    self._renamed = self._names.setdefault(key, spelling) != key or self._renamed
                 elif spelling != key or key in self._minted:
                     self._minted[key] = spelling
         return True

@@ -84,7 +84,7 @@ class Cutter:
 
     def is_settled(self, thread: Thread) -> bool:
         """Is all that belongs to this thread read? Where streams name what they belong to, only the end tells."""
-        return self._dialect.plain and not thread.open and thread is not self._last
+        return self._dialect.by_id and not thread.open and thread is not self._last
 
     def marked(self, name: str, time: float) -> None:
         """The end of the host's input, or a signal."""
@@ -102,7 +102,7 @@ class Cutter:
 
     def _owner(self, payload: bytes) -> Thread | None:
         """The thread of the call that this answers, if it answers one."""
-        if not self._dialect.plain:
+        if not self._dialect.by_id:
             return self._named_owner(self._dialect.classify(payload))
         kind, key, _ = self._look(payload)
         if kind == "response":

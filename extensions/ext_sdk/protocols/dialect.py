@@ -60,12 +60,15 @@ class Dialect:
         final: methods after whose answer (or, for a notification, at whose arrival) the child ends by itself.
         timeouts: {method: seconds}: how long the specification gives an answer.
         calls: whether messages are calls with ids. Without, every payload stands for itself.
-        plain: an answer ends its call and repeats no other name, so a glance at it is enough.
+        plain: a message of the child repeats nothing that the host has made up but the id that it answers, which ends
+            the call: a glance at it is enough.
+        by_id: only ids tell to which call a message belongs.
+        glances: a glance may tell what a message is.
     """
 
     __slots__ = (
-        "bound", "calls", "echoed", "echoes", "failed", "final", "forms", "framing", "mentions", "minted", "name",
-        "names", "plain", "references", "refusals", "subject", "tag", "timeouts", "title", "unfinished", "volatile",
+        "bound", "by_id", "calls", "echoed", "echoes", "failed", "final", "forms", "framing", "glances", "mentions", "minted",
+        "name", "names", "plain", "references", "refusals", "subject", "tag", "timeouts", "title", "unfinished", "volatile",
     )  # fmt: skip
 
     def __init__(
@@ -112,7 +115,10 @@ class Dialect:
         self.final = final
         self.timeouts = timeouts or {}
         self.calls = calls
-        self.plain = not (self.forms or self.mentions or self.echoes or self.names or self.unfinished)
+        lasting = bool(self.names and self.minted)  # a child's own names are the recorded ones again
+        self.plain = not (self.forms or self.mentions or self.echoes or self.unfinished or lasting)
+        self.by_id = not (self.forms or self.mentions or self.unfinished or self.names)
+        self.glances = calls and tag == "method"
 
     def classify(self, payload: bytes) -> Classified:
         """What a payload is. Raises nothing, whatever the bytes are."""
