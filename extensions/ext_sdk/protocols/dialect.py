@@ -67,8 +67,9 @@ class Dialect:
     """
 
     __slots__ = (
-        "bound", "by_id", "calls", "echoed", "echoes", "failed", "final", "forms", "framing", "glances", "mentions", "minted",
-        "name", "names", "plain", "references", "refusals", "subject", "tag", "timeouts", "title", "unfinished", "volatile",
+        "bound", "by_id", "calls", "echoed", "echoes", "failed", "final", "forms", "framing", "glances", "mentions",
+        "minted", "name", "names", "plain", "references", "refusals", "subject", "tag", "timeouts", "title",
+        "unfinished", "volatile",
     )  # fmt: skip
 
     def __init__(

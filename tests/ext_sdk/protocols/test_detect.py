@@ -1,0 +1,163 @@
+"""Finding out what is spoken: by the first messages, however they are cut, and never wrong for good reason."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from ext_sdk.protocols.detect import Detector, framing_of
+from ext_sdk.protocols.handshake import elsewhere
+from ext_sdk.wire.framing import FRAMINGS
+
+
+def rpc(method: str, **params: object) -> dict[str, object]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+LSP = rpc("initialize", processId=1, rootUri=None, capabilities={})
+BEGINNINGS = [
+    ("gevals", "ndjson", rpc("initialize", protocolVersion="0.0.1")),
+    ("gevals", "ndjson", rpc("execute", operation="run", args={}, context={})),
+    ("pi", "ndjson", {"id": "1", "version": "1.0", "type": "event_hook", "payload": {"event": "x"}}),
+    ("gassist", "uint32", rpc("initialize", protocol_version="2.0")),
+    ("gassist", "uint32", rpc("ping", timestamp=1)),
+    ("kaiak", "content-length", rpc("workspace/executeCommand", command="kaiak/configure", arguments=[])),
+    ("kaiak-head", "content-length", rpc("kaiak/generate_fix", incidents=[])),
+    ("waza-go", "ndjson", rpc("eval.list", dir="evals")),
+    ("mcp", "ndjson", rpc("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})),
+    ("acp", "ndjson", rpc("initialize", protocolVersion=1, clientCapabilities={})),
+    ("lsp", "content-length", LSP),
+    ("dap", "content-length", {"seq": 1, "type": "request", "command": "initialize", "arguments": {}}),
+    ("jsonrpc", "ndjson", rpc("ping")),
+    ("jsonrpc", "content-length", rpc("eval", code="1")),
+    ("jsonrpc", "ndjson", LSP),
+    ("raw", "ndjson", {"hello": "there"}),
+]
+EACH = pytest.mark.parametrize(("protocol", "framing", "message"), BEGINNINGS)
+
+
+def encoded(framing: str, message: object) -> bytes:
+    return FRAMINGS[framing].encode(json.dumps(message).encode())
+
+
+@EACH
+def test_the_first_message_of_the_host_tells(protocol: str, framing: str, message: dict[str, object]) -> None:
+    detector = Detector()
+
+    detector.receive("in", encoded(framing, message))
+
+    assert detector.found == (protocol, framing)
+
+
+@EACH
+def test_it_tells_the_same_byte_by_byte_and_behind_what_the_child_logs(
+    protocol: str, framing: str, message: dict[str, object]
+) -> None:
+    detector = Detector()
+    detector.receive("out", b"\x1b[32mINFO\x1b[0m: starting\nContent of the config: {}\n")
+
+    data = encoded(framing, message)
+    for at in range(len(data)):
+        assert detector.found is None
+        detector.receive("in", data[at : at + 1])
+
+    assert detector.found == (protocol, framing)
+
+
+@pytest.mark.parametrize(("answer", "protocol"), [({"run_id": "run-1"}, "waza-go"), ({"runId": "a"}, "waza")])
+def test_where_two_begin_alike_the_first_answer_tells(answer: dict[str, object], protocol: str) -> None:
+    detector = Detector()
+    detector.receive("in", encoded("ndjson", rpc("eval.run", path="eval.yaml")))
+    assert detector.found is None
+
+    detector.receive("out", encoded("ndjson", {"jsonrpc": "2.0", "id": 1, "result": answer}))
+
+    assert detector.found == (protocol, "ndjson")
+
+
+def test_a_child_that_speaks_first_may_tell() -> None:
+    register = {"id": "1", "version": "1.0", "type": "register", "payload": {}}
+    detector = Detector()
+
+    detector.receive("out", encoded("ndjson", register))
+
+    assert detector.found == ("pi", "ndjson")
+
+
+def test_what_a_child_says_first_does_not_tell_what_is_no_sign() -> None:
+    detector = Detector()
+    detector.receive("out", encoded("ndjson", {"jsonrpc": "2.0", "method": "ready"}))
+    assert detector.found is None
+
+    detector.receive("in", encoded("ndjson", rpc("initialize", protocolVersion="0.0.1")))
+
+    assert detector.found == ("gevals", "ndjson")
+
+
+@pytest.mark.parametrize("host", [b"hello\n", b"\nhello\n", b"\xff\xfe\n"])
+def test_lines_of_a_host_that_are_no_messages_are_lines(host: bytes) -> None:
+    detector = Detector()
+
+    detector.receive("in", host)
+
+    assert detector.found == ("raw", "ndjson")
+
+
+def test_a_session_that_says_nothing_is_lines() -> None:
+    assert Detector().settle() == ("raw", "ndjson")
+
+
+def test_a_flood_without_any_message_is_given_up() -> None:
+    detector = Detector()
+
+    for _ in range(32):
+        detector.receive("out", b"x" * 65_536)
+
+    assert detector.found == ("raw", "ndjson")
+
+
+def test_a_framing_that_is_known_is_kept() -> None:
+    detector = Detector("content-length")
+
+    detector.receive("in", encoded("content-length", rpc("initialize", protocolVersion="0.0.1")))
+
+    assert detector.found == ("gevals", "content-length")
+
+
+@pytest.mark.parametrize(
+    ("data", "framing"),
+    [
+        (b"", ""),
+        (b"{}", ""),
+        (b"{}\n", "ndjson"),
+        (b"[1]\n", "ndjson"),
+        (b"{broken\n", ""),
+        (b"Content-Length: 2\r\n", "content-length"),
+        (b"content-length:2\n\n{}", "content-length"),
+        (b"Content-Type: x\r\nContent-Length: 2\r\n\r\n{}", "content-length"),
+        (b"\0\0\0\x02{}", "uint32"),
+        (b"\0\0\0", ""),
+        (b"\0\0\0\0{}", ""),
+        (b"\0\xff\xff\xff{", ""),
+        (b'{"text":"Content-Length: 2"}\n', "ndjson"),
+    ],
+)
+def test_the_framing_shows_in_the_first_bytes(data: bytes, framing: str) -> None:
+    assert framing_of(data) == framing
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        (b"1|1|unix|/tmp/plugin123|netrpc|\n", "unix:/tmp/plugin123"),
+        (b"1|5|tcp|127.0.0.1:1234|grpc|cert", "tcp:127.0.0.1:1234"),
+        (b"1|1|unix|", ""),
+        (b"1|1|pigeon|/tmp/x|netrpc", ""),
+        (b"a|1|unix|/tmp/x", ""),
+        (b'{"jsonrpc":"2.0"}', ""),
+        (b"", ""),
+    ],
+)
+def test_a_handshake_says_where_the_rest_goes(line: bytes, place: str) -> None:
+    assert elsewhere(line) == place
