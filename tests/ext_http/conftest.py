@@ -85,6 +85,8 @@ def stub() -> Iterator[Stub]:
 def _shared() -> Iterator[Peer]:
     with Peer(COMMAND) as peer:
         yield peer
+        peer.eof()
+        assert peer.exit_code() == 0
 
 
 @pytest.fixture

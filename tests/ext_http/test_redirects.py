@@ -33,6 +33,11 @@ def test_redirects_of_the_same_origin_are_followed_as_often_as_said(http: Extens
     assert "more than 1 redirects" in error
 
 
+def test_a_location_that_is_no_url_is_told(http: Extension, stub: Stub) -> None:
+    url = stub.says("/", status=302, Location="http://[::1")
+    assert "a redirect to 'http://[::1'" in http.failed("request", url=url, redirects=1).error
+
+
 def test_a_loop_ends(http: Extension, stub: Stub) -> None:
     url = stub.says("/", status=307, Location="/")
     assert "more than 20 redirects" in http.failed("request", url=url, redirects=20).error

@@ -135,6 +135,14 @@ def test_fields_and_files_are_a_multipart_body(http: Extension, stub: Stub) -> N
         ({"url": "http://a/", "capture": {"status": {}}}, "another output"),
         ({"url": "http://a/", "capture": {"a.b": {}}}, "without dots"),
         ({"url": "http://a/", "capture": {"a": {"json": "items"}}}, "JSONPath"),
+        ({"url": "http://a/", "capture": {"a": {"from": "header"}}}, "header and `from: header` go together"),
+        ({"url": "http://a/", "capture": {"a": {"json": "$", "regex": "x"}}}, "stands without regex"),
+        ({"url": "http://a/", "capture": {"a": {"group": 1}}}, "group is for regex"),
+        ({"url": "http://a/", "capture": {"a": {"type": "null"}}}, "type is for json"),
+        ({"url": "http://a/", "capture": {"a": {"regex": "("}}}, "not a regular expression"),
+        ({"url": "http://a:b@c:d/"}, "expected a URL"),
+        ({"url": "http://a/", "auth": {"basic": {"username": "a:b", "password": "long-enough"}}}, "without a colon"),
+        ({"url": "http://a/", "body": {"multipart": {"a": {}}}}, "expected one of text and file"),
         ({"url": "http://a/", "timeout": 5}, "duration"),
         ({"url": "http://a/", "connectTimeout": "0s"}, "over 0"),
     ],
@@ -262,6 +270,18 @@ def test_captures_are_outputs_exact_and_typed(http: Extension, stub: Stub) -> No
 def test_a_capture_that_finds_nothing_is_a_failure(http: Extension, stub: Stub) -> None:
     result = http.failed("request", url=stub.json("/", {"a": 1}), capture={"b": {"json": "$.b"}})
     assert "capture b: expected to be found, got 0 values at '$.b' in body" in result.error
+
+
+def test_a_header_that_is_not_there_is_not_captured(http: Extension, stub: Stub) -> None:
+    capture = {"a": {"from": "header", "header": "x-none"}, "b": {"from": "url", "regex": "x(y)?", "group": 1}}
+    error = http.failed("request", url=stub.says("/x"), capture=capture).error
+    assert "capture a: expected to be found, got no header x-none" in error
+    assert "capture b: expected to be found, got no text in group 1" in error
+
+
+def test_a_charset_that_nobody_knows_is_read_as_utf_8(http: Extension, stub: Stub) -> None:
+    url = stub.says("/", "Käse", Content_Type="text/plain; charset=klingon")
+    assert http.get(url).outputs["body"] == "Käse"
 
 
 def test_captures_reach_later_calls_of_the_workdir(http: Extension, stub: Stub) -> None:

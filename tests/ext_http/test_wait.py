@@ -185,6 +185,17 @@ def test_several_good_answers_in_a_row_can_be_wanted(http: Extension, stub: Stub
     assert http.ok("wait", url=url, successes=3, **QUICK).outputs["attempts"] == "6"
 
 
+def test_good_answers_that_are_too_few_are_told(http: Extension, stub: Stub) -> None:
+    url = stub.says("/", "x")
+    result = http.failed("wait", url=url, successes=1000, interval="100ms", timeout="500ms")
+    assert "good answers in a row, where 1000 are wanted" in result.error
+
+
+@pytest.mark.parametrize("args", [{"interval": "0s"}, {"attemptTimeout": "-1s"}, {"successes": 0}, {"giveUpOn": [99]}])
+def test_a_wait_that_can_not_be_is_refused(args: dict[str, object], http: Extension, stub: Stub) -> None:
+    assert next(iter(args)) in http.refused("wait", url=stub.url(), **args)
+
+
 def test_a_server_that_asks_for_time_gets_it(http: Extension, stub: Stub) -> None:
     count = iter(range(100))
     url = stub.does(
