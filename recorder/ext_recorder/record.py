@@ -66,7 +66,7 @@ def record(session: Session, http: Callable[[Session], Layer] | None = None) -> 
     if not report.ok or os.isatty(2):
         tell(stderr, report.text)
     if layer:
-        traffic = layer.finish()
+        traffic = layer.finish(tap.started)
         told = traffic.text if not traffic.ok or os.isatty(2) else ""
         for line in [*traffic.warning.splitlines(), *told.splitlines()]:
             tell(stderr, line)

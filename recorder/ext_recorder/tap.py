@@ -52,6 +52,9 @@ class Tap:
         signals: where the host's signals arrive.
         notes: takes what is seen.
         stderr: the host's standard error; it stays open to the end, for us to say something.
+
+    Attributes:
+        started: the moment on the monotonic clock that is 0 in the cassette.
     """
 
     def __init__(self, child: Child, signals: Signals, notes: Notes, stderr: Outlet) -> None:
@@ -59,7 +62,7 @@ class Tap:
         self._signals = signals
         self._notes = notes
         self._stderr = stderr
-        self._started = monotonic()
+        self.started = monotonic()
         self._patience = signals.patience  # ms that poll() may wait when there is nothing to hand over
         self._running = True
         self._status: int | None = None
@@ -94,7 +97,7 @@ class Tap:
 
     def _forward(self) -> None:
         """The loop that every byte passes through. A round trip takes two turns."""
-        wait, read, clock, started = self._wire.poll.poll, os.read, monotonic, self._started
+        wait, read, clock, started = self._wire.poll.poll, os.read, monotonic, self.started
         wire, streams, fresh = self._wire, self._wire.streams, self._notes.fresh
         weight = 0
         while self._running:
@@ -144,7 +147,7 @@ class Tap:
     # --- The recording ------------------------------------------------------------------------------------------------
 
     def _note(self, kind: str, what: int | str) -> None:
-        self._notes.fresh.append((monotonic() - self._started, kind, what))
+        self._notes.fresh.append((monotonic() - self.started, kind, what))
 
     def _hand_over(self) -> None:
         """The wire is idle, or enough was noted."""
@@ -197,7 +200,7 @@ class Tap:
                 data = os.read(stream.source, CHUNK_BYTES)
             except BlockingIOError:  # a process that the child has started could still write here
                 break
-            self._notes.fresh.append((monotonic() - self._started, stream.name, data))
+            self._notes.fresh.append((monotonic() - self.started, stream.name, data))
             stream.held += data
             stream.ended = not data
             taken += len(data)

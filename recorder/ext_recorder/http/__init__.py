@@ -6,6 +6,7 @@
 
     recording   what children tell, as exchanges: with `observer`, which finds requests and answers in the bytes
     body        bytes of any length, in little memory
+    attribution which call it was, where the child does not tell
     cleaning    no secret and no path of the machine
     interaction one exchange as data
     document    the file: YAML that vcrpy loads as well, written as it happens

@@ -44,11 +44,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from .interaction import Headers
+    from .interaction import Call, Headers
 
 VERSION = 1
 TITLE = "# The HTTP traffic of a recorded session. Play it: ext-recorder replay --http FILE -- COMMAND…\n"
 REQUEST_MARK, RESPONSE_MARK = "@@ext-recorder: request@@", "@@ext-recorder: response@@"
+UNCLAIMED = b"  call: null\n"
 BINARY_LINE = 57  # bytes in a line of base64, 76 characters
 NEVER_FOLD = 1 << 20  # columns
 
@@ -69,6 +70,7 @@ class Writer:
         self._fd, _ = claim(path)
         self._partial = path.with_name(path.name + ".partial")
         self.count = 0
+        self.unclaimed: list[float] = []  # when interactions began that served nobody knows which call
 
     def head(self, values: Mapping[str, object]) -> None:
         """What is known when the session begins."""
@@ -97,6 +99,8 @@ class Writer:
                 self._write(before.encode() + b"!!binary |\n")
                 self._stream(body, indent)
                 rest = after.removeprefix("\n")
+        if each.call is None:
+            self.unclaimed.append(each.time)
         extras = "".join(f"  {line}\n" for line in _dumped(_extras(each)).splitlines())
         self._write((rest + extras).encode())
 
@@ -109,13 +113,30 @@ class Writer:
             held = held[whole:]
         self._write(_base64(held, indent))
 
-    def finish(self, values: Mapping[str, object]) -> None:
-        """Nothing more comes: write the end, and give the file its name."""
+    def finish(self, values: Mapping[str, object], claims: list[Call]) -> None:
+        """Nothing more comes: write the end, and give the file its name.
+
+        Args:
+            values: of the end.
+            claims: the calls of `unclaimed`, in its order.
+        """
         tail = "" if self.count else "interactions: []\n"
         self._write((tail + _dumped({"version": 1, **values})).encode())
+        if any(claim is not None for claim in claims):
+            self._claim(claims)
         os.fsync(self._fd)
         self._partial.replace(self._path)
         os.close(self._fd)
+
+    def _claim(self, claims: list[Call]) -> None:
+        """Name the calls of interactions that have none yet, in a copy that takes the place of the partial file."""
+        left = iter(claims)
+        copy = self._partial.with_name(self._partial.name + ".claimed")
+        with self._partial.open("rb") as old, copy.open("wb") as new:
+            for line in old:
+                # No line of a body has so little before it.
+                new.write(b"  " + _dumped({"call": next(left)}).encode() if line == UNCLAIMED else line)
+        copy.replace(self._partial)
 
     def _write(self, data: bytes) -> None:
         view = memoryview(data)

@@ -15,6 +15,7 @@ import os
 import shutil
 import signal
 import socket
+import struct
 import tempfile
 import time
 from pathlib import Path
@@ -115,10 +116,17 @@ class Layer:
             time.sleep(PROBE_S)
         return True
 
-    def finish(self) -> Report:
-        """The child has ended: what became of it. `ok`: nothing was missing; `text`: lines to be told."""
+    def finish(self, started: float = 0.0) -> Report:
+        """The child has ended.
+
+        Args:
+            started: the moment on the monotonic clock that is 0 in the cassette of the session.
+
+        Returns:
+            What became of it. `ok`: nothing was missing; `text`: lines to be told; `warning`: to be told in any case.
+        """
         loaded = self.loaded
-        os.write(self._control, b"\0")
+        os.write(self._control, b"\0" + struct.pack("d", started))
         told = self._read()
         self._finished = True
         self.close()
@@ -179,10 +187,12 @@ class Origin(NamedTuple):
     Attributes:
         version: of the recorder.
         started: the moment on the monotonic clock that is 0 in the file.
+        cassette: what is said on stdio meanwhile; None where that is not recorded.
     """
 
     version: str
     started: float
+    cassette: Path | None
 
 
 class Outcome:
@@ -222,6 +232,11 @@ class Station:
         self.seed = seed
         self.ready: Callable[[str], None] = lambda seed: None
 
+    def offset(self, origin: float) -> float:
+        """Seconds from a moment on the monotonic clock to the beginning of the cassette, when all is over."""
+        said = os.read(self.control, 8)
+        return struct.unpack("d", said)[0] - origin if len(said) == 8 else 0.0
+
 
 def _live(work: Callable[[Station], Outcome], station: Station, report: int) -> NoReturn:
     """Be the service."""
@@ -249,7 +264,9 @@ def _live(work: Callable[[Station], Outcome], station: Station, report: int) -> 
         os._exit(0)
 
 
-def recording(path: Path, *, bind: Mapping[str, str], secrets: Mapping[str, str], version: str) -> Layer:
+def recording(
+    path: Path, *, bind: Mapping[str, str], secrets: Mapping[str, str], version: str, cassette: Path | None = None
+) -> Layer:
     """Record a child's HTTP traffic.
 
     Args:
@@ -257,6 +274,7 @@ def recording(path: Path, *, bind: Mapping[str, str], secrets: Mapping[str, str]
         bind: --bind, name to live value.
         secrets: values that must not be written, by name, beside what looks secret.
         version: of the recorder.
+        cassette: what is said on stdio meanwhile; it is there when `finish` is called.
 
     Raises:
         RecorderError: the file can't be written.
@@ -266,7 +284,7 @@ def recording(path: Path, *, bind: Mapping[str, str], secrets: Mapping[str, str]
     def work(station: Station) -> Outcome:
         from .work import record
 
-        return record(station, path, bind, secrets, Origin(version, started))
+        return record(station, path, bind, secrets, Origin(version, started, cassette))
 
     return Layer("record", work)
 

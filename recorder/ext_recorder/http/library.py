@@ -161,7 +161,7 @@ class Library:
 
     def _again(self, shelf: Shelf, live: Subject, call: Call) -> Interaction | str:
         recorded = self._bound.get(call, call)
-        own = [entry for entry in shelf.all if entry.call == recorded]
+        own = [entry for entry in shelf.all if call is None or entry.call == recorded]
         if live.method in SAFE and len(own) > 1:
             self.extra += 1
             return own[-1].interaction

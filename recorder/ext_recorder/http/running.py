@@ -45,7 +45,8 @@ class NoNotes(Notes):
 def recording_of(session: Session) -> Layer:
     """The layer that records a session's HTTP traffic, in the file beside its cassette. Raises RecorderError."""
     path = Path(beside(session.cassette))
-    return recording(path, bind=session.bind, secrets=session.secrets, version=__version__)
+    cassette = Path(session.cassette)
+    return recording(path, bind=session.bind, secrets=session.secrets, version=__version__, cassette=cassette)
 
 
 def run(path: str, command: Sequence[str], *, bind: Mapping[str, str], redact: Sequence[str] = ()) -> NoReturn:

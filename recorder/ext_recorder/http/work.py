@@ -6,6 +6,7 @@ import os
 import time
 from itertools import accumulate, pairwise
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING
 
 from ext_recorder.bindings import Playing
@@ -13,6 +14,7 @@ from ext_recorder.bindings import Recording as Bindings
 from ext_sdk.protocols.dialect import DIALECTS
 from ext_sdk.redaction import Redactor, secret_variables
 
+from .attribution import calls_at
 from .cleaning import Cleaner
 from .document import Writer, load
 from .kubeconfig import Outline
@@ -65,6 +67,7 @@ def record(
     writer.head(head)
     recording = Recording(writer, Cleaner(lambda data: bindings.clean(redactor.redact(data))), origin.started)
     if not serve(station.listener, station.control, _RecordingDesk(recording)):
+        rmtree(station.folder, ignore_errors=True)
         return Outcome(ok=False, lines=[])
     clock = [
         {"call": call, **({"thread": thread} if thread else {}), "ns": _differences(moments)}
@@ -80,7 +83,8 @@ def record(
             "unrecorded": recording.problems,
             "programs": recording.programs,
             "redacted": list(redactor.fired),
-        }
+        },
+        calls_at(origin.cassette, writer.unclaimed, station.offset(origin.started)) if origin.cassette else [],
     )
     count = "one HTTP interaction" if writer.count == 1 else f"{writer.count} HTTP interactions"
     lines = [f"not recorded: {problem}" for problem in recording.problems]
@@ -104,7 +108,8 @@ def replay(station: Station, path: Path, bind: Mapping[str, str], secrets: Mappi
     library = Library(document.interactions, _clocks(document.values.get("clock")), document.mapping("servers"))
     answers = Answers(library, document.mapping("hosts"), cleaner, lambda data: bindings.to_live(data, json=False))
     station.ready(document.text("seed"))
-    serve(station.listener, station.control, answers)
+    if not serve(station.listener, station.control, answers):
+        rmtree(station.folder, ignore_errors=True)
     lines = answers.misses[:EXPLAINED]
     if len(answers.misses) > EXPLAINED:
         lines.append(f"and {len(answers.misses) - EXPLAINED} more requests had no answer")

@@ -1,0 +1,90 @@
+"""Each interaction tells which call of the host it served, whether the child says so or not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING
+
+from tests.ext_recorder.http_child import document, script
+from tests.ext_recorder.http_server import serving
+from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+# A child of its own kind: one answer after the other, and a request of its own at the end.
+PLAIN = """
+import json, sys, urllib.request
+def get(name): return urllib.request.urlopen({url!r} + "/" + name).read().decode()
+for line in sys.stdin:
+    asked = json.loads(line)
+    print(json.dumps({{"jsonrpc": "2.0", "id": asked["id"], "result": get(asked["method"])}}), flush=True)
+get("after")
+"""
+# One that tells for whom it works, in threads at once: all calls ask before any of them is answered.
+TELLING = """
+import contextvars, json, sys, threading, urllib.request
+call = contextvars.ContextVar("jsonrpc_call", default=None)
+together = threading.Barrier(3)
+def get(name): return urllib.request.urlopen({url!r} + "/" + name).read().decode()
+def within(results, name): results.append(get(name))
+def work(asked):
+    call.set(asked["id"])
+    results = [get("count/same")]
+    inner = threading.Thread(target=within, args=(results, "count/same"))
+    inner.start(); inner.join(); together.wait()
+    sys.stdout.write(json.dumps({{"jsonrpc": "2.0", "id": asked["id"], "result": sorted(results)}}) + "\\n")
+threads = [threading.Thread(target=work, args=(json.loads(line),)) for line in sys.stdin]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+
+
+def converse(words: Sequence[str], requests: Sequence[tuple[object, str]], *, at_once: bool) -> dict[str, object]:
+    """What a host that sends these (id, method) is answered, by id; all at once, or one after the other."""
+    lines = [json.dumps({"jsonrpc": "2.0", "id": id, "method": method}).encode() + b"\n" for id, method in requests]
+    answers: list[bytes] = []
+    with subprocess.Popen([*RECORDER, *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdin
+        assert child.stdout
+        if at_once:
+            child.stdin.write(b"".join(lines))
+            child.stdin.close()
+            answers = child.stdout.readlines()
+        else:
+            for line in lines:
+                child.stdin.write(line)
+                child.stdin.flush()
+                answers.append(child.stdout.readline())
+            child.stdin.close()
+        assert child.wait(PATIENCE_S) == 0
+    return {str(told["id"]): told["result"] for told in map(json.loads, answers)}
+
+
+def test_a_child_that_does_not_tell_is_told_by_what_was_open(tmp_path: Path) -> None:
+    cassette = tmp_path / "session.yaml"
+    requests = [(7, "first"), ("b", "second")]
+    with serving() as server:
+        child = script(PLAIN.format(url=server.url))
+        plain = converse(["record", "--http", str(cassette), "--", *child], requests, at_once=False)
+    served = {str(each["request"]["uri"])[-6:]: each["call"] for each in document(cassette)["interactions"]}  # type: ignore[index]
+    assert served == {"/first": 7, "second": "b", "/after": None}
+    again = converse(["replay", "--http", str(cassette), "--", *child], requests, at_once=False)
+    assert again == plain
+
+
+def test_calls_at_the_same_time_get_their_own_answers_whatever_their_ids_are_now(tmp_path: Path) -> None:
+    """Three calls, each with a thread of its own, ask for the same: on replay each gets what its recorded one got."""
+    cassette = tmp_path / "session.yaml"
+    with serving() as server:
+        child = script(TELLING.format(url=server.url))
+        first = converse(
+            ["record", "--http", str(cassette), "--", *child], [(1, "a"), (2, "b"), (3, "c")], at_once=True
+        )
+    assert sorted(str(each["call"]) for each in document(cassette)["interactions"]) == list("112233")
+    same = converse(["replay", "--http", str(cassette), "--", *child], [(1, "a"), (2, "b"), (3, "c")], at_once=True)
+    assert same == first
+    other = converse(["replay", "--http", str(cassette), "--", *child], [(71, "a"), (72, "b"), (73, "c")], at_once=True)
+    assert sorted(map(str, other.values())) == sorted(map(str, first.values()))
