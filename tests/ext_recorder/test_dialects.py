@@ -45,7 +45,7 @@ def framed(framing: str, *texts: str) -> bytes:
     return b"".join(FRAMINGS[framing].encode(text.encode()) for text in texts)
 
 
-# --- Misses, in the form of the protocol ------------------------------------------------------------------------------------
+# --- Misses, in the form of the protocol ------------------------------------------------------------------------
 
 
 def test_a_tool_call_of_pi_that_was_never_recorded_fails_as_tools_do(path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_request_of_dap_that_was_never_recorded_fails_as_its_responses_do(path
     assert "never recorded" in answer["message"]
 
 
-# --- Ids and names ------------------------------------------------------------------------------------
+# --- Ids and names ------------------------------------------------------------------------
 
 
 def test_answers_of_dap_name_the_live_request_and_keep_the_childs_own_count(path: Path) -> None:
@@ -230,7 +230,7 @@ def test_a_folder_that_is_named_by_a_uri_is_another_one_here(path: Path) -> None
     assert said == framed("content-length", told.replace("/tmp/root", "/home/me/project"))
 
 
-# --- Recording without being told what ------------------------------------------------------------------------------------
+# --- Recording without being told what ------------------------------------------------------------------------
 
 
 def test_a_child_that_is_spoken_to_elsewhere_is_told_of(path: Path) -> None:
