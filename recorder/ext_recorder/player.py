@@ -29,9 +29,11 @@ the place of what was asked for.
 
 from __future__ import annotations
 
+from ext_sdk.wire.errors import FrameTooLong
 from ext_sdk.wire.framing import Frame
 
 from .cassette.events import Data, pieces
+from .errors import CassetteError
 from .hearing import Recorded
 from .misses import describe, explain
 
@@ -192,10 +194,14 @@ class Player:
     def _play(self, event: Event) -> None:
         """Say or do what the child said or did."""
         if isinstance(event, Data):
-            if event.kind == "out":
-                self._stage.out(self._voice.out(event))
-            else:
+            if event.kind == "err":
                 self._stage.err(self._voice.err(event))
+                return
+            try:
+                said = self._voice.out(event)
+            except (ValueError, FrameTooLong) as error:  # a file that was edited
+                raise CassetteError(self._name, 0, f"a message at {event.time:.6f} s can't be said: {error}") from None
+            self._stage.out(said)
         else:
             self._do(event)
 

@@ -86,10 +86,7 @@ class StrictPlayer(Player):
             self._time = event.time
             return True
         self.played_to = self._reader.line
-        if event.kind == "out":
-            self._stage.out(self._voice.out(event))
-        else:
-            self._play(event)
+        self._play(event)
         return self._mark is not None and not self._voice.owes
 
     def _pass_mark(self, mark: Mark) -> bool:
