@@ -24,6 +24,7 @@ class Configuration(Protocol):
     key_file: str | None
     retries: object
     connection_pool_maxsize: int
+    no_proxy: str | None
     refresh_api_key_hook: Callable[[Configuration], None] | None
 
     def get_api_key_with_prefix(self, identifier: str) -> str | None:
@@ -62,6 +63,8 @@ def loaded(source: Source, directory: str) -> Configuration:
             "the kubeconfig can't be used" if source.files else "the service account can't be used",
             error=f"{'the kubeconfig ' if source.files else ''}{source} can't be used: {reason}",
         ) from error
+    if not configuration.no_proxy:  # version 35 reads the variable, and forgets it again
+        configuration.no_proxy = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
     if told.lines:  # the package says what a credential plugin did wrong to the log, and goes on without credentials
         raise NoConfiguration(
             "no credentials", error=f"the credential plugin of the kubeconfig {source} failed: {told.lines[-1]}"
