@@ -30,6 +30,7 @@ from __future__ import annotations
 import os
 from base64 import b64encode
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import yaml
 
@@ -48,7 +49,8 @@ if TYPE_CHECKING:
 
 VERSION = 1
 TITLE = "# The HTTP traffic of a recorded session. Play it: ext-recorder replay --http FILE -- COMMAND…\n"
-REQUEST_MARK, RESPONSE_MARK = "@@ext-recorder: request@@", "@@ext-recorder: response@@"
+# Stand for long bodies in what the serializer gives; nobody can have written them before.
+REQUEST_MARK, RESPONSE_MARK = f"@@request {uuid4().hex}@@", f"@@response {uuid4().hex}@@"
 UNCLAIMED = b"  call: null\n"
 BINARY_LINE = 57  # bytes in a line of base64, 76 characters
 NEVER_FOLD = 1 << 20  # columns
