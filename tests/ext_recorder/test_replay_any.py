@@ -218,7 +218,7 @@ def test_lines_without_any_protocol_are_found_by_their_text(path: Path) -> None:
 
 
 def test_a_session_over_sockets_is_refused_on_stdio(path: Path) -> None:
-    with pytest.raises(UsageError, match="a session over sockets.*--listen"):
+    with pytest.raises(UsageError, match=r"a session over sockets.*--listen"):
         Host(cassette(path, "- {t: 1, conn: 2, open: in}\n" + END), ANY)
 
 
