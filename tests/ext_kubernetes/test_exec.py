@@ -12,8 +12,9 @@ from tests.ext_kubernetes.fake_api import Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
-    from tests.ext_kubernetes.conftest import Extension
+    from tests.ext_kubernetes.conftest import Extension, Starter
     from tests.ext_kubernetes.fake_api import FakeApi
 
 STDOUT, STDERR, STATUS = 1, 2, 3
@@ -48,6 +49,13 @@ def test_a_command_runs_in_a_container(kube: Extension, pod: FakeApi) -> None:
     (asked,) = pod.requests("GET", "/exec")
     assert asked.query.items() >= {"container": "main", "stdout": "true", "stderr": "true", "command": "x"}.items()
     assert "stdin" not in asked.query
+
+
+def test_a_token_goes_with_a_command_too(start: Starter, pod: FakeApi, tmp_path: Path) -> None:
+    pod.token = "sesame"
+    pod.commands["true"] = always(SUCCESS)
+    kube = start(pod.kubeconfig(tmp_path / "kubeconfig", token="sesame"))
+    kube.ok("exec", {"resource": "pod/web-2", "command": ["true"]})
 
 
 def test_another_exit_code_is_a_failure_unless_it_is_expected(kube: Extension, pod: FakeApi) -> None:

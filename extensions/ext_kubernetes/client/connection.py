@@ -184,7 +184,9 @@ class Connection:
 
         address = self.address.replace("http", "ws", 1) + path + ("?" + urlencode(list(query)) if query else "")
         headers = {"sec-websocket-protocol": protocol}
-        if authorization := self.configuration.get_api_key_with_prefix("BearerToken"):
+        if authorization := self.configuration.get_api_key_with_prefix(
+            "BearerToken", "authorization"
+        ):  # as 37 and 35 have it
             headers["authorization"] = authorization
         try:
             opened = cast("Callable[..., WebSocket]", create_websocket)(self.configuration, address, headers)

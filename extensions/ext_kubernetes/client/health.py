@@ -12,7 +12,8 @@ from ext_kubernetes.statuses import api_error
 if TYPE_CHECKING:
     from .connection import Broken, Refused
 
-SETTLING_SECONDS = 5.0  # a server that has started learns roles and definitions some 0.2 s after its first answer
+# A server that has started learns roles and definitions some 0.2 s after its first answer, on a busy machine 5 and more.
+SETTLING_SECONDS = 15.0
 
 
 class Health:
