@@ -12,7 +12,7 @@ from ext_kubernetes.statuses import api_error
 if TYPE_CHECKING:
     from .connection import Broken, Refused
 
-# A server that has started learns roles and definitions some 0.2 s after its first answer, on a busy machine 5 and more.
+# A server that has started learns roles and definitions 0.2 s after its first answer, on a busy machine 5 s and more.
 SETTLING_SECONDS = 15.0
 
 
