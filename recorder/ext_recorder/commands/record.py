@@ -75,8 +75,8 @@ COMMAND. Bytes are passed on first and noted second; when a cassette can't be wr
 and the session goes on.
 
     ext-recorder record session.yaml -- ext-shell
-    ext-recorder record --mode all --protocol jsonrpc mcp.yaml -- npx some-mcp-server
-    ext-recorder record --protocol jsonrpc --framing content-length lsp.yaml -- gopls
+    ext-recorder record --mode all mcp.yaml -- npx some-mcp-server
+    ext-recorder record --protocol jsonrpc --framing content-length other.yaml -- some-server
 
 With --mode new_episodes a cassette is replayed as far as it goes; then COMMAND is started, is told what the host has
 said so far, and the rest is recorded.
