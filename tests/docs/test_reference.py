@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from docs.generate.outputs import OUTPUTS
-from tests.conformance.host import json_object
-from tests.conformance.target import Profile, Target
+from ext_recorder.conformance.host import json_object
+from ext_recorder.conformance.target import Profile, Target
 from tests.docs.pages import blocks
 from tests.ext_kubernetes.fake_api import FakeApi
 from tests.ext_kubernetes.fake_helm import FakeHelm
