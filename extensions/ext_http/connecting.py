@@ -5,20 +5,20 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from msgspec import UNSET
 
 import ext_sdk
 from ext_sdk.files import Workdir, os_errors
 
-from .addresses import Guard, Origin, origin_of
 from .config import config_of
 from .files import pem
 from .hidden import revealed
 from .settings import Proxy, Settings, Tls
+from .targets import named
 
 if TYPE_CHECKING:
+    from .addresses import Guard, Origin
     from .arguments import ServerArgs, TlsArgs
 
 NO_PROXY = "none"
@@ -76,17 +76,16 @@ def _proxy(args: ServerArgs, origin: Origin, context: ext_sdk.Context) -> Proxy 
         text = _proxy_of_environment(origin)
     if text in {"", NO_PROXY}:
         return None
-    parts = urlsplit(text)
-    where = origin_of(text, "proxy")
-    if where.scheme != "http":
+    target = named(text, None, "proxy")
+    if target.origin.scheme != "http":
         raise ext_sdk.InvalidArgs("proxy", "expected a proxy that is asked over http://, found https://")
     auth = None
-    if parts.username is not None:
-        user, password = (unquote(text or "") for text in (parts.username, parts.password))
+    if target.user:
+        user, password = target.user
         context.secrets.add("proxy.password", password)
         context.secrets.add("proxy.basic", base64.b64encode(f"{user}:{password}".encode()).decode())
         auth = (user.encode(), password.encode())
-    return Proxy(str(where), auth)
+    return Proxy(str(target.origin), auth)
 
 
 def revealed_proxy(args: ServerArgs, context: ext_sdk.Context) -> str:

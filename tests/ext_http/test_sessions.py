@@ -105,6 +105,13 @@ def test_a_session_has_a_base_url_and_headers(http: Extension, stub: Stub) -> No
     assert "hidden-one" not in repr(answer)
 
 
+def test_a_cookie_of_odd_bytes_does_no_harm(http: Extension, stub: Stub) -> None:
+    odd = "HTTP/1.1 200 OK\r\nSet-Cookie: odd=b\u00e4d\u0083; Path=/\r\nContent-Length: 0\r\n\r\n"
+    http.get(stub.does("/", lambda handler, asked: handler.begin(odd)), session="shop")
+    http.get(stub.says("/me"), session="shop")
+    assert (cookie(stub) or "").startswith("odd=b")
+
+
 def test_a_flood_of_cookies_is_not_kept(http: Extension, stub: Stub) -> None:
     cookies = [f"name{number}=value{number}" for number in range(1000)]
     stub.routes["/"] = lambda handler, asked: handler.answer(200, "", {"Set-Cookie": cookies})

@@ -27,6 +27,7 @@ class CookieJar:
     def header(self, url: str) -> str:
         """The Cookie header for a request; "" where there is none."""
         request = httpx2.Request("GET", url)
+        request.headers.encoding = "latin-1"  # as answers are read: a server may set any byte
         with self._lock:
             self._of(request).set_cookie_header(request)
         return request.headers.get("cookie", "")
@@ -34,7 +35,8 @@ class CookieJar:
     def store(self, answer: Answer) -> list[tuple[str, str]]:
         """Keep what an answer sets, up to a number. Returns names and values of those of its port."""
         request = httpx2.Request("GET", answer.url)
-        response = httpx2.Response(answer.status, headers=list(answer.headers), request=request)
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
+        response = httpx2.Response(answer.status, headers=headers, request=request)
         with self._lock:
             cookies = self._of(request)
             cookies.extract_cookies(response)

@@ -82,9 +82,10 @@ class Client:
             raise _failure(error, f"{outgoing.method} {outgoing.url}", budget, time.monotonic() - begun) from error
 
     def _exchange(self, outgoing: Outgoing, limit: int, sink: Callable[[bytes], object] | None, begun: float) -> Answer:
-        request = httpx2.Request(
-            outgoing.method, outgoing.url, headers=list(outgoing.headers), content=outgoing.content
-        )
+        headers = [
+            (name.encode(), value.encode()) for name, value in outgoing.headers
+        ]  # UTF-8, as most servers read it
+        request = httpx2.Request(outgoing.method, outgoing.url, headers=headers, content=outgoing.content)
         request.extensions = {LIMIT: limit}
         if self._settings.tls.server_name:
             request.extensions["sni_hostname"] = self._settings.tls.server_name
@@ -121,9 +122,10 @@ class Client:
                     again = flow.send(response)
                 except StopIteration:
                     return response
-                except NotImplementedError as error:
+                except (NotImplementedError, ValueError, LookupError) as error:  # as the library has it
                     response.close()
-                    raise httpx2.RemoteProtocolError(f"Digest authentication: {error}") from error
+                    reason = f"the challenge can't be answered: {error}"
+                    raise httpx2.RemoteProtocolError(f"Digest authentication: {reason}") from error
                 response.close()
                 response = self._sent(again)
 

@@ -73,11 +73,12 @@ class Backend(httpcore2.NetworkBackend):
         opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             _connect(opened, path, budget)
-        except OSError as error:
+        except (OSError, ValueError) as error:
             opened.close()
             if isinstance(error, TimeoutError):
                 raise _timeout(f"no connection to {path} in time", budget) from error
-            raise httpcore2.ConnectError(f"connection: {path}: {error.strerror or error}") from error
+            reason = getattr(error, "strerror", None) or str(error)
+            raise httpcore2.ConnectError(f"connection: {path!r}: {reason}") from error
         return Stream(opened)
 
     def _addresses(
@@ -106,7 +107,7 @@ class _Lookup:
         """Whether the name is an address, which takes no time."""
         try:
             self.found = self._ask(socket.AI_NUMERICHOST)
-        except OSError:
+        except (OSError, ValueError):
             return False
         return True
 
@@ -123,7 +124,7 @@ class _Lookup:
     def _look(self) -> None:
         try:
             self.found = self._ask(0)
-        except (OSError, UnicodeError) as error:
+        except (OSError, ValueError) as error:  # a label that is too long is a UnicodeError, a NUL a ValueError
             self.error = error if isinstance(error, OSError) else OSError(str(error))
 
     def _ask(self, flags: int) -> list[Any]:
