@@ -29,6 +29,7 @@ RECORDER = str(SCRIPTS / "ext-recorder")
 COMMITTED = "cassettes/shell/eval-task.yaml"
 SESSION = shell_sessions.SESSIONS["shell/eval-task"].steps
 OUT_OF_REACH = {"PATH": "/nonexistent", "KUBECONFIG": "/nonexistent"}  # no ext-shell, nothing it would run, no cluster
+PAGE = "build/eval-task.html"
 GREETER = Path("docs/examples/greeter.py")
 GREETING = (INITIALIZE, execute("greet", {"name": "Ada"}), SHUTDOWN)
 KUBERNETES = {
@@ -39,7 +40,7 @@ KUBERNETES = {
 
 
 def main() -> int:
-    """Play the six acts. Returns 1 where one did not come out as announced."""
+    """Play the seven acts. Returns 1 where one did not come out as announced."""
     with tempfile.TemporaryDirectory(prefix="demo-") as directory:
         workdir = Path(directory) / "task"
         workdir.mkdir()
@@ -63,7 +64,10 @@ def main() -> int:
         heading("5. Be the host for the real extension, and for a changed one: what it says otherwise is told")
         told_apart = verified(Path(directory))
 
-        heading("6. ext-kubernetes, recorded on a real control plane: there is no cluster now")
+        heading("6. A session as a page for a browser, with everything in it")
+        show([RECORDER, "view", COMMITTED, "-o", PAGE])
+
+        heading("7. ext-kubernetes, recorded on a real control plane: there is no cluster now")
         for name, about in KUBERNETES.items():
             print(f"# {about}")
             steps = kubernetes_sessions.SESSIONS[f"kubernetes/{name}"].steps
