@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -12,12 +13,18 @@ from .commands import COMMANDS
 from .errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeAlias
+
+    from click.shell_completion import CompletionItem
 
     from .options import Command, Option, Values
 
+    Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]
+
 _WIDTH = 100  # columns of the help, where the terminal has so many
 _BEHIND = " The recorded command stands behind `--`, its options too."
+_COMPLETE = "_EXT_RECORDER_COMPLETE"  # set by a shell that completes a command line
 EXIT_INTERRUPTED = 130  # as shells say it: 128 + SIGINT
 _ABOUT = """\
 Record a session of any child process on stdio, and play it again without the child.
@@ -40,8 +47,16 @@ def run(words: Sequence[str]) -> int:
         UsageError: it is wrong, and how.
         RecorderError: from the command.
     """
+    asked_by_shell = os.environ.get(_COMPLETE)
+    if asked_by_shell and not words:
+        from .completion import answer
+
+        click.echo(answer(asked_by_shell, group()), nl=False)
+        return 0
     try:
-        code = group().main(list(words) or ["--help"], prog_name="ext-recorder", standalone_mode=False)
+        code = group().main(
+            list(words) or ["--help"], prog_name="ext-recorder", standalone_mode=False, complete_var="-"
+        )
     except click.Abort:
         return EXIT_INTERRUPTED
     except click.UsageError as wrong:
@@ -85,12 +100,23 @@ def _command(command: Command) -> click.Command:
     last = command.arguments[-1] if command.repeats else ""
     arguments = [
         click.Argument(
-            [_key(name)], metavar=f"{name}…" if name == last else name, nargs=-1 if name == last else 1, required=True
+            [_key(name)],
+            metavar=f"{name}…" if name == last else name,
+            nargs=-1 if name == last else 1,
+            required=True,
+            shell_complete=_completes(name),
         )
         for name in command.arguments
     ]
     if command.tail and not command.repeats:
-        arguments.append(click.Argument([_key(command.tail)], nargs=-1, metavar=f"[-- {command.tail}…]"))
+        arguments.append(
+            click.Argument(
+                [_key(command.tail)],
+                nargs=-1,
+                metavar=f"[-- {command.tail}…]",
+                shell_complete=_completes(command.tail),
+            )
+        )
     kind = _Repeating if command.tail and command.repeats else click.Command
     made = kind(
         command.name,
@@ -131,7 +157,19 @@ def _option(option: Option) -> click.Option:
         default=option.default or None,
         show_default=bool(option.default),
         help=option.help,
+        shell_complete=None if option.choices else _completes(option.metavar),
     )
+
+
+def _completes(metavar: str) -> Complete:
+    """What completes a value; imported when a shell asks."""
+
+    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        from .completion import completions
+
+        return completions(metavar, incomplete)
+
+    return complete
 
 
 def _key(name: str) -> str:

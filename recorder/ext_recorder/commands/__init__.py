@@ -29,6 +29,7 @@ NAMES = (
     "recover",
     "shim",
     "conformance",
+    "completion",
 )
 
 
