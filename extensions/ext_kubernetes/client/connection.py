@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 USER_AGENT = f"ext-kubernetes/{__version__} gevals-extensions"
 JSON = "application/json"
+TOKENS = ("BearerToken", "authorization")  # what a token is called in 37 and 36, and in 35
 POOL = 600  # connections that are kept: 500 waits at the same time, and room
 
 
@@ -184,9 +185,8 @@ class Connection:
 
         address = self.address.replace("http", "ws", 1) + path + ("?" + urlencode(list(query)) if query else "")
         headers = {"sec-websocket-protocol": protocol}
-        if authorization := self.configuration.get_api_key_with_prefix(
-            "BearerToken", "authorization"
-        ):  # as 37 and 35 have it
+        known = map(self.configuration.get_api_key_with_prefix, TOKENS)
+        if authorization := next(filter(None, known), None):
             headers["authorization"] = authorization
         try:
             opened = cast("Callable[..., WebSocket]", create_websocket)(self.configuration, address, headers)

@@ -27,7 +27,7 @@ class Configuration(Protocol):
     no_proxy: str | None
     refresh_api_key_hook: Callable[[Configuration], None] | None
 
-    def get_api_key_with_prefix(self, identifier: str, alias: str) -> str | None:
+    def get_api_key_with_prefix(self, identifier: str) -> str | None:
         """The Authorization header, refreshed where it has expired."""
 
 
