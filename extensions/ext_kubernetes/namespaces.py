@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import random
 import string
 import threading
 from contextlib import suppress
@@ -221,7 +221,8 @@ def _posted(name: str, args: CreateNamespace, context: ext_sdk.Context, client: 
 
 
 def _generated(prefix: str) -> str:
-    suffix = "".join(secrets.choice(ALPHABET) for _ in range(SUFFIX))
+    # No secret, and a recorder of HTTP can bring chance of this kind back: a recorded session then has the same names.
+    suffix = "".join(random.choice(ALPHABET) for _ in range(SUFFIX))  # noqa: S311
     return f"{prefix[: NAME_MOST - SUFFIX - 1]}-{suffix}"
 
 
