@@ -22,7 +22,10 @@ for name in ("ext_sdk", "ext_http", "ext_kubernetes", "ext_shell", "ext_recorder
     package = importlib.import_module(name)
     found[name] = package.__file__
     for module in pkgutil.walk_packages(package.__path__, name + "."):
-        if not module.name.endswith("__main__") and not module.name.startswith("ext_recorder.plugin"):  # pytest has it
+        # pytest has the plugin; what is injected runs in other programs, under other names
+        if not module.name.endswith("__main__") and not module.name.startswith(
+            ("ext_recorder.plugin", "ext_recorder.http.inject.")
+        ):
             found[module.name] = importlib.import_module(module.name).__file__
 json.dump(found, sys.stdout)
 """
