@@ -33,6 +33,7 @@ from ext_sdk.protocols.glance import glance
 
 from .cassette.events import Data, Mark
 from .errors import UsageError
+from .free import FreeThreads
 from .player import LISTED, NEAR, SECOND_CONNECTION, Player
 from .threads import Cutter, Thread
 
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from .hearing import Ear, Recorded
     from .stage import Stage
     from .voice import Voice
-
 
 READ_AHEAD = 64  # threads
 # So many threads are looked at closely before the rest of the cassette is read; it takes some 50 ms.
@@ -70,11 +70,8 @@ class AnyOrderPlayer(Player):
         self._events: Iterator[Event] = iter(reader)
         self._all_read = False
         self._cut = Cutter(ear, framing)
-        self._free: dict[int, Thread] = {}  # by number: those that were read, and not taken yet
+        self._free = FreeThreads(ear)
         self._played = bytearray()  # by number: those that were taken
-        self._by_text: dict[int, list[Thread]] = {}
-        self._by_key: dict[str, list[Thread]] | None = None
-        self._keyed = 0  # how many threads were looked at for `_by_key`
         self._waiting: list[Thread] = []  # for an answer of the host
         self._left: list[Recorded] | None = None  # once nothing will be looked up any more: the first that never came
         self._left_count = 0
@@ -93,9 +90,7 @@ class AnyOrderPlayer(Player):
             if self._left is not None:
                 self._leave(thread)
                 continue
-            self._free[thread.number] = thread
-            assert thread.origin is not None
-            self._by_text.setdefault(_text_key(thread.origin.payload), []).append(thread)
+            self._free.add(thread)
         return True
 
     def _cut_off(self, cut: Cutter, event: Event, line: int) -> Iterator[Thread]:
@@ -157,10 +152,10 @@ class AnyOrderPlayer(Player):
         return False
 
     def _hear_junk(self, wire: bytes) -> None:
-        thread = self._by_spelling(wire)
+        thread = self._free.by_text(wire)
         while thread is None and not self._all_read:
             self._read_on()
-            thread = self._by_spelling(wire)
+            thread = self._free.by_text(wire)
         if thread is not None:
             self._begin(thread)
         elif not wire.isspace():
@@ -180,9 +175,9 @@ class AnyOrderPlayer(Player):
         """The end of the input, or a signal: the session is as good as over, and nothing is looked up any more."""
         if self._left is None:
             self._left = []
-            for thread in self._free.values():
+            for thread in self._free:
                 self._leave(thread)
-            self._free, self._by_text, self._by_key = {}, {}, None
+            self._free.clear()
         while not self._cut.marks.get(name) and self._read():
             pass
         threads = self._cut.marks.get(name)
@@ -192,17 +187,9 @@ class AnyOrderPlayer(Player):
 
     def _begin(self, thread: Thread) -> None:
         """A live message has begun this thread: it is no longer free."""
-        thread.taken = True
-        del self._free[thread.number]
+        self._free.take(thread)
         self._played.extend(bytes(max(0, thread.number + 1 - len(self._played))))
         self._played[thread.number] = 1
-        assert thread.origin is not None
-        key = _text_key(thread.origin.payload)
-        rest = [other for other in self._by_text.get(key, ()) if other is not thread]
-        if rest:
-            self._by_text[key] = rest
-        else:
-            self._by_text.pop(key, None)
         self._run(thread, thread.time)
 
     def _run(self, thread: Thread, since: float) -> None:
@@ -222,10 +209,10 @@ class AnyOrderPlayer(Player):
     def _find(self, payload: bytes) -> Thread | None:
         """The first free thread that this message begins."""
         while True:
-            thread = self._by_spelling(payload)
+            thread = self._free.by_text(payload)
             # Keys are dear: they are asked early while there are few, else when there is nothing more to read.
             if thread is None and (self._all_read or self._cut.count <= KEYED_EARLY):
-                thread = self._by_meaning(payload)
+                thread = self._free.by_meaning(payload)
             if thread is not None or self._all_read:
                 return thread
             self._read_on()
@@ -236,65 +223,10 @@ class AnyOrderPlayer(Player):
         while self._cut.count < upto and self._read():
             pass
 
-    def _by_spelling(self, payload: bytes) -> Thread | None:
-        for spelling in self._spellings(payload):
-            thread = self._first_free(self._by_text.get(_text_key(spelling), []), payload)
-            if thread is not None:
-                return thread
-        return None
-
-    def _by_meaning(self, payload: bytes) -> Thread | None:
-        for spelling in self._spellings(payload):
-            key = self._ear.matcher.key(self._ear.neutral(spelling))
-            thread = self._first_free(self._keys().get(key, []), payload)
-            if thread is not None:
-                return thread
-        return None
-
-    def _spellings(self, payload: bytes) -> Iterator[bytes]:
-        """The message, with its paths under each of the neutral spellings that they might have."""
-        bindings = self._ear.bindings
-        yield bindings.to_neutral(payload)
-        for name, value in self._ear.unbound(payload):
-            for neutral in self._neutrals(name):
-                if bindings.live(neutral) is None:
-                    yield bindings.to_neutral_if(neutral, value, payload)
-
-    def _neutrals(self, name: str) -> Iterator[str]:
-        """The neutral spellings of a binding that occur in what is free, as far as the cassette was read."""
-        for spelling in self._ear.bindings.neutrals(name):
-            spelled = spelling.encode()
-            if self._ear.bindings.live(spelling) is None and not any(
-                thread.origin is not None and spelled in thread.origin.payload for thread in self._free.values()
-            ):
-                return
-            yield spelling
-
-    def _first_free(self, threads: list[Thread], payload: bytes) -> Thread | None:
-        while threads and threads[0].taken:
-            del threads[0]
-        for thread in threads:
-            if not thread.taken and thread.origin is not None and self._ear.accepts(thread.origin, payload):
-                return thread
-        return None
-
-    def _keys(self) -> dict[str, list[Thread]]:
-        """Threads by the spelling that is the same for all messages that match; made when a text was not found."""
-        if self._by_key is None:
-            self._by_key, self._keyed = {}, 0
-        if self._keyed < self._cut.count:
-            fresh = [thread for number, thread in self._free.items() if number >= self._keyed]
-            self._keyed = self._cut.count
-            for thread in fresh:
-                if thread.origin is not None and thread.origin.is_message:
-                    key = self._ear.matcher.key(self._ear.dialect.classify(thread.origin.payload))
-                    self._by_key.setdefault(key, []).append(thread)
-        return self._by_key
-
     def _never_played(self) -> tuple[list[Recorded], int]:
         if self._left is None:
             self._left = []
-            for thread in self._free.values():
+            for thread in self._free:
                 self._leave(thread)
         while self._read():
             pass
@@ -308,9 +240,3 @@ class AnyOrderPlayer(Player):
                     if thread.origin is not None:
                         played = thread.number < len(self._played) and bool(self._played[thread.number])
                         yield thread.origin, played, thread.number < NEAR
-
-
-def _text_key(payload: bytes) -> int:
-    """What a message is found by: its bytes without its id."""
-    seen = glance(payload)
-    return hash(payload) if seen is None else hash((payload[: seen[1]], payload[seen[2] :]))
