@@ -10,33 +10,18 @@ may have two.
 from __future__ import annotations
 
 import ipaddress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 import ext_sdk
+from ext_sdk.metadata_addresses import hands_out_credentials, unwrapped
 
 from .errors import Refused
 
-METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
-# AWS, GCP, Azure and others; ECS; EKS; Azure's agent; Alibaba; Oracle; AWS over IPv6
-METADATA_ADDRESSES = frozenset(
-    map(
-        ipaddress.ip_address,
-        [
-            "169.254.169.254",
-            "169.254.170.2",
-            "169.254.170.23",
-            "168.63.129.16",
-            "100.100.100.200",
-            "192.0.0.192",
-            "fd00:ec2::254",
-            "fd00:ec2::23",
-            "fd20:ce::254",
-        ],
-    )
-)
+if TYPE_CHECKING:
+    from ext_sdk.metadata_addresses import Address
+
 DEFAULT_PORTS = {"http": 80, "https": 443}
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 
 class Origin(NamedTuple):
@@ -94,10 +79,10 @@ class Guard(NamedTuple):
         )
 
     def _check_metadata(self, host: str, port: int, address: Address | None) -> None:
-        plain = _unwrapped(address)
-        if plain not in METADATA_ADDRESSES and host.rstrip(".") not in METADATA_NAMES:
+        spellings = {host, *(map(str, (address, unwrapped(address))) if address else ())}
+        if not any(map(hands_out_credentials, spellings)):
             return
-        if any(_names(each, name, port) for each in self.allow for name in (host, str(address), str(plain))):
+        if any(_names(each, name, port) for each in self.allow for name in spellings):
             return
         raise Refused(
             f"{host} is not asked, for it is an address at which clouds hand out credentials; "
@@ -189,15 +174,3 @@ def _address(text: str) -> Address | None:
         return ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
         return None
-
-
-def _unwrapped(address: Address | None) -> Address | None:
-    """The IPv4 address that an IPv6 one stands for: mapped, 6to4, NAT64."""
-    if not isinstance(address, ipaddress.IPv6Address):
-        return address
-    if address in _NAT64:
-        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour or address
-
-
-_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from datetime import UTC
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ JITTER = 0.1  # of a pause, to either side: many that began together shall not a
 LAST_SHARE = 0.2  # of all the time, at most, that is kept for the last attempt
 LAST_LEAST = 0.05  # seconds
 LAST_MOST = 1.0  # seconds
+LONGEST_NUMBER = 10  # digits of a Retry-After: more than a century
 
 
 class Pauses:
@@ -56,3 +58,21 @@ class Pauses:
         self._last = pause >= room
         self._pause = min(self._pause * GROWTH, self._longest)
         return self._deadline.wait(min(pause, room))
+
+
+def retry_after(value: str, now: float) -> float:
+    """Seconds that a Retry-After header asks for, by a number or by a date (RFC 9110, 10.2.3); 0 for anything else.
+
+    Args:
+        value: of the header.
+        now: seconds since 1970.
+    """
+    if value.isdecimal():
+        return float(value) if len(value) < LONGEST_NUMBER else 0.0
+    from email.utils import parsedate_to_datetime
+
+    try:
+        moment = parsedate_to_datetime(value)
+        return max(0.0, (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - now)
+    except (ValueError, OverflowError):
+        return 0.0

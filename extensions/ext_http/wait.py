@@ -12,7 +12,7 @@ from ext_sdk.expect import Searcher, summary
 
 from .errors import ADVICE, ExchangeFailed
 from .outcome import Judged, JudgedArgs, ask_of, remarks, rounded, status_line
-from .polling import Pauses
+from .polling import Pauses, retry_after
 from .sending import Prepared
 
 Hopeless = (
@@ -141,9 +141,9 @@ class _Waiting:
         )
 
     def _asked_to_wait(self) -> float:
-        """Seconds, as a Retry-After header has them (RFC 9110, 10.2.3)."""
-        value = self._judged.answer.values("retry-after") if self._judged and self._failure is None else []
-        return float(value[0]) if value and value[0].isdecimal() and len(value[0]) < 6 else 0.0
+        """Seconds for which the server asks to be left alone; 0 where it does not."""
+        asked = self._judged.answer.values("retry-after") if self._judged and self._failure is None else []
+        return retry_after(asked[0], time.time()) if asked else 0.0
 
     def _succeeded(self, judged: Judged) -> ext_sdk.Result:
         seconds = time.monotonic() - self._begun

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 NAMES = frozenset({"metadata", "metadata.google.internal", "metadata.goog", "instance-data"})
 ADDRESSES = frozenset(
     map(
@@ -34,8 +35,13 @@ def hands_out_credentials(host: str) -> bool:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
         return host.lower().rstrip(".") in NAMES
-    if isinstance(address, ipaddress.IPv6Address):
-        if address in _NAT64:
-            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) in ADDRESSES
-        return (address.ipv4_mapped or address.sixtofour or address) in ADDRESSES
-    return address in ADDRESSES
+    return unwrapped(address) in ADDRESSES
+
+
+def unwrapped(address: Address) -> Address:
+    """The IPv4 address that an IPv6 one stands for (mapped, 6to4, NAT64); any other as it is."""
+    if not isinstance(address, ipaddress.IPv6Address):
+        return address
+    if address in _NAT64:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address.sixtofour or address

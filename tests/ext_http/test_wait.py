@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_http.polling import LAST_LEAST, Pauses
+from ext_http.polling import LAST_LEAST, Pauses, retry_after
 from ext_http.wait import Seen
 from ext_sdk import Deadline
 from tests.ext_http.stub import Asked, Handler, Stub
@@ -203,6 +203,26 @@ def test_a_server_that_asks_for_time_gets_it(http: Extension, stub: Stub) -> Non
         "/", lambda handler, asked: handler.answer(503 if next(count) == 0 else 200, "", {"Retry-After": "1"})
     )
     assert http.ok("wait", url=url, **QUICK).outputs["attempts"] == "2"
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("120", 120.0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 60.0),
+        ("Wednesday, 21-Oct-15 07:28:00 GMT", 60.0),
+        ("Wed Oct 21 07:28:00 2015", 60.0),
+        ("Wed, 21 Oct 2015 07:26:59 GMT", 0.0),
+        ("-5", 0.0),
+        ("soon", 0.0),
+        ("9" * 5000, 0.0),
+        ("Wed, 21 Oct 99999 07:28:00 GMT", 0.0),
+        ("", 0.0),
+    ],
+)
+def test_the_time_that_a_server_asks_for_is_a_number_or_a_date(value: str, seconds: float) -> None:
+    seven_twenty_seven = 1_445_412_420
+    assert retry_after(value, seven_twenty_seven) == seconds
 
 
 def test_each_new_outcome_is_logged_once(http: Extension, stub: Stub) -> None:

@@ -9,8 +9,6 @@ from msgspec import Meta, field
 
 from ext_sdk.expect import Check, Expectation
 
-PATTERN = "^([1-5]xx|[1-5][0-9][0-9](-[1-5][0-9][0-9])?)$"
-# For hosts alone: msgspec 0.22 crashes in the garbage collector where a text with a `pattern` may also be a list.
 _CODES = "^([1-5]xx|[1-5][0-9][0-9](-[1-5][0-9][0-9])?)$"
 # Not as `pattern`: where a string with one may also be a list, msgspec 0.22 frees memory that it does not own.
 Codes = Annotated[str, Meta(extra_json_schema={"pattern": _CODES, "examples": ["2xx", "200-299"]})]
