@@ -108,11 +108,9 @@ def argument_rows(schema: Mapping[str, object], told: Told, operation: str, pref
         reference = "".join(f" Members as of {place}." for place in sorted(known))
         yield f"| `{prefix}{name}` | {kind(shape)} | {default} | {sentence(description, reference)} |"
         for suffix, inner in nested:
-            path = f"{prefix}{name}{suffix}"
-            if (
-                told.setdefault(json.dumps(inner["properties"]), f"`{path}` in [{operation}](#{operation.lower()})")
-                not in known
-            ):
+            path, key = f"{prefix}{name}{suffix}", json.dumps(inner["properties"])
+            if key not in told:  # "one, or a list of such" has its members once
+                told[key] = f"`{path}` in [{operation}](#{operation.lower()})"
                 yield from argument_rows(inner, told, operation, f"{path}.")
 
 
