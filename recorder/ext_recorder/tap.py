@@ -34,7 +34,7 @@ BATCH_BYTES = 524_288
 # What a note weighs beside its bytes.
 NOTE_BYTES = 256
 # The scribe may be behind by so much; then the wire waits for it, so that memory stays bounded.
-QUEUE_BYTES = 16_777_216
+QUEUE_BYTES = 33_554_432
 # How often to ask, while the wire waits, whether the scribe is still at work.
 STALL_CHECK_MS = 1_000
 # What is taken from a stream after the child's end. Its pipe can't hold more.

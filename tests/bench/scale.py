@@ -19,6 +19,7 @@ class Scale:
         flood: through a recorder, many at once. Many times what a recorder may have in its queue.
         few: interactions in a short cassette.
         many: interactions in a long one.
+        large_mb: megabytes of a large message.
         parsed: interactions in the cassette that a YAML library has to read as well.
         gets: requests of ext-http, one after the other.
         body_mib: of a big body; a bomb becomes twice as big.
@@ -40,6 +41,7 @@ class Scale:
     flood: int
     few: int
     many: int
+    large_mb: int
     parsed: int
     gets: int
     body_mib: int
@@ -62,6 +64,7 @@ FULL = Scale(
     flood=200_000,
     few=1_000,
     many=100_000,
+    large_mb=20,
     parsed=100_000,
     gets=1_000,
     body_mib=100,
@@ -84,6 +87,7 @@ QUICK = Scale(
     flood=100_000,
     few=1_000,
     many=100_000,
+    large_mb=20,
     parsed=10_000,
     gets=1_000,
     body_mib=100,
@@ -105,6 +109,7 @@ TINY = Scale(
     flood=100,
     few=5,
     many=20,
+    large_mb=1,
     parsed=20,
     gets=5,
     body_mib=2,

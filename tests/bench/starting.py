@@ -8,7 +8,7 @@ from tests.bench.spawning import memory_at_line, seconds_to_exit, seconds_to_lin
 from tests.bench.traffic import HTTP_MANIFEST, INITIALIZE, KUBERNETES_MANIFEST, MANIFEST
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from tests.bench.harness import Bench, Series
 
@@ -43,3 +43,16 @@ def measure(bench: Bench) -> Series:
         }
     )
     return {**times, **memory}
+
+
+def measure_help(bench: Bench) -> Series:
+    """Milliseconds to the end of `ext-recorder --help`, "ext-recorder ms"; "import json ms"."""
+    json = [bench.programs.python, "-c", "import json"]
+
+    def to_end(command: Sequence[str]) -> Mapping[str, float]:
+        return {"ms": seconds_to_exit(bench, command) * 1e3}
+
+    return bench.take_turns(
+        {"ext-recorder": lambda: to_end([bench.programs.recorder, "--help"]), "import json": lambda: to_end(json)},
+        times=bench.scale.starts,
+    )
