@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,7 @@ import pytest
 
 from tests.ext_recorder.http_child import document, record, replay, script
 from tests.ext_recorder.http_server import serving
+from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, wait_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,17 +140,55 @@ def test_programs_that_nobody_sees_are_told(cassette: Path) -> None:
     assert b"not seen: " in replay(cassette, child).err
 
 
+def broken_off(cassette: Path, url: str, *options: str) -> list[str]:
+    """Kill the recorder in the middle of a session. Returns a child that asks the same, and kills nobody."""
+    asking = f"import urllib.request as u, os, signal; print(u.urlopen({url!r}).read())\n"
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        record(cassette, script(asking + "os.kill(os.getppid(), signal.SIGKILL)\nos.read(0, 1)"), None, *options)
+    return script(asking)
+
+
 def test_a_recording_that_is_broken_off_leaves_what_there_was_and_no_older_file_is_lost(cassette: Path) -> None:
     with serving() as server:
         child = script(f"import urllib.request as u, os, signal; u.urlopen({server.url!r} + '/count').read()")
         assert record(cassette, child).code == 0
         before = (cassette.parent / "session.http.yaml").read_bytes()
-        killing = script(
-            f"import urllib.request as u, os, signal; u.urlopen({server.url!r} + '/count').read()\n"
-            "os.kill(os.getppid(), signal.SIGKILL)\nos.read(0, 1)"
-        )
-        record(cassette, killing, None, "--mode", "all")
+        broken_off(cassette, f"{server.url}/count", "--mode", "all")
     assert (cassette.parent / "session.http.yaml").read_bytes() == before
+
+
+def test_what_a_killed_recorder_left_is_recovered_and_plays(cassette: Path) -> None:
+    left = cassette.parent / "session.http.yaml.partial"
+    with serving() as server:
+        child = broken_off(cassette, f"{server.url}/count")
+        wait_for(left, b"\nredacted:")
+    done = recover(left)
+    while b"another recorder is writing" in done.stderr:  # the one that writes the end has not gone yet
+        done = recover(left)
+    path = left.with_suffix("")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{path}: 1 HTTP interaction kept\n".encode(), b"")
+    assert not left.exists()
+    again = replay(cassette, child)
+    assert (again.code, again.err) == (0, b"")
+    left.write_bytes(path.read_bytes())
+    assert b"session.http.yaml exists already" in recover(left).stderr
+
+
+def test_a_recording_without_its_end_is_not_recovered_and_says_what_to_do(cassette: Path) -> None:
+    with serving() as server:
+        assert record(cassette, script(f"import urllib.request as u; u.urlopen({server.url!r} + '/count')")).code == 0
+    whole = cassette.parent / "session.http.yaml"
+    left = cassette.parent / "left.http.yaml.partial"
+    left.write_bytes(whole.read_bytes().partition(b"\nversion: 1")[0])
+    done = recover(left)
+    assert done.returncode == 2
+    assert b"its end is missing" in done.stderr
+    assert b"record the session again" in done.stderr
+    assert left.exists()
+
+
+def recover(partial: Path) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*RECORDER, "recover", str(partial)], capture_output=True, timeout=PATIENCE_S, check=False)
 
 
 def test_a_file_that_would_run_code_is_refused(cassette: Path) -> None:

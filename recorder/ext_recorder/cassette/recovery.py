@@ -55,7 +55,7 @@ def recover(partial: Path, cassette: Path | None = None, *, replace: bool = Fals
         CassetteError: it is no partial cassette.
         OSError: a file can't be written.
     """
-    path = cassette or _name_of(partial)
+    path = cassette or name_of(partial)
     if path.exists() and not replace:
         raise UsageError(f"{path} exists already: choose another name for the recovered cassette, or remove that one")
     with hold(partial):
@@ -73,7 +73,8 @@ def recover(partial: Path, cassette: Path | None = None, *, replace: bool = Fals
     return Recovered(path, scanned.events, scanned.dropped)
 
 
-def _name_of(partial: Path) -> Path:
+def name_of(partial: Path) -> Path:
+    """What NAME.partial is to be called. Raises UsageError for another name."""
     name, dot, rest = partial.name.rpartition(".partial")
     if not dot or not name or (rest and not rest[1:].isdigit()):
         raise UsageError(f"{partial}: expected a file NAME.partial")

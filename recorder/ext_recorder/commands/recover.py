@@ -16,10 +16,20 @@ def run(values: Values) -> int:
     import sys
     from pathlib import Path
 
-    from ext_recorder.cassette.recovery import recover
+    from ext_recorder.cassette.recovery import name_of, recover
+    from ext_recorder.http.naming import SUFFIX
 
+    partial, replace = Path(one(values, "PARTIAL")), bool(values["force"])
     output = one(values, "output")
-    done = recover(Path(one(values, "PARTIAL")), Path(output) if output else None, replace=bool(values["force"]))
+    path = Path(output) if output else name_of(partial)
+    if path.name.endswith(SUFFIX):
+        from ext_recorder.http.recovery import recover as recover_http
+
+        count = recover_http(partial, path, replace=replace)
+        what = "1 HTTP interaction" if count == 1 else f"{count} HTTP interactions"
+        sys.stdout.write(f"{path}: {what} kept\n")
+        return 0
+    done = recover(partial, path, replace=replace)
     dropped = f"; the last line was torn: {done.dropped} bytes are gone" if done.dropped else ""
     events = "1 event" if done.events == 1 else f"{done.events} events"
     sys.stdout.write(f"{done.path}: {events} kept{dropped}\n")
@@ -33,10 +43,11 @@ COMMAND = Command(
     "Make a cassette of what a killed recorder left.",
     """
 A cassette is written as NAME.partial, and gets its name when the session ends. Of a session that was broken off,
-everything but a torn last line is kept.
+everything but a torn last line is kept. So is the HTTP traffic of NAME.http.yaml.partial.
 
     ext-recorder recover session.yaml.partial
     ext-recorder recover session.yaml.partial -o rescued.yaml
+    ext-recorder recover session.http.yaml.partial
 """,
     run,
     arguments=("PARTIAL",),

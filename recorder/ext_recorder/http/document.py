@@ -22,7 +22,8 @@
     unrecorded: […]               what could not be recorded
     redacted: […]
 
-Interactions are written as they end; NAME.partial becomes NAME when the session has ended.
+Interactions are written as they end; NAME.partial becomes NAME when the session has ended. Where the recorder was
+killed NAME.partial is whole all the same, but for `call` where it is found out in the end; `recover` gives it its name.
 """
 
 from __future__ import annotations
@@ -122,13 +123,22 @@ class Writer:
             values: of the end.
             claims: the calls of `unclaimed`, in its order.
         """
-        tail = "" if self.count else "interactions: []\n"
-        self._write((tail + _dumped({"version": 1, **values})).encode())
+        self._end(values)
         if any(claim is not None for claim in claims):
             self._claim(claims)
         os.fsync(self._fd)
         self._partial.replace(self._path)
         os.close(self._fd)
+
+    def leave(self, values: Mapping[str, object]) -> None:
+        """The recorder was killed: write the end, for who recovers what there is. The file has no name yet."""
+        self._end(values)
+        os.fsync(self._fd)
+        os.close(self._fd)
+
+    def _end(self, values: Mapping[str, object]) -> None:
+        tail = "" if self.count else "interactions: []\n"
+        self._write((tail + _dumped({"version": 1, **values})).encode())
 
     def _claim(self, claims: list[Call]) -> None:
         """Name the calls of interactions that have none yet, in a copy that takes the place of the partial file."""

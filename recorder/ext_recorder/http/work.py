@@ -66,30 +66,34 @@ def record(
     head |= {"seed": station.seed, "bindings": bindings.neutral()}
     writer.head(head)
     recording = Recording(writer, Cleaner(lambda data: bindings.clean(redactor.redact(data))), origin.started)
-    if not serve(station.listener, station.control, _RecordingDesk(recording)):
+    said = serve(station.listener, station.control, _RecordingDesk(recording))
+    outline = bindings.clean(redactor.redact(kubeconfig.of(recording.addresses).encode())).decode()
+    values = ({"kubeconfig": outline} if outline else {}) | _known(recording) | {"redacted": list(redactor.fired)}
+    if not said:
+        writer.leave(values)
         rmtree(station.folder, ignore_errors=True)
         return Outcome(ok=False, lines=[])
-    clock = [
-        {"call": call, **({"thread": thread} if thread else {}), "ns": _differences(moments)}
-        for (call, thread), moments in recording.clock.items()
-    ]
-    outline = kubeconfig.of(recording.addresses)
-    writer.finish(
-        ({"kubeconfig": bindings.clean(redactor.redact(outline.encode())).decode()} if outline else {})
-        | {
-            "hosts": recording.hosts,
-            "servers": recording.servers,
-            "clock": clock,
-            "unrecorded": recording.problems,
-            "programs": recording.programs,
-            "redacted": list(redactor.fired),
-        },
-        calls_at(origin.cassette, writer.unclaimed, station.offset(origin.started)) if origin.cassette else [],
-    )
+    offset = station.offset(origin.started)
+    writer.finish(values, calls_at(origin.cassette, writer.unclaimed, offset) if origin.cassette else [])
     count = "one HTTP interaction" if writer.count == 1 else f"{writer.count} HTTP interactions"
     lines = [f"not recorded: {problem}" for problem in recording.problems]
     done = [] if lines else [f"recorded {path}: {count}"]
     return Outcome(ok=not lines, lines=[*lines, *done], remarks=_unseen(recording.programs))
+
+
+def _known(recording: Recording) -> dict[str, object]:
+    """What is known when all is over, beside the interactions."""
+    clock = [
+        {"call": call, **({"thread": thread} if thread else {}), "ns": _differences(moments)}
+        for (call, thread), moments in recording.clock.items()
+    ]
+    return {
+        "hosts": recording.hosts,
+        "servers": recording.servers,
+        "clock": clock,
+        "unrecorded": recording.problems,
+        "programs": recording.programs,
+    }
 
 
 def replay(station: Station, path: Path, bind: Mapping[str, str], secrets: Mapping[str, str]) -> Outcome:
