@@ -32,6 +32,8 @@ Namespace = Annotated[
 DryRun = Annotated[bool, Meta(description="Let the server check everything and change nothing")]
 Validation = Annotated[bool, Meta(description="Take fields that the kind does not have for errors")]
 
+Subresource = Annotated[str, Meta(description="Such as status or scale")]
+
 
 class Apply(SourceArgs):
     """What to apply, and how."""

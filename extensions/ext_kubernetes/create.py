@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 
-from .apply import MANAGER, DryRun, Namespace, Validation, options
+from .apply import MANAGER, DryRun, Namespace, Subresource, Validation, options
 from .client import Request, client_for
 from .errors import Conflict, doing
 from .manifests import Json
@@ -80,11 +80,13 @@ class Replace(ObjectArgs):
     """What to put in place of what is there."""
 
     namespace: Namespace = ""
+    subresource: Subresource = ""
     dry_run: DryRun = False
     strict: Validation = True
 
 
-NO_MEMBERS = frozenset({"file", "recursive", "manifest", "url", "kustomize", "namespace", "dryRun", "strict"})
+SOURCES = ("file", "manifest", "url", "kustomize")
+NO_MEMBERS = frozenset({*SOURCES, "recursive", "namespace", "subresource", "dryRun", "strict"})
 
 
 def create(args: Create, context: ext_sdk.Context) -> ext_sdk.Result:
@@ -111,13 +113,14 @@ def create(args: Create, context: ext_sdk.Context) -> ext_sdk.Result:
 def replace(args: Replace, context: ext_sdk.Context) -> ext_sdk.Result:
     """Put objects in place of those of the same name, as a whole; what a manifest leaves out is gone.
 
+    With `subresource`, such as status, nothing else of them is replaced.
     With metadata.resourceVersion it fails if the object has changed since.
     """
     client = client_for(context)
     query = [("fieldManager", MANAGER), *options(dry_run=args.dry_run, strict=args.strict)]
 
     def send(item: Item) -> Outcome:
-        return attempt(item, lambda: (_replaced(item, query, context, client), "replaced"))
+        return attempt(item, lambda: (_replaced(item, args.subresource, query, context, client), "replaced"))
 
     outcomes = send_all(_given(args, context), context, client, args.namespace, send)
     return concluded(outcomes, "Would replace" if args.dry_run else "Replaced")
@@ -127,7 +130,7 @@ def _given(args: ObjectArgs, context: ext_sdk.Context) -> list[Manifest]:
     """The object that the arguments are, or those of the manifests that they name."""
     if not (args.api_version or args.kind or args.metadata is not UNSET):
         return manifests_of(args, context)
-    if others := [name for name in ("file", "manifest", "url", "kustomize") if getattr(args, name) not in ("", UNSET)]:
+    if others := [name for name in SOURCES if getattr(args, name) not in ("", UNSET)]:
         raise ext_sdk.InvalidArgs(others[0], "expected a manifest or an object's members, found both")
     for field, value in (("apiVersion", args.api_version), ("kind", args.kind), ("metadata", args.metadata)):
         if value in ("", UNSET):
@@ -136,17 +139,20 @@ def _given(args: ObjectArgs, context: ext_sdk.Context) -> list[Manifest]:
     return [Manifest({key: value for key, value in built.items() if key not in NO_MEMBERS}, "args")]
 
 
-def _replaced(item: Item, query: list[tuple[str, str]], context: ext_sdk.Context, client: Client) -> Object:
+def _replaced(
+    item: Item, subresource: str, query: list[tuple[str, str]], context: ext_sdk.Context, client: Client
+) -> Object:
     """Replace one object; some kinds take a new one only with the version that it replaces."""
     if not item.name:
         raise ext_sdk.OperationFailed(f"{item}: replace needs metadata.name")
+    path = item.path(subresource)
     given = text(item.object, "metadata", "resourceVersion")
     for last in (*(False,) * (ATTEMPTS - 1), True):
-        version = given or text(client.request("GET", item.path(), deadline=context.deadline), *_VERSION)
+        version = given or text(client.request("GET", path, deadline=context.deadline), *_VERSION)
         body = item.object | {"metadata": members(item.object, "metadata") | {"resourceVersion": version}}
         try:
             with doing(f"failed to replace {item}"):
-                return members(client.ask(Request("PUT", item.path(), query, body), deadline=context.deadline).value)
+                return members(client.ask(Request("PUT", path, query, body), deadline=context.deadline).value)
         except Conflict:
             if given or last:
                 raise

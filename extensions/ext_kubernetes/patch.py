@@ -8,7 +8,7 @@ from msgspec import Meta
 
 import ext_sdk
 
-from .apply import MANAGER, DryRun, Validation, options
+from .apply import MANAGER, DryRun, Subresource, Validation, options
 from .client import Request, client_for
 from .errors import ApiError, doing
 from .manifests import Json  # noqa: TC001 - msgspec reads it
@@ -36,7 +36,7 @@ class Patch(TargetArgs):
             "merge for kinds that don't know it"
         ),
     ] = "auto"
-    subresource: Annotated[str, Meta(description="Such as status or scale")] = ""
+    subresource: Subresource = ""
     dry_run: DryRun = False
     strict: Validation = True
     timeout: ext_sdk.Duration = ext_sdk.Duration.parse("25s")

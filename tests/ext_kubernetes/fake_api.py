@@ -14,6 +14,7 @@ import re
 import threading
 import time
 import uuid
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -644,10 +645,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, body: bytes, headers: tuple[tuple[str, str], ...] = ()) -> None:
         self.send_response(status)
-        for name, value in (("Content-Type", "application/json"), ("Content-Length", str(len(body))), *headers):
+        usual = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        for name, value in (usual | dict(headers)).items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        with suppress(ConnectionError):  # nobody has to read it all
+            self.wfile.write(body)
 
     def _execute(self, asked: Asked, command: list[str]) -> None:
         """Speak the websocket protocol v5.channel.k8s.io, as far as one command needs it."""

@@ -208,6 +208,15 @@ def test_replace_leaves_nothing_of_what_was_there(kube: Extension, api: FakeApi)
     assert found["data"] == {"c": "d"}
 
 
+def test_replace_takes_a_subresource(kube: Extension, api: FakeApi) -> None:
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": {}}
+    kube.ok("create", pod)
+    kube.ok("replace", pod | {"status": {"phase": "Running"}, "subresource": "status"})
+    (asked,) = api.requests("PUT")
+    assert asked.path == "/api/v1/namespaces/default/pods/one/status"
+    assert "subresource" not in asked.body
+
+
 def test_replace_fails_where_the_version_is_another(kube: Extension) -> None:
     kube.ok("create", OBJECT)
     metadata = {"name": "one", "resourceVersion": "1"}

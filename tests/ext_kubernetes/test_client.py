@@ -105,6 +105,13 @@ def test_an_answer_that_is_no_json_is_told(kube: Extension, api: FakeApi) -> Non
     assert "expected JSON in answer to GET http://" in kube.failed("get", GET)
 
 
+def test_a_failure_is_not_read_to_its_end(kube: Extension, api: FakeApi) -> None:
+    kube.ok("get", GET)
+    length = 2**40
+    api.faults.append(Fault(status=418, body=b"short and stout" * 100_000, headers=(("Content-Length", str(length)),)))
+    assert "short and stout" in kube.failed("get", GET)
+
+
 def test_kinds_are_asked_for_once(kube: Extension, api: FakeApi) -> None:
     kube.ok("get", GET)
     kube.ok("get", GET)

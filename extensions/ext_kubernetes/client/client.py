@@ -1,4 +1,8 @@
-"""Requests to one API server: each has timeouts within the deadline, and bounded retries."""
+"""Requests to one API server: each has timeouts within the deadline, and bounded retries.
+
+What has none of its own is the look-up of a name, which is the system's: a resolver that does not answer takes as long
+as resolv.conf says, by default 5 s twice for each name server. Servers at an address are not looked up.
+"""
 
 from __future__ import annotations
 
@@ -193,7 +197,7 @@ class Client:
         seconds = self._seconds(deadline)
         timeout = (min(CONNECT_SECONDS, seconds), min(read, seconds))
         try:
-            response = self.connect().send(request, timeout)
+            response = self.connect().send(request, timeout, deadline.stopped)
         except Refused as refused:
             self._health.note_answer()
             raise self._refusal(refused, f"{request.method} {request.path}") from refused

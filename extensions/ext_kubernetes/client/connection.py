@@ -2,7 +2,8 @@
 
 Of the package only this is used, which is the same in its versions 35, 36 and 37: the loaders of configurations, and
 `DynamicClient(ApiClient(configuration), discoverer=…).request(…, serialize=False)`, which gives authentication, TLS
-and proxies. No typed models, no discovery of its own, no cache on disk, no retries of its own.
+and proxies, and the pool below it. No typed models, no discovery of its own, no cache on disk, no retries of its own,
+and no reading of answers, which the package does to their end where they are failures.
 """
 
 from __future__ import annotations
@@ -14,15 +15,19 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 from ext_kubernetes.errors import NoConfiguration
 from ext_sdk.version import __version__
 
+from .failing import Failure, raise_failures
 from .importing import LOCK, warm_up
 from .loading import loaded
 
 if TYPE_CHECKING:
+    import threading
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from kubernetes.dynamic import DynamicClient
 
     from ext_kubernetes.settings import Source
+
+    from .failing import Pool
 
 USER_AGENT = f"ext-kubernetes/{__version__} gevals-extensions"
 JSON = "application/json"
@@ -122,6 +127,7 @@ class Connection:
         self.configuration.connection_pool_maxsize = POOL
         api = ApiClient(self.configuration)
         api.user_agent = USER_AGENT
+        raise_failures(cast("Pool", api.rest_client.pool_manager))
         make = cast("Callable[..., DynamicClient]", DynamicClient)
         self._dynamic = make(api, discoverer=lambda client, cache_file: None)
         self.address = self.configuration.host
@@ -131,12 +137,13 @@ class Connection:
         for value in self.configuration.api_key.values():
             yield "kubeconfig.token", value.partition(" ")[2] or value
 
-    def send(self, request: Request, timeout: tuple[float, float]) -> RawResponse:
+    def send(self, request: Request, timeout: tuple[float, float], stopped: threading.Event) -> RawResponse:
         """Send a request; its answer's body is still to be read.
 
         Args:
             request: what to send.
-            timeout: seconds for connecting, and for each read.
+            timeout: seconds for connecting, and for each read; also for all that a failure has to say.
+            stopped: the extension ends.
 
         Raises:
             Refused: the server answers with a failure.
@@ -157,13 +164,19 @@ class Connection:
                 serialize=False,
                 _request_timeout=timeout,
             )
-        except ApiException as error:
-            original = error.__cause__ or error
-            if not error.status:
-                raise Broken(str(error.reason).strip().replace("\n", ": "), sent=False) from error
-            raise Refused(error.status, _bytes(error.body), error.headers or {}) from original
+        except Failure as found:
+            failure = found
+        except ApiException as error:  # of TLS
+            raise Broken(str(error.reason).strip().replace("\n", ": "), sent=False) from error
         except urllib3.exceptions.HTTPError as error:
             raise broken(error) from error
+        try:
+            body = failure.body(timeout[1], stopped)
+        except urllib3.exceptions.HTTPError as error:
+            raise broken(error) from error
+        except TimeoutError as error:
+            raise Broken(str(error), sent=True) from error
+        raise Refused(failure.response.status, body, failure.response.headers)
 
     def websocket(self, path: str, query: Sequence[tuple[str, str]], protocol: str, timeout: float) -> WebSocket:
         """Open a websocket: for exec, copy and port-forward; each has one of its own.
@@ -221,5 +234,5 @@ def broken(error: Exception) -> Broken:
 
 
 def _bytes(body: object) -> bytes:
-    """The package gives bytes in 35, and text in 37."""
-    return body.encode("utf-8", "replace") if isinstance(body, str) else body if isinstance(body, bytes) else b""
+    """What the websocket library has of an answer's body."""
+    return body if isinstance(body, bytes) else b""
