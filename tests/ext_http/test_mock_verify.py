@@ -102,6 +102,15 @@ def test_a_failure_shows_the_calls_that_are_nearest(shop: Started, args: dict[st
     assert f"mock 'mock' was asked 4 times, all in {shop.outputs['journalFile']}" in result.error
 
 
+def test_that_no_call_came_where_none_had_to_is_told(shop: Started) -> None:
+    at_most = {"path": "/ordres/{id}", "atMost": 3}
+    result = shop.verify(calls=[at_most, {"route": "stock", "atMost": 2}, {"method": "PUT", "never": True}])
+    assert result.success
+    assert result.message == (
+        "mock 'mock': 3 checks passed; no call of any method /ordres/{id}: atMost allows that, with atLeast: 1 it would fail"
+    )
+
+
 def test_a_mock_that_was_not_asked_at_all_is_told_so(mocks: MockMaker) -> None:
     result = mocks(STOCK).verify(calls=[{"route": "stock"}])
     assert "calls of route stock: expected at least 1, got 0: it was not asked at all" in result.error

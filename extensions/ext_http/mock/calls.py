@@ -113,6 +113,12 @@ class Verification:
         mosts = [one.bounds()[1] for one in self._expectations]
         return any(most is not None and len(found) > most for most, found in zip(mosts, self._fitting, strict=True))
 
+    @property
+    def absent(self) -> list[str]:
+        """Calls that may be none, and were: what holds without a single call may not be what was meant."""
+        pairs = zip(self._expectations, self._fitting, strict=True)
+        return [one.label for one, found in pairs if not found and one.bounds()[0] == 0 != one.bounds()[1]]
+
     def _judge(self, index: int, call: Call) -> Judged:
         key = (index, call.number)
         if key not in self._judged:

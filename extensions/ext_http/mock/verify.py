@@ -55,8 +55,11 @@ def mock_verify(args: MockVerify, context: ext_sdk.Context) -> ext_sdk.Result:
     _refuse_unknown_routes(args, mock)
     with Searcher() as searcher:
         means = Means(context.workdir, searcher, mock.journal.redact)
-        checks = _checked(args, context, mock, Verification(args.calls, mock.journal, means))
+        verification = Verification(args.calls, mock.journal, means)
+        checks = _checked(args, context, mock, verification)
     message = f"mock {args.name!r}: {summary(checks)}"
+    if verification.absent:
+        message += f"; no call of {', '.join(verification.absent)}: atMost allows that, with atLeast: 1 it would fail"
     if passed(checks):
         return ext_sdk.Result.ok(message, outputs=mock.counts())
     return ext_sdk.Result.failed(message, error=_told(checks, mock), outputs=mock.counts())
