@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import socket
+import struct
 from typing import TYPE_CHECKING
 
 import pytest
@@ -197,6 +199,19 @@ def test_a_connection_that_the_server_has_closed_is_replaced(http: Extension, st
     for _ in range(3):
         http.get(url)
     assert len(stub.asked) == 3
+
+
+def test_a_connection_that_is_reset_as_the_next_request_comes_is_replaced(http: Extension, stub: Stub) -> None:
+    def then_reset(handler: Handler, asked: Asked) -> None:
+        handler.answer(200, "x")
+        if len(stub.asked) % 2:
+            handler.rfile.peek(1)  # type: ignore[attr-defined]  # the next request is on its way
+            handler.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            handler.close_connection = True
+
+    url = stub.does("/", then_reset)
+    for _ in range(4):
+        assert http.get(url).outputs["body"] == "x"
 
 
 def test_a_compressed_body_is_decoded(http: Extension, stub: Stub) -> None:

@@ -20,16 +20,21 @@ class Budget:
     Args:
         deadline: for all of it.
         connect: seconds for connecting, TLS included; None: as much as there is.
+
+    Attributes:
+        connections: how many were begun for it; none where one was there already.
     """
 
-    __slots__ = ("connect", "deadline")
+    __slots__ = ("connect", "connections", "deadline")
 
     def __init__(self, deadline: ext_sdk.Deadline, connect: float | None = None) -> None:
         self.deadline = deadline
         self.connect = connect
+        self.connections = 0
 
     def connecting(self) -> Budget:
         """The time for a connection that begins now."""
+        self.connections += 1
         return self if self.connect is None else Budget(self.deadline.limit(self.connect))
 
     def slice(self) -> float:

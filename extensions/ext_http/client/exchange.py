@@ -11,7 +11,7 @@ from ext_http.answer import Answer
 from ext_http.errors import ADVICE, ExchangeFailed
 from ext_sdk.version import __version__
 
-from .budget import spending
+from .budget import current, spending
 from .tls import expiry_of
 from .transport import LIMIT, Transport
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 RATIO = 200  # a body that grows by more than this when it is decoded is a bomb: deflate reaches 1,032
 RATIO_FROM = 1024 * 1024  # bytes, decoded, from which on the ratio counts: short bodies of one letter are none
+REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})  # safe methods, RFC 9110, 9.2.1
 UNDONE = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})  # content codings that can be undone
 ACCEPTED = "gzip, deflate"
 USER_AGENT = f"ext-http/{__version__} gevals-extensions"
@@ -130,9 +131,18 @@ class Client:
                 response = self._sent(again)
 
     def _sent(self, request: httpx2.Request) -> httpx2.Response:
-        response = self._transport.handle_request(request)
-        response.request = request
-        return response
+        budget = current()
+        while True:
+            begun = budget.connections
+            try:
+                response = self._transport.handle_request(request)
+            except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError):
+                # The server has let go of a connection that was kept, while the request was on its way (RFC 9112, 9.5).
+                if budget.connections > begun or request.method not in REPEATABLE or request.content:
+                    raise
+                continue
+            response.request = request
+            return response
 
 
 class _Closing:
