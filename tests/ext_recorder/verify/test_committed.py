@@ -40,7 +40,10 @@ def test_a_replayed_child_says_what_the_recorded_one_said(path: Path) -> None:
 @pytest.mark.parametrize("path", [path for path in COMMITTED if name(path) in PEERS], ids=name)
 def test_a_real_peer_says_what_it_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    case = verify(path, name(path), Options([sys.executable, "-m", *PEERS[name(path)]], patience=PATIENCE_S))
+    # A plugin of G-Assist pings and works side by side: which of the two speaks first is chance.
+    order = "any" if path.parent.name == "gassist" else "strict"
+    options = Options([sys.executable, "-m", *PEERS[name(path)]], order=order, patience=PATIENCE_S)
+    case = verify(path, name(path), options)
     assert [problem.text for problem in case.problems] == []
 
 
