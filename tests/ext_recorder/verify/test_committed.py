@@ -41,8 +41,8 @@ def test_a_replayed_child_says_what_the_recorded_one_said(path: Path) -> None:
 def test_a_real_peer_says_what_it_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     # A plugin of G-Assist pings and works side by side: which of the two speaks first is chance.
-    order = "any" if path.parent.name == "gassist" else "strict"
-    options = Options([sys.executable, "-m", *PEERS[name(path)]], order=order, patience=PATIENCE_S)
+    in_order = path.parent.name != "gassist"
+    options = Options([sys.executable, "-m", *PEERS[name(path)]], in_order=in_order, patience=PATIENCE_S)
     case = verify(path, name(path), options)
     assert [problem.text for problem in case.problems] == []
 
