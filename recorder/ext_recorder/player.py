@@ -57,7 +57,7 @@ _KEPT = 100  # lines of what was told, for a report
 LISTED = 5  # messages never played, told one by one
 MUCH_BYTES = 1_048_576  # is said at once at most; memory is not to grow with what a child once had to say
 NEAR = 5_000  # so many events around the one that is due are compared closely, so that no miss takes seconds
-SECOND_CONNECTION = "a session over sockets, which can't be played on stdio: replay it with --listen tcp:127.0.0.1:0"
+SECOND_CONNECTION = "a session over sockets, which can't be played on stdio: replay takes --listen, verify --connect"
 _UNTERMINATED = "unterminated line"
 
 

@@ -19,11 +19,17 @@ def run(values: Values) -> int:
     from ext_recorder.compare.comparing import Comparison
     from ext_recorder.errors import UsageError
     from ext_recorder.reports.telling import report
+    from ext_recorder.sockets.address import Address
     from ext_recorder.verify.options import Options
     from ext_recorder.verify.verifying import verify
     from ext_sdk.protocols.dialect import DIALECTS
 
-    if not values["COMMAND"]:
+    connect = one(values, "connect")
+    if connect and values["http"]:
+        raise UsageError("--http is for a child on stdio, not for a socket server")
+    if connect:
+        Address.parse(connect, "--connect")
+    elif not values["COMMAND"]:
         raise UsageError("expected the command to verify behind `--`: ext-recorder verify CASSETTE -- COMMAND…")
     options = Options(
         values["COMMAND"],
@@ -38,6 +44,7 @@ def run(values: Values) -> int:
         update=bool(values["update"]),
         files=_folder(one(values, "files")),
         http=bool(values["http"]),
+        connect=connect,
     )
     Comparison(DIALECTS["raw"], options.ignore, options.mask)  # what is wrong with them is told before anything starts
     cassettes = chosen(values)
@@ -49,7 +56,7 @@ def run(values: Values) -> int:
         "verify",
         cassettes,
         partial(verify, options=options),
-        jobs=jobs(values),
+        jobs=1 if connect else jobs(values),  # one after the other has the address
         as_json=bool(values["json"]),
         junit_file=one(values, "junit"),
     )
@@ -88,6 +95,7 @@ TIMEOUT = Option("timeout", "seconds that an answer may take longer than in the 
 STDERR = Option("stderr", "compare the lines of standard error too")
 MESSAGES_ONLY = Option("messages-only", "set aside lines of the child that are no messages")
 FILES = Option("files", "what is in the working directory when a session begins", "FOLDER")
+CONNECT = Option("connect", "where the server listens, for a session over sockets: tcp:HOST:PORT, unix:PATH", "ADDRESS")
 UPDATE = Option("update", "accept what differs: the new session becomes the cassette")
 COUNTING = (IGNORE, MASK, ORDER, TIMEOUT, STDERR, MESSAGES_ONLY)
 REPORTS = (JSON, JUNIT)
@@ -106,6 +114,12 @@ the session is a new folder each time, empty, or with what --files names in it. 
     ext-recorder verify --mask '[0-9.]+m?s' --mask 'pid [0-9]+' session.yaml -- ext-shell
     ext-recorder verify --update session.yaml -- ext-shell
     ext-recorder verify --shard 2/3 'cassettes/**/*.yaml' -- ext-shell
+
+A session over sockets, which `record --listen` has made, is played to the server at --connect, all its clients beside
+each other. COMMAND starts that server; without one it has to be there.
+
+    ext-recorder verify --connect tcp:127.0.0.1:4712 waza.yaml -- waza serve --tcp 4712
+    ext-recorder verify --connect unix:/tmp/kaiak.sock kaiak.yaml
 
 {NAMING}
 An answer may take as long as it took in the recording, and --timeout longer; then the child is stopped, with all that
@@ -127,6 +141,7 @@ recorded. --update keeps the new session, secrets and paths of this machine repl
         FILES,
         REDACT,
         HTTP,
+        CONNECT,
         UPDATE,
         *REPORTS,
         *SEVERAL,

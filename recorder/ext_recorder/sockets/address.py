@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 from pathlib import Path
@@ -55,6 +56,9 @@ class Address:
         connection.settimeout(CONNECT_S)
         try:
             connection.connect(self.place)
+            if self.family != socket.AF_UNIX and connection.getsockname() == connection.getpeername():
+                # Where nobody listens, TCP may give out this very port, and connect the client to itself.
+                raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
         except BaseException:
             connection.close()
             raise

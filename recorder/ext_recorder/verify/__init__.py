@@ -5,6 +5,7 @@
     sending   recorded messages of the host as the live child has to get them
     hearing   live messages of the child as they would stand in the cassette
     findings  what differs, in words
+    clients   all clients of a socket server, a script for each
     running   the child itself: a contained process, its files, its end
     updating  the new session as a cassette, for --update
 

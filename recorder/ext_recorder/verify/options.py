@@ -14,7 +14,7 @@ class Options:
     """How to verify; picklable.
 
     Attributes:
-        command: what is run as the child, with its arguments.
+        command: what is run as the child, with its arguments; () for a socket server that is there.
         ignore: JSON pointers of what need not be equal.
         mask: regular expressions of what may differ within texts.
         bind: live values of bindings, by name.
@@ -26,11 +26,12 @@ class Options:
         update: accept what differs: write the new session into the cassette.
         files: a folder whose content is in the working directory when a session begins; "" for an empty one.
         http: answer the child's HTTP requests from the file beside the cassette.
+        connect: where the child listens, a socket server; "" for a child on stdio.
     """
 
     __slots__ = (
-        "bind", "command", "files", "http", "ignore", "in_order", "junk", "mask", "patience", "redact", "stderr",
-        "update",
+        "bind", "command", "connect", "files", "http", "ignore", "in_order", "junk", "mask", "patience", "redact",
+        "stderr", "update",
     )  # fmt: skip
 
     def __init__(
@@ -48,6 +49,7 @@ class Options:
         update: bool = False,
         files: str = "",
         http: bool = False,
+        connect: str = "",
     ) -> None:
         self.command = tuple(command)
         self.ignore = tuple(ignore)
@@ -61,3 +63,4 @@ class Options:
         self.update = update
         self.files = files
         self.http = http
+        self.connect = connect

@@ -13,6 +13,7 @@ from ext_recorder.signals import signal_name
 from ext_sdk.process import Command, Output, ProcessError, Spawner
 
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Callable, Mapping
     from typing import Self, TypeAlias
 
@@ -62,7 +63,7 @@ class Live:
         finally:
             for fd in (*theirs, directory):
                 os.close(fd)
-        self._poll = select.poll()
+        self._poll = select.epoll()
         self._sources = {self._out: "out", self._err: "err"}
         self._writing = False
         self._rest = memoryview(b"")
@@ -70,7 +71,7 @@ class Live:
         self._started = self._quiet_since = 0.0
         os.set_blocking(self._in, False)
         for fd in (*self._sources, self._child.fileno()):
-            self._poll.register(fd, select.POLLIN)
+            self._poll.register(fd, select.EPOLLIN)
 
     def __enter__(self) -> Self:
         return self
@@ -84,6 +85,11 @@ class Live:
             self._drop(fd)
         self._child.close()
         self._spawner.close()
+        self._poll.close()
+
+    def fileno(self) -> int:
+        """A file that is readable when there is something to do for `turn`."""
+        return self._poll.fileno()
 
     @property
     def status(self) -> int | str | None:
@@ -113,34 +119,48 @@ class Live:
         Returns:
             Whether the child ended by itself. One that does not in time is stopped.
         """
-        self._started = started = monotonic()
-        script.start(started)
-        while not self._ended() and not script.gave_up:
-            self._write(script, note)
+        self.start(script)
+        while not self.ended and not script.gave_up:
             now = monotonic()
             left = script.deadline() - now
             if left > 0:
-                self._step(script, note, min(left, QUIET_S) if self._child.gone else left)
+                self.turn(script, note, left)
             elif script.over:
                 break
             else:
                 script.timed_out(now)
-        by_itself = self._ended()
+        return self.finish(script, note)
+
+    def start(self, script: Script) -> None:
+        """Let the script say what it begins with."""
+        self._started = monotonic()
+        script.start(self._started)
+
+    def turn(self, script: Script, note: Note, patience: float) -> None:
+        """Write what is to be written, and wait for something, for so many seconds."""
+        self._write(script, note)
+        self._step(script, note, min(patience, QUIET_S) if self._child.gone else patience)
+
+    def finish(self, script: Script, note: Note) -> bool:
+        """The script is over. Returns whether the child has ended; one that has not is stopped."""
+        by_itself = self.ended
         if not by_itself:
             self._child.stop(signal.SIGTERM, STOP_GRACE_S)
             until = monotonic() + GONE_S
-            while not self._ended() and monotonic() < until:
+            while not self.ended and monotonic() < until:
                 self._step(script, note, QUIET_S)
         if self.status is not None:
-            note(monotonic() - started, "exit", self.status)
+            note(monotonic() - self._started, "exit", self.status)
         return by_itself
 
-    def _ended(self) -> bool:
+    @property
+    def ended(self) -> bool:
+        """Has the child ended, with all that it started?"""
         return self._child.gone and (not self._sources or monotonic() - self._quiet_since >= QUIET_S)
 
     def _step(self, script: Script, note: Note, patience: float) -> None:
         """Wait for something, and take it in."""
-        for fd, _ in self._poll.poll(patience * 1_000 + 1):
+        for fd, _ in self._poll.poll(patience + 0.001):
             if fd in self._sources:
                 self._read(fd, script, note)
         was_gone = self._child.gone
@@ -180,7 +200,7 @@ class Live:
                 script.advance(monotonic())
         waiting = bool(self._rest)
         if waiting and not self._writing:
-            self._poll.register(self._in, select.POLLOUT)
+            self._poll.register(self._in, select.EPOLLOUT)
         elif self._writing and not waiting:
             self._poll.unregister(self._in)
         self._writing = waiting
@@ -196,8 +216,8 @@ class Live:
             self._child.send_signal(_number(each))
             note(when, "signal", each)
         elif self._in >= 0:
-            note(when, "in", each)
-            self._rest = memoryview(each)
+            self._rest = memoryview(together(each, script.outbox))
+            note(when, "in", bytes(self._rest))
         return bool(self._rest)
 
     def _close_input(self) -> None:
@@ -213,6 +233,15 @@ class Live:
         self._poll.unregister(fd)
         os.close(fd)
         del self._sources[fd]
+
+
+def together(first: bytes, outbox: deque[bytes | str | None]) -> bytes:
+    """What goes out in one write, as of a host that has all of it to say: a child may act between two of them."""
+    parts = [first]
+    while outbox and isinstance(outbox[0], bytes):
+        parts.append(outbox[0])
+        outbox.popleft()
+    return b"".join(parts)
 
 
 def _number(name: str) -> int:

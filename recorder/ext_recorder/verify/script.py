@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .sending import Sender
     from .window import Identity
 
+LAST = 1 << 60  # a line below all of a cassette
 AHEAD_EVENTS = 1_000  # in which a request is looked for that comes before its turn
 OUTBOX_BYTES = 1_048_576  # what waits for the child to read it; then no more is made of the cassette
 _REFUSED = "ext-recorder verify: the recorded child did not ask this here, so there is no recorded answer"
@@ -57,6 +58,7 @@ class Script:
         in_order: whether the order of the child's messages counts.
         stderr: whether its stderr does.
         junk: whether what is no message does.
+        may: asked about other connections: has all that stands above this line been said?
 
     Attributes:
         outbox: what is to be done: bytes for the child, None to close its input, the name of a signal to send.
@@ -81,6 +83,7 @@ class Script:
         in_order: bool = True,
         stderr: bool = False,
         junk: bool = True,
+        may: Callable[[int], bool] | None = None,
     ) -> None:
         self._reader = reader
         self._events = iter(reader)
@@ -95,6 +98,7 @@ class Script:
         self._patience = patience
         self._lines = Lines(findings) if stderr else None
         self._junk = junk
+        self._may = may or _always
         self._decoder = framing.decoder()
         self._errors = STDERR_FRAMING.decoder()
         self._asked: dict[bytes, list[str]] = {}  # methods of the host's open calls by id, the oldest first
@@ -114,6 +118,24 @@ class Script:
         """The child is there."""
         self._progress = now
         self.advance(now)
+
+    def hold(self, now: float) -> None:
+        """It had to wait for other connections until now."""
+        self._progress = now
+
+    @property
+    def position(self) -> int:
+        """The line of what is waited for, or has to be done next; LAST where there is nothing more."""
+        if self.over:
+            return LAST
+        awaited = self._window.awaited()
+        if awaited:
+            return awaited[0].line
+        following = self._next()
+        if following is None:
+            return LAST
+        self._ahead.appendleft(following)
+        return following[1]
 
     def receive_data(self, data: bytes, now: float) -> None:
         """Bytes of the child's stdout."""
@@ -212,7 +234,7 @@ class Script:
                     return
                 self._expect(event, line)
             elif isinstance(event, Data) or event.kind == "signal" or (event.kind, event.value) == ("eof", "in"):
-                if not self._is_due():
+                if not self._is_due(line):
                     self._ahead.appendleft(following)
                     return
                 self._do(event, line, now)
@@ -272,10 +294,10 @@ class Script:
 
     # --- The host -----------------------------------------------------------------------------------------------------
 
-    def _is_due(self) -> bool:
+    def _is_due(self, line: int) -> bool:
         if self._silent:
             return True
-        if self._window.awaited():
+        if self._window.awaited() or not self._may(line):
             return False
         self._window.settle()
         return True
@@ -303,7 +325,7 @@ class Script:
 
     def _end(self, now: float) -> None:
         """The cassette is at its end. Without a recorded exit, the end of its input tells the child to end."""
-        if self._is_due():
+        if self._is_due(LAST):
             self._progress = now
             if self.exit is None:
                 self._close()
@@ -399,6 +421,10 @@ class Lines:
         )
         text = f"{self._findings.at(number)}: a line of stderr\n  expected  {one}\n  found     {other}"
         self._findings.add("stderr", text, number, {"expected": one, "found": other})
+
+
+def _always(_line: int) -> bool:
+    return True
 
 
 def _no_message(data: bytes) -> Classified:

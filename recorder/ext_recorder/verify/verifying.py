@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.bindings import Playing
 from ext_recorder.calls import Calls
+from ext_recorder.cassette.events import OWN_FILES, STDERR_FRAMING
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.compare.comparing import Comparison
 from ext_recorder.compare.counterparts import Counterparts
@@ -19,10 +20,14 @@ from ext_recorder.errors import RecorderError
 from ext_recorder.http.naming import beside
 from ext_recorder.reports.cases import Case
 from ext_recorder.session import environment_secrets
+from ext_recorder.sockets.address import Address
+from ext_recorder.sockets.players import Part
+from ext_recorder.sockets.recorded import connections
 from ext_recorder.speaking import dialect_of
 from ext_sdk.redaction import Redactor, secret_variables
 from ext_sdk.wire.framing import FRAMINGS
 
+from .clients import Clients
 from .findings import Findings
 from .running import Live
 from .script import Script
@@ -30,9 +35,10 @@ from .sending import FOLDERS, Sender
 from .updating import Update
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ext_recorder.http.layer import Layer
+    from ext_sdk.wire.framing import Framing
 
     from .options import Options
 
@@ -53,7 +59,7 @@ def verify(path: Path, name: str, options: Options) -> Case:
     started = monotonic()
     with Reader(path) as reader, ExitStack() as stack:
         run = _Run(reader, name, options, dict(os.environ), stack)
-        case = run.play()
+        case = run.play_clients() if options.connect else run.play()
         if run.update is not None:
             case.notes = (*case.notes, run.accept(reader))
             case.problems, case.more = (() if run.accepted else case.problems), 0 if run.accepted else case.more
@@ -61,6 +67,7 @@ def verify(path: Path, name: str, options: Options) -> Case:
         return case
 
 
+NOBODY = -1  # a connection that there is none of
 NOT_LOADED = "the child has not loaded the HTTP layer: it is no Python program, or was started with -I, -E or -S"
 
 
@@ -75,6 +82,7 @@ class _Run:
         framing = FRAMINGS[header.framing]
         self._name = name
         self._path = str(reader.path)
+        self._started_there = bool(header.command)  # by the recorder: of a socket server, its end is recorded, too
         self._environment = environment
         self._options = options
         self._stack = stack
@@ -87,36 +95,76 @@ class _Run:
         secrets = secret_variables(environment) | environment_secrets(options.redact, environment)
         self._redactor = Redactor(secrets, rules=True)
         self._findings = Findings(name)
-        counterparts, child_calls = Counterparts(), Calls()
-        self._sender = Sender(
-            dialect,
-            framing,
-            bindings=self._bindings,
-            counterparts=counterparts,
-            child_calls=child_calls,
-            secrets=secrets,
-            new_folder=self._new_folder,
-        )
-        self._script = Script(
-            reader,
-            framing,
-            sender=self._sender,
-            clean=self._clean,
-            comparison=Comparison(dialect, options.ignore, options.mask),
-            counterparts=counterparts,
-            child_calls=child_calls,
-            findings=self._findings,
-            patience=options.patience,
-            in_order=options.in_order,
-            stderr=options.stderr,
-            junk=options.junk,
-        )
+        self._dialect = dialect
+        self._framing = framing
+        self._secrets = secrets
+        self._counterparts = Counterparts()
+        self._comparison = Comparison(dialect, options.ignore, options.mask)
+        self._senders: list[Sender] = []
+        self._script = self._make_script(reader, framing)
         self.accepted = False
         self.update: Update | None = None
         if options.update:
             home = environment.get("HOME", "")
             update = Update(Path(reader.path), options, dialect=dialect, framing=framing, secrets=secrets, home=home)
             self.update = stack.enter_context(update)
+
+    def _make_script(self, reader: Reader, framing: Framing, may: Callable[[int], bool] | None = None) -> Script:
+        """The host's part of one connection; ids of calls are its own, names are known to all."""
+        options, child_calls = self._options, Calls()
+        sender = Sender(
+            self._dialect,
+            framing,
+            bindings=self._bindings,
+            counterparts=self._counterparts,
+            child_calls=child_calls,
+            secrets=self._secrets,
+            new_folder=self._new_folder,
+        )
+        self._senders.append(sender)
+        return Script(
+            reader,
+            framing,
+            sender=sender,
+            clean=self._clean,
+            comparison=self._comparison,
+            counterparts=self._counterparts,
+            child_calls=child_calls,
+            findings=self._findings,
+            patience=options.patience,
+            in_order=options.in_order,
+            stderr=options.stderr,
+            junk=options.junk,
+            may=may,
+        )
+
+    def play_clients(self) -> Case:
+        """Be all the clients of a server, until the session is over."""
+        address = Address.parse(self._options.connect, "--connect")
+        recorded = connections(self._path)
+        own_number = OWN_FILES if self._started_there else NOBODY
+
+        def script(number: int, may: Callable[[int], bool]) -> Script:
+            own = number == OWN_FILES
+            part = self._stack.enter_context(Part(self._path, own_number if own else number))
+            return self._make_script(part, STDERR_FRAMING if own else self._framing, may)
+
+        with ExitStack() as stack:
+            live = (
+                stack.enter_context(Live(self._options.command, self._environment)) if self._options.command else None
+            )
+            note = self.update.note if self.update else _no_note
+            clients = stack.enter_context(Clients(address, recorded, script, live, note))
+            by_itself = clients.play()
+            for each in clients.scripts:
+                each.finish()
+            self._script = clients.own or self._script
+            if clients.own and self._started_there:
+                clients.own.finish()
+            status, words = (live.status, live.last_words) if live else (None, "")
+        if live and self._started_there:
+            self._look_at_end(by_itself=by_itself, status=status)
+        return self._case(self._notes(), status, words)
 
     def play(self) -> Case:
         """Run the child to its end."""
@@ -129,7 +177,10 @@ class _Run:
             self._script.finish()
             status, words = live.status, live.last_words
         self._look_at_end(by_itself=by_itself, status=status)
-        notes = [*self._notes(), *(self._finish(layer) if layer else ())]
+        return self._case([*self._notes(), *(self._finish(layer) if layer else ())], status, words)
+
+    def _case(self, notes: list[str], status: int | str | None, words: str) -> Case:
+        """What became of it; with what the child said last on stderr, where that may tell why."""
         if self._findings and words and status not in (0, self._script.exit):
             notes.append(
                 "its last words on stderr:\n" + _indented(self._clean(words.encode()).decode("utf-8", "replace"))
@@ -178,8 +229,9 @@ class _Run:
         if self._unbound and self._findings:
             names = ", ".join(f"--bind {each}=…" for each in self._unbound)
             notes.append(f"paths that stand for others in this cassette may need their live values: {names}")
-        if self._sender.unknown_secrets:
-            placeholders = ", ".join(self._sender.unknown_secrets)
+        unknown = {each: None for sender in self._senders for each in sender.unknown_secrets}
+        if unknown:
+            placeholders = ", ".join(unknown)
             notes.append(f"sent as they stand, because the cassette does not have these secrets: {placeholders}")
         return notes
 
