@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_recorder.http.inject.ext_recorder_agent.start import AROUND
 from tests.ext_recorder.http_child import document, record, replay, script
 from tests.ext_recorder.http_server import serving
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, wait_for
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 
@@ -46,6 +50,58 @@ def test_what_cannot_be_recorded_is_told_and_makes_the_exit_code_3(told: str, ca
     assert told.encode() in plain.err
     assert b"ext-recorder: not recorded: " in plain.err
     assert told in str(document(cassette)["unrecorded"])
+
+
+@pytest.mark.parametrize("library", AROUND)
+def test_a_library_that_goes_around_the_sockets_of_python_is_told_and_refused(
+    library: str, cassette: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / f"{library}.py").write_text("")
+    path = {"PYTHONPATH": str(tmp_path / "site")}
+    plain = record(cassette, script(f"import {library}"), path)
+    told = f"{library} does not use Python's sockets"
+    assert (plain.code, plain.err) == (3, f"ext-recorder: not recorded: {told}\n".encode())
+    assert list(map(str, document(cassette)["unrecorded"])) == [told]
+    again = replay(cassette, script(f"try: import {library}\nexcept ImportError as error: print(error)"), path)
+    assert again.out == f"ext-recorder: {told}, and would reach the network\n".encode()
+
+
+def test_the_address_of_a_unix_socket_is_recorded_with_what_was_said_on_it(cassette: Path, tmp_path: Path) -> None:
+    program = (
+        "import http.client, os, socket, subprocess, sys\n"
+        "connection = http.client.HTTPConnection('web.test')\n"
+        "connection.sock = socket.socket(socket.AF_UNIX)\n"
+        f"connection.sock.connect({str(tmp_path / 'web.socket')!r})\n"
+        "connection.request('GET', '/name')\n"
+        "answer = connection.getresponse()\n"
+        "print(answer.status, answer.read())\n"
+    )
+    with answering_once(tmp_path / "web.socket"):
+        plain = record(cassette, script(program))
+    assert (plain.out, plain.err, plain.code) == (b"200 b'ok'\n", b"", 0)
+    again = replay(cassette, script(program))
+    assert (again.out, again.err, again.code) == (plain.out, b"", 0)
+
+
+@contextlib.contextmanager
+def answering_once(path: Path) -> Iterator[None]:
+    """A server on a unix socket that answers one request."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def answer() -> None:
+            sock, _ = listener.accept()
+            with sock:
+                sock.recv(65_536)
+                sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield
+        thread.join()
+    path.unlink()
 
 
 @pytest.mark.parametrize(
