@@ -86,6 +86,20 @@ def test_it_does_so_where_there_is_no_network_at_all(path: Path, tmp_path: Path)
 
 
 @pytest.mark.parametrize("path", FILES, ids=names)
+def test_verify_finds_no_difference(path: Path, tmp_path: Path) -> None:
+    for name, text in SESSIONS[names(path)].files.items():
+        (tmp_path / name).write_text(text)
+    cassette = path.with_name(path.name.replace(".http.yaml", ".yaml"))
+    command = [str(BIN / "ext-recorder"), "verify", "--http", "--files", str(tmp_path), str(cassette), "--"]
+    done = subprocess.run(
+        [*command, str(BIN / f"ext-{path.parent.name}")],
+        capture_output=True, text=True, check=False, timeout=TIMEOUT_SECONDS,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert done.stdout.startswith(f"ok      {cassette}\n")
+
+
+@pytest.mark.parametrize("path", FILES, ids=names)
 def test_vcrpy_loads_it(path: Path) -> None:
     """In a process of its own: importing vcrpy imports every client library that there is."""
     program = (
