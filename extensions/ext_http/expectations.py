@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import time
+from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, Meta, UnsetType
@@ -95,5 +96,5 @@ def _of_certificate(expectation: DurationExpectation, answer: Answer) -> list[Ch
     expires = answer.peer_certificate_expires
     if expires is None:
         return [Check.failed("to be known", "no certificate: the connection was not by TLS", where=where)]
-    left, longest = (expires - datetime.now(UTC)).total_seconds(), LONGEST.total_seconds()
+    left, longest = expires.timestamp() - time.time(), LONGEST.total_seconds()
     return check_duration(expectation, Duration.from_seconds(max(-longest, min(left, longest))), where=where)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from typing import TYPE_CHECKING
 
 from tests.ext_recorder.http_child import document, script
@@ -88,3 +89,54 @@ def test_calls_at_the_same_time_get_their_own_answers_whatever_their_ids_are_now
     assert same == first
     other = converse(["replay", "--http", str(cassette), "--", *child], [(71, "a"), (72, "b"), (73, "c")], at_once=True)
     assert sorted(map(str, other.values())) == sorted(map(str, first.values()))
+
+
+# One that looks at the clocks before and after what it asks, and when the call is over.
+TIMED = """
+import contextvars, json, sys, time, urllib.request
+call = contextvars.ContextVar("jsonrpc_call", default=None)
+def look(): return [time.time(), time.monotonic(), time.time()]
+for line in sys.stdin:
+    asked = json.loads(line)
+    token = call.set(asked["id"])
+    seen = look()
+    urllib.request.urlopen({url!r} + "/count").read()
+    seen += look()
+    call.reset(token)
+    result = [seen, time.time()]
+    print(json.dumps({{"jsonrpc": "2.0", "id": asked["id"], "result": result}}), flush=True)
+"""
+
+
+def test_the_time_of_day_within_a_call_is_that_of_the_recording(tmp_path: Path) -> None:
+    """So a certificate that was valid for a month is so on replay, whenever that is."""
+    cassette = tmp_path / "session.yaml"
+    with serving() as server:
+        child = script(TIMED.format(url=server.url))
+        plain = seen(converse(["record", "--http", str(cassette), "--", *child], [(1, "a")], at_once=False))
+    begun = time.time()
+    again = seen(converse(["replay", "--http", str(cassette), "--", *child], [(7, "a")], at_once=False))
+    assert [again[at] for at in TIMES_OF_DAY] == [plain[at] for at in TIMES_OF_DAY]
+    assert plain[0] <= plain[2] <= plain[3] <= plain[5] < begun < again[-1]
+
+
+def test_a_recording_that_does_not_tell_when_it_was_made_leaves_the_time_of_day_alone(tmp_path: Path) -> None:
+    cassette = tmp_path / "session.yaml"
+    with serving() as server:
+        child = script(TIMED.format(url=server.url))
+        converse(["record", "--http", str(cassette), "--", *child], [(1, "a")], at_once=False)
+    file = tmp_path / "session.http.yaml"
+    file.write_text("".join(line for line in file.read_text().splitlines(keepends=True) if "epoch:" not in line))
+    begun = time.time()
+    again = seen(converse(["replay", "--http", str(cassette), "--", *child], [(1, "a")], at_once=False))
+    assert min(again[at] for at in TIMES_OF_DAY) > begun
+
+
+TIMES_OF_DAY = (0, 2, 3, 5)  # among what TIMED has seen
+
+
+def seen(answers: dict[str, object]) -> list[float]:
+    """What the clocks said in the one call, and after it."""
+    (result,) = answers.values()
+    assert isinstance(result, list)
+    return [*result[0], result[-1]]

@@ -4,6 +4,7 @@
     http: 1                       the version of what is said here; vcrpy looks at none of it
     recorder: 0.1.0
     recorded: 2026-11-22T02:00:00Z
+    epoch: 1790000000000000000    when the session began, nanoseconds since 1970
     seed: …                       where `random` begins for each call
     bindings: {home: /home/user}
     interactions:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import NoReturn
 
-VARIABLE = "EXT_RECORDER_HTTP"  # for the agent: MODE:SEED:FOLDER
+VARIABLE = "EXT_RECORDER_HTTP"  # for the agent: MODE:SEED:EPOCH:FOLDER
 SOCKET = "http.sock"
 KUBECONFIG = "kubeconfig"
 LOADED = "loaded."  # followed by a process id: a file that the agent makes when it starts
@@ -66,7 +66,7 @@ class Layer:
     def __init__(self, mode: str, work: Callable[[Station], Outcome]) -> None:
         self._folder = tempfile.mkdtemp(prefix="ext-recorder-")
         self._finished = False
-        seed = os.urandom(8).hex()
+        seed, epoch = os.urandom(8).hex(), time.time_ns() - time.monotonic_ns()
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listener.bind(os.path.join(self._folder, SOCKET))  # noqa: PTH118
         listener.listen(BACKLOG)
@@ -76,7 +76,7 @@ class Layer:
         if self._service == 0:
             os.close(self._control)
             os.close(self._report)
-            _live(work, Station(listener, control, self._folder, seed), report)
+            _live(work, Station(listener, control, self._folder, seed, epoch), report)
         listener.close()
         os.close(control)
         os.close(report)
@@ -89,8 +89,7 @@ class Layer:
         if ready is None or ready[0] != "ready":
             self.close()
             raise LayerError(ready[1][0] if ready else "the process of the HTTP layer has ended")
-        seed = ready[1][0] or seed
-        self.variables[VARIABLE] = f"{mode}:{seed}:{self._folder}"
+        self.variables[VARIABLE] = f"{mode}:{ready[1][0] or seed}:{ready[1][1]}:{self._folder}"
         if (Path(self._folder) / KUBECONFIG).exists():
             self.variables["KUBECONFIG"] = os.path.join(self._folder, KUBECONFIG)  # noqa: PTH118
 
@@ -220,17 +219,19 @@ class Station:
         control: a pipe that says when it is over.
         folder: of the session.
         seed: of a new recording.
-        ready: to be called when children may come, with the seed of the recording.
+        epoch: nanoseconds from 1970 to what the monotonic clock counts from.
+        ready: to be called when children may come, with the seed of the recording, and its epoch (0: it has none).
     """
 
-    __slots__ = ("control", "folder", "listener", "ready", "seed")
+    __slots__ = ("control", "epoch", "folder", "listener", "ready", "seed")
 
-    def __init__(self, listener: socket.socket, control: int, folder: str, seed: str) -> None:
+    def __init__(self, listener: socket.socket, control: int, folder: str, seed: str, epoch: int) -> None:
         self.listener = listener
         self.control = control
         self.folder = folder
         self.seed = seed
-        self.ready: Callable[[str], None] = lambda seed: None
+        self.epoch = epoch
+        self.ready: Callable[[str, int], None] = lambda seed, epoch: None
 
     def offset(self, origin: float) -> float:
         """Seconds from a moment on the monotonic clock to the beginning of the cassette, when all is over."""
@@ -249,7 +250,7 @@ def _live(work: Callable[[Station], Outcome], station: Station, report: int) -> 
 
     try:
         step_aside({station.listener.fileno(), station.control, report}, nice=False)  # children wait for it
-        station.ready = lambda seed: say("ready", [seed])
+        station.ready = lambda seed, epoch: say("ready", [seed, str(epoch)])
         outcome = work(station)
         say("ok" if outcome.ok else "failed", [*outcome.remarks, "", *outcome.lines])
     except (RecorderError, OSError) as error:

@@ -52,7 +52,7 @@ def record(
 ) -> Outcome:
     """Record until it is over. Raises RecorderError, OSError."""
     writer = Writer(path)
-    station.ready(station.seed)
+    station.ready(station.seed, station.epoch)
     without_clients()
     from .recording import Recording
 
@@ -63,7 +63,7 @@ def record(
     bindings = Bindings(DIALECTS["raw"], bind, os.environ.get("HOME", ""))
     head: dict[str, object] = {"recorder": origin.version}
     head["recorded"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    head |= {"seed": station.seed, "bindings": bindings.neutral()}
+    head |= {"epoch": station.epoch + int(origin.started * 1e9), "seed": station.seed, "bindings": bindings.neutral()}
     writer.head(head)
     recording = Recording(writer, Cleaner(lambda data: bindings.clean(redactor.redact(data))), origin.started)
     said = serve(station.listener, station.control, _RecordingDesk(recording))
@@ -111,7 +111,8 @@ def replay(station: Station, path: Path, bind: Mapping[str, str], secrets: Mappi
         (Path(station.folder) / KUBECONFIG).write_bytes(bindings.to_live(kubeconfig.encode(), json=False))
     library = Library(document.interactions, _clocks(document.values.get("clock")), document.mapping("servers"))
     answers = Answers(library, document.mapping("hosts"), cleaner, lambda data: bindings.to_live(data, json=False))
-    station.ready(document.text("seed"))
+    epoch = document.values.get("epoch")
+    station.ready(document.text("seed"), epoch if isinstance(epoch, int) else 0)
     if not serve(station.listener, station.control, answers):
         rmtree(station.folder, ignore_errors=True)
     lines = answers.misses[:EXPLAINED]

@@ -7,6 +7,8 @@ call starts have clocks of their own, for nobody knows in which order they run. 
 while it waits for an answer depends on how long that takes, so both go on together with each answer: what was read
 between two of them is read between the same two again, or left out.
 
+`time.time` is the same clock, counted from 1970: so a certificate that was valid for a month is so again, a year later.
+
 Not what locks and queues read, which is not in any order; not `secrets` and `os.urandom`, for what is made of them
 must not be found out from a file.
 """
@@ -82,6 +84,8 @@ class Times:
     Args:
         seed: of the session.
         folder: of the session.
+        epoch: nanoseconds from 1970 to what the clock counts from: here while recording, in the recording on replay; 0
+            where a recording does not tell.
         replay: whether to give again what was kept.
 
     Attributes:
@@ -89,11 +93,13 @@ class Times:
         real: the clock itself.
     """
 
-    def __init__(self, seed: str, folder: str, *, replay: bool) -> None:
+    def __init__(self, seed: str, folder: str, epoch: int, *, replay: bool) -> None:
         self._seed = seed
         self.folder = folder
+        self._epoch = epoch
         self._replay = replay
         self.real = time.monotonic
+        self._real_time = time.time
         self._real_ns = time.monotonic_ns
         self._lock = allocate_lock()
         self._places: dict[Place, Readings] = {}
@@ -112,6 +118,8 @@ class Times:
     def install(self) -> None:
         """From now on."""
         time.monotonic = self._monotonic
+        if self._epoch:
+            time.time = self._time
 
     def leave_alone(self, module: ModuleType) -> None:
         """A module of the standard library that has taken `monotonic` by another name keeps the real one."""
@@ -128,6 +136,17 @@ class Times:
             return readings.say(now) / 1e9
         readings.keep(now)
         return now / 1e9
+
+    def _time(self) -> float:
+        call = current()
+        if call is None:
+            return self._real_time()
+        now, readings = self._real_ns(), self._readings((call, branch()))
+        if self._replay:
+            said = readings.say(now)
+            return (said - readings.offset + self._epoch) / 1e9 if readings.offset else self._real_time()
+        readings.keep(now)
+        return (now + self._epoch) / 1e9
 
     def step(self) -> None:
         """A connection has done something for this thread."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from .channel import Channel
 
-VARIABLE = "EXT_RECORDER_HTTP"  # MODE:SEED:FOLDER
+VARIABLE = "EXT_RECORDER_HTTP"  # MODE:SEED:EPOCH:FOLDER
 RECORD, REPLAY = "record", "replay"
 # Clients that do without Python's sockets; what they send can't be seen from here.
 AROUND = ("uvloop", "winloop", "pycurl", "grpc")
@@ -25,11 +25,12 @@ AROUND = ("uvloop", "winloop", "pycurl", "grpc")
 def start() -> None:
     """Read what is asked for, say that it was read, and wait for `socket` to be imported."""
     mode, _, rest = os.environ.get(VARIABLE, "").partition(":")
-    seed, _, folder = rest.partition(":")
+    seed, _, rest = rest.partition(":")
+    epoch, _, folder = rest.partition(":")
     if mode not in {RECORD, REPLAY} or not os.path.isdir(folder):  # noqa: PTH112
         return
     os.close(os.open(f"{folder}/loaded.{os.getpid()}", os.O_CREAT | os.O_WRONLY, 0o600))
-    times = Times(seed, folder, replay=mode == REPLAY)
+    times = Times(seed, folder, int(epoch or 0), replay=mode == REPLAY)
     times.install()
     patch_tls: list[Callable[[ModuleType], None]] = []
 
