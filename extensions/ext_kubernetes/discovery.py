@@ -151,8 +151,8 @@ def _unknown(known: Sequence[Resource], name: str, api_version: str | None) -> U
     elif api_version is not None and not any(one.api_version == api_version for one in known):
         told = f"nothing is in {api_version}; {hint(api_version, dict.fromkeys(one.api_version for one in known))}"
     else:
-        names = dict.fromkeys(word for one in known for word in (one.plural, one.kind, *one.short_names))
-        told = hint(name, names)
+        spellings = [word for one in known for word in (one.plural, *one.short_names)]
+        told = hint(name, dict.fromkeys([*(one.kind for one in known), *spellings]))
     return UnknownKind(
         f"unknown kind {name!r}{where}",
         error=f"the server has no kind {name!r}{where}; {told}{'' if told.endswith('?') else '.'} "

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST_CAUSES = 20  # that are told; an object may have hundreds
+ABSENT = "Is the cluster running, and is this the right kubeconfig and context?"
+UNTRUSTED = "Does the kubeconfig have the certificate-authority-data of that cluster, and the name that it goes by?"
 LONGEST = 4000  # characters of what a server says that are repeated
 
 
@@ -77,7 +79,7 @@ class Unreachable(KubernetesError):
         super().__init__(
             f"the API server at {address} can't be reached",
             error=f"no answer from the API server at {address}: {reason}; {since}{doubt}. "
-            "Is the cluster running, and is this the right kubeconfig and context?",
+            + (UNTRUSTED if "CERTIFICATE_VERIFY_FAILED" in reason else ABSENT),
         )
         self.address = address
         self.reason = reason
@@ -111,30 +113,36 @@ class ApiError(KubernetesError):
     ) -> None:
         self.status = status
         self.reason = reason
-        self.text = _OBJECT.sub('"{…}"', text)[:LONGEST] or reason or f"HTTP status {status}"
+        self.text = _shortened(text)[:LONGEST] or reason or f"HTTP status {status}"
         self.causes = causes
         self.retry_after = retry_after
         self.where = where
         self.user = user
-        super().__init__(self.text.splitlines()[0][:200], error=self._told())
+        super().__init__(self._headline()[:200], error=self._told())
 
     @property
     def retryable(self) -> bool:
         """Whether the request may succeed a moment later. An undeclared field is a 500 that never will."""
         return self.passing or ((self.status == 429 or self.status >= 500) and _UNDECLARED not in self.text)
 
+    def _headline(self) -> str:
+        return self.text.splitlines()[0]
+
     def _told(self) -> str:
         advice = self._advice()
         return f"{self.text} ({self.status} {self.reason or 'from the server'}){'. ' + advice if advice else ''}"
 
     def _advice(self) -> str:
-        if _UNDECLARED in self.text:
+        if _UNDECLARED in self.text or _UNKNOWN in self.text:
             return "The kind has no such field: check how it is spelled and where it stands"
         return self.advice
 
 
 class Unauthorized(ApiError):
     """401."""
+
+    def _headline(self) -> str:
+        return f"the credentials of {self.user or 'the kubeconfig'} are refused"
 
     def _advice(self) -> str:
         return (
@@ -195,16 +203,25 @@ class Invalid(ApiError):
         if len(told) < 2:
             return super()._told()
         more = f"; and {len(told) - MOST_CAUSES} more" if len(told) > MOST_CAUSES else ""
-        return f"{self.text} ({self.status} {self.reason}): {'; '.join(told[:MOST_CAUSES])}{more}"
+        what, is_invalid, _ = self.text.partition(" is invalid: ")  # all of its causes follow
+        return f"{what}{is_invalid[:-2]} ({self.status} {self.reason}): {'; '.join(told[:MOST_CAUSES])}{more}"
 
 
 class TooManyRequests(ApiError):
     """429: the server asks to wait."""
 
 
-_OBJECT = re.compile(r'"\{.*\}"', re.DOTALL)  # some errors quote the whole object before they say what is wrong
+# Some errors quote the whole object, or patch, before they say what is wrong. It may be a Secret.
+_OBJECT = re.compile(r'"(\{.*\}"|map\[.*\]"(?=:))', re.DOTALL)
+_NAMELESS = ' "" is invalid: '  # a patch that can't be read
+_UNKNOWN = 'strict decoding error: unknown field "'
 _UNDECLARED = "field not declared in schema"
 _CONFLICT = "FieldManagerConflict"
+
+
+def _shortened(text: str) -> str:
+    """What the server says, without what it was told."""
+    return _OBJECT.sub('"{…}"', text).removeprefix(_NAMELESS)
 
 
 def _manager(message: str) -> str:

@@ -109,7 +109,7 @@ def _wish(
         return "deleted", Deleted()
     if args.for_ == "exists":
         least = 1 if isinstance(args.require, str) else args.require
-        return "there", lambda objects: Verdict(len(objects) >= least, f"{len(objects)} found")
+        return "there", lambda objects: Verdict(len(objects) >= least, _count(objects, target))
     if args.for_ == "ready":
         return "ready", judged(
             target, Ready(PodCheck(client, context.deadline), fail_fast=args.fail_fast), args.require
@@ -195,3 +195,9 @@ def _outputs(seen: Seen, args: WaitArgs) -> dict[str, str | int | bool]:
 
 
 OPERATIONS = (ext_sdk.Operation("wait", wait, {"resource": "deploy/web", "for": "ready", "timeout": "20s"}),)
+
+
+def _count(objects: list[Object], target: Target) -> str:
+    if target.name:
+        return "it is there" if objects else "NotFound"
+    return f"{len(objects)} found"

@@ -33,6 +33,7 @@ def test_a_kind_may_be_given_as_in_a_manifest(kube: Extension, api: FakeApi) -> 
     ("args", "told"),
     [
         ({"resource": "deplyo/web"}, "did you mean 'deploy'?"),
+        ({"resource": "zzzzzzzz/web"}, "known are Namespace, Node, ConfigMap, "),
         ({"apiVersion": "v1", "kind": "Deployment", "metadata": {"name": "web"}}, "it has Deployment of apps/v1"),
         ({"apiVersion": "v2", "kind": "Deploymnt", "metadata": {"name": "x"}}, "did you mean Deployment of apps/v1?"),
     ],

@@ -81,6 +81,10 @@ def test_subresources_are_changed_and_read_apart(kube: Kube, kinds: str) -> None
     assert kube.ok("get", it, subresource="scale", outputs={"n": "$.spec.replicas"})["n"] == "1"
     assert kube.ok("scale", it, replicas=3)["previous"] == "1"
     assert kube.ok("get", it, outputs={"n": "$.spec.replicas"})["n"] == "3"
+    dark = custom("Switch", kinds, on=False) | {"status": {"lit": False}}
+    kube.ok("replace", manifest=dark, subresource="status")
+    found = kube.ok("get", it, outputs={"lit": "$.status.lit", "n": "$.spec.replicas"})
+    assert (found["lit"], found["n"]) == ("false", "3")
 
 
 def test_the_server_chooses_names(kube: Kube, kinds: str) -> None:

@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.live.client import Client
+from tests.live.client import Client, wait_until
 from tests.live.manifests import configmap, custom, definition
 from tests.live.permissions import granted
+from tests.live.relay import Relay, Watched
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.live.conftest import Starter
     from tests.live.control_plane import ControlPlane
@@ -89,18 +91,27 @@ def test_what_a_starting_server_does_not_know_yet_ends_no_wait(
 
 
 def test_a_watch_that_is_too_old_after_a_restart_is_begun_anew(
-    start: Starter, control_plane: ControlPlane, own: Client
+    start: Starter, control_plane: ControlPlane, own: Client, tmp_path: Path
 ) -> None:
-    kube = start(control_plane.kubeconfig)
+    """A relay holds back all further lists, so that nobody but the watch can tell that the state is reached."""
     path = own.apply(configmap("many", labels={"app": "many"}), "default")
-    waiting = kube.start("wait", DONE, resource="cm", selector="app=many")
-    kube.heard("0 of 1")
-    for number in range(3):  # versions go on that the watch is not told of
-        own.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"later-{number}"}})
-    control_plane.stop_api_server()
-    control_plane.start_api_server()
-    own.patch(path, {"data": {"state": "done"}})
-    kube.succeeded(waiting)
+    with Relay(control_plane.kubeconfig) as relay:
+        kube = start(relay.kubeconfig(tmp_path / "relay.kubeconfig"))
+        waiting = kube.start("wait", DONE, resource="cm", selector="app=many")
+        kube.heard("0 of 1")
+        wait_until(lambda: bool(relay.watches), lambda: "no watch yet")
+        lists = relay.hold_lists()
+        for number in range(3):  # versions go on that the watch is not told of
+            own.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": f"later-{number}"}})
+        control_plane.stop_api_server()
+        control_plane.start_api_server()
+        own.patch(path, {"data": {"state": "done"}})
+        kube.succeeded(waiting)
+    old, new = relay.watches[-2:]
+    assert old.version
+    assert old.too_old
+    assert new == Watched("", too_old=False)
+    assert relay.lists == lists
 
 
 def test_a_server_that_stays_away_is_told(start: Starter, control_plane: ControlPlane) -> None:

@@ -106,6 +106,14 @@ def test_creation_and_deletion_are_waited_for(kube: Kube, admin: Client, namespa
     kube.succeeded(waiting)
 
 
+def test_a_kind_that_the_server_does_not_have_is_not_waited_for(kube: Kube) -> None:
+    for told in (
+        kube.failed("wait", {"for": "exists", "timeout": "20s"}, resource="deploymnt/it"),
+        kube.failed("condition", resource="deploymnt/it", conditionType="Ready", timeout="20s"),
+    ):
+        assert "the server has no kind 'deploymnt'; did you mean Deployment of apps/v1?" in told
+
+
 # --- Readiness and early failures ------------------------------------------------------------------------------------
 
 
@@ -121,10 +129,11 @@ def test_what_can_not_become_ready_fails_early(
     kube: Kube, admin: Client, namespace: str, cluster: Cluster, failing: tuple[Object, str]
 ) -> None:
     container, reason = failing
-    path = admin.apply(pod(container), namespace)
+    admin.apply(pod(container), namespace)
     admin.apply(deployment(container), namespace)
-    if cluster.kubelets:  # they ask name servers for the image first, longer than a call may take
-        admin.wait_for(path, lambda it: held_back(it) == reason, timeout=120)
+    if cluster.kubelets:  # they ask name servers for the image, and let containers rest, for longer than a call takes
+        pods = f"/api/v1/namespaces/{namespace}/pods"
+        admin.wait_for(pods, lambda found: all(held_back(it) == reason for it in found["items"]), timeout=120)
     waits = [kube.start("wait", {"for": "ready"}, resource=name, timeout="25s") for name in ("pod/it", "deploy/it")]
     for result in map(kube.answer, waits):
         assert not result["success"]
@@ -188,12 +197,17 @@ def test_what_is_not_as_expected_is_told_with_its_path(kube: Kube, admin: Client
 # --- Rollouts, scale, labels, events ---------------------------------------------------------------------------------
 
 
-def test_a_rollout_is_seen_through_restarted_and_undone(kube: Kube, admin: Client, namespace: str) -> None:
+def test_a_rollout_is_seen_through_restarted_and_undone(
+    kube: Kube, admin: Client, namespace: str, cluster: Cluster
+) -> None:
     path = admin.apply(deployment(), namespace)
     kube.ok("rollout", resource="deploy/it")
     assert kube.ok("rollout", resource="deploy/it", action="restart", wait=True)["revision"] == "2"
-    admin.apply(deployment(UNAVAILABLE), namespace)
-    assert "ImagePullBackOff" in kube.failed("rollout", resource="deploy/it", timeout="25s")
+    # A real kubelet would ask name servers for the image, for longer than a call takes.
+    never = {"imagePullPolicy": "Never"} if cluster.kubelets else {}
+    admin.apply(deployment(UNAVAILABLE | never), namespace)
+    reason = "ErrImageNeverPull" if cluster.kubelets else "ImagePullBackOff"
+    assert reason in kube.failed("rollout", resource="deploy/it", timeout="25s")
     assert kube.ok("rollout", resource="deploy/it", action="undo", wait=True)["availableReplicas"] == "2"
     container = admin.get(path)["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == RUNNING["image"]
