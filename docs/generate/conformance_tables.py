@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ext_recorder.conformance.clauses import HOST, SPEC
+from ext_recorder.conformance.conversations import CONVERSATIONS
+from ext_recorder.conformance.ruled import clauses_of
 from ext_recorder.conformance.target import ENTRIES
 
 if TYPE_CHECKING:
@@ -20,7 +22,19 @@ def tables() -> dict[str, str]:
         "clauses: spec": clause_table(SPEC),
         "clauses: host": clause_table(HOST),
         "profile: entries": f"| entry | what it names |\n|---|---|\n{entries}",
+        "profile: others": other_profiles(),
+        **{f"clauses: {protocol}": clause_table(clauses_of(protocol)) for protocol in CONVERSATIONS},
     }
+
+
+def other_profiles() -> str:
+    """The entries of the profiles of other protocols."""
+    rows = "".join(
+        f"| {protocol} | `{name}` | {text} |\n"
+        for protocol, conversation in CONVERSATIONS.items()
+        for name, text in conversation.profile.items()
+    )
+    return f"| protocol | entry | what it names |\n|---|---|---|\n{rows}"
 
 
 def clause_table(clauses: Iterable[Clause]) -> str:

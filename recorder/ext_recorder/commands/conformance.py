@@ -23,6 +23,7 @@ def run(values: Values) -> int:
         raise UsageError(f"--jobs {jobs}: expected a number from 1")
     return ask(
         values["COMMAND"],
+        protocol=one(values, "protocol"),
         profile=one(values, "profile"),
         only=values["only"],
         as_json=bool(values["json"]),
@@ -33,7 +34,7 @@ def run(values: Values) -> int:
 
 COMMAND = Command(
     "conformance",
-    "Ask any extension for the clauses of the gevals protocol.",
+    "Ask any extension for the clauses of its protocol's specification.",
     """
 The specification's text, and what real hosts do beyond it, as clauses with a check each: a table says which are met.
 COMMAND is started anew for each, in an empty directory, and talked to by a host that shares no code with any SDK.
@@ -46,12 +47,21 @@ Some clauses need to know an operation that succeeds, one that fails, and the li
 
     ext-recorder conformance --profile profile.json -- ./my-extension
 
+Children of the other specifications are asked in one conversation, and what they say is held against the clauses that
+`lint` knows. A profile tells what to ask of them; a clause about which a child says nothing is skipped.
+
+    ext-recorder conformance --protocol pi -- ./my-extension
+    ext-recorder conformance --protocol waza --profile waza.json -- waza serve
+
 The exit code is 1 when a clause is violated.
 """,
     run,
     arguments=(),
     tail="COMMAND",
     options=(
+        Option(
+            "protocol", "whose clauses", "NAME", choices=("gevals", "pi", "gassist", "waza", "kaiak"), default="gevals"
+        ),
         Option("profile", "what may be asked of this extension", "FILE"),
         Option("only", "clauses whose id begins like this, as spec: or host:sigterm; repeatable", "ID", many=True),
         Option("jobs", "how many are asked at once; by default one for each core", "NUMBER"),

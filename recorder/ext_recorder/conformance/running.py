@@ -17,7 +17,9 @@ from ext_recorder.reports.cases import Case, Problem, junit, readable, write
 from ext_sdk.wire.json_text import dumps
 
 from .clauses import CLAUSES
+from .conversations import CONVERSATIONS
 from .host import NotApplicable, Violation
+from .ruled import ask, clauses_of
 from .target import Profile, Target
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from .clauses import Clause
 
+GEVALS = "gevals"
 EXIT_VIOLATIONS = 1
 _WORDS = {"met": "met", "violated": "VIOLATED", "skipped": "skipped"}
 
@@ -53,6 +56,7 @@ class Verdict:
 def run(
     command: Sequence[str],
     *,
+    protocol: str = GEVALS,
     profile: str = "",
     only: Sequence[str] = (),
     as_json: bool = False,
@@ -62,7 +66,8 @@ def run(
     """Ask an extension for the clauses, and tell what it does with them.
 
     Args:
-        command: the extension; it is started anew for each clause, in an empty directory.
+        command: the extension; it is started in an empty directory, for spec 0 anew for each clause.
+        protocol: whose clauses.
         profile: a file that says what may be asked of it; "" for none.
         only: ids of clauses, or their beginnings; () for all.
         as_json: a line of JSON for each clause instead of a table.
@@ -75,10 +80,13 @@ def run(
     Raises:
         UsageError: the profile can't be read, or no clause has such an id.
     """
-    chosen = _chosen(only)
-    target = (_absolute(command), _profile(profile))
+    chosen = _chosen(only, CLAUSES if protocol == GEVALS else clauses_of(protocol))
+    if protocol == GEVALS:
+        asked = _asked(chosen, _absolute(command), _profile(profile), jobs or cores())
+    else:
+        asked = _conversed(chosen, _absolute(command), protocol, _known(profile, protocol))
     verdicts = []
-    for verdict in _asked(chosen, *target, jobs or cores()):
+    for verdict in asked:
         sys.stdout.write(_json_line(verdict) if as_json else _lines(verdict))
         sys.stdout.flush()
         verdicts.append(verdict)
@@ -89,13 +97,12 @@ def run(
     return EXIT_VIOLATIONS if any(each.word == "violated" for each in verdicts) else 0
 
 
-def _chosen(only: Sequence[str]) -> list[tuple[int, Clause]]:
-    numbered = list(enumerate(CLAUSES, 1))
+def _chosen(only: Sequence[str], clauses: Sequence[Clause]) -> list[tuple[int, Clause]]:
+    numbered = list(enumerate(clauses, 1))
     for start in only:
-        if not any(clause.id.startswith(start) for clause in CLAUSES):
-            raise UsageError(
-                f"--only {start}: no clause has such an id; --only spec: and --only host: are for all of one kind"
-            )
+        if not any(clause.id.startswith(start) for clause in clauses):
+            kinds = " and ".join(f"--only {level}:" for level in dict.fromkeys(each.level for each in clauses))
+            raise UsageError(f"--only {start}: no clause has such an id; {kinds} are for all of one kind")
     return [(n, clause) for n, clause in numbered if not only or any(clause.id.startswith(start) for start in only)]
 
 
@@ -115,6 +122,42 @@ def _profile(path: str) -> Profile:
         raise UsageError(f"--profile {path}:{error.lineno}: no JSON: {error.msg}") from None
     except (ValueError, AttributeError, Violation) as error:
         raise UsageError(f"--profile {error}" if str(path) in str(error) else f"--profile {path}: {error}") from None
+
+
+def _known(path: str, protocol: str) -> dict[str, object]:
+    """The profile of another protocol's child: values for what is said to it."""
+    if not path:
+        return {}
+    expected = CONVERSATIONS[protocol].profile
+    try:
+        entries = json.loads(Path(path).read_text())
+    except OSError as error:
+        raise UsageError(f"--profile {path}: can't be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"--profile {path}: no JSON: {error}") from None
+    if not isinstance(entries, dict) or not entries.keys() <= expected.keys():
+        raise UsageError(f"--profile {path}: expected an object with entries of {', '.join(expected)}")
+    return {name: _place(value) for name, value in entries.items()}
+
+
+def _place(value: object) -> object:
+    """The child runs elsewhere, so a file gets its full name."""
+    return str(Path(value).absolute()) if isinstance(value, str) and Path(value).exists() else value
+
+
+def _conversed(
+    chosen: Sequence[tuple[int, Clause]], command: tuple[str, ...], protocol: str, known: dict[str, object]
+) -> Iterator[Verdict]:
+    """The verdicts on clauses that are asked in one conversation."""
+    began = monotonic()
+    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
+        try:
+            found = ask(command, protocol, known, Path(folder).resolve())
+        except Violation as why:
+            found = {clause.id: ("violated", str(why)) for _, clause in chosen}
+    seconds = (monotonic() - began) / max(1, len(chosen))
+    for number, clause in chosen:
+        yield Verdict(number, clause, *found[clause.id], seconds)
 
 
 def _asked(
