@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import threading
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -130,6 +132,28 @@ def test_a_bomb_is_left_when_it_grows_too_much(layers: int, http: Extension, stu
     stub.routes["/"] = lambda handler, asked: handler.answer(200, data, {"Content-Encoding": coding})
     result = http.get(stub.url(), maxBody=50_000_000)
     assert "grows too much when it is decoded" in result.message
+
+
+@pytest.mark.parametrize("kind", ["body", "bomb"])
+def test_what_is_not_kept_is_not_in_memory_either(kind: str, fresh: Callable[..., Extension], stub: Stub) -> None:
+    """A body of 100 MB with a cap of 10, and 200 MB in 195 KB of gzip."""
+    bomb = gzipped(200_000_000) if kind == "bomb" else b""
+
+    def route(handler: Handler, asked: Asked) -> None:
+        if bomb:
+            handler.answer(200, bomb, {"Content-Encoding": "gzip"})
+            return
+        handler.close_connection = True
+        handler.begin("HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n")
+        with contextlib.suppress(OSError):  # the client has enough, and goes
+            for _ in range(100):
+                handler.wfile.write(bytes(1_000_000))
+
+    http = fresh()
+    assert "the body is cut" in http.get(stub.does("/", route), maxBody=10_000_000).message
+    status = Path(f"/proc/{http.peer.process.pid}/status").read_text()
+    peak = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))  # KiB
+    assert peak < 80 * 1024
 
 
 def test_the_limit_counts_decoded_bytes(http: Extension, stub: Stub) -> None:

@@ -55,9 +55,9 @@ class MockStart(ext_sdk.Args):
 def mock_start(args: MockStart, context: ext_sdk.Context) -> ext_sdk.Result:
     """Start a stub HTTP server on loopback, with canned or templated answers, delays and faults, and a journal.
 
-    It stands between operations, until mock-stop or the end of the extension, and mock-verify checks what it was
-    asked. In texts, JSON and headers of answers, $(path.NAME), $(query.NAME), $(header.NAME), $(json/POINTER), $(body),
-    $(method), $(url) and $(count) stand for parts of the request.
+    It stands between operations, until mock-stop or the end of the extension (one that `call` starts is gone with it),
+    and mock-verify checks what it was asked. In texts, JSON and headers of answers, $(path.NAME), $(query.NAME),
+    $(header.NAME), $(json/POINTER), $(body), $(method), $(url) and $(count) stand for parts of the request.
     """
     mock = started(args, context)
     context.state(Mocks).add(mock)
