@@ -1,0 +1,71 @@
+"""The tests of hosts in other languages that docs/testing.md shows pass, where there is what compiles or runs them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, blocks
+
+LIMIT_SECONDS = 300  # Go compiles a part of its library first
+EXAMPLES = "docs/examples"
+COMMANDS = {
+    "go": (("go", "test", "-count=1", "host_test.go"),),
+    "javascript": (("node", "--test", "host.test.mjs"),),
+    "rust": (("rustc", "--edition", "2021", "--test", "host.rs", "-o", "host"), ("./host",)),
+}
+
+
+def run(command: tuple[str, ...], folder: Path) -> subprocess.CompletedProcess[str]:
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | {"PATH": path},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=LIMIT_SECONDS,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The examples, in a copy that compilers may write to."""
+    return shutil.copytree(ROOT / EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
+
+
+def steps(language: str) -> tuple[tuple[str, ...], ...]:
+    if not shutil.which(COMMANDS[language][0][0]):
+        pytest.skip(f"no {COMMANDS[language][0][0]} in PATH")
+    return COMMANDS[language]
+
+
+@pytest.mark.parametrize("language", COMMANDS)
+def test_a_host_in_another_language_is_tested_with_a_recording(language: str, folder: Path) -> None:
+    for command in steps(language):
+        done = run(command, folder)
+        assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("language", COMMANDS)
+def test_such_a_test_fails_when_the_recording_says_otherwise(language: str, folder: Path) -> None:
+    cassette = folder / "greeting.yaml"
+    cassette.write_text(cassette.read_text().replace("Hello, Ada!", "Hi, Ada!"))
+    codes = [run(command, folder).returncode for command in steps(language)]
+    assert codes[-1] != 0
+
+
+def test_every_block_in_another_language_is_one_of_these_files() -> None:
+    shown = {block.kind: block.flags for block in blocks() if block.kind in COMMANDS}
+    assert shown == {
+        language: [f"file={EXAMPLES}/{name}"]
+        for language, name in {"go": "host_test.go", "javascript": "host.test.mjs", "rust": "host.rs"}.items()
+    }
