@@ -27,7 +27,7 @@ _BEHIND = " The recorded command stands behind `--`, its options too."
 _COMPLETE = "_EXT_RECORDER_COMPLETE"  # set by a shell that completes a command line
 EXIT_INTERRUPTED = 130  # as shells say it: 128 + SIGINT
 _ABOUT = """\
-Record a session of any child process on stdio, and play it again without the child.
+Record a session of any child process, on stdio or sockets, and play it again without the child.
 
 \b
   ext-recorder record session.yaml -- ext-shell     stand in for ext-shell, and record
@@ -84,7 +84,7 @@ def _has_tail(context: click.Context) -> bool:
 
 def group() -> click.Group:
     """The program as click knows it."""
-    program = click.Group(
+    program = _InOrder(
         "ext-recorder",
         commands=[_command(command) for command in COMMANDS.values()],
         help=_ABOUT,
@@ -129,6 +129,13 @@ def _command(command: Command) -> click.Command:
     if isinstance(made, _Repeating):
         made.tail = command.tail
     return made
+
+
+class _InOrder(click.Group):
+    """Commands in the order of their table: what is used most comes first."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
 
 
 class _Repeating(click.Command):

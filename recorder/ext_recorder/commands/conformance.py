@@ -64,8 +64,8 @@ The exit code is 1 when a clause is violated.
         ),
         Option("profile", "what may be asked of this extension", "FILE"),
         Option("only", "clauses whose id begins like this, as spec: or host:sigterm; repeatable", "ID", many=True),
-        Option("jobs", "how many are asked at once; by default one for each core", "NUMBER"),
-        Option("junit", "write the results as JUnit XML", "FILE"),
-        Option("json", "one JSON object a line, for programs"),
+        Option("jobs", "how many clauses at once; by default one for each core", "NUMBER"),
+        Option("junit", "write a report as JUnit XML", "FILE"),
+        Option("json", "a line of JSON for each clause, for programs"),
     ),
 )

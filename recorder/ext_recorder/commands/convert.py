@@ -50,9 +50,10 @@ COMMAND = Command(
     "convert",
     "Make JSON lines of a cassette, and a cassette of JSON lines or of another program's recording.",
     """
-JSON lines hold all that a cassette holds, an event a line, messages as texts: what was converted to and fro is the same
-to the byte. Recordings of mcp-rec, mcp-cassette (Python: versions 1 to 3; TypeScript: 1 and 2) and mcpsnoop become
-cassettes of MCP, redacted as `record` does it; none of them has the end of the process, so none is compared or played.
+JSON lines hold all that a cassette holds, an event a line, messages as texts: a cassette that is converted there and
+back is the same to the byte. Recordings of mcp-rec, mcp-cassette (Python: versions 1 to 3; TypeScript: 1 and 2) and
+mcpsnoop become cassettes of MCP, redacted as `record` does it; none of them has the end of the process, so none is
+compared or replayed.
 
     ext-recorder convert session.yaml
     ext-recorder convert -o session.jsonl session.yaml

@@ -42,8 +42,8 @@ The exit code is 1 when there are findings.
     ext-recorder lint --json cassettes/
 
 {NAMING}
-Of protocols that have no specification (raw, and what real peers speak in the place of one) it is only looked whether
-the file can be read.
+For protocols without a specification (raw, and what real peers speak in the place of one), lint only checks that the
+file can be read.
 """,
     run,
     arguments=("CASSETTE",),

@@ -76,7 +76,7 @@ ended. A request that was not recorded is answered by an error that names the ne
 How a host bears a child that fails is tried by faults. They are laid over what is played, the cassette stays as it is:
 delay=TIME, drop, duplicate, cut (half of a message), garbage[=BYTES], oversized[=BYTES], error[=CODE] instead of an
 answer, exit[=CODE], kill in mid-message. Behind an @ stands which messages: those of a method (an answer has that of
-its request), the nth of them, every so-manieth, or each with a chance that falls the same way for the same --seed.
+its request), the nth of them, every nth, or each with a chance that falls the same way for the same --seed.
 
     ext-recorder replay --fault delay=2s@method=execute,nth=1 session.yaml
     ext-recorder replay --fault garbage@every=3 --fault kill@method=shutdown session.yaml

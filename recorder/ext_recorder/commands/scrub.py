@@ -75,7 +75,7 @@ it is, and a cassette with nothing in it to replace is not touched. What was rep
     ext-recorder scrub --check cassettes/
 
 --redact names an environment variable whose value is a secret; those that look secret are known. Git keeps what was
-committed before: a secret that was published is to be changed.
+committed before: a secret that was published has to be changed.
 
 {NAMING}""",
     run,

@@ -31,7 +31,7 @@ def jobs(values: Values) -> int:
 
 
 SHARD = Option("shard", "work on a part of the cassettes only: 2/3 is the second of three", "I/N")
-JOBS = Option("jobs", "so many cassettes at once; by default one for each core", "NUMBER")
+JOBS = Option("jobs", "how many cassettes at once; by default one for each core", "NUMBER")
 SEVERAL = (SHARD, JOBS)
 IGNORE = Option("ignore", "a place in messages that may differ, as /result/message; repeatable", "POINTER", many=True)
 MASK = Option("mask", "a regular expression: what it matches in texts may differ; repeatable", "PATTERN", many=True)

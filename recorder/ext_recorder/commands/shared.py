@@ -58,12 +58,14 @@ BIND = Option(
 )
 PROTOCOL = Option(
     "protocol",
-    "what the messages are; auto: what the first of them look like",
+    "the protocol of the messages; auto: the one that the first of them look like",
     "NAME",
     choices=("auto", *PROTOCOLS),
     default="auto",
 )
-FRAMING = Option("framing", "what tells them apart; by default what is usual in the protocol", "NAME", choices=FRAMINGS)
+FRAMING = Option(
+    "framing", "how messages are told apart; by default as is usual in the protocol", "NAME", choices=FRAMINGS
+)
 REDACT = Option(
     "redact",
     "an environment variable whose value is a secret, though its name does not look like it; repeatable",
@@ -88,7 +90,7 @@ MATCH_ON = Option(
 )
 SPEED = Option("speed", "1: at the recorded pace; by default as fast as possible", "NUMBER")
 LISTEN = Option(
-    "listen", "where clients connect to, instead of stdio: tcp:HOST:PORT (0: any free one), unix:PATH", "ADDRESS"
+    "listen", "where clients connect, instead of stdio: tcp:HOST:PORT (0: any free one), unix:PATH", "ADDRESS"
 )
 CONNECT = Option("connect", "where the recorded socket server listens", "ADDRESS")
 REPORT = Option("report", "add a line of JSON to FILE: how a replay went, what had no match", "FILE")
@@ -99,7 +101,7 @@ FAULT = Option(
     "RULE",
     many=True,
 )
-SEED = Option("seed", "makes the chances of --fault fall otherwise", "TEXT")
+SEED = Option("seed", "decides how the chances of --fault fall: the same text, the same faults", "TEXT")
 FORCE = Option("force", "replace the file when it is there")
 RECORDING = (PROTOCOL, FRAMING, BIND, REDACT)
 PLAYING = (ORDER, IGNORE, MATCH_ON, SPEED, REPORT)

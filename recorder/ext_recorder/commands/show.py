@@ -20,7 +20,7 @@ def run(values: Values) -> int:
 
 
 RAW = Option("raw", "messages in full")
-JSON = Option("json", "one JSON object a line, for programs")
+JSON = Option("json", "a line of JSON for each event, for programs")
 COMMAND = Command(
     "show",
     "Show a cassette to people.",
