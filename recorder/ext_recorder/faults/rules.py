@@ -105,7 +105,7 @@ KINDS = {
 PLACES: dict[str, tuple[str, Callable[[str], object]]] = {
     "method": ("a method, as execute", str),
     "nth": ("which of those that fit, from 1", _count),
-    "every": ("a number: each so-manieth of those that fit", _count),
+    "every": ("N, for each Nth of those that fit", _count),
     "chance": ("a probability from 0 to 1", _probability),
 }
 
