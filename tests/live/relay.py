@@ -59,22 +59,27 @@ class Relay(ThreadingHTTPServer):
         self.target: str = configuration.host
         self.watches: list[Watched] = []
         self.lists = 0
-        self._held = False
+        self._held: frozenset[str] = frozenset()
         self._lock = threading.Lock()
 
-    def hold_lists(self) -> int:
-        """Pass on no more lists of ConfigMaps, but answer them by 503. Returns how many were passed on."""
+    def hold(self, *what: str) -> int:
+        """Answer "lists" or "watches" of ConfigMaps, or both, by 503 from now on; all else is passed on.
+
+        Returns:
+            how many lists were passed on until now.
+        """
         with self._lock:
-            self._held = True
+            self._held = frozenset(what)
             return self.lists
 
-    def passes(self, path: str) -> bool:
-        """Whether a list is to be passed on; counts it."""
+    def passes(self, path: str, *, watch: bool) -> bool:
+        """Whether a request is to be passed on; counts lists."""
         with self._lock:
             if not path.endswith("/configmaps"):
                 return True
-            self.lists += not self._held
-            return not self._held
+            passes = ("watches" if watch else "lists") not in self._held
+            self.lists += passes and not watch
+            return passes
 
     def kubeconfig(self, path: Path) -> Path:
         """Write a kubeconfig that leads here."""
@@ -97,7 +102,7 @@ class _Handler(BaseHTTPRequestHandler):
         url = urlsplit(self.path)
         query = parse_qs(url.query)
         watch = "watch" in query
-        if not watch and not self.server.passes(url.path):
+        if not self.server.passes(url.path, watch=watch):
             self._answer(503, [b'{"kind": "Status", "code": 503, "message": "held"}'])
             return
         headers = {"Accept": self.headers["Accept"]}
@@ -122,8 +127,10 @@ class _Handler(BaseHTTPRequestHandler):
         watches.append(Watched(version, too_old=status == 410))
 
         def looked_at() -> Iterator[bytes]:
+            said = b""
             for piece in pieces:
-                if b'"code":410' in piece:
+                said += piece  # what comes in one piece here may come in two elsewhere
+                if b'"code":410' in said:
                     watches[number] = Watched(version, too_old=True)
                 yield piece
 
