@@ -37,7 +37,7 @@ kind-up:  ## make the kind cluster of kind-config.yaml, for `make live` to use a
 kind-down:  ## delete it
 	kind delete cluster --name gevals-extensions
 
-bench: $(STAMP)  ## speed and memory, as ratios measured side by side; also written to bench.json
+bench: $(STAMP)  ## speed and memory, measured side by side; ARGS=--peers: with other recorders; also in bench.json
 	$(BIN)/python -m tests.bench $(ARGS)
 
 lint: $(STAMP)  ## ruff, mypy, and the contracts of who may import whom

@@ -44,7 +44,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     compile_everything()
     with tempfile.TemporaryDirectory(prefix="bench-") as name:
         try:
-            with Bench(scale, build(Path(name), find_compiler()), Path(name), _progress()) as bench:
+            programs = replace(build(Path(name), find_compiler()), with_peers=options.peers)
+            with Bench(scale, programs, Path(name), _progress()) as bench:
                 found = measured(bench, figures)
                 sys.stdout.write(
                     f"{report.table(found, bench)}\n\n{report.conditions(bench)}\n{report.summary(found)}\n"
@@ -81,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", metavar="NAME", nargs="+", default=[], help="figures whose names begin so")
     parser.add_argument("--rounds", metavar="N", type=_positive, help="turns of each candidate")
     parser.add_argument("--json", metavar="FILE", type=Path, default=Path("bench.json"), help="default: %(default)s")
+    parser.add_argument("--peers", action="store_true", help="other recorders, too, which are installed at first")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, fewer rounds")
     return parser
 

@@ -31,6 +31,8 @@ class Programs:
         kubernetes: ext-kubernetes, as installed.
         kubectl: as found in PATH; "" where it is not there.
         recorder: ext-recorder, as installed.
+        with_peers: whether other recorders are measured as well.
+        peers: the folder with their programs; "": one in the user's cache, made when it is needed.
     """
 
     compiler: str
@@ -46,6 +48,8 @@ class Programs:
     kubernetes: str = str(SCRIPTS / "ext-kubernetes")
     kubectl: str = shutil.which("kubectl") or ""
     recorder: str = str(SCRIPTS / "ext-recorder")
+    with_peers: bool = False
+    peers: str = ""
 
 
 def find_compiler() -> str:

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from tests.bench import asking, calling, http_layer, kubernetes, parsing, pouring, recording, replaying, starting
 from tests.bench.harness import Bench, Series
+from tests.bench.peers import measuring, recorders
 
 Measure: TypeAlias = Callable[[Bench], Series]
 
@@ -41,6 +42,7 @@ class Figure:
         series: which of the measured series it is.
         beside: which series is measured side by side; the ratio is the figure divided by this.
         limit: None: the figure is there for orientation.
+        without: why the series may not be there.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Figure:
     series: str
     beside: str
     limit: Limit | None = None
+    without: str = ""
 
 
 def _at_most(number: float, *, goal: float | None = None) -> Limit:
@@ -60,14 +63,52 @@ def _at_least(number: float) -> Limit:
     return Limit("value", "more", number)
 
 
+def _times_at_least(ratio: float) -> Limit:
+    return Limit("ratio", "more", ratio)
+
+
 def _times_at_most(ratio: float, *, goal: float | None = None) -> Limit:
     return Limit("ratio", "less", ratio, goal)
 
 
 _large, _in_flight = pouring.measure_large, pouring.measure_in_flight
+_beside = measuring.measure_trips
+_few, _many = measuring.measure_few, measuring.measure_many
 _start, _call, _parse = starting.measure, calling.measure, parsing.measure
 _trip, _flood = recording.measure_sequential, recording.measure_pipelined
 _first, _replay = replaying.measure_first, replaying.measure_whole
+
+# "Better than every peer": the best of them, in each round, is beside it.
+_WITH_PEERS = (
+    Figure("peers.p50", "record, median round trip, beside the quickest peer", "µs", _beside, "ext-recorder p50",
+           "quickest peer p50", _times_at_most(1)),
+    Figure("peers.replay-trips", "replay, {few:,} interactions, sequential, the same", "1/s", _few,
+           "ext-recorder trips/s", "quickest peer trips/s", _times_at_least(1)),
+    Figure("peers.replay-flood", "the same, pipelined", "1/s", _few, "ext-recorder pipelined/s",
+           "quickest peer pipelined/s", _times_at_least(1)),
+    Figure("peers.replay-trips-of-many", "replay, {peer_calls:,} of {many:,}, sequential", "1/s", _many,
+           "ext-recorder trips/s", "quickest peer trips/s", _times_at_least(1)),
+    Figure("peers.replay-flood-of-many", "the same, pipelined", "1/s", _many, "ext-recorder pipelined/s",
+           "quickest peer pipelined/s", _times_at_least(1)),
+    Figure("peers.help", "--help", "ms", measuring.measure_help, "ext-recorder ms", "quickest peer ms"),
+    *(
+        Figure(f"peers.{peer.name}.{name}", f"{peer.name}: {what}", unit, measure, f"{peer.name} {series}",
+               f"ext-recorder {series}", without=peer.without)
+        for peer in recorders.PEERS
+        for name, what, unit, measure, series in (
+            ("p50", "record, median round trip", "µs", _beside, "p50"),
+            ("p99", "record, 99th percentile", "µs", _beside, "p99"),
+            *((
+                ("trips", "replay, {few:,}, sequential", "1/s", _few, "trips/s"),
+                ("flood", "replay, {few:,}, pipelined", "1/s", _few, "pipelined/s"),
+                ("trips-of-many", "replay, {peer_calls:,} of {many:,}, sequential", "1/s", _many, "trips/s"),
+                ("flood-of-many", "replay, {peer_calls:,} of {many:,}, pipelined", "1/s", _many, "pipelined/s"),
+            ) if peer.replay else ()),
+            ("help", "--help", "ms", measuring.measure_help, "ms"),
+        )
+    ),
+    *(Figure(f"peers.{name.replace(' ', '-')}", name, "", measuring.absent(name), "", "") for name in recorders.ABSENT),
+)  # fmt: skip
 
 FIGURES = (
     # name, what, unit, measure, series, beside, limit
@@ -159,4 +200,5 @@ FIGURES = (
            "all seen s", "all flips s", _at_most(1)),
     Figure("kubernetes.waits-idle", "requests while they all wait, the cluster's own with them", "1/s",
            kubernetes.measure_waits, "all idle 1/s", "all before 1/s", _at_most(20)),
+    *_WITH_PEERS,
 )  # fmt: skip

@@ -74,6 +74,6 @@ def judge(figure: Figure, measured: Series | NotHere) -> Judged:
         return Judged(figure, reason=str(measured))
     values, others = measured.get(figure.series, ()), measured.get(figure.beside, ())
     if not values or not others or not all(values) or not all(others):
-        return Judged(figure)
+        return Judged(figure, reason=figure.without)
     ratios = [value / other for value, other in zip(values, others, strict=True)]
     return Judged(figure, Spread.of(values), Spread.of(others), Spread.of(ratios))

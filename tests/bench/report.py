@@ -83,12 +83,16 @@ def _row(judged: Judged, bench: Bench) -> tuple[str, ...]:
     measured = "-" if judged.value is None else f"{_spread(judged.value)} {figure.unit}"
     beside = "-" if judged.beside is None else f"{_number(judged.beside.median)} {figure.beside.rpartition(' ')[0]}"
     ratio = "-" if judged.ratio is None else _spread(judged.ratio)
-    return (figure.name, worded(figure, bench), measured, beside, ratio, _asked(figure.limit), judged.verdict)
+    return (figure.name, worded(figure, bench), measured, beside, ratio, _asked(figure.limit), _verdict(judged))
 
 
 def worded(figure: Figure, bench: Bench) -> str:
     """What a figure is, at this scale."""
     return figure.what.format(**asdict(bench.scale))
+
+
+def _verdict(judged: Judged) -> str:
+    return f"{judged.verdict}: {judged.reason.partition(chr(10))[0]}" if judged.reason else judged.verdict
 
 
 def _asked(limit: Limit | None) -> str:

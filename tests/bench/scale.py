@@ -19,6 +19,7 @@ class Scale:
         flood: through a recorder, many at once. Many times what a recorder may have in its queue.
         few: interactions in a short cassette.
         many: interactions in a long one.
+        peer_calls: through other recorders, or of what they play; fewer where a recording has fewer.
         large_mb: megabytes of a large message.
         parsed: interactions in the cassette that a YAML library has to read as well.
         gets: requests of ext-http, one after the other.
@@ -41,6 +42,7 @@ class Scale:
     flood: int
     few: int
     many: int
+    peer_calls: int
     large_mb: int
     parsed: int
     gets: int
@@ -64,6 +66,7 @@ FULL = Scale(
     flood=200_000,
     few=1_000,
     many=100_000,
+    peer_calls=5_000,
     large_mb=20,
     parsed=100_000,
     gets=1_000,
@@ -87,6 +90,7 @@ QUICK = Scale(
     flood=100_000,
     few=1_000,
     many=100_000,
+    peer_calls=2_000,
     large_mb=20,
     parsed=10_000,
     gets=1_000,
@@ -109,6 +113,7 @@ TINY = Scale(
     flood=100,
     few=5,
     many=20,
+    peer_calls=10,
     large_mb=1,
     parsed=20,
     gets=5,

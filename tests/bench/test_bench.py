@@ -18,6 +18,7 @@ from tests.bench.driving import drive
 from tests.bench.figures import FIGURES, Figure, Limit
 from tests.bench.harness import Bench, BenchError, NotHere
 from tests.bench.judging import judge
+from tests.bench.peers.recorders import ABSENT
 from tests.bench.report import as_json, conditions, summary, table
 from tests.bench.scale import FULL, QUICK, TINY
 from tests.bench.spawning import seconds_to_exit, seconds_to_line
@@ -35,6 +36,23 @@ KUBECTL = """#!/bin/sh
 for file; do :; done
 cd "$(dirname "$file")" && exec {python} -m ext_kubernetes call apply "{{\\"file\\": \\"$(basename "$file")\\"}}"
 """
+
+
+# Records nothing, and plays what mcp-rec has recorded.
+MCP_REC = """#!{python}
+import json, os, sys
+command, *rest = sys.argv[1:]
+if command == "--help":
+    raise SystemExit
+file, *rest = rest
+if command == "record":
+    os.execvp(rest[2], rest[2:])  # behind -o FILE --
+answers = [entry["msg"] for entry in map(json.loads, open(file)) if entry["dir"] == "server->client"]
+for line, answer in zip(sys.stdin, answers):
+    print(json.dumps(answer | dict(id=json.loads(line)["id"])), flush=True)
+"""
+
+OTHER_PEERS = ("peers.mcp-cassette", "peers.mcp-vcr", "peers.mcpsnoop", *(f"peers.{name}" for name in ABSENT))
 
 
 @contextmanager
@@ -63,7 +81,10 @@ def in_c(directory: Path) -> Bench:
     kubectl = directory / "kubectl"
     kubectl.write_text(KUBECTL.format(python=sys.executable))
     kubectl.chmod(0o755)
-    programs = replace(build(directory, find_compiler()), kubectl=str(kubectl))
+    peer = directory / "mcp-rec"
+    peer.write_text(MCP_REC.format(python=sys.executable))
+    peer.chmod(0o755)
+    programs = replace(build(directory, find_compiler()), kubectl=str(kubectl), with_peers=True, peers=str(directory))
     return Bench(TINY, programs, directory, lambda _: None, lambda _: fake_cluster(directory))
 
 
@@ -84,6 +105,10 @@ def test_every_figure_is_measured_with_programs_in_c(tmp_path: Path) -> None:
         found = measured(there, FIGURES)
     assert [each.figure for each in found] == list(FIGURES)
     for each in found:
+        if each.figure.name.startswith(OTHER_PEERS):
+            assert each.verdict == "not measured"
+            assert each.reason
+            continue
         assert each.value is not None, each.figure.name
         assert each.ratio is not None, each.figure.name
         assert 0 < each.value.least <= each.value.median <= each.value.most < math.inf, each.figure.name
@@ -102,6 +127,15 @@ def test_without_a_cluster_or_kubectl_figures_are_absent_with_the_reason(bench: 
     assert {each.reason for each in found if each.value is None} == {"no cluster: no Go", "no kubectl in PATH"}
     assert [each.figure.name for each in found if each.value is not None] == ["kubernetes.manifest"]
     assert summary(found).splitlines()[1:] == ["no cluster: no Go", "no kubectl in PATH"]
+
+
+def test_other_recorders_are_measured_where_it_is_asked_for_and_those_that_can_not_be_are_named(bench: Bench) -> None:
+    found = measured(bench, chosen(["peers"]))
+    assert {each.reason for each in found} == {
+        "other recorders: measured with --peers",
+        *(f"{name}: {reason}" for name, reason in ABSENT.items()),
+    }
+    assert "npm has no such package" in table(found, bench)
 
 
 def test_a_compiler_that_fails_is_none(tmp_path: Path) -> None:
@@ -217,7 +251,7 @@ def test_the_table_shows_value_ratio_limit_and_verdict(bench: Bench) -> None:
 
 def test_every_name_is_there_once_and_sizes_are_told(bench: Bench) -> None:
     assert len({each.name for each in FIGURES}) == len(FIGURES)
-    groups = {"start", "call", "record", "replay", "parse", "http", "layer", "kubernetes"}
+    groups = {"start", "call", "record", "replay", "parse", "http", "layer", "kubernetes", "peers"}
     assert {each.name.partition(".")[0] for each in FIGURES} == groups
     assert "beside after 10" in json.dumps(as_json([judge(each, {}) for each in FIGURES], bench))
 
