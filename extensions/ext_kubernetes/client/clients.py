@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING
 
 from ext_kubernetes import settings
+from ext_kubernetes.settings import Source
+from ext_sdk.clients import KeptClients
 
 from .client import Client
 
 if TYPE_CHECKING:
     import ext_sdk
-    from ext_kubernetes.settings import Source
 
 
-class Clients:
-    """Keeps them; safe in several threads."""
+class Clients(KeptClients[Source, Client]):
+    """Keeps them; one whose files have changed is another one."""
 
-    def __init__(self) -> None:
-        self._clients: dict[Source, Client] = {}
-        self._lock = threading.Lock()
-
-    def get(self, source: Source) -> Client:
-        """The client of a source, made at the first call; one whose files have changed makes room."""
-        with self._lock:
-            client = self._clients.get(source)
-            if client is None:
-                client = self._clients[source] = Client(source)
-            return client
-
-    def close(self) -> None:
-        """End all connections."""
-        with self._lock:
-            clients, self._clients = self._clients, {}
-        for client in clients.values():
-            client.close()
+    def make(self, settings: Source) -> Client:
+        return Client(settings)
 
 
 def client_for(context: ext_sdk.Context) -> Client:
