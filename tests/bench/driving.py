@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tests.bench.harness import Bench, BenchError, pinned
 
@@ -70,6 +70,26 @@ def drive(
         BenchError: other answers, or another exit code.
     """
     words = [*bench.programs.drive, str(requests), str(answers or "-"), str(window), str(early), *command]
+    measured, complaint = told(bench, words, command, cores)
+    if (code := measured.pop("exit")) not in exits:
+        raise BenchError(f"{' '.join(command)}: exit code {code}, expected 0: {_first_words(complaint)}")
+    return Driven(**measured)
+
+
+def told(
+    bench: Bench, words: Sequence[str], command: Sequence[str], cores: Sequence[int]
+) -> tuple[dict[str, Any], bytes]:
+    """Run a program that measures another one: the JSON that it prints, and what came on stderr.
+
+    Args:
+        bench: where and with what.
+        words: its command line.
+        command: the one that is measured, for messages.
+        cores: where both run.
+
+    Raises:
+        BenchError: it failed.
+    """
     with pinned(cores):
         process = subprocess.Popen(
             words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=bench.environment
@@ -80,10 +100,8 @@ def drive(
         process.kill()
     if process.returncode:
         raise BenchError(f"{' '.join(command)}: {complaint.decode(errors='replace').strip()[-500:]}")
-    measured = json.loads(said)
-    if (code := measured.pop("exit")) not in exits:
-        raise BenchError(f"{' '.join(command)}: exit code {code}, expected 0: {_first_words(complaint)}")
-    return Driven(**measured)
+    measured: dict[str, Any] = json.loads(said)
+    return measured, complaint
 
 
 def _first_words(complaint: bytes) -> str:

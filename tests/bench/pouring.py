@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.bench.building import SOURCES
-from tests.bench.driving import PATIENCE_SECONDS
-from tests.bench.harness import Bench, BenchError, pinned
+from tests.bench.driving import told
+from tests.bench.harness import Bench, BenchError
 from tests.bench.traffic import LATER_IDS, LIVE_WORKDIR, request, write_cassette, write_requests
 
 if TYPE_CHECKING:
@@ -104,17 +102,7 @@ def pour(bench: Bench, requests: Path, command: Sequence[str], pause: float = 0.
         BenchError: other answers, or an exit code other than 0.
     """
     words = [bench.programs.python, str(SOURCES / "pour.py"), str(requests), str(WHOLE_PIPE), str(pause), *command]
-    with pinned(bench.two_cores):
-        process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=bench.environment
-        )
-    try:
-        said, complaint = process.communicate(timeout=PATIENCE_SECONDS)
-    finally:
-        process.kill()
-    if process.returncode:
-        raise BenchError(f"{' '.join(command)}: {complaint.decode(errors='replace').strip()[-500:]}")
-    measured = json.loads(said)
+    measured, _ = told(bench, words, command, bench.two_cores)
     if measured["exit"]:
         raise BenchError(f"{' '.join(command)}: exit code {measured['exit']}, expected 0")
     return Poured(measured["seconds"], measured["peak_kib"] * 1024 / MEGABYTE)
