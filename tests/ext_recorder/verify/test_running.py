@@ -115,9 +115,9 @@ def test_a_signal_of_the_host_is_sent(tmp_path: Path) -> None:
         tmp_path / "c.yaml", events.replace("- {t: 0.4", "- {t: 0.35, signal: SIGTERM}\n- {t: 0.4"), protocol="raw"
     )
     child = python(
-        "import signal\n"
-        "signal.signal(signal.SIGUSR1, lambda *_: print('got it', flush=True))\n"
-        "print('ready', flush=True)\n"
+        "import os, signal\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: os.write(1, b'got it\\n'))  # print cannot be interrupted by itself\n"
+        "os.write(1, b'ready\\n')\n"
         "while True: signal.pause()"
     )
     done = verify("c.yaml", cwd=tmp_path, child=child)
