@@ -6,8 +6,6 @@ others, and the HTTP library, are imported beside the session.
 
 from __future__ import annotations
 
-from importlib import import_module
-
 import ext_sdk
 
 from .config import HttpConfig
@@ -27,8 +25,7 @@ def warm_up() -> None:
     """Import what the first operation needs, then what all others do."""
     from . import client  # noqa: F401
 
-    for module in FAMILIES:
-        import_module(f"{__package__}.{module}")
+    extension.operations.import_families()
 
 
 extension = ext_sdk.Extension(
@@ -39,5 +36,4 @@ extension = ext_sdk.Extension(
     warm_up=warm_up,
 )
 
-for module, names in FAMILIES.items():
-    extension.operations.add_family(f"{__package__}.{module}", names)
+extension.operations.add_families(__package__, FAMILIES)

@@ -7,7 +7,6 @@ others, and the client library, are imported beside the session.
 from __future__ import annotations
 
 import time
-from importlib import import_module
 
 import ext_sdk
 
@@ -59,8 +58,7 @@ def warm_up() -> None:
 
     client.warm_up()
     time.sleep(OUT_OF_THE_WAY_SECONDS)
-    for module in FAMILIES:
-        import_module(f"{__package__}.{module}")
+    extension.operations.import_families()
 
 
 extension = ext_sdk.Extension(
@@ -71,5 +69,4 @@ extension = ext_sdk.Extension(
     warm_up=warm_up,
 )
 
-for module, names in FAMILIES.items():
-    extension.operations.add_family(f"{__package__}.{module}", names)
+extension.operations.add_families(__package__, FAMILIES)

@@ -16,7 +16,8 @@ class Registry(Mapping[str, "Operation"]):
     """Operations by name, in the order in which they were registered.
 
     An extension with many families of operations names them with their modules: the first call then waits for the
-    import of its own family alone. Whoever walks through the values loads them all.
+    import of its own family alone; `import_families` is for a thread beside it. Whoever walks through the values loads
+    them all.
 
     Args:
         extension: its name, for errors.
@@ -25,25 +26,35 @@ class Registry(Mapping[str, "Operation"]):
     def __init__(self, extension: str) -> None:
         self._extension = extension
         self._found: dict[str, Operation | str] = {}  # a text is the module that has the operation
+        self._families: dict[str, Sequence[str]] = {}  # the names of a module's operations
 
     def add(self, operation: Operation) -> None:
         """Register an operation. Raises ValueError where its name is taken."""
         self._refuse_taken(operation.name)
         self._found[operation.name] = operation
 
-    def add_family(self, module: str, names: Sequence[str]) -> None:
-        """Register the operations of a module that is not imported yet.
+    def add_families(self, package: str, families: Mapping[str, Sequence[str]]) -> None:
+        """Register the operations of modules that are not imported yet.
 
         Args:
-            module: its absolute name; it has the operations in `OPERATIONS`.
-            names: of all of them, in their order.
+            package: the absolute name of the package that has the modules.
+            families: by the name of each module in it, the names of the operations that it has in `OPERATIONS`, in
+                their order.
 
         Raises:
             ValueError: a name is taken.
         """
-        for name in names:
-            self._refuse_taken(name)
-            self._found[name] = module
+        for module, names in families.items():
+            family = f"{package}.{module}"
+            self._families[family] = names
+            for name in names:
+                self._refuse_taken(name)
+                self._found[name] = family
+
+    def import_families(self) -> None:
+        """Import all modules that were named, in their order. Safe beside the thread that asks for operations."""
+        for family in self._families:
+            import_module(family)
 
     def __getitem__(self, name: str) -> Operation:
         """Raises KeyError for an unknown name, TypeError where its module has other operations than were named."""
@@ -65,8 +76,8 @@ class Registry(Mapping[str, "Operation"]):
 
     def _load(self, module: str) -> None:
         operations: Sequence[Operation] = import_module(module).OPERATIONS
-        expected = [name for name, found in self._found.items() if found == module]
-        if [one.name for one in operations] != expected:
+        expected = self._families[module]
+        if [one.name for one in operations] != list(expected):
             raise TypeError(f"{module}.OPERATIONS: expected {', '.join(expected)}, found "
                             f"{', '.join(one.name for one in operations)}")  # fmt: skip
         self._found.update({one.name: one for one in operations})

@@ -24,11 +24,15 @@ OPERATIONS = (ext_sdk.Operation("greet", greet), ext_sdk.Operation("wave", greet
 """
 
 
+FAMILIES = {"greeting": ("greet", "wave")}
+
+
 @pytest.fixture
-def family(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a module with the operations `greet` and `wave`."""
-    name = f"family_{tmp_path.name.replace('-', '_')}"
-    (tmp_path / f"{name}.py").write_text(MODULE)
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a package whose module `greeting` has the operations `greet` and `wave`."""
+    name = f"package_{tmp_path.name.replace('-', '_')}"
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "greeting.py").write_text(MODULE)
     monkeypatch.syspath_prepend(tmp_path)
     return name
 
@@ -38,37 +42,44 @@ def ready(args: Args, context: Context) -> Result:
     return Result.ok()
 
 
-def test_a_family_is_imported_when_one_of_its_operations_is_asked_for(family: str) -> None:
+def test_a_family_is_imported_when_one_of_its_operations_is_asked_for(package: str) -> None:
     registry = Registry("greeter")
-    registry.add_family(family, ("greet", "wave"))
+    registry.add_families(package, FAMILIES)
     registry.add(Operation("ready", ready))
     assert list(registry) == ["greet", "wave", "ready"]
     assert len(registry) == 3
     assert "wave" in registry
     assert registry["ready"].name == "ready"
-    assert family not in sys.modules
+    assert f"{package}.greeting" not in sys.modules
     assert registry["wave"].name == "wave"
     assert registry["greet"].description == "Say hello."
 
 
-def test_an_unknown_name_loads_nothing(family: str) -> None:
+def test_an_unknown_name_loads_nothing(package: str) -> None:
     registry = Registry("greeter")
-    registry.add_family(family, ("greet", "wave"))
+    registry.add_families(package, FAMILIES)
     with pytest.raises(KeyError):
         registry["bow"]
-    assert family not in sys.modules
+    assert f"{package}.greeting" not in sys.modules
 
 
-def test_a_name_is_given_once(family: str) -> None:
+def test_families_are_imported_ahead_of_the_first_call(package: str) -> None:
     registry = Registry("greeter")
-    registry.add_family(family, ("greet", "wave"))
+    registry.add_families(package, FAMILIES)
+    registry.import_families()
+    assert sys.modules[f"{package}.greeting"].OPERATIONS[1] is registry["wave"]
+
+
+def test_a_name_is_given_once(package: str) -> None:
+    registry = Registry("greeter")
+    registry.add_families(package, FAMILIES)
     with pytest.raises(ValueError, match="'greeter' has an operation 'greet' already"):
-        registry.add_family("another", ("greet",))
+        registry.add_families(package, {"another": ("greet",)})
 
 
 @pytest.mark.parametrize("names", [("greet",), ("wave", "greet"), ("greet", "wave", "bow")])
-def test_a_family_has_the_operations_that_it_is_said_to_have(family: str, names: tuple[str, ...]) -> None:
+def test_a_family_has_the_operations_that_it_is_said_to_have(package: str, names: tuple[str, ...]) -> None:
     registry = Registry("greeter")
-    registry.add_family(family, names)
-    with pytest.raises(TypeError, match=f"OPERATIONS: expected {', '.join(names)}, found greet, wave"):
+    registry.add_families(package, {"greeting": names})
+    with pytest.raises(TypeError, match=f"greeting.OPERATIONS: expected {', '.join(names)}, found greet, wave"):
         registry["greet"]
