@@ -2,44 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from contextlib import contextmanager
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-import pytest
-
-from tests.peers import conversations
 from tests.peers.conversations import Names, answers, command, inside, tells, write_evals
+from tests.peers.listening import every_listener, listening
 from tests.peers.speaking import connected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
     from tests.peers.conversations import Conversation
 
-ROOT = Path(__file__).parents[2]
 
-
-@contextmanager
-def listening(peer: str, address: str) -> Iterator[str]:
-    """A peer that listens; where it does."""
-    program = [sys.executable, "-m", f"tests.peers.{peer}", "--listen", address]
-    with subprocess.Popen(program, stderr=subprocess.PIPE, cwd=ROOT) as process:
-        try:
-            yield cast("IO[bytes]", process.stderr).readline().decode().split()[-1]
-        finally:
-            process.kill()
-
-
-@pytest.mark.parametrize(
-    ("peer", "address", "framing", "conversation"),
-    [
-        ("waza", "tcp:127.0.0.1:0", "ndjson", conversations.waza),
-        ("kaiak", "unix:{folder}/kaiak.sock", "content-length", conversations.kaiak),
-    ],
-)
+@every_listener
 def test_a_conversation_is_held_on_a_socket_again_and_again(
     peer: str, address: str, framing: str, conversation: Conversation, tmp_path: Path
 ) -> None:

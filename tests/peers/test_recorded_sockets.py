@@ -8,13 +8,10 @@ import sys
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, cast
 
-import pytest
-
 from ext_recorder.cassette.reader import Reader
-from tests.peers import conversations
 from tests.peers.conversations import Names, write_evals
+from tests.peers.listening import every_listener, listening
 from tests.peers.speaking import PATIENCE_S, connected
-from tests.peers.test_peers import listening
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,20 +35,14 @@ def recorder(*words: str) -> Iterator[str]:
             process.kill()
 
 
-@pytest.mark.parametrize(
-    ("protocol", "address", "framing", "conversation"),
-    [
-        ("waza", "tcp:127.0.0.1:0", "ndjson", conversations.waza),
-        ("kaiak", "unix:{folder}/kaiak.sock", "content-length", conversations.kaiak),
-    ],
-)
+@every_listener
 def test_a_conversation_on_a_socket_is_recorded_and_replayed_under_other_names(
-    protocol: str, address: str, framing: str, conversation: Conversation, tmp_path: Path
+    peer: str, address: str, framing: str, conversation: Conversation, tmp_path: Path
 ) -> None:
     cassette = tmp_path / "session.yaml"
     write_evals(tmp_path)
     with (
-        listening(protocol, address.format(folder=tmp_path)) as server,
+        listening(peer, address.format(folder=tmp_path)) as server,
         recorder("record", f"--connect={server}", str(cassette)) as place,
     ):
         link, host = connected(place, framing)
@@ -59,7 +50,7 @@ def test_a_conversation_on_a_socket_is_recorded_and_replayed_under_other_names(
             conversation(host, Names(), tmp_path)
 
     with Reader(cassette) as reader:
-        assert (reader.header.protocol, reader.header.framing) == (protocol, framing)
+        assert (reader.header.protocol, reader.header.framing) == (peer, framing)
     with recorder("replay", str(cassette)) as place:
         link, host = connected(place, framing)
         with link:

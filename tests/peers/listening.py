@@ -1,0 +1,38 @@
+"""The reference peers that listen, each with the conversation that is held with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
+
+import pytest
+
+from tests.peers import conversations
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).parents[2]
+
+# Its name, which is that of its protocol; where it listens, below a folder; its framing; what is said.
+every_listener = pytest.mark.parametrize(
+    ("peer", "address", "framing", "conversation"),
+    [
+        ("waza", "tcp:127.0.0.1:0", "ndjson", conversations.waza),
+        ("kaiak", "unix:{folder}/kaiak.sock", "content-length", conversations.kaiak),
+    ],
+)
+
+
+@contextmanager
+def listening(peer: str, address: str) -> Iterator[str]:
+    """A peer that listens; where it does."""
+    program = [sys.executable, "-m", f"tests.peers.{peer}", "--listen", address]
+    with subprocess.Popen(program, stderr=subprocess.PIPE, cwd=ROOT) as process:
+        try:
+            yield cast("IO[bytes]", process.stderr).readline().decode().split()[-1]
+        finally:
+            process.kill()
