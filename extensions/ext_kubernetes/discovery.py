@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ext_sdk.hints import hint
+from ext_sdk.hints import hint, nearest
 
 from .errors import ApiError, UnknownKind
 
@@ -138,16 +138,14 @@ def _is(resource: Resource, word: str) -> bool:
 
 def _unknown(known: Sequence[Resource], name: str, api_version: str | None) -> UnknownKind:
     """What to say: the kind in other versions, or names like it."""
-    from difflib import get_close_matches
-
     word = name.lower().partition(".")[0]
     where = f" in {api_version}" if api_version is not None else ""
     elsewhere = sorted({f"{one.kind} of {one.api_version}" for one in known if _is(one, word)})
     if elsewhere:
         told = "it has " + ", ".join(elsewhere)
-    elif near := get_close_matches(name, sorted({one.kind for one in known}), 1):
-        versions = ", ".join(dict.fromkeys(one.api_version for one in known if one.kind == near[0]))
-        told = f"did you mean {near[0]} of {versions}?"
+    elif near := nearest(name, sorted({one.kind for one in known})):
+        versions = ", ".join(dict.fromkeys(one.api_version for one in known if one.kind == near))
+        told = f"did you mean {near} of {versions}?"
     elif api_version is not None and not any(one.api_version == api_version for one in known):
         told = f"nothing is in {api_version}; {hint(api_version, dict.fromkeys(one.api_version for one in known))}"
     else:

@@ -11,14 +11,18 @@ LONGEST = 80  # characters of a name that are looked at and repeated; a host may
 MOST = 20  # names that are listed
 
 
-def hint(name: str, known: Iterable[str]) -> str:
-    """What the user may have meant, or what there is to choose from."""
+def hint(name: str, known: Iterable[str], *, none: str = "none is known") -> str:
+    """What the user may have meant, or what there is to choose from; `none` where there is nothing."""
+    names = list(known)
+    if near := nearest(name, names):
+        return f"did you mean {near!r}?"
+    if not names:
+        return none
+    return "known are " + ", ".join(names[:MOST]) + (", …" if len(names) > MOST else "")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The known name that is most like this one, or "" where none is much like it."""
     import difflib
 
-    names = list(known)
-    near = difflib.get_close_matches(name[:LONGEST], names, 1)
-    if near:
-        return f"did you mean {near[0]!r}?"
-    if not names:
-        return "none is known"
-    return "known are " + ", ".join(names[:MOST]) + (", …" if len(names) > MOST else "")
+    return next(iter(difflib.get_close_matches(name[:LONGEST], list(known), 1)), "")

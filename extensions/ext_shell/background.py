@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import signal
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
 import ext_sdk
+from ext_sdk.hints import hint
 
 from .arguments import Name
 from .capture import capture_all
@@ -38,13 +38,8 @@ def find(name: str, context: ext_sdk.Context) -> Process:
     process = processes.get(name)
     if process is not None:
         return process
-    names = processes.names()
-    near = difflib.get_close_matches(name, names, 1)
-    if near:
-        hint = f"did you mean {near[0]!r}?"
-    else:
-        hint = f"there are {', '.join(names)}" if names else "none was started, or all were stopped"
-    text = f"name: expected a process that `start` started in {context.workdir}, found {name!r}; {hint}"
+    told = hint(name, processes.names(), none="none was started, or all were stopped")
+    text = f"name: expected a process that `start` started in {context.workdir}, found {name!r}; {told}"
     raise ext_sdk.OperationFailed(f"there is no process {name!r}", error=text)
 
 

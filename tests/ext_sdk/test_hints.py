@@ -25,3 +25,8 @@ KNOWN = ["write-file", "read-file", "run"]
 )
 def test_the_nearest_name_is_told_or_what_there_is(name: str, known: list[str], said: str) -> None:
     assert hint(name, known) == said
+
+
+def test_what_is_said_where_there_is_nothing_is_the_callers() -> None:
+    assert hint("web", [], none="none was started") == "none was started"
+    assert hint("web", ["job"], none="none was started") == "known are job"

@@ -122,7 +122,7 @@ def test_an_unknown_name_is_a_failure_with_the_nearest_known_one(shell: Extensio
     assert "none was started" in shell.failed("wait", name="jb").error
     _start(shell, "sleep 3600")
     assert "did you mean 'job'?" in shell.failed("wait", name="jb").error
-    assert "there are job" in shell.failed("wait", name="zzzzzz").error
+    assert "known are job" in shell.failed("wait", name="zzzzzz").error
 
 
 @pytest.mark.parametrize(

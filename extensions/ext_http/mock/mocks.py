@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import threading
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
 import ext_sdk
+from ext_sdk.hints import hint
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,10 +137,6 @@ class Mocks:
 
 def not_found(name: str, names: list[str]) -> ext_sdk.OperationFailed:
     """The failure of an operation on a mock that is not there."""
-    near = difflib.get_close_matches(name, names, 1)
-    if near:
-        hint = f"did you mean {near[0]!r}?"
-    else:
-        hint = f"there are {', '.join(names)}" if names else "none was started, or all were stopped"
-    error = f"name: expected a mock that mock-start started in this workdir, found {name!r}; {hint}"
+    told = hint(name, names, none="none was started, or all were stopped")
+    error = f"name: expected a mock that mock-start started in this workdir, found {name!r}; {told}"
     return ext_sdk.OperationFailed(f"there is no mock {name!r}", error=error)
