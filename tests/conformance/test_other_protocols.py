@@ -100,9 +100,8 @@ def test_what_is_wrong_with_the_command_line_is_told(words: list[str], said: str
     assert said in done.stderr
 
 
-def test_a_child_that_says_nothing_or_is_not_there_violates(tmp_path: Path) -> None:
-    for child in ("true", "no-such-program"):
-        command = [sys.executable, "-P", "-m", "ext_recorder", "conformance", "--protocol=waza", "--", child]
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-        assert done.returncode == 1
-        assert "VIOLATED" in done.stdout
+def test_a_child_that_says_nothing_violates(tmp_path: Path) -> None:
+    command = [sys.executable, "-P", "-m", "ext_recorder", "conformance", "--protocol=waza", "--", "true"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert done.returncode == 1
+    assert "VIOLATED" in done.stdout

@@ -90,3 +90,16 @@ def test_a_wrong_profile_is_explained(tmp_path: Path, text: str, said: str) -> N
 def test_no_command_is_an_error_that_shows_how() -> None:
     done = subprocess.run([*RECORDER, "conformance"], capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (done.returncode, "ext-recorder conformance -- COMMAND" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("protocol", ["gevals", "waza"])
+def test_a_command_that_cannot_be_started_is_told_once_and_no_clause_is_blamed(protocol: str, tmp_path: Path) -> None:
+    plain = tmp_path / "plain.txt"
+    plain.write_text("no program")
+    for command, said in [
+        ("no-such-program", "the command 'no-such-program' is not in PATH"),
+        (str(tmp_path / "none"), f"the command '{tmp_path}/none' does not exist"),
+        (str(plain), f"the command '{plain}' is not executable (chmod +x)"),
+    ]:
+        done = ask(f"--protocol={protocol}", command=(command,))
+        assert (done.returncode, done.stdout, done.stderr) == (2, "", f"ext-recorder: {said}\n")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -78,13 +79,14 @@ def run(
         The exit code: 0 when no clause is violated, else 1.
 
     Raises:
-        UsageError: the profile can't be read, or no clause has such an id.
+        UsageError: there is no such command, the profile can't be read, or no clause has such an id.
     """
     chosen = _chosen(only, CLAUSES if protocol == GEVALS else clauses_of(protocol))
+    located = _located(command)
     if protocol == GEVALS:
-        asked = _asked(chosen, _absolute(command), _profile(profile), jobs or cores())
+        asked = _asked(chosen, located, _profile(profile), jobs or cores())
     else:
-        asked = _conversed(chosen, _absolute(command), protocol, _known(profile, protocol))
+        asked = _conversed(chosen, located, protocol, _known(profile, protocol))
     verdicts = []
     for verdict in asked:
         sys.stdout.write(_json_line(verdict) if as_json else _lines(verdict))
@@ -106,9 +108,16 @@ def _chosen(only: Sequence[str], clauses: Sequence[Clause]) -> list[tuple[int, C
     return [(n, clause) for n, clause in numbered if not only or any(clause.id.startswith(start) for start in only)]
 
 
-def _absolute(command: Sequence[str]) -> tuple[str, ...]:
-    """The extension runs elsewhere, so the files in its command get their full names."""
-    return tuple(str(Path(word).absolute()) if Path(word).is_file() else word for word in command)
+def _located(command: Sequence[str]) -> tuple[str, ...]:
+    """The command as it is started elsewhere: files get their full names. Raises UsageError: it can't be started."""
+    words = tuple(str(Path(word).absolute()) if Path(word).is_file() else word for word in command)
+    if shutil.which(words[0]):
+        return words
+    if Path(words[0]).is_file():
+        why = "is not executable (chmod +x)"
+    else:
+        why = "does not exist" if "/" in words[0] else "is not in PATH"
+    raise UsageError(f"the command {command[0]!r} {why}")
 
 
 def _profile(path: str) -> Profile:
