@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import shlex
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .extension import Extension
+    from .operation import Operation
     from .result import Result
 
 FAILURE = 1
@@ -71,8 +73,10 @@ def _serve(extension: Extension, parser: argparse.ArgumentParser, arguments: Seq
     if not arguments:
         parser.print_help()
         return 0
+    if arguments[0] in extension.operations:
+        raise _UsageError(f"{arguments[0]} is an operation: {parser.prog} call {arguments[0]} '{{…}}'")
     try:
-        chosen = parser.parse_args(arguments)
+        chosen = _parsed(parser, arguments)
     except SystemExit as end:  # --help, --version, or a usage error, which is told
         return int(end.code or 0)
     if chosen.manifest:
@@ -137,12 +141,21 @@ def _parser(extension: Extension, program: str) -> argparse.ArgumentParser:
     return parser
 
 
+def _parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """As `parse_args`, with options between OPERATION and ARGS, where argparse gives up ARGS for missing."""
+    chosen, left = parser.parse_known_args(arguments)
+    if left and chosen.command == "call" and chosen.operation and chosen.args is None and not left[0].startswith("-"):
+        chosen.args = left.pop(0)
+    if left:
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
+    return chosen
+
+
 def _epilog(extension: Extension, program: str) -> str:
     width = max((len(name) for name in extension.operations), default=0)
     lines = [f"  {name:<{width}}  {_first_line(one.description)}" for name, one in extension.operations.items()]
     first = next(iter(extension.operations), "OPERATION")
     example = next((one for one in extension.operations.values() if one.example), None)
-    args = f" '{dumps(example.example)}'" if example else ""
     return "\n".join(
         [
             "operations:",
@@ -150,10 +163,15 @@ def _epilog(extension: Extension, program: str) -> str:
             "",
             "examples:",
             f"  {program} call {first} --describe",
-            f"  {program} call {example.name if example else first}{args}",
+            f"  {_typed(example, program) if example else f'{program} call {first}'}",
             f"  {program} --manifest",
         ]
     )
+
+
+def _typed(operation: Operation, program: str) -> str:
+    """An operation's example as a person types it."""
+    return f"{program} call {operation.name} {shlex.quote(dumps(operation.example))}"
 
 
 def _first_line(text: str) -> str:
@@ -164,7 +182,7 @@ def _json(text: str, name: str) -> object:
     try:
         return loads(text)
     except MessageError as error:
-        raise _UsageError(f"{name}: expected JSON: {error}") from error
+        raise _UsageError(f'{name}: expected an object of JSON, as \'{{"name": "value"}}\': {error}') from error
 
 
 def _call(extension: Extension, chosen: argparse.Namespace, config: object) -> int:
@@ -184,7 +202,9 @@ def _call(extension: Extension, chosen: argparse.Namespace, config: object) -> i
         call = session.prepare(_params(chosen), print_log)
         result = session.perform(call)
     except RpcError as error:
-        raise RpcError(error.code, redactor.redact_text(error.message)) from error
+        about_args = error.message.startswith(f"{chosen.operation}: ") and error.code == gevals.INVALID_PARAMS
+        advice = f"\nSee ext-{extension.name} call {chosen.operation} --describe" if about_args else ""
+        raise RpcError(error.code, redactor.redact_text(error.message) + advice) from error
     finally:
         for close in session.begin_shutdown():
             with suppress(Exception):  # there is a result, or an error, and it is what counts
@@ -242,6 +262,8 @@ def _described(extension: Extension, name: str) -> str:
         lines.append(f"  {field} ({_kind(schema)}{', required' if field in required else fallback})")
         if "description" in schema:
             lines.append(f"      {schema['description']}")
+    if operation.example:
+        lines += ["", "example:", f"  {_typed(operation, f'ext-{extension.name}')}"]
     return "\n".join(lines)
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -82,7 +83,21 @@ def test_an_operation_is_explained() -> None:
     )
 
 
+def test_the_explanation_ends_with_the_example_as_it_is_typed() -> None:
+    explained = call("echo", None, "--describe").stdout
+    example = explained.rpartition("example:\n  ext-probe ")[2]
+    assert shlex.split(example) == ["call", "echo", '{"text":"hi"}']
+    assert probe(*shlex.split(example)).returncode == 0
+
+
 # --- Calls ---
+
+
+def test_options_may_stand_anywhere_in_a_call(tmp_path: Path) -> None:
+    workdir, args = ["--workdir", str(tmp_path)], '{"text": "hi"}'
+    for words in (["echo", args, *workdir], ["echo", *workdir, args], [*workdir, "echo", args]):
+        ran = probe("call", *words)
+        assert (ran.returncode, ran.stdout.partition("\n")[0], ran.stderr) == (0, "ok: hi", "")
 
 
 def test_a_call_shows_its_result() -> None:
@@ -150,18 +165,26 @@ def test_state_is_closed_after_a_call(tmp_path: Path) -> None:
         (["call"], "ext-probe: call: expected an OPERATION: one of echo, circumstances, "),
         (["call", "ehco"], "ext-probe: unknown operation: ehco; did you mean 'echo'?\n"),
         (["call", "ehco", "--describe"], "did you mean 'echo'?"),
-        (["call", "echo", "{"], "ext-probe: ARGS: expected JSON: not JSON: "),
+        (["echo", "{}"], "ext-probe: echo is an operation: ext-probe call echo '{…}'\n"),
+        (["call", "echo", "{}", "{}"], "ext-probe: unrecognized arguments: {}\nSee ext-probe --help\n"),
+        (["call", "echo", "{"], """ext-probe: ARGS: expected an object of JSON, as '{"name": "value"}': not JSON: """),
         (["call", "echo", "[]"], "ext-probe: echo: args: expected an object, found []\n"),
-        (["call", "echo", '{"txt": 1}'], "ext-probe: echo: unknown argument 'txt'; did you mean 'text'?\n"),
+        (
+            ["call", "echo", '{"txt": 1}'],
+            "ext-probe: echo: unknown argument 'txt'; did you mean 'text'?\nSee ext-probe call echo --describe\n",
+        ),
         (["call", "echo", '{"text": %s}' % ("[" * 500 + "]" * 500)], "ext-probe: "),
         (["call", "echo", "--env", "A"], "ext-probe: --env: expected NAME=VALUE, found 'A'\n"),
         (["call", "echo", "--env", "=x"], "expected NAME=VALUE"),
         (["call", "echo", "--timeout", "1d"], "ext-probe: context.timeout: invalid duration '1d'"),
         (["call", "echo", "--phase", "x"], "argument --phase: invalid choice: 'x'"),
-        (["--config", "{", "call", "echo"], "ext-probe: --config: expected JSON: "),
-        (["--config", "{"], "ext-probe: --config: expected JSON: "),
+        (["--config", "{", "call", "echo"], "ext-probe: --config: expected an object of JSON, "),
+        (["--config", "{"], "ext-probe: --config: expected an object of JSON, "),
         (["--config", '{"greetin": 1}'], "ext-probe: config: unknown argument 'greetin'; did you mean 'greeting'?\n"),
-        (["call", "end-badly", '{"how": "refuse"}'], "ext-probe: end-badly: how: expected something else\n"),
+        (
+            ["call", "end-badly", '{"how": "refuse"}'],
+            "ext-probe: end-badly: how: expected something else\nSee ext-probe call",
+        ),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else None,
 )
