@@ -107,6 +107,13 @@ GASSIST = [
      ["timeouts: the answer to ping took 2.000 s"]),
     ([*PLUGIN, rpc(">", None, "shutdown", params={}), call(3), told("complete", 3, **COMPLETE)],
      ["once: `> execute` comes in the state 'over'"]),
+    ([told("stream", 3, data="x"), *PLUGIN],
+     ["running: `< stream` while no execute", "once: `< stream` comes in the state 'spawned'", "input: "]),
+    ([*PLUGIN, call(3), rpc("<", 7, "stream", params={"request_id": 3, "data": "x"}), told("complete", 3, **COMPLETE)],
+     ["no-id: `< stream` has an id: 7", "input: ", "answer-each: "]),
+    ([*PLUGIN, call(3), rpc("<", 3, result={"success": True}, error={"code": 1, "message": "m"})],
+     ["either: an answer with a result and an error"]),
+    ([*PLUGIN, rpc("<", None, params={})], ["message: neither a request nor a notification nor an answer"]),
 ]  # fmt: skip
 
 
@@ -165,6 +172,7 @@ KAIAK = [
      ["stream: /params/content: ", "stream: /params/content/phase: "]),
     ([rpc(">", 1, "workspace/executeCommand", params={"command": "other", "arguments": []}), rpc("<", 1, result=1)],
      ["methods: `> workspace/executeCommand:other` is no message"]),
+    ([fix(1), "< INFO kaiak: starting", FIXED], ["framing: expected a message, found b'INFO kaiak: starting'"]),
 ]  # fmt: skip
 
 
@@ -195,6 +203,7 @@ PI = [
     ([REGISTERED, pi("<", "log", schema="pi.ext.log.v1", ts="now")], ["log: /payload: ", 'log: /payload/ts: ']),
     ([REGISTERED, pi("<", "tool_call", call_id="c", name="n", input={})],
      ["types: `< tool_call` is no message", "answer-each: "]),
+    ([REGISTERED, "< Loading..."], ["message: expected a message, found b'Loading...'"]),
     ([REGISTERED.replace('"1.0", "type"', '"1.1", "type"')], ['envelope: /version: expected "1.0", found "1.1"']),
 ]  # fmt: skip
 

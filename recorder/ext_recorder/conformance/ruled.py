@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from ext_recorder.cassette.events import Event
+    from ext_recorder.cassette.events import Data, Event
     from ext_recorder.lint.naming import Named
     from ext_sdk.protocols.rules.rule import Rules
 
@@ -108,9 +108,9 @@ class _Judge(Linter):
         if self._of_child:
             super()._find(id, text, pointer)
 
-    def _content(self, named: Named) -> None:
+    def _content(self, event: Data, named: Named) -> None:
         self.seen.update(name for name in named.names if name.startswith("<"))
-        super()._content(named)
+        super()._content(event, named)
 
 
 def _touched(rules: Rules, seen: set[str]) -> Iterator[str]:

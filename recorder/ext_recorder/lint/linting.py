@@ -113,11 +113,11 @@ class Linter:
     def _message(self, event: Data, message: Classified) -> None:
         rules = self._rules
         if message.kind == "other":
-            if event.kind == "out" and rules.junk and not elsewhere(event.payload):
-                self._find(rules.junk, f"expected a message, found {event.payload[:_BYTES_SHOWN]!r}")
-            elif message.envelope is not None:
+            if message.envelope is not None:
                 self._check(rules.envelope_clause, rules.envelope, message.members, "")
                 self._find("message", "neither a request nor a notification nor an answer")
+            elif event.kind == "out" and rules.junk and not elsewhere(event.payload):
+                self._find(rules.junk, f"expected a message, found {event.payload[:_BYTES_SHOWN]!r}")
             return
         self._check(rules.envelope_clause, rules.envelope, message.members, "")
         during = {call.names[0] for call in self._naming.calls(event.conn, "in")}
@@ -125,7 +125,7 @@ class Linter:
         if not named.names:
             self._unasked(event, message)
             return
-        self._content(named)
+        self._content(event, named)
         for rule in rules.during:
             if any(name in rule.events for name in named.names) and not during.intersection(rule.calls):
                 self._find(rule.clause, f"`{named.names[0]}` while no {' or '.join(rule.calls)} is open")
@@ -139,7 +139,7 @@ class Linter:
         if message.at("/error") is MISSING or message.id not in {"", "null"}:
             self._find("answer-known", f"an answer to #{message.id or 'nothing'}, of which no request is open")
 
-    def _content(self, named: Named) -> None:
+    def _content(self, event: Data, named: Named) -> None:
         rules, message = self._rules, named.message
         found = next((rules.messages[name] for name in reversed(named.names) if name in rules.messages), None)
         is_error = message.at("/error") is not MISSING
@@ -151,6 +151,10 @@ class Linter:
             self._find(rules.closed, f"`{named.names[-1]}` is no message of this protocol in this direction")
         if is_error:
             self._check("error-object", ERROR, message.at("/error"), "/error")
+            if "result" in message.members:
+                self._find("either", "an answer with a result and an error")
+        if event.kind == "out" and message.method in rules.notifications and "id" in message.members:
+            self._find(rules.notifications[message.method], f"`{named.names[0]}` has an id: {message.members['id']!r}")
 
     def _answer(self, event: Data, named: Named) -> None:
         """What an answer owes to its request: to be in time, and to repeat what it has to."""

@@ -6,6 +6,7 @@ from .rule import Clause, During, Machine, Rules
 from .schema import ANY, ERROR, FLAG, LIST, NUMBER, OBJECT, TEXT, TEXTS, VERSION_2, WHOLE, either, one_of, record
 
 _ID = either(WHOLE, TEXT)
+_OF_CALLS = ("< stream", "< complete", "< error")
 _CALL = ("#", "/params/request_id")  # `request_id` is the id of the call, so either names the same machine
 
 RULES = Rules(
@@ -21,6 +22,7 @@ RULES = Rules(
         "complete": Clause("`complete`", "request_id of the running call, success, data (a text), keep_session."),
         "error": Clause("`error`", "request_id of the running call, code and message."),
         "log": Clause("`log`", "level and message."),
+        "no-id": Clause("Notification (No response expected)", "A notification has no id."),
         "once": Clause("`initialize`", "Called once when the plugin starts, before anything else."),
         "session": Clause("`input`", "Input comes during passthrough mode, which `keep_session` begins."),
         "running": Clause("Plugin → Engine (Notifications)", "Sent during an execution."),
@@ -56,8 +58,9 @@ RULES = Rules(
             {
                 "spawned": {"> initialize": "initializing", "> ping": "spawned", "> shutdown": "over"},
                 "initializing": {"< = initialize": "ready", "< ! initialize": "spawned", "> ping": "initializing"},
-                "ready": {"> ping": "ready", "> execute": "ready", "> input": "ready", "> shutdown": "over"},
-                "over": {},
+                "ready": {"> ping": "ready", "> execute": "ready", "> input": "ready", "> shutdown": "over"}
+                | dict.fromkeys(_OF_CALLS, "ready"),
+                "over": dict.fromkeys(_OF_CALLS, "over"),
             },
         ),
         Machine(
@@ -83,11 +86,12 @@ RULES = Rules(
             key=_CALL,
         ),
     ),
-    during=(During("running", ("< stream", "< complete", "< error"), ("execute", "input")),),
+    during=(During("running", _OF_CALLS, ("execute", "input")),),
     split={"< complete": "/params/keep_session", "< = execute": "/result/keep_session"},
     closed="methods",
     junk="framing",
     silent=("shutdown",),
+    notifications=dict.fromkeys(("stream", "complete", "error", "log"), "no-id"),
     limits={"ping": "timeouts", "execute": "timeouts", "input": "timeouts"},
     echoes={"ping": "ping"},
 )  # fmt: skip

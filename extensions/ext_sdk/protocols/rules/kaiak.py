@@ -66,10 +66,12 @@ _SESSION = ("/params/arguments/0/session_id", "/params/session_id", "/result/ses
 RULES = Rules(
     "Kaiak agent API",
     {
+        "framing": Clause("Message Framing", "Every message stands behind Content-Length, an empty line between."),
         "configure": Clause("1. configure", "One argument with a configuration; the answer has what was applied."),
         "fix": Clause("2. generate_fix", "session_id and incidents; the answer has request_id, session_id, status."),
         "delete": Clause("3. delete_session", "session_id; the answer says what was removed."),
         "stream": Clause("Streaming Notifications", "session_id, request_id, message_id, timestamp, content."),
+        "no-id": Clause("Streaming Notifications", "They are sent without an id."),
         "during": Clause("Streaming Notifications", "They are sent during generate_fix processing."),
         "session": Clause("Session Lifecycle", "Created by generate_fix, streamed, answered, then perhaps deleted."),
         "in-use": Clause("Concurrent Access Control", "Only one client can use a session at a time."),
@@ -130,4 +132,6 @@ RULES = Rules(
     during=(During("during", tuple(_TOLD), (_COMMAND,)),),
     split={f"> {_COMMAND}": "/params/command"},
     closed="methods",
+    junk="framing",
+    notifications=dict.fromkeys((event[2:] for event in _TOLD), "no-id"),
 )  # fmt: skip

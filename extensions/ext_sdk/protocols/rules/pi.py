@@ -63,6 +63,9 @@ _HOST_CALL = both(
 RULES = Rules(
     "Pi extension protocol 1.0",
     {
+        "answer-known": Clause("properties/id, $defs/tool_result", "A result names the call that it is of."),
+        "answer-each": Clause("properties/id", "Every call gets its result, once."),
+        "message": Clause("properties/type", "A message is a JSON object of one of ten types."),
         "envelope": Clause("required, properties", "id, version 1.0, a known type and a payload."),
         "register": Clause("$defs/register", "name, version, api_version; capabilities as they are defined."),
         "tool": Clause("$defs/tool_call, $defs/tool_result", "call_id, name, input; call_id, output, is_error."),
@@ -117,4 +120,5 @@ RULES = Rules(
         ),
     ),
     closed="types",
+    junk="message",
 )  # fmt: skip

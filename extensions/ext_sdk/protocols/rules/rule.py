@@ -92,13 +92,14 @@ class Rules:
         closed: the clause by which other messages are wrong; "" where there may be others.
         junk: the clause by which bytes that are no message are wrong; "" where they are tolerated.
         silent: methods whose requests need no answer.
+        notifications: {method: clause}: what the child only tells; with an id it is wrong by this clause.
         limits: {method: clause}: of the dialect's timeouts.
         echoes: {method: clause}: of the dialect's echoes.
     """
 
     __slots__ = (
         "clauses", "closed", "during", "echoes", "envelope", "envelope_clause", "junk", "limits", "machines",
-        "messages", "silent", "specification", "split",
+        "messages", "notifications", "silent", "specification", "split",
     )  # fmt: skip
 
     def __init__(
@@ -115,6 +116,7 @@ class Rules:
         closed: str = "",
         junk: str = "",
         silent: tuple[str, ...] = (),
+        notifications: Mapping[str, str] | None = None,
         limits: Mapping[str, str] | None = None,
         echoes: Mapping[str, str] | None = None,
     ) -> None:
@@ -129,6 +131,7 @@ class Rules:
         self.closed = closed
         self.junk = junk
         self.silent = silent
+        self.notifications = notifications or {}
         self.limits = limits or {}
         self.echoes = echoes or {}
 
@@ -138,16 +141,17 @@ class Rules:
         yield from (clause for clause, _ in self.messages.values())
         yield from (machine.clause for machine in self.machines)
         yield from (rule.clause for rule in self.during)
-        yield from (*self.limits.values(), *self.echoes.values())
+        yield from (*self.notifications.values(), *self.limits.values(), *self.echoes.values())
         yield from filter(None, (self.closed, self.junk))
 
 
-# What every protocol of calls demands; the first four are JSON-RPC 2.0's own.
+# What every protocol of calls demands, in the words of JSON-RPC 2.0; one of another form has its own for some of them.
 JSON_RPC = {
     "version-2": Clause("JSON-RPC 2.0, 4 and 5", 'Every message says "jsonrpc": "2.0".'),
     "error-object": Clause("JSON-RPC 2.0, 5.1", "An error has a code, a whole number, and a message, a text."),
     "answer-known": Clause("JSON-RPC 2.0, 5", "An answer has the id of the request that it answers."),
     "answer-each": Clause("JSON-RPC 2.0, 5", "Every request is answered, once."),
+    "either": Clause("JSON-RPC 2.0, 5", "An answer has a result or an error, never both."),
     "message": Clause("JSON-RPC 2.0, 4 and 5", "A message is a request, a notification or an answer."),
 }
 

@@ -27,6 +27,7 @@ RULES = Rules(
         "progress": Clause("`eval.progress`", "runId and one of six events."),
         "log": Clause("`eval.log`", "runId, level, message."),
         "complete": Clause("`eval.complete`", "runId, and either a summary or an error."),
+        "no-id": Clause("Notification Format", "Notifications are sent without an id."),
         "named": Clause("`eval.run`", "A run is told of after the answer that names it, and until it completes."),
         "methods": Clause("Methods, Notifications", "These are all methods, each in its direction."),
         "stdout": Clause("Stdio (Default)", "Each message is a single line of JSON."),
@@ -86,4 +87,5 @@ RULES = Rules(
     ),
     closed="methods",
     junk="stdout",
+    notifications=dict.fromkeys(("eval.progress", "eval.log", "eval.complete"), "no-id"),
 )  # fmt: skip
