@@ -15,7 +15,7 @@ from .schema import Schema, branches_of, object_schema, properties_of
 from .wire import dumps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 A = TypeVar("A", bound=Args)
 
@@ -59,6 +59,7 @@ _WHERE = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>[^`]*)`)?"
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
 _NOT_IN_ENUM = re.compile(r"Invalid (?:enum )?value (?P<found>.*)", re.DOTALL)
+_QUOTED = re.compile(r"`([^`]*)`")
 _STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?:\d+|\.\.\.)\]")
 
 
@@ -74,14 +75,43 @@ def _explained(text: str, args_type: type[Args], extra: tuple[str, ...]) -> Inva
     if missing := _MISSING.fullmatch(what):
         return InvalidArgs(f"{path}.{missing['name']}".removeprefix("."), "this argument is required and was not given")
     if wrong := _NOT_IN_ENUM.fullmatch(what):
-        values = [value for branch in branches_of(_schema_at(args_type, path)) for value in _listed(branch)]
-        return InvalidArgs(field, f"expected one of {', '.join(map(dumps, values))}; found {wrong['found'][:LONGEST]}")
+        branches = branches_of(_schema_at(args_type, path))
+        values = [value for branch in branches for value in _listed(branch)]
+        kinds = [
+            _KINDS[kind] for branch in branches if (kind := str(branch.get("type"))) in _KINDS and not _listed(branch)
+        ]
+        told = _choice([*kinds, f"{'one of ' * (len(values) > 1)}{', '.join(map(dumps, values))}"])
+        return InvalidArgs(field, f"expected {told}; found {wrong['found'][:LONGEST]}")
     return InvalidArgs(field, _in_our_words(what))
 
 
+_KINDS = {
+    # as msgspec has them, then as JSON Schema has them
+    "int": "an integer",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "array": "an array",
+    "object": "an object",
+    "integer": "an integer",
+    "number": "a number",
+    "string": "a string",
+    "boolean": "true or false",
+}
+
+
 def _in_our_words(what: str) -> str:
-    """The errors of msgspec quote types and begin large; those of our classes are left as they are."""
-    return what[:1].lower() + what[1:].replace("`", "") if what.startswith("Expected `") else what
+    """The errors of msgspec have Python's types; those of our classes are left as they are."""
+    if not what.startswith("Expected `"):
+        return what
+    told = _QUOTED.sub(lambda match: _choice(_KINDS.get(kind, kind) for kind in match[1].split(" | ")), what)
+    return told.replace("Expected", "expected", 1).replace(", got ", ", found ")
+
+
+def _choice(words: Iterable[str]) -> str:
+    """`a, b or c`."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _schema_at(args_type: type[Args], path: str) -> Schema:

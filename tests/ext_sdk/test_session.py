@@ -99,8 +99,14 @@ def test_a_configuration_that_fits_is_taken(config: object) -> None:
         ({"protocolVersion": "1.0.0"}, 'unsupported protocol version: "1.0.0" (expected 0.0.1)'),
         ({"protocolVersion": 1}, "unsupported protocol version: 1 (expected 0.0.1)"),
         ({"protocolVersion": "0.0.1", "config": []}, "config: expected an object, found []"),
-        ({"protocolVersion": "0.0.1", "config": {"namespace": 1}}, "config: namespace: expected str, got int"),
-        ({"protocolVersion": "0.0.1", "config": {"namespace": ""}}, "config: namespace: expected str of length >= 1"),
+        (
+            {"protocolVersion": "0.0.1", "config": {"namespace": 1}},
+            "config: namespace: expected a string, found an integer",
+        ),
+        (
+            {"protocolVersion": "0.0.1", "config": {"namespace": ""}},
+            "config: namespace: expected a string of length >= 1",
+        ),
         ({"protocolVersion": "0.0.1", "config": {"namespase": "x"}}, "did you mean 'namespace'?"),
         (
             {"protocolVersion": "0.0.1", "config": {"maxOperationTime": "0s"}},
@@ -156,7 +162,7 @@ def test_a_configuration_of_the_command_line_that_does_not_fit_is_refused() -> N
         ({"args": []}, -32602, "run: args: expected an object, found []"),
         ({"args": "x"}, -32602, 'run: args: expected an object, found "x"'),
         ({"args": {"txt": 1}}, -32602, "run: unknown argument 'txt'; did you mean 'text'?"),
-        ({"args": {"text": 1}}, -32602, "run: text: expected str, got int"),
+        ({"args": {"text": 1}}, -32602, "run: text: expected a string, found an integer"),
         ({"args": {"timeout": "1d"}}, -32602, "run: timeout: invalid duration '1d'"),
         ({"args": {"timeout": "-1s"}}, -32602, "timeout: expected a duration of 0s or more, found -1s"),
         ({"args": {"text": "${a.b}"}}, -32602, "run: text: ${a.b} is not known in this workdir"),

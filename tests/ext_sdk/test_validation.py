@@ -37,6 +37,7 @@ class Everything(Args):
     flag: bool = False
     text: Annotated[str, Meta(min_length=1)] = "x"
     level: Literal[1, 2] = 1
+    count: int | list[int] | Literal["many"] = 0
     drawing: Circle | Square | None = None
     any_value: Any = None
 
@@ -90,23 +91,25 @@ def test_json_becomes_typed_arguments() -> None:
         ({"drawing": {"shape": "circle", "radus": 1}}, "drawing", "did you mean 'radius'?"),
         ({"x" * 1_000_000: 1}, "", f"unknown argument '{'x' * 80}'; known are"),
         # Another type, or a value out of bounds.
-        ({"command": "ls"}, "command", "expected array, got str"),
-        ({"command": [1]}, "command[0]", "expected str, got int"),
-        ({"command": None}, "command", "expected array, got null"),
-        ({"number": "1"}, "number", "expected int, got str"),
-        ({"number": True}, "number", "expected int, got bool"),
-        ({"number": 1.5}, "number", "expected int, got float"),
-        ({"number": 101}, "number", "expected int <= 100"),
-        ({"flag": 1}, "flag", "expected bool, got int"),
-        ({"flag": "true"}, "flag", "expected bool, got str"),
-        ({"text": ""}, "text", "expected str of length >= 1"),
-        ({"expect": {"pattern": "b"}}, "expect.pattern", "expected str matching regex '^a'"),
-        ({"table": {"a": {}}}, "table[...]", "expected array, got object"),
+        ({"command": "ls"}, "command", "expected an array, found a string"),
+        ({"command": [1]}, "command[0]", "expected a string, found an integer"),
+        ({"command": None}, "command", "expected an array, found null"),
+        ({"number": "1"}, "number", "expected an integer, found a string"),
+        ({"number": True}, "number", "expected an integer, found true or false"),
+        ({"number": 1.5}, "number", "expected an integer, found a number"),
+        ({"number": 101}, "number", "expected an integer <= 100"),
+        ({"flag": 1}, "flag", "expected true or false, found an integer"),
+        ({"flag": "true"}, "flag", "expected true or false, found a string"),
+        ({"text": ""}, "text", "expected a string of length >= 1"),
+        ({"expect": {"pattern": "b"}}, "expect.pattern", "expected a string matching regex '^a'"),
+        ({"table": {"a": {}}}, "table[...]", "expected an array, found an object"),
+        ({"either": 1}, "either", "expected a string, an object, an array or null, found an integer"),
         # One of some values.
         ({"expect": {"mode": "al"}}, "expect.mode", """expected one of "all", "any"; found 'al'"""),
         ({"leaves": [{"mode": "x"}]}, "leaves[0].mode", """expected one of "all", "any"; found 'x'"""),
         ({"level": 3}, "level", "expected one of 1, 2; found 3"),
         ({"drawing": {"shape": "cube"}}, "drawing.shape", """expected one of "circle", "square"; found 'cube'"""),
+        ({"count": "1"}, "count", """expected an integer, an array or "many"; found '1'"""),
         ({"drawing": {"radius": 1}}, "drawing.shape", "this argument is required and was not given"),
         # Durations.
         ({"timeout": "1d"}, "timeout", "invalid duration '1d': unknown unit 'd'"),
@@ -116,8 +119,8 @@ def test_json_becomes_typed_arguments() -> None:
         ({"\ud800": 1}, "", r"found half of a character: '\ud800', a lone surrogate"),
         ({"expect": {"mode": "a\udfff"}}, "", r"'\udfff'"),
         # No object at all.
-        ([], "", "expected object, got array"),
-        ("x", "", "expected object, got str"),
+        ([], "", "expected an object, found an array"),
+        ("x", "", "expected an object, found a string"),
     ],
     ids=lambda value: ascii(value)[:40],
 )

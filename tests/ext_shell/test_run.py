@@ -186,9 +186,9 @@ class TestWhatCannotBeStarted:
         [
             ({}, "expected one of command and script, found none"),
             ({"command": ["true"], "script": "true"}, "expected one of command and script, found both"),
-            ({"command": []}, "command: expected array of length >= 1"),
+            ({"command": []}, "command: expected an array of length >= 1"),
             ({"command": [""]}, "command: the name of the program is empty"),
-            ({"command": "echo hi"}, "command: expected array, got str"),
+            ({"command": "echo hi"}, "command: expected an array, found a string"),
             ({"command": ["true"], "shell": "sh"}, "shell is for script"),
             ({"command": ["true"], "stdin": "", "stdinFile": "x"}, "expected one of stdin and stdinFile, found both"),
             ({"command": ["true"], "comand": ["x"]}, "unknown argument 'comand'; did you mean 'command'?"),
@@ -292,9 +292,9 @@ class TestLimits:
         ("limits", "expected"),
         [
             ({"cpu": "0s"}, "expected a duration over 0"),
-            ({"memory": "much"}, "limits.memory: expected str matching regex"),
-            ({"memory": 0}, "limits.memory: expected int >= 1"),
-            ({"openFiles": -1}, "limits.openFiles: expected int >= 1"),
+            ({"memory": "much"}, "limits.memory: expected a string matching regex"),
+            ({"memory": 0}, "limits.memory: expected an integer >= 1"),
+            ({"openFiles": -1}, "limits.openFiles: expected an integer >= 1"),
             ({"files": 1}, "unknown argument 'files'"),
         ],
     )

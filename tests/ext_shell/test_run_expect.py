@@ -43,7 +43,7 @@ DOES_NOT_HOLD: list[tuple[str, dict[str, object], str]] = [
 REFUSED: list[tuple[object, str]] = [
     ({}, "expect: this checks nothing"),
     ({"stdout": {}}, "expect.stdout: this checks nothing"),
-    ({"files": {}}, "expect.files: expected object of length >= 1"),
+    ({"files": {}}, "expect.files: expected an object of length >= 1"),
     ({"files": {"x": {}}}, "expect.files[...]: this checks nothing"),
     ({"duration": {}}, "expect.duration: this checks nothing"),
     ({"exitCode": 0, "signal": "TERM"}, "expected one of exitCode and signal"),

@@ -97,9 +97,9 @@ def test_what_waiting_does_not_mend_fails_at_once(args: dict[str, object], shell
 @pytest.mark.parametrize(
     ("retry", "said"),
     [
-        ({"attempts": 0}, "retry.attempts: expected int >= 1"),
+        ({"attempts": 0}, "retry.attempts: expected an integer >= 1"),
         ({"interval": "-1s"}, "interval: expected a duration of 0s or more"),
-        ({"backoff": 0.5}, "retry.backoff: expected float >= 1"),
+        ({"backoff": 0.5}, "retry.backoff: expected a number >= 1"),
         ({"attemptTimeout": "0s"}, "attemptTimeout: expected a duration over 0"),
         ({"fatalOutput": "("}, "is not a regular expression"),
         ({"until": "ok"}, "unknown argument 'until'"),

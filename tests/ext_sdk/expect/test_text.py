@@ -114,8 +114,8 @@ REFUSED: list[tuple[object, str, str]] = [
     ({"matches": ["a", "*"]}, "stdout", "'*' is not a regular expression"),
     ({"json": [{"path": "$.a"}]}, "stdout.json[0]", "this checks nothing; give at least one of exists, count"),
     ({"contians": "a"}, "stdout", "did you mean 'contains'?"),
-    ({"equals": None}, "stdout.equals", "expected str, got null"),
-    (1, "stdout", "got int"),
+    ({"equals": None}, "stdout.equals", "expected a string, found null"),
+    (1, "stdout", "found an integer"),
 ]
 
 
