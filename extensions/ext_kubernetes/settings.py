@@ -73,12 +73,14 @@ class Kubeconfig:
     Attributes:
         current: name of the current context; "" without one.
         clusters, contexts, users: the entries by name, in the order of the files.
+        where: the files, for people.
     """
 
-    __slots__ = ("clusters", "contexts", "current", "users")
+    __slots__ = ("clusters", "contexts", "current", "users", "where")
 
-    def __init__(self, current: str, entries: Mapping[str, dict[str, Entry]]) -> None:
+    def __init__(self, current: str, entries: Mapping[str, dict[str, Entry]], where: str) -> None:
         self.current = current
+        self.where = where
         self.clusters = entries["clusters"]
         self.contexts = entries["contexts"]
         self.users = entries["users"]
@@ -93,13 +95,13 @@ class Kubeconfig:
         if not wanted:
             raise NoConfiguration(
                 "no current context",
-                error="the kubeconfig has no current-context; set `context` in the extension's configuration: "
-                + hint("", self.contexts),
+                error=f"the kubeconfig {self.where} has no current-context; set `context` in the extension's "
+                f"configuration: {hint('', self.contexts)}",
             )
         if wanted not in self.contexts:
             raise NoConfiguration(
                 f"no context {wanted!r}",
-                error=f"the kubeconfig has no context {wanted!r}; {hint(wanted, self.contexts)}",
+                error=f"the kubeconfig {self.where} has no context {wanted!r}; {hint(wanted, self.contexts)}",
             )
         return self.contexts[wanted]
 
@@ -142,7 +144,7 @@ def read(source: Source) -> Kubeconfig:
         for kind in KINDS:
             for name, entry in _named(content.get(kind), kind, file):
                 entries[kind].setdefault(name, entry)
-    return Kubeconfig(current, entries)
+    return Kubeconfig(current, entries, str(source))
 
 
 def _existing(source: Source) -> Source:

@@ -60,7 +60,9 @@ def test_the_manifest_needs_no_kubeconfig(start: Starter, tmp_path: Path) -> Non
 
 def test_an_unknown_context_is_told_with_those_that_there_are(api: FakeApi, start: Starter, tmp_path: Path) -> None:
     kube = start(api.kubeconfig(tmp_path / "kubeconfig"), config={"context": "fakes"})
-    assert "has no context 'fakes'; did you mean 'fake'?" in kube.failed("get", NOWHERE)
+    assert f"the kubeconfig {tmp_path}/kubeconfig has no context 'fakes'; did you mean 'fake'?" in kube.failed(
+        "get", NOWHERE
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,7 +86,7 @@ def test_a_changed_kubeconfig_is_read_again(api: FakeApi, start: Starter, tmp_pa
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text(json.dumps({"apiVersion": "v1", "kind": "Config"}))
     kube = start(kubeconfig)
-    assert "has no current-context" in kube.failed("get", NOWHERE)
+    assert f"the kubeconfig {kubeconfig} has no current-context" in kube.failed("get", NOWHERE)
     api.kubeconfig(kubeconfig)
     assert kube.ok("get", {"resource": "ns/default"})["name"] == "default"
 

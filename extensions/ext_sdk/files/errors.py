@@ -54,18 +54,19 @@ def os_errors(action: str, path: str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         message = f"could not {action} {path!r}"
-        raise OperationFailed(message, error=f"{message}: {reason}{_advice(error)}") from error
+        raise OperationFailed(message, error=f"{message}: {reason}{_advice(action, error)}") from error
 
 
-def _advice(error: OSError) -> str:
+def _advice(action: str, error: OSError) -> str:
     for kind, advice in _ADVICE:
         if isinstance(error, kind):
-            return f"; {advice}"
+            makes = ", and `parents: true` makes its directories" * (kind is FileNotFoundError and action == "write")
+            return f"; {advice}{makes}"
     return ""
 
 
 _ADVICE: tuple[tuple[type[OSError], str], ...] = (
-    (FileNotFoundError, "is the path right, and its directory there? (`parents: true` makes directories)"),
+    (FileNotFoundError, "is the path right? It starts in the working directory"),
     (FileExistsError, "`overwrite: true` replaces it"),
     (PermissionError, "the user that runs the extension may not do this"),
 )

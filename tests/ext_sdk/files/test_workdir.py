@@ -371,9 +371,11 @@ def test_a_missing_working_directory_is_an_error(tmp_path: Path) -> None:
 
 
 def test_what_the_system_says_becomes_a_failure_with_path_and_advice() -> None:
-    with pytest.raises(OperationFailed, match="could not read 'a'") as failure, os_errors("read", "a"):
-        raise FileNotFoundError(2, "No such file or directory", "a")
-    assert failure.value.error.startswith("could not read 'a': No such file or directory; is the path right")
+    advice = "is the path right? It starts in the working directory"
+    for action, more in (("read", ""), ("write", ", and `parents: true` makes its directories")):
+        with pytest.raises(OperationFailed, match=f"could not {action} 'a'") as failure, os_errors(action, "a"):
+            raise FileNotFoundError(2, "No such file or directory", "a")
+        assert failure.value.error == f"could not {action} 'a': No such file or directory; {advice}{more}"
     with pytest.raises(OperationFailed) as failure, os_errors("read", "a"):
         raise OSError(5, "Input/output error")
     assert failure.value.error == "could not read 'a': Input/output error"
