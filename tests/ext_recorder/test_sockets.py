@@ -19,15 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from tests.ports import NewPort
+
 # Answers what it is asked; tells "broadcast" to every other client; greets where the second argument says so.
 SERVER = """
-import json, os, socket, socketserver, sys
+import json, os, socketserver, sys
 kind, place, greeting = sys.argv[1:4]
 others = []
 class Handler(socketserver.StreamRequestHandler):
     def handle(self):
         others.append(self)
-        print("a client", file=sys.stderr, flush=True)
+        os.write(2, b"a client\\n")  # in one piece: clients are served by threads
         if greeting:
             self.wfile.write(greeting.encode() + b"\\n")
         for line in self.rfile:
@@ -44,12 +46,6 @@ base = socketserver.ThreadingUnixStreamServer if kind == "unix" else socketserve
 base.daemon_threads = base.allow_reuse_address = True
 base(place if kind == "unix" else ("127.0.0.1", int(place)), Handler).serve_forever()
 """
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
 
 
 class Relay:
@@ -129,12 +125,12 @@ def answer(id: int, result: int) -> dict[str, object]:
 NEWS = {"jsonrpc": "2.0", "method": "news", "params": 42}
 
 
-def recording(tmp_path: Path, kind: str = "tcp", greeting: str = "") -> tuple[list[str], str]:
-    """The arguments that record the server, and the address for its clients."""
-    place = str(tmp_path / "server.sock") if kind == "unix" else str(free_port())
+def recording(tmp_path: Path, place: int | Path, greeting: str = "") -> tuple[list[str], str]:
+    """The arguments that record the server at a port or a path, and the address for its clients."""
+    kind = "tcp" if isinstance(place, int) else "unix"
     target = f"unix:{place}" if kind == "unix" else f"tcp:127.0.0.1:{place}"
     address = f"unix:{tmp_path / 'relay.sock'}" if kind == "unix" else "tcp:127.0.0.1:0"
-    server = [sys.executable, "-c", SERVER, kind, place, greeting]
+    server = [sys.executable, "-c", SERVER, kind, str(place), greeting]
     cassette = str(tmp_path / "session.yaml")
     return ["record", "--protocol=jsonrpc", f"--connect={target}", cassette, "--", *server], address
 
@@ -152,8 +148,8 @@ def two_clients(address: str, *, ids: int = 1) -> None:
 
 
 @pytest.mark.parametrize("kind", ["tcp", "unix"])
-def test_two_clients_are_recorded_and_play_without_the_server(tmp_path: Path, kind: str) -> None:
-    words, address = recording(tmp_path, kind)
+def test_two_clients_are_recorded_and_play_without_the_server(tmp_path: Path, kind: str, new_port: NewPort) -> None:
+    words, address = recording(tmp_path, new_port() if kind == "tcp" else tmp_path / "server.sock")
     with running(*words, address=address) as relay:
         two_clients(relay.address)
         assert relay.end() == -signal.SIGTERM
@@ -166,16 +162,17 @@ def test_two_clients_are_recorded_and_play_without_the_server(tmp_path: Path, ki
             assert relay.said.count(b"a client\n") == 2
 
 
-def recorded(tmp_path: Path) -> str:
-    words, address = recording(tmp_path)
+@pytest.fixture
+def cassette(tmp_path: Path, new_port: NewPort) -> str:
+    """Two clients, recorded."""
+    words, address = recording(tmp_path, new_port())
     with running(*words, address=address) as relay:
         two_clients(relay.address)
         relay.end()
     return str(tmp_path / "session.yaml")
 
 
-def test_clients_that_come_in_another_order_each_get_their_own_connection(tmp_path: Path) -> None:
-    cassette = recorded(tmp_path)
+def test_clients_that_come_in_another_order_each_get_their_own_connection(cassette: str) -> None:
     with running("replay", cassette) as relay, Client(relay.address) as other, Client(relay.address) as one:
         other.ask(1, "second", 2)
         assert other.hear() == answer(1, 2)
@@ -186,8 +183,7 @@ def test_clients_that_come_in_another_order_each_get_their_own_connection(tmp_pa
         assert one.hear() == answer(2, 42)
 
 
-def test_news_wait_for_the_other_client_that_caused_them(tmp_path: Path) -> None:
-    cassette = recorded(tmp_path)
+def test_news_wait_for_the_other_client_that_caused_them(cassette: str) -> None:
     with running("replay", cassette) as relay, Client(relay.address) as other, Client(relay.address) as one:
         one.ask(1, "first", 1)
         assert one.hear() == answer(1, 1)
@@ -201,8 +197,7 @@ def test_news_wait_for_the_other_client_that_caused_them(tmp_path: Path) -> None
         assert other.hear() == NEWS
 
 
-def test_what_never_came_and_what_came_too_much_makes_exit_code_3(tmp_path: Path) -> None:
-    cassette = recorded(tmp_path)
+def test_what_never_came_and_what_came_too_much_makes_exit_code_3(cassette: str) -> None:
     with running("replay", cassette) as relay:
         with Client(relay.address) as one:
             one.ask(1, "first", 1)
@@ -216,8 +211,7 @@ def test_what_never_came_and_what_came_too_much_makes_exit_code_3(tmp_path: Path
     assert b"never played" in relay.said
 
 
-def test_a_third_client_of_two_is_closed_and_told(tmp_path: Path) -> None:
-    cassette = recorded(tmp_path)
+def test_a_third_client_of_two_is_closed_and_told(cassette: str) -> None:
     with running("replay", cassette) as relay:
         two_clients(relay.address)
         with Client(relay.address) as third:
@@ -226,8 +220,7 @@ def test_a_third_client_of_two_is_closed_and_told(tmp_path: Path) -> None:
     assert b"one connection more than the 2" in relay.said
 
 
-def test_in_any_order_each_connection_plays_by_itself(tmp_path: Path) -> None:
-    cassette = recorded(tmp_path)
+def test_in_any_order_each_connection_plays_by_itself(cassette: str) -> None:
     with running("replay", "--order=any", cassette) as relay:
         with Client(relay.address) as other:
             other.ask(5, "second", 2)
@@ -238,8 +231,8 @@ def test_in_any_order_each_connection_plays_by_itself(tmp_path: Path) -> None:
         assert relay.end() == -signal.SIGTERM, relay.said
 
 
-def test_a_server_that_speaks_first_and_one_that_hangs_up(tmp_path: Path) -> None:
-    words, address = recording(tmp_path, greeting='{"jsonrpc":"2.0","method":"hello"}')
+def test_a_server_that_speaks_first_and_one_that_hangs_up(tmp_path: Path, new_port: NewPort) -> None:
+    words, address = recording(tmp_path, new_port(), greeting='{"jsonrpc":"2.0","method":"hello"}')
 
     def session(place: str) -> None:
         with Client(place) as one:
@@ -255,8 +248,8 @@ def test_a_server_that_speaks_first_and_one_that_hangs_up(tmp_path: Path) -> Non
         assert relay.end() == -signal.SIGTERM, relay.said
 
 
-def test_a_server_that_runs_already_is_recorded_until_a_signal(tmp_path: Path) -> None:
-    port = free_port()
+def test_a_server_that_runs_already_is_recorded_until_a_signal(tmp_path: Path, new_port: NewPort) -> None:
+    port = new_port()
     server = subprocess.Popen([sys.executable, "-c", SERVER, "tcp", str(port), ""], stderr=subprocess.DEVNULL)
     try:
         wait_for(port)
@@ -281,8 +274,8 @@ def wait_for(port: int) -> None:
         return
 
 
-def test_a_server_that_is_not_there_is_told_and_the_client_let_go(tmp_path: Path) -> None:
-    port = free_port()
+def test_a_server_that_is_not_there_is_told_and_the_client_let_go(tmp_path: Path, new_port: NewPort) -> None:
+    port = new_port()
     with running("record", f"--connect=tcp:127.0.0.1:{port}", str(tmp_path / "session.yaml")) as relay:
         with Client(relay.address) as client:
             assert client.lines.readline() == b""
@@ -291,8 +284,8 @@ def test_a_server_that_is_not_there_is_told_and_the_client_let_go(tmp_path: Path
     assert b"Traceback" not in relay.said
 
 
-def test_a_megabyte_passes_in_both_directions_while_nobody_reads(tmp_path: Path) -> None:
-    words, address = recording(tmp_path)
+def test_a_megabyte_passes_in_both_directions_while_nobody_reads(tmp_path: Path, new_port: NewPort) -> None:
+    words, address = recording(tmp_path, new_port())
     with running(*words, address=address) as relay, Client(relay.address) as one:
         for id in range(20_000):
             one.ask(id, "much", id)
@@ -321,8 +314,10 @@ def test_a_wrong_address_is_explained(tmp_path: Path, words: list[str], said: st
     assert not list(tmp_path.iterdir())
 
 
-def test_the_socket_file_of_a_dead_server_is_replaced_and_that_of_a_live_one_is_not(tmp_path: Path) -> None:
-    cassette, path = recorded(tmp_path), tmp_path / "left.sock"
+def test_the_socket_file_of_a_dead_server_is_replaced_and_that_of_a_live_one_is_not(
+    tmp_path: Path, cassette: str
+) -> None:
+    path = tmp_path / "left.sock"
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(path))
     with running("replay", cassette, address=f"unix:{path}") as relay:

@@ -84,6 +84,7 @@ def listening(address: str) -> socket.socket:
     else:
         host, _, port = place.rpartition(":")
         server = socket.socket()
+        server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         server.bind((host, int(port)))
     server.listen()
     return server
