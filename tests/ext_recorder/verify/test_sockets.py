@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,8 +22,13 @@ from tests.peers.speaking import connected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import TypeAlias
 
     from tests.peers.speaking import Speaker
+    from tests.ports import NewPort
+
+    # Gives addresses of a kind that nobody listens at.
+    Free: TypeAlias = Callable[[str], str]
 
 ROOT = Path(__file__).parents[3]
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -33,19 +38,16 @@ def peer(name: str, address: str) -> list[str]:
     return [sys.executable, "-m", f"tests.peers.{name}", "--listen", address]
 
 
-def free(kind: str, tmp_path: Path) -> str:
-    """An address that nobody listens at."""
-    if kind == "unix":
-        taken = len(list(tmp_path.glob("*.sock")))
-        return f"unix:{tmp_path}/{taken}.sock"
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return f"tcp:127.0.0.1:{server.getsockname()[1]}"
+@pytest.fixture
+def free(tmp_path: Path, new_port: NewPort) -> Free:
+    numbers = count()
+    return lambda kind: f"unix:{tmp_path}/{next(numbers)}.sock" if kind == "unix" else f"tcp:127.0.0.1:{new_port()}"
 
 
 @contextmanager
-def recorded(path: Path, name: str, kind: str, tmp_path: Path, *, started: bool = True) -> Iterator[str]:
+def recorded(path: Path, name: str, server: str, *, started: bool = True) -> Iterator[str]:
     """A peer with a recorder before it: the address for clients. The session ends by SIGTERM."""
-    server, listen = free(kind, tmp_path), f"unix:{tmp_path}/relay" if kind == "unix" else "tcp:127.0.0.1:0"
+    listen = f"unix:{path.parent}/relay" if server.startswith("unix:") else "tcp:127.0.0.1:0"
     command = [*RECORDER, "record", f"--protocol={name}", f"--listen={listen}", f"--connect={server}", str(path)]
     own = None if started else subprocess.Popen(peer(name, server), env=ENVIRONMENT, stderr=subprocess.PIPE)
     if own and own.stderr:
@@ -99,11 +101,11 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
-def session(path: Path, name: str, kind: str, folder: Path, *, started: bool = True) -> Path:
-    """A recorded session of a peer."""
+def session(path: Path, name: str, server: str, folder: Path, *, started: bool = True) -> Path:
+    """A recorded session of a peer that listens at `server`."""
     framing = {"waza": "ndjson", "kaiak": "content-length"}[name]
     talk: Callable[[Speaker, Names, Path], None] = {"waza": waza, "kaiak": kaiak}[name]
-    with recorded(path, name, kind, path.parent, started=started) as address:
+    with recorded(path, name, server, started=started) as address:
         first, one = connected(address, framing)
         second, other = connected(address, framing)
         with first, second:
@@ -119,27 +121,27 @@ def session(path: Path, name: str, kind: str, folder: Path, *, started: bool = T
 
 @pytest.mark.parametrize(("name", "kind"), [("waza", "tcp"), ("kaiak", "unix")])
 def test_the_same_server_answers_all_its_clients_as_recorded(
-    name: str, kind: str, tmp_path: Path, folder: Path
+    name: str, kind: str, tmp_path: Path, folder: Path, free: Free
 ) -> None:
-    path = session(tmp_path / "c.yaml", name, kind, folder)
-    address = free(kind, tmp_path)
+    path = session(tmp_path / "c.yaml", name, free(kind), folder)
+    address = free(kind)
     done = verify(path, f"--connect={address}", "--", *peer(name, address))
     assert (done.returncode, done.stdout, done.stderr) == (0, f"ok      {path}\n", "")
 
 
-def test_another_server_differs_on_the_connection_that_shows_it(tmp_path: Path, folder: Path) -> None:
-    path = session(tmp_path / "c.yaml", "waza", "tcp", folder)
+def test_another_server_differs_on_the_connection_that_shows_it(tmp_path: Path, folder: Path, free: Free) -> None:
+    path = session(tmp_path / "c.yaml", "waza", free("tcp"), folder)
     (folder / "evals/functions/eval.yaml").write_text('{"name":"other","skill":"azure","version":"1.0","tasks":[]}')
-    address = free("tcp", tmp_path)
+    address = free("tcp")
     done = verify(path, f"--connect={address}", "--", *peer("waza", address))
     assert done.returncode == 1
     assert "the answer to eval.get (id 2): /result/name" in done.stdout
     assert 'found     "other"' in done.stdout
 
 
-def test_a_server_that_runs_already_is_verified_and_left_running(tmp_path: Path, folder: Path) -> None:
-    path = session(tmp_path / "c.yaml", "waza", "tcp", folder, started=False)
-    address = free("tcp", tmp_path)
+def test_a_server_that_runs_already_is_verified_and_left_running(tmp_path: Path, folder: Path, free: Free) -> None:
+    path = session(tmp_path / "c.yaml", "waza", free("tcp"), folder, started=False)
+    address = free("tcp")
     with subprocess.Popen(peer("waza", address), env=ENVIRONMENT, stderr=subprocess.PIPE) as server:
         assert server.stderr is not None
         server.stderr.readline()
@@ -151,20 +153,20 @@ def test_a_server_that_runs_already_is_verified_and_left_running(tmp_path: Path,
 
 
 def test_a_session_with_a_server_that_ran_already_is_verified_with_one_that_is_started(
-    tmp_path: Path, folder: Path
+    tmp_path: Path, folder: Path, free: Free
 ) -> None:
-    path = session(tmp_path / "c.yaml", "waza", "tcp", folder, started=False)
-    address = free("tcp", tmp_path)
+    path = session(tmp_path / "c.yaml", "waza", free("tcp"), folder, started=False)
+    address = free("tcp")
     done = verify(path, f"--connect={address}", "--", *peer("waza", address))
     assert (done.returncode, done.stdout) == (0, f"ok      {path}\n")
 
 
-def test_an_update_is_a_cassette_of_all_connections(tmp_path: Path, folder: Path) -> None:
-    path = session(tmp_path / "c.yaml", "waza", "tcp", folder)
+def test_an_update_is_a_cassette_of_all_connections(tmp_path: Path, folder: Path, free: Free) -> None:
+    path = session(tmp_path / "c.yaml", "waza", free("tcp"), folder)
     (folder / "evals/functions/eval.yaml").write_text(
         '{"name":"other","skill":"azure","version":"1.0","tasks":[{"id":"create"},{"id":"delete"}]}'
     )
-    address = free("tcp", tmp_path)
+    address = free("tcp")
     updated = verify(path, f"--connect={address}", "--", *peer("waza", address), options=("--update",))
     assert "updated: " in updated.stdout, updated.stdout + updated.stderr
     with Reader(path) as reader:
@@ -176,9 +178,9 @@ def test_an_update_is_a_cassette_of_all_connections(tmp_path: Path, folder: Path
     assert set(named) == {1, 2}
 
 
-def test_no_server_and_one_that_ends_at_once_are_told(tmp_path: Path, folder: Path) -> None:
-    path = session(tmp_path / "c.yaml", "waza", "tcp", folder)
-    address = free("tcp", tmp_path)
+def test_no_server_and_one_that_ends_at_once_are_told(tmp_path: Path, folder: Path, free: Free) -> None:
+    path = session(tmp_path / "c.yaml", "waza", free("tcp"), folder)
+    address = free("tcp")
     done = verify(path, f"--connect={address}")
     assert done.returncode == 2
     assert f"no connection to {address}: Connection refused" in done.stdout + done.stderr
@@ -188,8 +190,8 @@ def test_no_server_and_one_that_ends_at_once_are_told(tmp_path: Path, folder: Pa
     assert "broken" in done.stdout + done.stderr
 
 
-def test_a_session_over_sockets_is_not_verified_on_stdio(tmp_path: Path, folder: Path) -> None:
-    path = session(tmp_path / "c.yaml", "waza", "tcp", folder)
+def test_a_session_over_sockets_is_not_verified_on_stdio(tmp_path: Path, folder: Path, free: Free) -> None:
+    path = session(tmp_path / "c.yaml", "waza", free("tcp"), folder)
     done = verify(path, "--messages-only", "--", "cat")
     assert done.returncode == 2
     assert "verify --connect" in done.stdout + done.stderr
