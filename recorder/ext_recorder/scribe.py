@@ -144,6 +144,7 @@ def _cassette(session: Session, batches: int) -> Report | None:
             writer.append(transcript.close())
             return None
         writer.finish(redactor.fired)
+    warning = warning or _misread(session, transcript, spoken)
     return Report(ok=True, text=_summary(session, transcript, redactor.fired), warning=warning)
 
 
@@ -211,6 +212,17 @@ def _elsewhere(notes: list[Note]) -> str:
     first = next((what for _, name, what in notes if name == "out" and isinstance(what, bytes)), b"")
     place = elsewhere(first)
     return place and f"the child says that it is spoken to at {place}: that part of the session is not recorded"
+
+
+def _misread(session: Session, transcript: Transcript, spoken: Recognised) -> str:
+    """A warning, when all that was said is junk to what the user said is spoken."""
+    said = session.framing or session.protocol == spoken.protocol
+    if not (said and transcript.strays) or transcript.counts["in"] or transcript.counts["out"]:
+        return ""
+    return (
+        f"{session.cassette}: nothing that was said is a message of {spoken.protocol} in {spoken.framing}; without "
+        "--protocol and --framing it is found out what is spoken"
+    )
 
 
 def _json(command: tuple[str, ...]) -> bytes:

@@ -68,6 +68,7 @@ class Transcript:
 
     Attributes:
         counts: messages so far, by stream; of stderr, lines.
+        strays: whether host or child has said something that is no message.
         finished: whether the child's exit has been noted.
     """
 
@@ -80,6 +81,7 @@ class Transcript:
         self._loose: tuple[float, str, bytes] | None = None
         self._since = self._time = since
         self.counts: dict[Stream, int] = dict.fromkeys(STREAMS, 0)
+        self.strays = False
         self.finished = False
 
     def lines(self, notes: list[Note]) -> list[bytes]:
@@ -142,6 +144,7 @@ class Transcript:
         append, count = self._lines.append, 0
         while item := next_event():
             if isinstance(item, Junk):
+                self.strays = True  # all of stderr is lines, and none of them junk
                 self._keep_loose(name, item.wire)
                 continue
             if self._loose:

@@ -10,7 +10,7 @@ import pytest
 from ext_recorder.replay import Options
 from ext_sdk.wire.framing import FRAMINGS
 from tests.ext_recorder.played import END, Host, cassette
-from tests.ext_recorder.recorded import messages, python, run
+from tests.ext_recorder.recorded import ECHO, messages, python, run
 from tests.peers.conversations import envelope
 
 if TYPE_CHECKING:
@@ -202,6 +202,80 @@ def test_in_any_order_a_run_tells_of_itself_behind_its_own_answer(path: Path) ->
     assert first == [answer(1, "A"), progress("A"), progress("A")]
 
 
+ANY = Options(order="any")
+
+
+def test_in_any_order_a_fix_goes_on_when_it_is_approved_of(path: Path) -> None:
+    def told(kind: str, content: str = "{}") -> str:
+        params = f'"session_id":"A","request_id":"r","content":{content}'
+        return f'{{"jsonrpc":"2.0","method":"kaiak/stream/{kind}","params":{{{params}}}}}'
+
+    asked, done = told("user_interaction", '{"interaction_id":"i"}'), '{"jsonrpc":"2.0","id":1,"result":{}}'
+    approval = rpc(3, "kaiak/client/user_message", session_id="A", payload={"request_id": "i", "action": "deny"})
+    refused = '{"jsonrpc":"2.0","id":2,"error":{"code":-32016,"message":"in use","data":{"session_id":"A"}}}'
+    lines = [f"> {fix(1, 'generate_fix', 'A')}", f"< {asked}", f"> {fix(2, 'generate_fix', 'A')}", f"< {refused}"]
+    lines += [f"> {approval}", '< {"jsonrpc":"2.0","id":3,"result":{}}', f"< {told('system')}", f"< {done}"]
+    session(path, "kaiak", *lines)
+    with Host(path, ANY) as host:
+        assert host.say(fix(1, "generate_fix", "A")) == [asked]
+        assert host.say(approval) == ['{"jsonrpc":"2.0","id":3,"result":{}}', told("system"), done]
+
+
+def test_in_any_order_what_is_told_of_a_session_comes_with_the_prompt_that_works_in_it(path: Path) -> None:
+    def update(text: str) -> str:
+        return f'{{"jsonrpc":"2.0","method":"session/update","params":{{"sessionId":"s","update":"{text}"}}}}'
+
+    def prompt(id: int, text: str) -> str:
+        return rpc(id, "session/prompt", sessionId="s", prompt=text)
+
+    created = rpc(1, "session/new", cwd="/tmp/cwd", mcpServers=[])
+    named = '{"jsonrpc":"2.0","id":1,"result":{"sessionId":"s"}}'
+    cancel = '{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s"}}'
+    ended = [f'{{"jsonrpc":"2.0","id":{id},"result":{{"stopReason":"{why}"}}}}' for id, why in ((2, "end"), (3, "no"))]
+    lines = [f"> {created}", f"< {named}", f"> {prompt(2, 'a')}", f"< {update('a')}", f"< {ended[0]}"]
+    lines += [f"> {prompt(3, 'b')}", f"< {update('b')}", f"> {cancel}", f"< {update('stopped')}", f"< {ended[1]}"]
+    session(path, "acp", *lines)
+    with Host(path, ANY) as host:
+        assert host.say(created) == [named]
+        assert host.say(prompt(3, "b")) == [update("b")]
+        assert host.say(prompt(2, "a")) == [update("a"), ended[0]]
+        assert host.say(cancel) == [update("stopped"), ended[1]]
+
+
+def test_in_any_order_a_run_ends_when_it_is_cancelled(path: Path) -> None:
+    told = '{"jsonrpc":"2.0","method":"eval.progress","params":{"runId":"A","event":"%s"}}'
+    ran, cancel = rpc(1, "eval.run", path="e"), rpc(2, "run.cancel", runId="A")
+    named = '{"jsonrpc":"2.0","id":1,"result":{"runId":"A","status":"running"}}'
+    cancelled = '{"jsonrpc":"2.0","id":2,"result":{"runId":"A","status":"cancelled"}}'
+    lines = [f"> {ran}", f"< {named}", f"< {told % 'a'}", f"> {cancel}", f"< {cancelled}", f"< {told % 'b'}"]
+    session(path, "waza", *lines)
+    with Host(path, ANY) as host:
+        assert host.say(ran) == [named, told % "a"]
+        assert host.say(cancel) == [cancelled, told % "b"]
+
+
+def test_in_any_order_a_launch_is_answered_when_its_configuration_is_done(path: Path) -> None:
+    def response(seq: int, to: int, command: str) -> str:
+        head = f'{{"seq":{seq},"type":"response","request_seq":{to},"success":true'
+        return f'{head},"command":"{command}"}}'
+
+    done = [response(8, 3, "configurationDone"), response(9, 2, "launch")]
+    launch, configured = dap(2, "launch"), dap(3, "configurationDone")
+    session(path, "dap", f"> {launch}", f"> {configured}", *(f"< {text}" for text in done))
+    with Host(path, ANY) as host:
+        assert host.say(launch) == []
+        assert host.say(configured) == done
+
+
+def test_in_any_order_nothing_is_taken_to_come_of_a_ping_but_its_pong(path: Path) -> None:
+    log, pong = '{"jsonrpc":"2.0","method":"log","params":{}}', '{"jsonrpc":"2.0","id":4,"result":{"timestamp":1}}'
+    ran, ping = rpc(3, "execute", function="f", arguments={}), rpc(4, "ping", timestamp=1)
+    session(path, "gassist", f"> {ran}", f"> {ping}", f"< {pong}", f"< {log}", f"< {COMPLETE}")
+    with Host(path, ANY) as host:
+        assert host.say(ping) == [pong]
+        assert host.say(ran) == [log, COMPLETE]
+
+
 def test_an_answer_in_pieces_is_heard_to_its_last_piece(path: Path) -> None:
     def piece(index: int, *, last: bool) -> str:
         chunk = {"index": index, "is_last": last}
@@ -243,6 +317,23 @@ def test_a_child_that_is_spoken_to_elsewhere_is_told_of(path: Path) -> None:
         b"ext-recorder: the child says that it is spoken to at unix:/tmp/plugin123: that part of the session is not"
         b" recorded\n"
     )
+
+
+@pytest.mark.parametrize(("option", "protocol"), [("--protocol=lsp", "lsp"), ("--framing=content-length", "raw")])
+def test_a_protocol_that_nothing_is_a_message_of_is_told_of(option: str, protocol: str, path: Path) -> None:
+    message = rpc(1, "initialize", protocolVersion="0.0.1").encode() + b"\n"
+
+    done = run(path, ECHO, option, stdin=message)
+
+    assert done.out == message
+    assert done.err.decode() == (
+        f"ext-recorder: {path}: nothing that was said is a message of {protocol} in content-length; without --protocol"
+        " and --framing it is found out what is spoken\n"
+    )
+
+
+def test_a_session_in_which_nothing_is_said_is_no_mistake(path: Path) -> None:
+    assert run(path, ECHO, "--protocol=lsp", stdin=b"").err == b""
 
 
 def test_what_came_before_the_first_message_is_in_the_cassette_once(path: Path) -> None:
