@@ -18,10 +18,12 @@ from .tap import Tap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import NoReturn
 
+    from .child import Child
     from .http.layer import Layer
+    from .outlets import Outlet
     from .session import Session
 
 EXIT_INCOMPLETE = 3  # the command ended well, but not all of its HTTP traffic could be recorded
@@ -42,16 +44,10 @@ def record(session: Session, http: Callable[[Session], Layer] | None = None) -> 
     claim_standard_files()
     further = _further_files()
     layer = http(session) if http else None
-    if layer:
-        os.environ.update(layer.variables)
     signals = Signals()
     signals.catch()
     try:
-        child = spawn(session.command)
-    except BaseException:
-        if layer:
-            layer.close()
-        raise
+        child = spawn_in(layer, session.command)
     finally:
         for fd in further:
             os.close(fd)
@@ -65,6 +61,34 @@ def record(session: Session, http: Callable[[Session], Layer] | None = None) -> 
     tell(stderr, report.warning)
     if not report.ok or os.isatty(2):
         tell(stderr, report.text)
+    finish_like(layer, tap, status, stderr)
+
+
+def spawn_in(layer: Layer | None, command: Sequence[str]) -> Child:
+    """Start a command that finds the HTTP layer, where there is one; it ends when the command can't be started.
+
+    Raises:
+        CommandError: from `spawn`.
+    """
+    if layer is None:
+        return spawn(command)
+    os.environ.update(layer.variables)
+    try:
+        return spawn(command)
+    except BaseException:
+        layer.close()
+        raise
+
+
+def finish_like(layer: Layer | None, tap: Tap, status: int, stderr: Outlet) -> NoReturn:
+    """End as the command ended, but for one that ended well while its HTTP traffic was not all recorded.
+
+    Args:
+        layer: has recorded it; None where that was not asked for.
+        tap: has recorded the rest.
+        status: the wait status of the command.
+        stderr: where it is told.
+    """
     if layer:
         traffic = layer.finish(tap.started)
         told = traffic.text if not traffic.ok or os.isatty(2) else ""

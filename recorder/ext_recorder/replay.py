@@ -20,6 +20,7 @@ from .hearing import Ear
 from .loop import EXIT_CANNOT_PLAY, play
 from .matching import MATCH_ON, Matcher
 from .outlets import claim_standard_files, host_outlet, tell
+from .signals import signal_number
 from .stage import Stage
 from .strict import StrictPlayer
 from .voice import Voice
@@ -203,10 +204,7 @@ def die(name: str) -> int:
 
 
 def _number(name: str) -> int:
-    import signal
-
-    base, _, offset = name.partition("+")
-    number = getattr(signal, base, None)
-    if not isinstance(number, int):
+    number = signal_number(name)
+    if number is None:
         raise UsageError(f"the recorded child was ended by {name}, a signal that this system does not have")
-    return number + int(offset or 0)
+    return number

@@ -94,6 +94,13 @@ def signal_name(number: int) -> str:
         return f"SIGRTMIN+{number - signal.SIGRTMIN}"
 
 
+def signal_number(name: str) -> int | None:
+    """15 for SIGTERM; None where this system has no signal of that name."""
+    base, _, offset = name.partition("+")
+    number = getattr(signal, base, None)
+    return number + int(offset or 0) if isinstance(number, int) else None
+
+
 def _wake_up(number: int, frame: FrameType | None) -> None:
     """Nothing to do: Python has written the number to the wake-up file."""
 

@@ -8,7 +8,9 @@ from .shared import CONNECT, HTTP, LISTEN, MODE, PLAYING, RECORDING, bindings, o
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ext_recorder.http.layer import Layer
     from ext_recorder.options import Values
+    from ext_recorder.session import Session
 
 
 def run(values: Values) -> int:
@@ -25,7 +27,7 @@ def run(values: Values) -> int:
     if what == "replay":
         from .replay import run as replay
 
-        return replay(values if values["http"] else values | {"COMMAND": ()})
+        return replay(values if values["http"] else values | {"COMMAND": (), "connect": ()})
     from ext_recorder.errors import UsageError
     from ext_recorder.record import record
     from ext_recorder.session import Session
@@ -33,6 +35,8 @@ def run(values: Values) -> int:
     listen, connect = one(values, "listen"), one(values, "connect")
     if bool(listen) != bool(connect):
         raise UsageError("--listen ADDRESS is for clients, --connect ADDRESS is the server's: both or none")
+    if not values["COMMAND"] and values["http"]:
+        raise UsageError("--http is about a program that is started here: expected its command behind `--`")
     if not values["COMMAND"] and not listen:
         raise UsageError("expected the command to record behind `--`: ext-recorder record CASSETTE -- COMMAND…")
     session = Session(
@@ -47,23 +51,27 @@ def run(values: Values) -> int:
     )
     if what == "go-on":
         if listen or values["http"]:
-            raise UsageError("--mode new_episodes is for a child on stdio, without --http")
+            raise UsageError(
+                "--mode new_episodes is for a child on stdio, without --http; --mode all records all of it anew"
+            )
         from ext_recorder.episodes import run_new_episodes
 
         from .replay import options_of
 
         return run_new_episodes(session, options_of(values))
-    if listen and values["http"]:
-        raise UsageError("--http is for a child on stdio, not for a socket server")
+    http = _recording_of if values["http"] else None
     if listen:
         from ext_recorder.sockets.relay import record as relay
 
-        return relay(session)
-    if values["http"]:
-        from ext_recorder.http.running import recording_of
+        return relay(session, http)
+    return record(session, http)
 
-        return record(session, recording_of)
-    return record(session)
+
+def _recording_of(session: Session) -> Layer:
+    """The layer that records its HTTP traffic; imported where it is asked for."""
+    from ext_recorder.http.running import recording_of
+
+    return recording_of(session)
 
 
 COMMAND = Command(
@@ -93,6 +101,7 @@ the real COMMAND again, without the servers that it talked to. What can't be rec
 exit code 3: HTTP/2, websockets, TLS within asyncio, a program that is not Python.
 
     ext-recorder record --http session.yaml -- ext-kubernetes
+    ext-recorder record --http --listen tcp:4711 --connect tcp:4712 --protocol waza waza.yaml -- waza serve --tcp 4712
 
 Secrets are replaced before anything reaches the disk: values of environment variables that look secret, authorization
 headers, members like password or token, and well-known shapes of keys. The working directories of requests, the home

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ext_recorder.options import Command
 
-from .shared import BIND, FAULT, HTTP, LISTEN, PLAYING, REDACT, SEED, bindings, one, speed
+from .shared import BIND, CONNECT, FAULT, HTTP, LISTEN, PLAYING, REDACT, SEED, bindings, one, speed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,10 +16,12 @@ def run(values: Values) -> int:
     """Do what the command line says; returns the exit code."""
     if values["http"]:
         return _run_http(values)
-    if values["COMMAND"]:
-        from ext_recorder.errors import UsageError
+    for name in ("COMMAND", "connect"):
+        if values[name]:
+            from ext_recorder.errors import UsageError
 
-        raise UsageError("replay runs no command; with --http it does: its HTTP requests are answered then")
+            given = "--connect" if name == "connect" else "a command behind `--`"
+            raise UsageError(f"{given} is for --http: replay runs no program without it, the cassette answers")
     from ext_recorder.replay import run_replay
 
     options = options_of(values)
@@ -57,10 +59,27 @@ def _run_http(values: Values) -> int:
     if not values["COMMAND"]:
         raise UsageError("--http answers a real program: ext-recorder replay --http CASSETTE -- COMMAND…")
     defaults = COMMAND.defaults()
-    for name in ("listen", *(option.name for option in PLAYING)):
-        if values[name] != defaults[name]:
-            raise UsageError(f"--{name} is for messages on stdio, which are live with --http")
-    return run_child(beside(one(values, "CASSETTE")), values["COMMAND"], bind=bindings(values), redact=values["redact"])
+    for name in (option.name for option in (*PLAYING, FAULT, SEED)):
+        if values.get(name, defaults[name]) != defaults[name]:
+            raise UsageError(
+                f"--{name} is about recorded messages; with --http those of COMMAND are live: leave it out"
+            )
+    listen, connect = one(values, "listen"), one(values, "connect")
+    if listen and not connect:
+        raise UsageError(
+            "--listen with --http: COMMAND listens itself, so leave --listen out; or say by --connect ADDRESS where it "
+            "does, and clients are relayed"
+        )
+    if connect and not listen:
+        raise UsageError("--connect ADDRESS is where COMMAND listens, --listen ADDRESS is for clients: both or none")
+    return run_child(
+        beside(one(values, "CASSETTE")),
+        values["COMMAND"],
+        bind=bindings(values),
+        redact=values["redact"],
+        listen=listen,
+        connect=connect,
+    )
 
 
 COMMAND = Command(
@@ -87,12 +106,14 @@ A session over sockets is played to whoever connects:
     ext-recorder replay --listen unix:/tmp/kaiak.sock kaiak.yaml
 
 With --http the real COMMAND runs, and its HTTP requests are answered from NAME.http.yaml. Nothing reaches the network:
-what was not recorded is refused, and makes the exit code 3, as does what was recorded and not asked for.
+what was not recorded is refused, and makes the exit code 3, as does what was recorded and not asked for. A socket
+server listens itself, or with --listen and --connect there is a relay before it, as when it was recorded.
 
     ext-recorder replay --http session.yaml -- ext-kubernetes
+    ext-recorder replay --http waza.yaml -- waza serve --tcp 4711
 """,
     run,
     arguments=("CASSETTE",),
     tail="COMMAND",
-    options=(HTTP, LISTEN, BIND, REDACT, *PLAYING, FAULT, SEED),
+    options=(HTTP, LISTEN, CONNECT, BIND, REDACT, *PLAYING, FAULT, SEED),
 )

@@ -92,7 +92,7 @@ SPEED = Option("speed", "1: at the recorded pace; by default as fast as possible
 LISTEN = Option(
     "listen", "where clients connect, instead of stdio: tcp:HOST:PORT (0: any free one), unix:PATH", "ADDRESS"
 )
-CONNECT = Option("connect", "where the recorded socket server listens", "ADDRESS")
+CONNECT = Option("connect", "where the real socket server listens, for which clients come to --listen", "ADDRESS")
 REPORT = Option("report", "add a line of JSON to FILE: how a replay went, what had no match", "FILE")
 HTTP = Option("http", "the HTTP traffic of COMMAND, a Python program, too: in NAME.http.yaml, beside NAME.yaml")
 FAULT = Option(

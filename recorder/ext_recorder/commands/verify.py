@@ -25,11 +25,11 @@ def run(values: Values) -> int:
     from ext_sdk.protocols.dialect import DIALECTS
 
     connect = one(values, "connect")
-    if connect and values["http"]:
-        raise UsageError("--http is for a child on stdio, not for a socket server")
     if connect:
         Address.parse(connect, "--connect")
-    elif not values["COMMAND"]:
+    if values["http"] and not values["COMMAND"]:
+        raise UsageError("--http is about a program that is started here: expected its command behind `--`")
+    if not connect and not values["COMMAND"]:
         raise UsageError("expected the command to verify behind `--`: ext-recorder verify CASSETTE -- COMMAND…")
     options = Options(
         values["COMMAND"],
@@ -120,6 +120,7 @@ each other. COMMAND starts that server; without one it has to be there.
 
     ext-recorder verify --connect tcp:127.0.0.1:4712 waza.yaml -- waza serve --tcp 4712
     ext-recorder verify --connect unix:/tmp/kaiak.sock kaiak.yaml
+    ext-recorder verify --http --connect tcp:4712 waza.yaml -- waza serve --tcp 4712
 
 {NAMING}
 An answer may take as long as it took in the recording, and --timeout longer; then the child is stopped, with all that

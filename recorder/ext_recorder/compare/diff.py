@@ -9,14 +9,15 @@ from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import CassetteError
 from ext_recorder.reports.cases import Case
 from ext_recorder.speaking import dialect_of
-from ext_recorder.verify.findings import KEPT, SHOWN_PLACES, Findings, describe, excerpt, json_value
 from ext_sdk.redaction import Redactor, secret_variables
 from ext_sdk.wire.framing import FRAMINGS
 
 from .comparing import Comparison
 from .counterparts import Counterparts
+from .findings import KEPT, SHOWN_PLACES, Findings
 from .pairing import moved, pairs
 from .units import Units, messages
+from .words import describe, excerpt, json_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -90,8 +91,7 @@ class _Diff:
         for unit in right:
             self._tell_single("unexpected", unit, 1, texts[1].get(unit.place))
         if one.exit != other.exit:
-            text = f"{self._paths[0]}: the exit\n  expected  {one.exit}\n  found     {other.exit}"
-            self.findings.add("exit", text, 0, {"expected": one.exit, "found": other.exit})
+            self.findings.exit(one.exit, other.exit)
 
     def _texts(self, side: int, units: Iterable[Unit]) -> dict[Place, Classified]:
         """The messages of some units, read again."""

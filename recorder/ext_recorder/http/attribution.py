@@ -38,7 +38,7 @@ def calls_at(cassette: Path, moments: list[float], offset: float) -> list[Call]:
 
 def _spans(cassette: Path) -> list[tuple[Call, float, float]]:
     """The calls of the host: id, begin, end."""
-    began: dict[bytes, tuple[Call, float]] = {}
+    began: dict[tuple[int, bytes], tuple[Call, float]] = {}  # clients of a socket server have ids of their own
     found: list[tuple[Call, float, float]] = []
     try:
         with Reader(cassette) as reader:
@@ -48,9 +48,9 @@ def _spans(cassette: Path) -> list[tuple[Call, float, float]]:
                     continue
                 message = dialect.classify(event.payload)
                 if event.kind == "in" and message.kind == "request" and message.key is not None:
-                    began[message.key] = (_id(message.text[slice(*message.span)]), event.time)
-                elif event.kind == "out" and message.kind == "response" and message.key in began:
-                    id, time = began.pop(message.key)
+                    began[event.conn, message.key] = (_id(message.text[slice(*message.span)]), event.time)
+                elif event.kind == "out" and message.kind == "response" and message.key is not None:
+                    id, time = began.pop((event.conn, message.key), (None, NEVER))
                     found.append((id, time, event.time))
     except (RecorderError, OSError):  # there is no cassette, for which there are reasons that are told elsewhere
         return []

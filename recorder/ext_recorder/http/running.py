@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ext_recorder.child import exit_like, spawn
+from ext_recorder.child import exit_like
+from ext_recorder.errors import RecorderError
 from ext_recorder.notes import Notes, Report
 from ext_recorder.outlets import claim_standard_files, host_outlet, tell
+from ext_recorder.record import spawn_in
+from ext_recorder.session import environment_secrets
 from ext_recorder.signals import Signals
 from ext_recorder.tap import Tap
 from ext_sdk.version import __version__
@@ -17,16 +21,15 @@ from .layer import NOT_LOADED, recording, replaying
 from .naming import beside
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from typing import NoReturn
 
     from ext_recorder.child import Child
-    from ext_recorder.outlets import Outlet
     from ext_recorder.session import Session
 
     from .layer import Layer
 
-EXIT_CANNOT_PLAY = 2  # the child has not loaded the layer: it would have used the network
 EXIT_DIFFERS = 3  # the session was not the recorded one
 
 
@@ -49,7 +52,15 @@ def recording_of(session: Session) -> Layer:
     return recording(path, bind=session.bind, secrets=session.secrets, version=__version__, cassette=cassette)
 
 
-def run(path: str, command: Sequence[str], *, bind: Mapping[str, str], redact: Sequence[str] = ()) -> NoReturn:
+def run(
+    path: str,
+    command: Sequence[str],
+    *,
+    bind: Mapping[str, str],
+    redact: Sequence[str] = (),
+    listen: str = "",
+    connect: str = "",
+) -> NoReturn:
     """Run a command with its HTTP traffic answered, and end as it ends.
 
     Args:
@@ -57,22 +68,27 @@ def run(path: str, command: Sequence[str], *, bind: Mapping[str, str], redact: S
         command: what to run.
         bind: --bind.
         redact: names of further environment variables whose values are secrets.
+        listen: where clients of a socket server come; "": to the command itself, or it is on stdio.
+        connect: where the command listens then.
 
     Raises:
         RecorderError: the file can't be played, the command not be run.
     """
     claim_standard_files()
-    secrets = {f"env.{name}": os.environ[name] for name in redact if name in os.environ}
-    with replaying(Path(path), bind=bind, secrets=secrets) as layer:
-        os.environ.update(layer.variables)
+    secrets = environment_secrets(redact)
+    with ExitStack() as stack:
+        make_tap = stack.enter_context(_relaying(listen, connect)) if listen else Tap
+        layer = stack.enter_context(replaying(Path(path), bind=bind, secrets=secrets))
         signals = Signals()
         signals.catch()
-        child = spawn(command)
+        child = spawn_in(layer, command)
         signals.catch_ignored()
         stderr = host_outlet(2)
         if not layer.wait_loaded(lambda: _is_over(child)):
-            _refuse(child, layer, stderr)
-        tap = Tap(child, signals, NoNotes(), stderr)
+            child.send(9)  # it has not heard anything yet
+            os.waitpid(child.pid, 0)
+            raise RecorderError(f"{NOT_LOADED}; so it was ended, before it could use the network")
+        tap = make_tap(child, signals, NoNotes(), stderr)
         status = tap.run()
         tap.linger()
         report = layer.finish()
@@ -88,10 +104,7 @@ def _is_over(child: Child) -> bool:
     return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
-def _refuse(child: Child, layer: Layer, stderr: Outlet) -> NoReturn:
-    """End a child that would use the network. It has not heard anything yet."""
-    child.send(9)
-    os.waitpid(child.pid, 0)
-    layer.close()
-    tell(stderr, f"{NOT_LOADED}; so it was ended, before it could use the network")
-    os._exit(EXIT_CANNOT_PLAY)
+def _relaying(listen: str, connect: str) -> AbstractContextManager[Callable[..., Tap]]:
+    from ext_recorder.sockets.relay import relaying
+
+    return relaying(listen, connect)

@@ -13,15 +13,16 @@ from __future__ import annotations
 import os
 import signal
 import socket
+from contextlib import contextmanager
 from functools import partial
 from select import POLLIN
 from time import monotonic
 
 from ext_recorder import scribe
 from ext_recorder.cassette.events import OWN_FILES
-from ext_recorder.child import exit_like, spawn
 from ext_recorder.notes import NOBODY
 from ext_recorder.outlets import Outlet, claim_standard_files, host_outlet, pipe_outlet, release, tell
+from ext_recorder.record import finish_like, spawn_in
 from ext_recorder.signals import Signals, signal_name
 from ext_recorder.tap import Tap, leave_open
 from ext_recorder.transcript import END
@@ -31,7 +32,10 @@ from .address import Address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from ext_recorder.child import Child
+    from ext_recorder.http.layer import Layer
     from ext_recorder.notes import Notes
     from ext_recorder.session import Session
 
@@ -45,11 +49,12 @@ _RETRY_MS = 20
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def record(session: Session) -> int:
+def record(session: Session, http: Callable[[Session], Layer] | None = None) -> int:
     """Relay clients to a server until it ends, and record that. A started server's end is the end of this process.
 
     Args:
         session: with `listen` and `connect`; `command` starts the server, where there is one.
+        http: as in `ext_recorder.record`, for a server that is started.
 
     Returns:
         The exit code, where no server was started.
@@ -58,30 +63,41 @@ def record(session: Session) -> int:
         UsageError: an address is none, or can't be listened at.
         CommandError: the command can't be started; nothing was recorded.
     """
-    target = Address.parse(session.connect, "--connect")
-    listener = Address.parse(session.listen, "--listen").listen()
     claim_standard_files()
-    signals = Signals()
-    signals.catch()
-    try:
-        child = spawn(session.command) if session.command else None
-    except BaseException:
-        listener.close()
-        raise
-    signals.catch_ignored()
-    stderr = host_outlet(2)
-    notes = scribe.start(session, child.pid if child else NOBODY)
-    relay = Relay(child, signals, notes, stderr, listener=listener, target=target)
-    tell(stderr, f"listening on {listener.address}, for {target}")
-    try:
+    with relaying(session.listen, session.connect) as make_relay:
+        layer = http(session) if http else None
+        signals = Signals()
+        signals.catch()
+        child = spawn_in(layer, session.command) if session.command else None
+        signals.catch_ignored()
+        stderr = host_outlet(2)
+        notes = scribe.start(session, child.pid if child else NOBODY)
+        relay = make_relay(child, signals, notes, stderr)
         status = relay.run()
-    finally:
-        listener.close()
     report = notes.finish()
     tell(stderr, report.text)
     if child:
-        exit_like(status)
+        finish_like(layer, relay, status, stderr)
     return 0 if report.ok else 1
+
+
+@contextmanager
+def relaying(listen: str, connect: str) -> Iterator[Callable[[Child | None, Signals, Notes, Outlet], Relay]]:
+    """Listen as long as the block lasts; what makes the relay for who comes.
+
+    Args:
+        listen: the address for clients.
+        connect: the server's.
+
+    Raises:
+        UsageError: an address is none, or can't be listened at.
+    """
+    target = Address.parse(connect, "--connect")
+    listener = Address.parse(listen, "--listen").listen()
+    try:
+        yield partial(Relay, listener=listener, target=target)
+    finally:
+        listener.close()
 
 
 class Relay(Tap):
@@ -110,6 +126,11 @@ class Relay(Tap):
         self._pending: list[tuple[float, socket.socket]] = []  # clients that a starting server does not take yet
         self._server = child
         super().__init__(child, signals, notes, stderr)  # type: ignore[arg-type]  # None: this class does without
+
+    def run(self) -> int:
+        """As a tap does it; where no server was started, until a signal comes."""
+        tell(self._stderr, f"listening on {self._listener.address}, for {self._target}")
+        return super().run()
 
     def _open(self, child: Child | None) -> None:
         self._wire.watch(self._listener.fd, POLLIN, self._on_client)

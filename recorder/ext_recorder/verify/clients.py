@@ -8,9 +8,8 @@ The server's own standard files have a script as well, where it was started by i
 
 from __future__ import annotations
 
-import contextlib
 import select
-import socket
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,7 @@ from ext_recorder.cassette.events import OWN_FILES
 from ext_recorder.errors import RecorderError
 from ext_recorder.sockets.relay import SERVER_START_S
 
-from .running import together
+from .links import Link
 from .script import LAST
 
 if TYPE_CHECKING:
@@ -36,35 +35,6 @@ if TYPE_CHECKING:
 
 TURN_S = 0.2  # the longest wait at once: a server that has ended is looked at again, for its output
 RETRY_S = 0.02  # between two attempts to connect to a server that is starting
-READ_BYTES = 65_536
-
-
-class Link:
-    """One connection.
-
-    Attributes:
-        number: of the recorded one.
-        line: where that begins.
-        script: what is said on it.
-        socket: None before it is made, and when it is over.
-        rest: bytes that wait for the server to read them.
-        opened: it was made, once.
-        came: when it was first its turn.
-    """
-
-    def __init__(self, recorded: Connection, script: Script) -> None:
-        self.number = recorded.number
-        self.line = recorded.line
-        self.script = script
-        self.socket: socket.socket | None = None
-        self.rest = memoryview(b"")
-        self.opened = False
-        self.came = 0.0
-
-    @property
-    def position(self) -> int:
-        """As that of a script."""
-        return self.script.position if self.opened else self.line
 
 
 class Clients:
@@ -90,7 +60,10 @@ class Clients:
         self._live = live
         self._note = note
         self._own = make_script(OWN_FILES, self._others(OWN_FILES)) if live else None
-        self._links = [Link(each, make_script(each.number, self._others(each.number))) for each in recorded]
+        self._links = [
+            Link(each, make_script(each.number, self._others(each.number)), partial(self._note_of, each.number))
+            for each in recorded
+        ]
         self._started = 0.0
         self._current = 0  # the position that was waited for last
         self._late = False  # all is said, and the server does not end
@@ -100,8 +73,7 @@ class Clients:
 
     def __exit__(self, *exception: object) -> None:
         for link in self._links:
-            if link.socket:
-                link.socket.close()
+            link.close()
 
     @property
     def scripts(self) -> list[Script]:
@@ -129,7 +101,7 @@ class Clients:
             for script in self._all():
                 script.give_up()
         for link in self._links:
-            self._close(link)
+            link.close()
         return self._live.finish(self._own, self._note_own) if self._live and self._own else True
 
     # --- Order --------------------------------------------------------------------------------------------------------
@@ -142,7 +114,7 @@ class Clients:
         if asking != OWN_FILES and self._own and self._own.position < line:
             return False
         others = [link for link in self._links if link.number != asking]
-        return all(min(line + 1, LAST) <= link.position and not link.rest and not link.script.outbox for link in others)
+        return all(min(line + 1, LAST) <= link.position and link.idle for link in others)
 
     def _advance(self) -> None:
         """Say what can be said."""
@@ -154,24 +126,18 @@ class Clients:
                     self._open(link)
                 if link.opened:
                     link.script.advance(monotonic())
-                    self._write(link)
+                    link.write()
         if self._own:
             self._own.advance(monotonic())
-
-    # --- Connections --------------------------------------------------------------------------------------------------
 
     def _open(self, link: Link) -> None:
         now = monotonic()
         link.came = link.came or now
         try:
-            link.socket = self._address.connect()
+            link.open(self._address)
         except OSError as error:
             if not self._live or self._live.has_ended() or now - link.came >= SERVER_START_S:
                 raise self._no_server(error) from None
-            return
-        link.opened = True
-        self._note(now - self._started, f"open:{link.number}", "in")
-        link.script.start(now)
 
     def _no_server(self, error: OSError) -> RecorderError:
         why = error.strerror or str(error)
@@ -182,52 +148,6 @@ class Clients:
             self._live.turn(self._own, self._note_own, 0.0)  # what it has said is there
         words = f"; it said:\n{self._live.last_words}" if self._live.last_words else ""
         return RecorderError(f"no connection to {self._address}: {why}{words}")
-
-    def _write(self, link: Link) -> None:
-        script = link.script
-        while link.socket and (link.rest or script.outbox):
-            if not link.rest:
-                self._take(link)
-                continue
-            try:
-                link.rest = link.rest[link.socket.send(link.rest) :]
-            except BlockingIOError:
-                return
-            except OSError:  # it is gone; what that means shows when nothing more can be read
-                link.rest = memoryview(b"")
-                script.outbox.clear()
-
-    def _take(self, link: Link) -> None:
-        each = link.script.outbox.popleft()
-        when = monotonic() - self._started
-        if isinstance(each, bytes):
-            link.rest = memoryview(together(each, link.script.outbox))
-            self._note(when, f"in:{link.number}", bytes(link.rest))
-        elif each is None and link.socket:
-            self._note(when, f"in:{link.number}", b"")
-            with contextlib.suppress(OSError):  # it has gone already
-                link.socket.shutdown(socket.SHUT_WR)
-
-    def _read(self, link: Link) -> None:
-        assert link.socket is not None
-        try:
-            data = link.socket.recv(READ_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        now = monotonic()
-        self._note(now - self._started, f"out:{link.number}", data)
-        if data:
-            link.script.receive_data(data, now)
-        else:
-            link.script.receive_eof(now)
-            self._close(link)
-
-    def _close(self, link: Link) -> None:
-        if link.socket:
-            link.socket.close()
-            link.socket = None
 
     # --- The loop -----------------------------------------------------------------------------------------------------
 
@@ -257,7 +177,7 @@ class Clients:
             waiting.timed_out(now)
             return
         for link in self._polled(RETRY_S if connecting else min(left, TURN_S)):
-            self._read(link)
+            link.read()
         if self._live and self._own:
             self._live.turn(self._own, self._note_own, 0.0)
 
@@ -271,6 +191,9 @@ class Clients:
             poll.register(self._live, select.POLLIN)
         ready = {fd for fd, _ in poll.poll(seconds * 1_000 + 1)}
         return [link for link in self._links if link.socket and link.socket.fileno() in ready]
+
+    def _note_of(self, number: int, name: str, what: bytes | str) -> None:
+        self._note(monotonic() - self._started, f"{name}:{number}", what)
 
     def _note_own(self, when: float, name: str, what: bytes | str | int) -> None:
         self._note(when, f"{name}:{OWN_FILES}", what)

@@ -1,160 +1,89 @@
-"""What differs between a recorded session and a live one, for people and for programs."""
+"""What differs between a recorded session and a live one: all that can be said of it beside two unequal messages."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.reports.cases import Problem
-from ext_sdk.protocols.places import MISSING, resolve
-from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.json_text import dumps, loads
+from ext_recorder.compare.findings import Findings
+from ext_recorder.compare.words import describe, excerpt
 
 if TYPE_CHECKING:
-    from ext_recorder.matching import Difference
-    from ext_sdk.protocols.dialect import Classified
-
-VALUE_CHARS = 400  # of a value that differs
-AROUND_CHARS = 200  # of what is around it
-KEPT = 100  # findings of one cassette; more are counted only
-SHOWN_PLACES = 20  # differences within one message
+    from .window import Expected, Heard
 
 
-class Findings:
-    """What was found in one session.
+class LiveFindings(Findings):
+    """What was found in one session with a real child."""
 
-    Args:
-        name: the cassette's, for places in it.
+    def missing(self, expected: Expected) -> None:
+        """A recorded message did not come."""
+        text = f"it did not come\n  expected  {excerpt(expected.message)}"
+        self._say("missing", expected.line, _name(expected), text, expected=excerpt(expected.message))
 
-    Attributes:
-        more: how many are not kept.
-    """
+    def unexpected(self, heard: Heard) -> None:
+        """A live message has no counterpart."""
+        text = f"nothing like it is recorded\n  found     {excerpt(heard.message)}"
+        self._say("unexpected", 0, describe(heard.message), text, found=excerpt(heard.message))
 
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._kept: list[tuple[int, Problem]] = []
-        self.more = 0
-
-    def __bool__(self) -> bool:
-        return bool(self._kept)
-
-    def problems(self) -> list[Problem]:
-        """All that are kept, in the order of the cassette."""
-        return [problem for _, problem in sorted(self._kept, key=lambda each: each[0] or _LAST)]
-
-    def differs(self, line: int, subject: str, found: list[Difference], recorded: object, live: object) -> None:
-        """Two messages that belong together are not the same.
+    def out_of_order(self, expected: Expected, other: Expected) -> None:
+        """Two messages came in another order.
 
         Args:
-            line: where the recorded one stands.
-            subject: what it is, in a few words.
-            found: where they differ.
-            recorded: all of the recorded one, as a JSON value.
-            live: all of the live one.
+            expected: the one that came last.
+            other: the one that it should have come after, or before.
         """
-        for each in found:
-            where = each.pointer or "the whole message"
-            rows = [
-                f"{self._name}:{line}: {subject}: {where}",
-                f"  expected  {shown(each.recorded)}",
-                f"  found     {shown(each.live)}",
-            ]
-            if each.pointer.count("/") > 1:
-                rows.append(f"  around    {_around(each, recorded, live)}")
-            data = {
-                "line": line,
-                "message": subject,
-                "pointer": each.pointer,
-                "expected": _plain(each.recorded),
-                "found": _plain(each.live),
-            }
-            self.add("differs", "\n".join(rows), line, data)
+        before = other.index < expected.index
+        lines = [other.line, expected.line] if before else [expected.line, other.line]
+        text = (
+            f"came {'before' if before else 'after'} {_name(other)}, recorded in the other order "
+            f"(lines {lines[0]} and {lines[1]})"
+        )
+        self._say("order", expected.line, _name(expected), text, lines=lines)
 
-    def add(self, kind: str, text: str, line: int = 0, data: dict[str, object] | None = None) -> None:
-        """Something else.
+    def late(self, owed: Expected, took: float, patience: float) -> None:
+        """An answer has not come in time.
 
         Args:
-            kind: a word for programs.
-            text: for people.
-            line: where in the cassette; 0: it is about none.
-            data: the same for programs.
+            owed: the recorded one.
+            took: seconds that it took in the recording.
+            patience: seconds beyond that.
         """
-        if len(self._kept) >= KEPT:
-            self.more += 1
-            return
-        at: dict[str, object] = {"line": line} if line else {}
-        self._kept.append((line, Problem(kind, text, {**at, **(data or {"text": text})})))
+        text = f"it did not come within {took + patience:g} s (recorded after {took:.3f} s; --timeout gives more)"
+        self._say("timeout", owed.line, _name(owed), text, seconds=round(took + patience, 3))
 
-    def at(self, line: int) -> str:
-        """A place in the cassette."""
-        return f"{self._name}:{line}" if line else self._name
+    def ended(self, line: int, awaited: Expected | None) -> None:
+        """The child says nothing more, though the recorded one did.
 
+        Args:
+            line: where.
+            awaited: what was awaited, where that is known.
+        """
+        what = _name(awaited) if awaited else "another message"
+        self._say("ended", line, what, "the child has ended its output before")
 
-_LAST = 1 << 60  # what is about no line stands at the end
+    def given_up(self, messages: int) -> None:
+        """So many messages of the host were never sent."""
+        what = "one message" if messages == 1 else f"{messages} messages"
+        self.add("given-up", f"{self.at(0)}: {what} of the host could not be sent any more")
 
+    def line(self, number: int, expected: str | None, found: str | None) -> None:
+        """A line of standard error is another one, or only in one of the sessions.
 
-def describe(message: Classified, answered: str = "") -> str:
-    """A message in a few words.
+        Args:
+            number: where it stands; 0 where it is not recorded.
+            expected: the recorded one.
+            found: the live one.
+        """
+        one, other = ("nothing" if each is None else each or "an empty line" for each in (expected, found))
+        text = f"{self.at(number)}: a line of stderr\n  expected  {one}\n  found     {other}"
+        self.add("stderr", text, number, {"expected": one, "found": other})
 
-    Args:
-        message: any.
-        answered: of an answer: what it answers.
-    """
-    id = message.id
-    if message.kind == "response":
-        return f"the answer to {_cut(answered, 80) or 'nothing'}{f' (id {_cut(id, 40)})' if id else ''}"
-    if message.kind == "other":
-        return f"the line {shown(message.text, 80)}"
-    return f"the {message.kind} {_cut(message.method, 80)}{f' (id {_cut(id, 40)})' if id else ''}"
+    def http(self, text: str) -> None:
+        """What the child asked of servers is not what was recorded."""
+        self.add("http", f"{self.at(0)}: {text}", 0, {"text": text})
 
-
-def shown(value: object, chars: int = VALUE_CHARS) -> str:
-    """A JSON value on one line."""
-    return "nothing" if value is MISSING else _cut(dumps(_clean(value)), chars)
-
-
-def excerpt(message: Classified) -> str:
-    """A message as it stands, cut."""
-    return _cut(message.text, VALUE_CHARS)
-
-
-def json_value(message: Classified) -> object:
-    """All of a message."""
-    try:
-        return loads(message.text)
-    except MessageError:
-        return message.text
+    def _say(self, kind: str, line: int, subject: str, text: str, **data: object) -> None:
+        self.add(kind, f"{self.at(line)}: {subject}: {text}", line, {"message": subject, **data})
 
 
-def _around(each: Difference, recorded: object, live: object) -> str:
-    """What holds the value that differs, in the live message, or in the recorded one where it has no such place."""
-    holder = each.pointer.rpartition("/")[0]
-    there = resolve(live, holder)
-    text = shown(resolve(recorded, holder) if there is MISSING else there, 1 << 20)
-    value = each.live if there is not MISSING and each.live is not MISSING else each.recorded
-    at = max(0, text.find(shown(value, 60).rstrip("…")))
-    start = max(0, at - AROUND_CHARS // 3) if len(text) > AROUND_CHARS else 0
-    cut = text[start : start + AROUND_CHARS]
-    return f"{'…' if start else ''}{cut}{'…' if start + len(cut) < len(text) else ''}"
-
-
-def _plain(value: object) -> object:
-    """A value for a report of JSON: what is missing there is null, what is huge is cut."""
-    if value is MISSING:
-        return None
-    text = shown(value)
-    return text if text.endswith("…") else _clean(value)
-
-
-def _clean(value: object) -> object:
-    """A value that JSON can hold: no lone surrogates, no holes."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, list):
-        return [None if item is MISSING else _clean(item) for item in value]
-    if isinstance(value, dict):
-        return {key.encode("utf-8", "replace").decode(): _clean(item) for key, item in value.items()}
-    return value
-
-
-def _cut(text: str, chars: int) -> str:
-    return text if len(text) <= chars else text[:chars] + "…"
+def _name(expected: Expected) -> str:
+    return describe(expected.message, expected.answered)

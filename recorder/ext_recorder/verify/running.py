@@ -9,7 +9,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 from ext_recorder.errors import RecorderError
-from ext_recorder.signals import signal_name
+from ext_recorder.signals import signal_name, signal_number
 from ext_sdk.process import Command, Output, ProcessError, Spawner
 
 if TYPE_CHECKING:
@@ -77,6 +77,10 @@ class Live:
         return self
 
     def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop the child, with all that it has started."""
         if not self._child.gone:
             self._child.stop(signal.SIGTERM, STOP_GRACE_S)
             self._child.wait(GONE_S)
@@ -245,8 +249,7 @@ def together(first: bytes, outbox: deque[bytes | str | None]) -> bytes:
 
 
 def _number(name: str) -> int:
-    base, _, offset = name.partition("+")
-    found = getattr(signal, base, None)
-    if not isinstance(found, int):
+    found = signal_number(name)
+    if found is None:
         raise RecorderError(f"the recorded host sent {name}, a signal that this system does not have")
-    return found + int(offset or 0)
+    return found

@@ -35,6 +35,9 @@ class Update:
         dialect, framing: of the session.
         secrets: values to take out, by name.
         home: HOME, or "".
+
+    Attributes:
+        done: it is in the place of the old one.
     """
 
     def __init__(
@@ -62,13 +65,13 @@ class Update:
         )
         self._notes: list[tuple[float, str, bytes | str | int]] = []
         self._writer = Writer(path, header)
-        self._done = False
+        self.done = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        if not self._done:
+        if not self.done:
             self._writer.discard()
 
     def note(self, when: float, name: str, what: bytes | str | int) -> None:
@@ -85,7 +88,7 @@ class Update:
         """
         self._write()
         self._writer.finish(tuple(sorted({*redacted, *self._redactor.fired})))
-        self._done = True
+        self.done = True
 
     def _write(self) -> None:
         self._writer.append(self._transcript.lines(self._notes))

@@ -13,7 +13,8 @@ from __future__ import annotations
 from collections import Counter, deque
 from typing import TYPE_CHECKING, TypeAlias
 
-from .findings import SHOWN_PLACES, describe, excerpt, json_value
+from ext_recorder.compare.findings import SHOWN_PLACES
+from ext_recorder.compare.words import describe, json_value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from ext_recorder.compare.counterparts import Counterparts
     from ext_sdk.protocols.dialect import Classified
 
-    from .findings import Findings
+    from .findings import LiveFindings
 
 Identity: TypeAlias = tuple[str, str, bytes | None, bool]
 
@@ -97,7 +98,7 @@ class Window:
         self,
         comparison: Comparison,
         counterparts: Counterparts,
-        findings: Findings,
+        findings: LiveFindings,
         on_pair: Callable[[Expected, Heard], None],
         *,
         in_order: bool = True,
@@ -137,13 +138,13 @@ class Window:
         if known:
             self._pass_before(heard)
         if len(self._heard) > MOST_WAITING:
-            self.unexpected(self._heard.pop(0))
+            self._findings.unexpected(self._heard.pop(0))
         return known
 
     def drop(self, heard: Heard) -> None:
         """Nothing expected will ever belong to this."""
         self._heard.remove(heard)
-        self.unexpected(heard)
+        self._findings.unexpected(heard)
 
     def awaited(self) -> list[Expected]:
         """What has to come before it is the host's turn."""
@@ -170,7 +171,7 @@ class Window:
                 self._heard.remove(heard)
                 self._take(self._expected.index(expected), heard)
         while len(self._expected) > MOST_WAITING // 2:
-            self._missing(self._expected.pop(0))
+            self._findings.missing(self._expected.pop(0))
 
     def give_up(self, expected: Expected) -> None:
         """It did not come in time; should it come yet, it comes too late."""
@@ -184,9 +185,9 @@ class Window:
         """
         self.settle()
         for expected in self._expected if missing else ():
-            self._missing(expected)
+            self._findings.missing(expected)
         for heard in self._heard:
-            self.unexpected(heard)
+            self._findings.unexpected(heard)
         self._expected.clear()
         self._heard.clear()
 
@@ -214,13 +215,13 @@ class Window:
         found = self._comparison.differences(
             expected.message, heard.message, self._counterparts, answered=expected.answered, most=SHOWN_PLACES
         )
-        subject = describe(expected.message, expected.answered)
         if found:
+            subject = describe(expected.message, expected.answered)
             values = json_value(expected.message), json_value(heard.message)
             self._findings.differs(expected.line, subject, found, *values)
         self._counterparts.learn(expected.message, heard.message, self._comparison.names(expected.message))
         if self._in_order:
-            self._check_order(expected, heard, subject)
+            self._check_order(expected, heard)
         self._pairs.append((expected, heard))
         self._on_pair(expected, heard)
 
@@ -230,7 +231,7 @@ class Window:
         for before in self._expected[:index]:
             before.passed = before.passed or before.identity[0] != "response"
 
-    def _check_order(self, expected: Expected, heard: Heard, subject: str) -> None:
+    def _check_order(self, expected: Expected, heard: Heard) -> None:
         if expected.index > self._latest[0] and heard.index > self._latest[1]:
             self._latest = (expected.index, heard.index)
             return  # the latest in both orders
@@ -239,37 +240,10 @@ class Window:
             earlier = other.index < expected.index
             if earlier == (came.index < heard.index) or self._are_apart(expected, other):
                 continue
-            first, second = (other, expected) if earlier else (expected, other)
-            self._findings.add(
-                "order",
-                f"{self._findings.at(expected.line)}: {subject}: came {'before' if earlier else 'after'} "
-                f"{describe(other.message, other.answered)}, recorded in the other order "
-                f"(lines {first.line} and {second.line})",
-                expected.line,
-                {"message": subject, "lines": [first.line, second.line]},
-            )
+            self._findings.out_of_order(expected, other)
             return
 
     def _are_apart(self, one: Expected, other: Expected) -> bool:
         """Do these come in any order, because they belong to two calls that overlap, to two runs, to two sessions?"""
         subjects = zip(*(self._comparison.subjects(each.message) for each in (one, other)), strict=True)
         return any(its and others and not its & others for its, others in subjects)
-
-    def _missing(self, expected: Expected) -> None:
-        subject = describe(expected.message, expected.answered)
-        self._findings.add(
-            "missing",
-            f"{self._findings.at(expected.line)}: {subject}: it did not come\n  expected  {excerpt(expected.message)}",
-            expected.line,
-            {"message": subject, "expected": excerpt(expected.message)},
-        )
-
-    def unexpected(self, heard: Heard) -> None:
-        """It came, and nothing like it is recorded."""
-        subject = describe(heard.message)
-        self._findings.add(
-            "unexpected",
-            f"{self._findings.at(0)}: {subject}: nothing like it is recorded\n  found     {excerpt(heard.message)}",
-            0,
-            {"message": subject, "found": excerpt(heard.message)},
-        )

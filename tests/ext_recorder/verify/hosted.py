@@ -10,7 +10,9 @@ from ext_recorder.calls import Calls
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.compare.comparing import Comparison
 from ext_recorder.compare.counterparts import Counterparts
-from ext_recorder.verify.findings import Findings
+from ext_recorder.verify.ahead import Ahead
+from ext_recorder.verify.findings import LiveFindings
+from ext_recorder.verify.hearing import Hearing
 from ext_recorder.verify.script import Script
 from ext_recorder.verify.sending import Sender
 from ext_sdk.protocols.dialect import DIALECTS
@@ -64,7 +66,7 @@ class Child:
         weakref.finalize(self, self._reader.close)  # for tests that look at the middle of a session
         self.bindings = Playing(known)
         self.redactor = Redactor(secrets or {}, rules=True)
-        self.findings = Findings("c.yaml")
+        self.findings = LiveFindings("c.yaml")
         counterparts, calls = Counterparts(), Calls()
         self.sender = Sender(
             dialect,
@@ -75,20 +77,20 @@ class Child:
             secrets=secrets or {},
             new_folder=self._new_folder,
         )
-        self.script = Script(
-            self._reader,
+        ahead = Ahead(self._reader)
+        hearing = Hearing(
             self._framing,
-            sender=self.sender,
             clean=lambda data: self.bindings.to_neutral(self.redactor.redact(data)),
             comparison=Comparison(dialect, ignore, mask),
             counterparts=counterparts,
             child_calls=calls,
             findings=self.findings,
-            patience=patience,
+            soon=ahead.soon,
             in_order=in_order,
             stderr=stderr,
             junk=junk,
         )
+        self.script = Script(ahead, hearing, self.sender, self.findings, patience=patience)
         self.script.start(self.now)
 
     def hears(self) -> list[str]:

@@ -1,0 +1,196 @@
+"""The child's side of a session: what it says, as it would stand in the cassette, beside what it said there.
+
+Recorded events and live bytes go in. Out come live messages, each with what it means for the host.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ext_recorder.cassette.events import STDERR_FRAMING, Data, pieces
+from ext_sdk.protocols.classified import OTHER, Classified
+from ext_sdk.wire.framing import Frame
+
+from .lines import Lines
+from .window import Expected, Heard, Window, identity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ext_recorder.calls import Calls
+    from ext_recorder.cassette.events import Event
+    from ext_recorder.compare.comparing import Comparison
+    from ext_recorder.compare.counterparts import Counterparts
+    from ext_sdk.wire.framing import Framing, Junk
+
+    from .findings import LiveFindings
+    from .window import Identity
+
+    # The next events of the cassette, with their lines.
+    Soon = Callable[[], Iterable[tuple[Event, int]]]
+
+_REFUSED = "ext-recorder verify: the recorded child did not ask this here, so there is no recorded answer"
+
+
+class Heeded:
+    """What a live message means for the host.
+
+    Attributes:
+        known: it may have a counterpart among those that are expected: the session goes on.
+        refusal: what to answer, as bytes: a request that was never recorded must not be waited for; b"": nothing.
+    """
+
+    __slots__ = ("known", "refusal")
+
+    def __init__(self, *, known: bool, refusal: bytes = b"") -> None:
+        self.known = known
+        self.refusal = refusal
+
+
+class Hearing:
+    """Hears the child.
+
+    Args:
+        framing: of its messages.
+        clean: makes recorded text of live text.
+        comparison: what counts.
+        counterparts: names in both sessions.
+        child_calls: requests of the child by their recorded ids.
+        findings: where differences go.
+        soon: looks ahead in the cassette.
+        in_order: whether the order of its messages counts.
+        stderr: whether its stderr does.
+        junk: whether what is no message does.
+
+    Attributes:
+        window: what is expected.
+        reached: the moment in the recording that the session has come to, in seconds.
+        lines: compares stderr; None where it does not count.
+    """
+
+    def __init__(
+        self,
+        framing: Framing,
+        *,
+        clean: Callable[[bytes], bytes],
+        comparison: Comparison,
+        counterparts: Counterparts,
+        child_calls: Calls,
+        findings: LiveFindings,
+        soon: Soon,
+        in_order: bool,
+        stderr: bool,
+        junk: bool,
+    ) -> None:
+        self._framing = framing
+        self._clean = clean
+        self._dialect = comparison.dialect
+        self._child_calls = child_calls
+        self._soon = soon
+        self._junk = junk
+        self._decoder = framing.decoder()
+        self._asked: dict[bytes, list[str]] = {}  # methods of the host's open calls by id, the oldest first
+        self._expected = self._heard = 0
+        self.lines = Lines(findings, clean) if stderr else None
+        self.window = Window(comparison, counterparts, findings, self._paired, in_order=in_order)
+        self.reached = 0.0
+
+    # --- The recording ------------------------------------------------------------------------------------------------
+
+    def items(self, event: Data) -> list[Frame | Junk]:
+        """The messages in a recorded event, and what is between them."""
+        if not event.raw:
+            return [Frame(event.payload, b"", event.head)]
+        return pieces(event.payload, STDERR_FRAMING if event.kind == "err" else self._framing)
+
+    def expect(self, event: Data, line: int) -> None:
+        """What the recorded child said."""
+        if event.kind == "err":
+            if self.lines:
+                self.lines.expect(self.items(event), line)
+            return
+        for item in self.items(event):
+            message = self._dialect.classify(item.payload) if isinstance(item, Frame) else _no_message(item.wire)
+            if not self._counts(message):
+                continue
+            last = self._dialect.is_last(message)
+            answered = self._answered(message, last=last)
+            self._expected += 1
+            self.window.expect(Expected(self._expected, line, event.time, message, answered, last=last))
+
+    def asked(self, message: Classified) -> None:
+        """What the host has said: a call, perhaps."""
+        if message.kind == "request" and message.key is not None:
+            self._asked.setdefault(message.key, []).append(message.method)
+
+    def _answered(self, message: Classified, *, last: bool) -> str:
+        """The method of the call that this answers."""
+        if message.kind != "response" or message.key not in self._asked:
+            return ""
+        methods = self._asked[message.key]
+        if not last:
+            return methods[0]
+        method = methods.pop(0)
+        if not methods:
+            del self._asked[message.key]
+        return method
+
+    # --- The live child -----------------------------------------------------------------------------------------------
+
+    def receive_data(self, data: bytes) -> None:
+        """Bytes of its stdout."""
+        self._decoder.receive_data(data)
+
+    def receive_eof(self) -> None:
+        """Its stdout has ended."""
+        self._decoder.receive_eof()
+
+    def next_event(self) -> Heeded | None:
+        """The next live message that counts; None where all was taken."""
+        while (item := self._decoder.next_event()) is not None:
+            if isinstance(item, Frame):
+                message = self._dialect.classify(self._clean(item.payload))
+            elif item.wire.isspace():
+                continue
+            else:
+                message = _no_message(self._clean(item.wire))
+            if self._counts(message):
+                return self._heed(message, item)
+        return None
+
+    def _heed(self, message: Classified, item: Frame | Junk) -> Heeded:
+        self._heard += 1
+        heard = Heard(self._heard, message, last=self._dialect.is_last(message))
+        known = self.window.hear(heard)
+        if known or message.kind != "request" or self._comes_later(heard.identity):
+            return Heeded(known=known)
+        self.window.drop(heard)
+        return Heeded(known=False, refusal=self._refusal(item))
+
+    def _counts(self, message: Classified) -> bool:
+        return message.kind != "other" or not self._dialect.calls or self._junk
+
+    def _paired(self, expected: Expected, heard: Heard) -> None:
+        """A recorded message of the child has come."""
+        self.reached = max(self.reached, expected.time)
+        if heard.message.kind == "request" and expected.message.key is not None:
+            self._child_calls.begin(expected.message.key, heard.message.id.encode("utf-8", "surrogateescape"))
+
+    def _comes_later(self, wanted: Identity) -> bool:
+        """Is such a message recorded a little further on?"""
+        return any(
+            identity(self._dialect.classify(item.payload), last=True) == wanted
+            for event, _ in self._soon()
+            if isinstance(event, Data) and event.kind == "out"
+            for item in self.items(event)
+            if isinstance(item, Frame)
+        )
+
+    def _refusal(self, item: Frame | Junk) -> bytes:
+        live = self._dialect.classify(item.payload) if isinstance(item, Frame) else None
+        refusal = self._dialect.refusal(live, _REFUSED, {"reason": "never-recorded"}) if live else None
+        return b"" if refusal is None else self._framing.encode(refusal)
+
+
+def _no_message(data: bytes) -> Classified:
+    return Classified(OTHER, data.decode("utf-8", "surrogateescape"))

@@ -1,0 +1,167 @@
+"""One session with a real child: what all of its connections share, and what became of them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ext_recorder.bindings import Playing
+from ext_recorder.calls import Calls
+from ext_recorder.compare.comparing import Comparison
+from ext_recorder.compare.counterparts import Counterparts
+from ext_recorder.reports.cases import Case
+from ext_recorder.session import environment_secrets
+from ext_recorder.speaking import dialect_of
+from ext_sdk.redaction import Redactor, secret_variables
+from ext_sdk.wire.framing import FRAMINGS
+
+from .ahead import Ahead
+from .findings import LiveFindings
+from .hearing import Hearing
+from .script import Script
+from .sending import FOLDERS, Sender
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from contextlib import ExitStack
+
+    from ext_recorder.cassette.reader import Reader
+    from ext_sdk.wire.framing import Framing
+
+    from .options import Options
+
+
+class LiveSession:
+    """What belongs to one run of one cassette.
+
+    Args:
+        reader: the cassette.
+        name: what it is called in messages.
+        options: what counts.
+        environment: variables of this process.
+        stack: removes what is made here.
+
+    Attributes:
+        dialect, framing: of the messages.
+        findings: what differs.
+        secrets: values to take out, by name.
+
+    Raises:
+        CassetteError, UsageError: the cassette, or the options, can't be used.
+    """
+
+    def __init__(
+        self, reader: Reader, name: str, options: Options, environment: Mapping[str, str], stack: ExitStack
+    ) -> None:
+        header = reader.header
+        self.dialect = dialect_of(header, str(reader.path))
+        self.framing = FRAMINGS[header.framing]
+        self.findings = LiveFindings(name)
+        self.secrets = secret_variables(environment) | environment_secrets(options.redact, environment)
+        self._name = name
+        self._options = options
+        self._stack = stack
+        self._folder = ""
+        self._folders = 0
+        self._bindings = Playing(header.bindings, options.bind, environment.get("HOME", ""))
+        self._unbound = [
+            each for each in header.bindings if each not in (*FOLDERS, "home") and each not in options.bind
+        ]
+        self._redactor = Redactor(self.secrets, rules=True)
+        self._counterparts = Counterparts()
+        self._comparison = Comparison(self.dialect, options.ignore, options.mask)
+        self._senders: list[Sender] = []
+
+    def script(self, reader: Reader, framing: Framing, may: Callable[[int], bool] | None = None) -> Script:
+        """The host's part of one connection; ids of calls are its own, names are known to all.
+
+        Args:
+            reader: its events.
+            framing: of both directions.
+            may: see Script.
+        """
+        options, child_calls, ahead = self._options, Calls(), Ahead(reader)
+        sender = Sender(
+            self.dialect,
+            framing,
+            bindings=self._bindings,
+            counterparts=self._counterparts,
+            child_calls=child_calls,
+            secrets=self.secrets,
+            new_folder=self._new_folder,
+        )
+        self._senders.append(sender)
+        child = Hearing(
+            framing,
+            clean=self._clean,
+            comparison=self._comparison,
+            counterparts=self._counterparts,
+            child_calls=child_calls,
+            findings=self.findings,
+            soon=ahead.soon,
+            in_order=options.in_order,
+            stderr=options.stderr,
+            junk=options.junk,
+        )
+        return Script(ahead, child, sender, self.findings, patience=options.patience, may=may)
+
+    def look_at_end(self, script: Script, status: int | str | None, *, by_itself: bool) -> None:
+        """Compare how the child has ended with how the recorded one did.
+
+        Args:
+            script: knows that.
+            status: its exit code, or the name of a signal.
+            by_itself: it was not stopped.
+        """
+        recorded = script.exit
+        if script.gave_up or recorded is None:
+            return
+        if not by_itself:
+            self.findings.exit(recorded, None, "none in time; the child was stopped")
+        elif status != recorded:
+            self.findings.exit(recorded, status)
+
+    def case(self, recorded: int | str | None, status: int | str | None, words: str, remarks: list[str]) -> Case:
+        """What became of it; with what the child said last on stderr, where that may tell why.
+
+        Args:
+            recorded: how the recorded child ended.
+            status: how this one did.
+            words: the end of its stderr.
+            remarks: of others.
+        """
+        notes = [*self._notes(), *remarks]
+        if self.findings and words and status not in (0, recorded):
+            clean = self._clean(words.encode()).decode("utf-8", "replace")
+            notes.append("its last words on stderr:\n" + "\n".join(f"  {line}" for line in clean.splitlines()))
+        return Case(self._name, problems=self.findings.problems(), more=self.findings.more, notes=notes)
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if self._unbound and self.findings:
+            names = ", ".join(f"--bind {each}=…" for each in self._unbound)
+            notes.append(f"paths that stand for others in this cassette may need their live values: {names}")
+        unknown = {each: None for sender in self._senders for each in sender.unknown_secrets}
+        if unknown:
+            placeholders = ", ".join(unknown)
+            notes.append(f"sent as they stand, because the cassette does not have these secrets: {placeholders}")
+        return notes
+
+    def _new_folder(self, name: str) -> str:
+        """A fresh folder, removed in the end."""
+        if not self._folder:
+            made = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="verify-", ignore_cleanup_errors=True))
+            self._folder = os.path.realpath(made)
+        self._folders += 1
+        folder = Path(self._folder) / (name if self._folders == 1 else f"{name}-{self._folders}")
+        if self._options.files and self._folders == 1:
+            shutil.copytree(self._options.files, folder, symlinks=True)
+        else:
+            folder.mkdir()
+        return str(folder)
+
+    def _clean(self, data: bytes) -> bytes:
+        return self._bindings.to_neutral(self._redactor.redact(data))
