@@ -10,10 +10,11 @@ import ext_sdk
 from .errors import UnknownKind
 from .naming import namespace_of
 from .objects import items, members, named, text
+from .order import DEFINITIONS, batches, wave_of
 from .waiting import Verdict, wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .client import Client
     from .discovery import Resource
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 8  # requests at a time
 MOST_TOLD = 20  # failures that are told one by one
-# What others can't be without comes first, and by itself.
-FIRST = ("Namespace", "CustomResourceDefinition")
+DEFINITION = "CustomResourceDefinition"
 
 
 class Item(NamedTuple):
@@ -105,7 +105,7 @@ def send_all(
     namespace: str,
     send: Callable[[Item], Outcome],
 ) -> list[Outcome]:
-    """Send objects: namespaces, then definitions, then all others, several at a time; outcomes are in their order.
+    """Send objects, in the order that they need and several at a time; outcomes are in the order of the manifests.
 
     Nothing is sent where a kind is unknown that none of the definitions brings.
 
@@ -118,14 +118,12 @@ def send_all(
         for index, one in enumerate(manifests)
         if text(one.object, "kind") not in defined
     }
-    outcomes: dict[int, Outcome] = {}
-    for kind in FIRST:
-        first = [index for index, item in known.items() if item.resource.kind == kind]
-        outcomes |= dict(zip(first, _at_once([known[index] for index in first], send), strict=True))
+    first = {index: item for index, item in known.items() if wave_of(item.resource.name) <= DEFINITIONS}
+    outcomes = _in_order(first, send)
     _await_definitions(list(outcomes.values()), context, client)
     rest = [index for index in range(len(manifests)) if index not in outcomes]
-    found = [known.get(index) or located(manifests[index], context, client, namespace) for index in rest]
-    outcomes |= dict(zip(rest, _at_once(found, send), strict=True))
+    found = {index: known.get(index) or located(manifests[index], context, client, namespace) for index in rest}
+    outcomes |= _in_order(found, send)
     return [outcomes[index] for index in sorted(outcomes)]
 
 
@@ -178,6 +176,15 @@ def _words(done: Iterable[Outcome], what: str) -> str:
     return f" ({', '.join(f'{count} {word}' for word, count in counts.items())})"
 
 
+def _in_order(found: Mapping[int, Item], send: Callable[[Item], Outcome]) -> dict[int, Outcome]:
+    indices = list(found)
+    outcomes: dict[int, Outcome] = {}
+    for batch in batches([item.resource.name for item in found.values()]):
+        some = [indices[position] for position in batch]
+        outcomes |= zip(some, _at_once([found[index] for index in some], send), strict=True)
+    return outcomes
+
+
 def _at_once(found: Sequence[Item], send: Callable[[Item], Outcome]) -> list[Outcome]:
     names = {(one.resource, one.namespace, one.name) for one in found}
     if len(found) < 2 or len(names) < len(found):  # an object that comes twice has an order
@@ -187,14 +194,14 @@ def _at_once(found: Sequence[Item], send: Callable[[Item], Outcome]) -> list[Out
 
 
 def _is_definition(manifest: Manifest) -> bool:
-    return text(manifest.object, "kind") == FIRST[1]
+    return text(manifest.object, "kind") == DEFINITION
 
 
 def _await_definitions(outcomes: Iterable[Outcome], context: ext_sdk.Context, client: Client) -> None:
     """Until the server serves the new kinds, or the deadline."""
     wanted: list[tuple[str, str]] = []
     for outcome in outcomes:
-        if outcome.failure or outcome.item.resource.kind != FIRST[1]:
+        if outcome.failure or outcome.item.resource.kind != DEFINITION:
             continue
         kind, group = text(outcome.object, "spec", "names", "kind"), text(outcome.object, "spec", "group")
         versions = [text(one, "name") for one in items(outcome.object, "spec", "versions") if one.get("served") is True]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.live.manifests import GREEDY, configmap, deployment
+from tests.live.kubernetes import LONG
+from tests.live.manifests import GREEDY, configmap, deployment, pod
 
 if TYPE_CHECKING:
     from tests.live.kubernetes import Kube
@@ -36,6 +37,14 @@ def test_apply_makes_and_changes(kube: Kube) -> None:
     assert int(found["count"]) >= 40
 
 
+def test_a_pod_may_come_with_the_account_that_it_runs_under(kube: Kube) -> None:
+    """The server refuses a pod of an account that it does not have; ten times, for it may also be lucky."""
+    for number in range(10):
+        account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": f"account-{number}"}}
+        made = pod(name=f"it-{number}", serviceAccountName=f"account-{number}")
+        assert kube.ok("apply", {"manifest": [made, account]})["created"] == "2"
+
+
 def test_a_conflict_names_manager_and_field(kube: Kube) -> None:
     kube.ok("apply", {"manifest": CONFIG, "fieldManager": "somebody"})
     changed = {"manifest": {**CONFIG, "data": {"a": "mine"}}}
@@ -61,7 +70,7 @@ def test_a_dry_run_changes_nothing(kube: Kube) -> None:
 
 def test_a_finalizer_that_holds_an_object_is_told(kube: Kube) -> None:
     kube.ok("create", CONFIG | {"metadata": {"name": "held", "finalizers": [HOLD]}})
-    told = kube.failed("delete", {"resource": "cm/held", "timeout": "400ms"})
+    told = kube.failed("delete", {"resource": "cm/held", "timeout": "1s"})
     assert f"finalizers {HOLD}" in told
     kube.ok("patch", {"resource": "cm/held", "patch": {"metadata": {"finalizers": None}}})
     assert kube.ok("get", {"resource": "cm/held", "ignoreNotFound": True})["found"] == "false"
@@ -90,7 +99,7 @@ def test_secrets_and_configmaps(kube: Kube) -> None:
 
 
 def test_apply_waits_until_all_is_ready(kube: Kube) -> None:
-    kube.ok("apply", {"manifest": [CONFIG, deployment()], "wait": True, "timeout": "27s"})
+    kube.ok("apply", {"manifest": [CONFIG, deployment()], "wait": True, "timeout": LONG})
     ready = kube.ok("get", {"resource": "deploy/it", "outputs": {"ready": "{.status.readyReplicas}"}})["ready"]
     assert ready == "2"
 
