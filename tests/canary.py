@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-PATIENCE = 30.0  # seconds until a test gives up waiting for something that has to happen
+PATIENCE = 60.0  # seconds until a test gives up waiting for something that has to happen
 
 
 class Canary:

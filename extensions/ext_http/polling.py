@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 GROWTH = 1.5  # of each pause over the one before
 JITTER = 0.1  # of a pause, to either side: many that began together shall not ask together
 LAST_SHARE = 0.2  # of all the time, at most, that is kept for the last attempt
-LAST_LEAST = 0.05  # seconds
+LAST_LEAST = 0.25  # seconds: a busy machine may take that for an answer of a millisecond
 LAST_MOST = 1.0  # seconds
 LONGEST_NUMBER = 10  # digits of a Retry-After: more than a century
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-PATIENCE = 20.0  # seconds until a test gives up waiting for something that has to happen
+PATIENCE = 60.0  # seconds until a test gives up waiting for something that has to happen
 
 
 class Got:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tests.ext_http.conftest import Extension
 
-GENEROUS_SECONDS = 15.0  # a test that hangs is a failure; none of these needs a tenth of it
+GENEROUS_SECONDS = 60.0  # a test that hangs is a failure; none of these needs a tenth of it
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_the_deadline_is_for_all_however_often_a_byte_comes(
 
 def test_a_server_that_says_nothing_is_told(http: Extension, stub: Stub, gone: threading.Event) -> None:
     url = stub.does("/", lambda handler, asked: handler.close_after(gone))
-    result = http.failed("request", url=url, timeout="200ms")
+    result = http.failed("request", url=url, timeout="2s")
     assert f"GET {url}: connected, but no whole answer in time" in result.error
 
 

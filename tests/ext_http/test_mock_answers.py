@@ -20,6 +20,7 @@ from tests.ext_http.mocking import read_all
 
 if TYPE_CHECKING:
     from tests.ext_http.mocking import MockMaker
+    from tests.ports import NewPort
 
 
 def says(text: str, **more: object) -> dict[str, object]:
@@ -314,11 +315,10 @@ def test_tls_is_trusted_by_who_trusts_the_authority_and_by_nobody_else(mocks: Mo
     assert "PRIVATE KEY" not in pem
 
 
-def test_the_port_may_be_chosen_and_one_that_is_taken_is_refused(mocks: MockMaker) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(ext_sdk.OperationFailed) as failed:
-            mocks(says("x"), port=port)
+def test_the_port_may_be_chosen_and_one_that_is_taken_is_refused(mocks: MockMaker, new_port: NewPort) -> None:
+    port = new_port()
+    with socket.create_server(("127.0.0.1", port)), pytest.raises(ext_sdk.OperationFailed) as failed:
+        mocks(says("x"), port=port)
     assert f"port: expected one that is free on 127.0.0.1, found {port}" in failed.value.error
     assert mocks(says("x"), port=port).port == port
 

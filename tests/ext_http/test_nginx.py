@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import socket
 import subprocess
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 import trustme
+
+from tests.ports import reserved_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -62,14 +63,6 @@ class Nginx(NamedTuple):
         return f"https://127.0.0.1:{self.tls}{path}" if tls else f"http://127.0.0.1:{self.plain}{path}"
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
-
-
 @pytest.fixture(scope="module")
 def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
     directory = tmp_path_factory.mktemp("nginx")
@@ -79,14 +72,14 @@ def nginx(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nginx]:
     (directory / "users").write_text("ada:{PLAIN}open-sesame-1\n")
     ca = trustme.CA()
     ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(directory / "server.pem")
-    plain, tls = free_ports(2)
     user = "user root;" if os.geteuid() == 0 else ""  # else its workers are another one, who may read nothing here
-    (directory / "nginx.conf").write_text(CONFIGURATION.format(user=user, d=directory, plain=plain, tls=tls))
     assert NGINX
-    process = subprocess.Popen([NGINX, "-c", directory / "nginx.conf", "-p", directory], stderr=subprocess.DEVNULL)
-    yield Nginx(plain, tls, ca.cert_pem.bytes().decode(), directory)
-    process.terminate()
-    process.wait(20)
+    with reserved_port() as plain, reserved_port() as tls:
+        (directory / "nginx.conf").write_text(CONFIGURATION.format(user=user, d=directory, plain=plain, tls=tls))
+        process = subprocess.Popen([NGINX, "-c", directory / "nginx.conf", "-p", directory], stderr=subprocess.DEVNULL)
+        yield Nginx(plain, tls, ca.cert_pem.bytes().decode(), directory)
+        process.terminate()
+        process.wait(60)
 
 
 def test_it_is_waited_for_and_asked(http: Extension, nginx: Nginx) -> None:

@@ -46,9 +46,9 @@ def test_hurl_5289_no_symbolic_link_leads_out(http: Extension, stub: Stub) -> No
 
 def test_hurl_retries_have_one_deadline_and_not_one_each(http: Extension, stub: Stub) -> None:
     begun = time.monotonic()
-    result = http.failed("wait", url=stub.says("/", status=503), timeout="500ms", interval="1ms")
+    result = http.failed("wait", url=stub.says("/", status=503), timeout="2s", interval="1ms")
     assert int(result.outputs["attempts"]) > 3
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 30
 
 
 @pytest.mark.parametrize("value", ["159295", "1", "true", "null", "1.0"])

@@ -161,5 +161,5 @@ def test_waiting_does_not_mend_a_certificate(http: Extension, authority: Authori
     with authority.server("127.0.0.1") as stub:
         result = http.failed("wait", url=stub.url(), timeout="20s")
         assert result.outputs["attempts"] == "1"
-        result = http.failed("wait", url=stub.url(), timeout="400ms", interval="10ms", giveUpOn=[])
+        result = http.failed("wait", url=stub.url(), timeout="3s", interval="10ms", giveUpOn=[])
         assert int(result.outputs["attempts"]) > 1

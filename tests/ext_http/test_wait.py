@@ -10,12 +10,15 @@ import pytest
 from ext_http.polling import LAST_LEAST, Pauses, retry_after
 from ext_http.wait import Seen
 from ext_sdk import Deadline
+from tests.ext_http.conftest import Result
 from tests.ext_http.stub import Asked, Handler, Stub
+from tests.ext_sdk.peer import execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.ext_http.conftest import Extension
+    from tests.ports import NewPort
 
 UNKNOWN = f"http://{'x' * 64}.test/"  # a label has 63 at most: that nobody knows it is known without asking a server
 QUICK = {"interval": "1ms", "maxInterval": "5ms"}
@@ -54,30 +57,24 @@ def test_a_capture_can_be_waited_for(http: Extension, stub: Stub) -> None:
     assert http.ok("wait", url=url, capture={"id": {"regex": r"id=(\d)"}}, **QUICK).outputs["id"] == "7"
 
 
-def test_a_refused_connection_is_tried_again(http: Extension, stub: Stub) -> None:
+def test_a_refused_connection_is_tried_again(http: Extension, new_port: NewPort) -> None:
     """runn: `until` did not retry on a refused connection (#1303)."""
-    free = Stub()
-    url = free.url("/up")
-    free._server.server_close()
-
-    def start() -> None:
-        late = Stub(port=free.port)
+    port = new_port()
+    args = {"url": f"http://127.0.0.1:{port}/up", "interval": "20ms", "timeout": "1h"}
+    http.peer.send(execute(9, "wait", args, workdir=str(http.workdir)))
+    assert "Connection refused" in str(http.peer.message()["params"])  # logged, upon which the server comes up
+    with Stub(port=port) as late:
         late.says("/up", "yes")
-        late.__enter__()
-        started.append(late)
-
-    started: list[Stub] = []
-    threading.Timer(0.2, start).start()
-    try:
-        result = http.ok("wait", url=url, interval="20ms", timeout="20s")
-        assert int(result.outputs["attempts"]) > 1
-    finally:
-        for one in started:
-            one.__exit__(None, None, None)
+        while "id" not in (message := http.peer.message()):
+            pass
+    assert isinstance(message["result"], dict), message
+    result = Result(message["result"])
+    assert result.success, result
+    assert int(result.outputs["attempts"]) > 1
 
 
 def test_a_host_that_is_not_known_yet_is_waited_for(http: Extension) -> None:
-    result = http.failed("wait", url=UNKNOWN, timeout="600ms", **QUICK)
+    result = http.failed("wait", url=UNKNOWN, timeout="3s", **QUICK)
     assert int(result.outputs["attempts"]) > 1
     assert "is the name spelled as it should be?" in result.error
     result = http.failed("wait", url=UNKNOWN, timeout="20s", giveUpOn=["unknown-host"])
@@ -87,7 +84,7 @@ def test_a_host_that_is_not_known_yet_is_waited_for(http: Extension) -> None:
 def test_when_the_time_is_up_it_tells_attempts_and_the_last_answer(http: Extension, stub: Stub) -> None:
     """No other tool says what the last poll saw."""
     url = stub.says("/", "still starting", status=503, Content_Type="text/plain")
-    result = http.failed("wait", url=url, timeout="600ms", interval="10ms")
+    result = http.failed("wait", url=url, timeout="3s", interval="10ms")
     attempts = int(result.outputs["attempts"])
     assert attempts > 2
     assert len(stub.asked) == attempts
@@ -103,20 +100,22 @@ def test_it_tells_what_came_of_all_attempts(http: Extension, stub: Stub) -> None
     count = iter(range(1000))
 
     def route(handler: Handler, asked: Asked) -> None:
-        if next(count) < 3:
+        number = next(count)
+        if number < 3:
             handler.reset()
         else:
-            handler.answer(500, "broken")
+            handler.answer(500 if number < 7 else 501, "broken")
 
-    result = http.failed("wait", url=stub.does("/", route), timeout="700ms", **QUICK)
+    result = http.failed("wait", url=stub.does("/", route), timeout="1h", **QUICK)  # 501 ends it
     assert "all attempts: 3 times connection" in result.error.replace("Connection", "connection")
-    assert "times status 500" in result.error
+    assert "4 times status 500" in result.error
+    assert "once status 501" in result.error
 
 
 def test_an_answer_that_came_before_the_server_went_is_told(http: Extension, stub: Stub) -> None:
     count = iter(range(1000))
     url = stub.does("/", lambda handler, asked: handler.answer(503, "bye") if next(count) == 0 else handler.reset())
-    result = http.failed("wait", url=url, timeout="500ms", **QUICK)
+    result = http.failed("wait", url=url, timeout="1h", giveUpOn=["connection"], **QUICK)
     assert "the last attempt: Connection reset by peer" in result.error
     assert "the last answer (after" in result.error
     assert result.outputs["body"] == "bye"
@@ -147,7 +146,7 @@ def test_a_permanent_redirect_ends_it_and_a_temporary_one_does_not(http: Extensi
     result = http.failed("wait", url=stub.says("/", status=301, Location="/new"), timeout="20s")
     assert result.outputs["attempts"] == "1"
     assert "it redirects to /new" in result.error
-    result = http.failed("wait", url=stub.says("/", status=302, Location="/login"), timeout="300ms", **QUICK)
+    result = http.failed("wait", url=stub.says("/", status=302, Location="/login"), timeout="2s", **QUICK)
     assert int(result.outputs["attempts"]) > 1
 
 
@@ -188,7 +187,7 @@ def test_several_good_answers_in_a_row_can_be_wanted(http: Extension, stub: Stub
 
 def test_good_answers_that_are_too_few_are_told(http: Extension, stub: Stub) -> None:
     url = stub.says("/", "x")
-    result = http.failed("wait", url=url, successes=1000, interval="100ms", timeout="500ms")
+    result = http.failed("wait", url=url, successes=1000, interval="100ms", timeout="2s")
     assert "good answers in a row, where 1000 are wanted" in result.error
 
 
