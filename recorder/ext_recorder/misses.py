@@ -172,7 +172,9 @@ def _different(subject: str, closest: _Candidate, where: str) -> Miss:
     )
     more = f"; and {len(found) - SHOWN_DIFFERENCES} more" if len(found) > SHOWN_DIFFERENCES else ""
     played = " (already played)" if closest.played else ""
-    text = f"{subject}: arguments differ from the closest one, {where}:{line}{played}: {shown}{more}"
+    place = _cut(found[0].pointer) or "/" if len(found) == 1 else "POINTER"
+    advice = f"record it anew (--mode all), or set aside what may differ (--ignore {place})"
+    text = f"{subject}: arguments differ from the closest one, {where}:{line}{played}: {shown}{more}; {advice}"
     data: dict[str, object] = {
         "reason": "arguments-differ",
         "line": line,

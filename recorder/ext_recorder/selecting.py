@@ -53,16 +53,18 @@ class Selection:
     Attributes:
         kept: messages that stay, so far.
         all: messages, so far.
+        methods: of all messages so far, in their order.
+        requests: of the host, so far.
     """
 
     def __init__(self, dialect: Dialect, framing: Framing, policy: Policy) -> None:
         self._dialect = dialect
         self._framing = framing
         self._policy = policy
-        self._number = 0  # of the host's last request
         self._stays = True  # what the host did last
         self._calls: dict[tuple[str, int, bytes], list[bool]] = {}  # open calls: does each of them stay?
-        self.kept = self.all = 0
+        self.kept = self.all = self.requests = 0
+        self.methods: dict[str, None] = {}
 
     def of(self, event: Event) -> Event | None:
         """What is left of an event."""
@@ -85,11 +87,12 @@ class Selection:
 
     def _keeps(self, event: Data, payload: bytes) -> bool:
         message = self._dialect.classify(payload)
+        self.methods.setdefault(message.method)
         if message.kind == "response":
             stays = self._answer(event, message)
         elif event.kind == "in":
-            self._number += message.kind == "request"
-            stays = self._stays = self._policy.keeps(message, event.time, self._number)
+            self.requests += message.kind == "request"
+            stays = self._stays = self._policy.keeps(message, event.time, self.requests)
         else:
             stays = self._stays and self._policy.keeps_told(message, event.time, in_call=self.unanswered())
         if message.kind == "request" and message.key is not None:

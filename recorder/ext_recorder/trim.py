@@ -18,10 +18,11 @@ from .selecting import Selection
 from .speaking import dialect_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from ext_sdk.protocols.dialect import Classified, Dialect
+    from ext_sdk.wire.framing import Framing
 
 
 class Part:
@@ -89,16 +90,32 @@ def trim(path: Path, target: Path, part: Part, *, replace: bool = False) -> tupl
         How many messages stay, of how many.
 
     Raises:
+        UsageError: the part names a call or a method that the session does not have.
         CassetteError, UsageError, CassetteInUse, OSError: it can't be read, or written.
     """
     with Reader(path) as reader:
         dialect = dialect_of(reader.header, str(path))
         framing = FRAMINGS[reader.header.framing]
         selection = Selection(dialect, framing, _Policy(dialect, part))
-        left = (selection.of(event) for event in reader)
-        lines = (line_of(event, framing) for event in left if event is not None)
+        lines = _lines(reader, selection, part, framing)
         write_cassette(target, reader.header, lines, lambda: reader.redacted or (), replace=replace)
     return selection.kept, selection.all
+
+
+def _lines(reader: Reader, selection: Selection, part: Part, framing: Framing) -> Iterator[bytes]:
+    """What stays; at the end it is clear whether all that the part names was there."""
+    for event in reader:
+        left = selection.of(event)
+        if left is not None:
+            yield line_of(left, framing)
+    beyond = [first for first, _ in part.calls if first > selection.requests]
+    if beyond:
+        raise UsageError(f"--calls {beyond[0]}: the host's requests in {reader.path} are 1 to {selection.requests}")
+    known = [method for method in selection.methods if method]
+    for option, names in (("only", part.only), ("without", part.without)):
+        for name in sorted(names):
+            if name.partition(" ")[0] not in known:
+                raise UsageError(f"--{option} {name}: no such method in {reader.path}; there are {', '.join(known)}")
 
 
 class _Policy:

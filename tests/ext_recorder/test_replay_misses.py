@@ -78,6 +78,7 @@ def test_other_arguments_are_told_with_the_closest_request_and_where_they_differ
         assert '/params/args/command/0: recorded "echo", now "-n"' in text
         assert '/params/args/command/1: recorded "hi", now "echo"' in text
         assert "/params/args/command/2: recorded nothing, now 1" in text
+        assert text.endswith("; record it anew (--mode all), or set aside what may differ (--ignore POINTER)")
 
 
 def test_the_closest_request_is_the_one_that_differs_least_near_its_root(path: Path) -> None:
@@ -86,6 +87,7 @@ def test_the_closest_request_is_the_one_that_differs_least_near_its_root(path: P
 
         assert f"{path}:{line_of(path, 'port')}" in message_of(line)
         assert "/params/args/port: recorded 80, now 81" in message_of(line)
+        assert message_of(line).endswith("or set aside what may differ (--ignore /params/args/port)")
 
 
 def test_a_recorded_request_before_its_turn_is_told_as_that(path: Path) -> None:

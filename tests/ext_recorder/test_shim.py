@@ -78,12 +78,15 @@ def test_a_command_that_is_in_path_is_written_by_its_full_path(tmp_path: Path) -
 
 def test_a_shim_without_a_command_only_replays(tmp_path: Path) -> None:
     file, cassette = tmp_path / "child", tmp_path / "session.yaml"
-    assert write(str(file), str(cassette)).returncode == 0
+    done = write(str(file), str(cassette))
+    said = f"ext-recorder: {file} can only replay {cassette}, which is not there yet\n"
+    assert (done.returncode, done.stderr) == (0, said)
     missing = play(file, "what a host passes does not matter")
     assert missing.returncode == 2
     assert b"no such file" in missing.stderr
     run(cassette, ECHO, stdin=LINE)
     assert play(file, "--mode", "all").stdout == LINE
+    assert write(str(file), str(cassette)).stderr == ""
 
 
 def test_mode_none_never_records(tmp_path: Path) -> None:

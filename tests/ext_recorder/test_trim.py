@@ -156,6 +156,22 @@ def test_a_file_that_is_there_gives_way_only_when_it_is_said(tmp_path: Path) -> 
     assert [each.name for each in tmp_path.iterdir()] == ["c.yaml"]
 
 
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [
+        (Part(calls=parse_calls("2,99")), "--calls 99: the host's requests in {path} are 1 to 5"),
+        (Part(only=["bb"]), "--only bb: no such method in {path}; there are initialize, "),
+        (Part(without=["lgo"]), "--without lgo: no such method in {path}; there are initialize, "),
+    ],
+)
+def test_what_the_session_does_not_have_is_told_and_nothing_is_written(part: Part, says: str, tmp_path: Path) -> None:
+    source = cassette(tmp_path / "c.yaml", SESSION)
+    with pytest.raises(UsageError) as told:
+        trim(source, tmp_path / "out.yaml", part)
+    assert str(told.value).startswith(says.format(path=source))
+    assert [each.name for each in tmp_path.iterdir()] == ["c.yaml"]
+
+
 def test_a_broken_cassette_leaves_nothing_behind(tmp_path: Path) -> None:
     source = cassette(tmp_path / "c.yaml", SESSION + "- {t: 9, in: 'x'y'}")
     with pytest.raises(CassetteError, match="not YAML"):

@@ -12,6 +12,7 @@ import yaml
 from ext_recorder.errors import CassetteError
 
 from .events import MARKS, STREAMS, Data
+from .header import VERSION
 from .lines import mark_of, raw_bytes
 
 TYPE_CHECKING = False
@@ -98,9 +99,10 @@ def _compose(path: str, data: bytes) -> yaml.Node:
         root = yaml.compose(data, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         problem = error.problem or error.context or "broken"
-        # What has no end is told where it begins.
-        mark = error.context_mark if "end of stream" in problem and error.context_mark else error.problem_mark
-        raise CassetteError(path, mark.line + 1 if mark else 0, f"not YAML: {problem}", _RECOVER) from None
+        # What has no end is told where it begins; so is an event that a stray quotation mark has made too long.
+        begun = error.context_mark and ("end of stream" in problem or "flow" in (error.context or ""))
+        mark = error.context_mark if begun else error.problem_mark
+        raise CassetteError(path, mark.line + 1 if mark else 0, f"not YAML: {problem}", _advice(data)) from None
     except yaml.YAMLError as error:  # a character that YAML does not have
         position = getattr(error, "position", None)
         line = data.count(b"\n", 0, position) + 1 if isinstance(position, int) else 0
@@ -114,7 +116,16 @@ def _compose(path: str, data: bytes) -> yaml.Node:
     return root
 
 
-_RECOVER = "a file that was cut off: ext-recorder recover"
+def _advice(data: bytes) -> str:
+    """What may help with a file that is no YAML."""
+    if b"cassette" not in data[:_HEAD_BYTES]:
+        return f"and no cassette: that begins with the line `cassette: {VERSION}`"
+    if data.rstrip().rpartition(b"\n")[2].startswith(b"redacted:"):
+        return "a quotation mark in a message is written twice: ''"
+    return "a file that was cut off: ext-recorder recover"
+
+
+_HEAD_BYTES = 4_096
 
 
 def _one_line(error: Exception) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 def run(values: Values) -> int:
     """Do what the command line says; returns the exit code."""
+    import sys
     from pathlib import Path
 
     from ext_recorder import shim
@@ -34,6 +35,8 @@ def run(values: Values) -> int:
     else:
         words = ["record", *_spelled(record.COMMAND, values), str(cassette), "--", *shim.located(command, file)]
     shim.write(file, shim.script(words, pass_on=words[0] == "record"), force=bool(values["force"]))
+    if words[0] == "replay" and not cassette.exists():
+        sys.stderr.write(f"ext-recorder: {file} can only replay {cassette}, which is not there yet\n")
     return 0
 
 
