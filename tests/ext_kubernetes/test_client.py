@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,10 +10,10 @@ import pytest
 from tests.ext_kubernetes.fake_api import FakeApi, Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.ext_kubernetes.conftest import Extension, Starter
+    from tests.ports import NewPort
 
 GET = {"resource": "ns/default"}
 OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"}}
@@ -69,21 +68,11 @@ def test_a_creation_that_may_have_arrived_is_not_sent_again(kube: Extension, api
     assert len(api.requests("POST")) == 1
 
 
-@contextmanager
-def nobody_at(address: str) -> Iterator[None]:
-    """Hold the port of an address without listening there, so that no other process can answer in its place."""
-    with socket.socket() as holder:
-        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        holder.bind(("127.0.0.1", int(address.rpartition(":")[2])))
-        yield
-
-
-def test_a_server_that_is_not_there_is_told_with_its_address(start: Starter, tmp_path: Path) -> None:
-    with FakeApi() as api:
+def test_a_server_that_is_not_there_is_told_with_its_address(start: Starter, tmp_path: Path, new_port: NewPort) -> None:
+    with FakeApi(new_port()) as api:
         kube = start(api.kubeconfig(tmp_path / "kubeconfig"))
         kube.ok("get", GET)
-    with nobody_at(api.address):
-        told = kube.failed("get", GET)
+    told = kube.failed("get", GET)
     assert f"no answer from the API server at {api.address}" in told
     assert "Connection refused" in told
     assert "it last answered" in told
@@ -102,7 +91,7 @@ def test_a_server_that_does_not_answer_is_waited_for_until_the_deadline(start: S
 def test_an_answer_that_is_no_json_is_told(kube: Extension, api: FakeApi) -> None:
     kube.ok("get", GET)
     api.faults.append(Fault(status=200, body=b"<html>a proxy</html>"))
-    assert "expected JSON in answer to GET http://" in kube.failed("get", GET)
+    assert "expected a JSON object in answer to GET http://" in kube.failed("get", GET)
 
 
 def test_a_failure_is_not_read_to_its_end(kube: Extension, api: FakeApi) -> None:

@@ -11,6 +11,8 @@ from ext_kubernetes.statuses import api_error
 if TYPE_CHECKING:
     import threading
 
+    from ext_kubernetes.errors import ApiError
+
     from .connection import RawResponse
 
 MOST_BYTES = 256 * 1024 * 1024  # of an answer
@@ -27,13 +29,21 @@ class Answer(NamedTuple):
 
     @property
     def value(self) -> object:
-        """The value of a JSON body; None where it is empty. Integers are exact. Raises ApiError where it is no JSON."""
+        """The object of a JSON body; None where it is empty. Integers are exact. Raises ApiError where it is none."""
+        if not self.data:
+            return None
         try:
-            return json.loads(self.data) if self.data else None
-        except ValueError as error:
-            found = f"more than {len(self.data):,} bytes" if self.cut else repr(self.data[:60])
-            text = f"expected JSON in answer to {self.where}, found {found}"
-            raise api_error(self.status, text, where=self.where) from error
+            value: object = json.loads(self.data)
+        except (ValueError, RecursionError) as error:  # RecursionError: a thousand arrays within each other
+            raise self._unexpected() from error
+        if not isinstance(value, dict):
+            raise self._unexpected()
+        return value
+
+    def _unexpected(self) -> ApiError:
+        found = f"more than {len(self.data):,} bytes" if self.cut else repr(self.data[:60])
+        text = f"expected a JSON object in answer to {self.where}, found {found}"
+        return api_error(self.status, text, where=self.where)
 
 
 def read_body(response: RawResponse, limit: int, seconds: float, stopped: threading.Event) -> bytes:
@@ -51,7 +61,7 @@ def read_body(response: RawResponse, limit: int, seconds: float, stopped: thread
     """
     until = time.monotonic() + seconds
     data = bytearray()
-    for piece in response.stream(PIECE):
+    while piece := response.read1(PIECE):  # what is there: to wait for more would be without end
         data += piece
         if time.monotonic() > until:
             response.close()

@@ -41,9 +41,6 @@ class RawResponse(Protocol):
     status: int
     headers: Mapping[str, str]
 
-    def stream(self, amt: int) -> Iterator[bytes]:
-        """The body, piece by piece."""
-
     def read1(self, amt: int) -> bytes:
         """What there is of the body; nothing at its end."""
 

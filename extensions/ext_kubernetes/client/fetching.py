@@ -135,7 +135,7 @@ def _body(response: BaseHTTPResponse, parts: SplitResult, deadline: ext_sdk.Dead
         raise _failed(parts, f"HTTP status {response.status} {response.reason or ''}".rstrip())
     data = bytearray()
     try:
-        for piece in response.stream(PIECE):
+        while piece := response.read1(PIECE):
             data += piece
             if len(data) > limit:
                 raise _failed(parts, f"more than {limit:,} bytes")
