@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ext_recorder.http.body import Body, decoded, encoded
-from ext_recorder.http.document import Writer, load
 from ext_recorder.http.interaction import TEXT_LIMIT, Headers, Interaction
 from ext_recorder.http.observer import Observer, Unreadable
+from ext_recorder.http.reader import load
+from ext_recorder.http.writer import Writer
 
 TOKENS = st.text("abcdefghijklmnopqrstuvwxyzABCXYZ0123456789-_", min_size=1, max_size=12)
 VALUES = st.text(st.characters(min_codepoint=0x20, max_codepoint=0xFF, exclude_characters="\x7f"), max_size=30)

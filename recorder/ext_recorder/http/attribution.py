@@ -11,6 +11,9 @@ from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
 from ext_sdk.protocols.dialect import DIALECTS
+from ext_sdk.wire.json_text import loads
+
+from .interaction import call_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,18 +51,10 @@ def _spans(cassette: Path) -> list[tuple[Call, float, float]]:
                     continue
                 message = dialect.classify(event.payload)
                 if event.kind == "in" and message.kind == "request" and message.key is not None:
-                    began[event.conn, message.key] = (_id(message.text[slice(*message.span)]), event.time)
+                    began[event.conn, message.key] = (call_id(loads(message.text[slice(*message.span)])), event.time)
                 elif event.kind == "out" and message.kind == "response" and message.key is not None:
                     id, time = began.pop((event.conn, message.key), (None, NEVER))
                     found.append((id, time, event.time))
     except (RecorderError, OSError):  # there is no cassette, for which there are reasons that are told elsewhere
         return []
     return [*found, *((id, time, NEVER) for id, time in began.values())]
-
-
-def _id(spelled: str) -> Call:
-    """An id as JSON has it."""
-    from ext_sdk.wire.json_text import loads
-
-    value = loads(spelled)
-    return value if isinstance(value, (int, str, float)) else None

@@ -12,7 +12,13 @@ Headers = list[tuple[str, str]]
 Call = int | str | float | None  # the id of a request of the host; None: none was at work
 
 CONNECT = "CONNECT"  # the method of an interaction that tells of a connection which was not to be had
+HEAD_LIMIT = 1024 * 1024  # bytes of the lines before a body
 TEXT_LIMIT = 256 * 1024  # bytes of a body that is written as text; longer ones are streamed
+
+
+def call_id(value: object) -> Call:
+    """A value as the id of a request, where it can be one."""
+    return value if isinstance(value, (int, str, float)) else None
 
 
 @dataclass(slots=True)

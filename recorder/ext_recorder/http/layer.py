@@ -19,21 +19,22 @@ import struct
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 from ext_recorder.errors import RecorderError
 from ext_recorder.notes import Report
 
 from .inject import __path__ as _inject_path
+from .station import KUBECONFIG, Origin, Station, live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
-    from typing import NoReturn
+
+    from .station import Outcome
 
 VARIABLE = "EXT_RECORDER_HTTP"  # for the agent: MODE:SEED:EPOCH:FOLDER
 SOCKET = "http.sock"
-KUBECONFIG = "kubeconfig"
 LOADED = "loaded."  # followed by a process id: a file that the agent makes when it starts
 BACKLOG = 512  # connections that wait
 FINISH_S = 60.0  # for the last of what was said, and the end of the file
@@ -76,7 +77,7 @@ class Layer:
         if self._service == 0:
             os.close(self._control)
             os.close(self._report)
-            _live(work, Station(listener, control, self._folder, seed, epoch), report)
+            live(work, Station(listener, control, self._folder, seed, epoch), report)
         listener.close()
         os.close(control)
         os.close(report)
@@ -106,14 +107,20 @@ class Layer:
         """Whether a process of the child has the agent."""
         return any(name.startswith(LOADED) for name in os.listdir(self._folder))  # noqa: PTH208
 
-    def wait_loaded(self, is_over: Callable[[], bool] = lambda: False) -> bool:
-        """Wait until it has; false where that does not come, or the child is over."""
+    def wait_loaded(self, is_over: Callable[[], bool]) -> None:
+        """Wait until it has. A child that has not is to be ended before it is told anything.
+
+        Args:
+            is_over: whether the child has ended.
+
+        Raises:
+            LayerError: it has not, in time, or at all.
+        """
         until = time.monotonic() + LOAD_S
         while not self.loaded:
             if time.monotonic() > until or (is_over() and not self.loaded):
-                return False
+                raise LayerError(f"{NOT_LOADED}; so it was ended, before it could use the network")
             time.sleep(PROBE_S)
-        return True
 
     def finish(self, started: float = 0.0) -> Report:
         """The child has ended.
@@ -178,91 +185,6 @@ class Layer:
                 return b""
             data += piece
         return data
-
-
-class Origin(NamedTuple):
-    """Where a recording comes from.
-
-    Attributes:
-        version: of the recorder.
-        started: the moment on the monotonic clock that is 0 in the file.
-        cassette: what is said on stdio meanwhile; None where that is not recorded.
-    """
-
-    version: str
-    started: float
-    cassette: Path | None
-
-
-class Outcome:
-    """What became of the work of a service.
-
-    Attributes:
-        ok: nothing was missing.
-        lines: to be told; where all is well, only to somebody at a terminal.
-        remarks: to be told in any case.
-    """
-
-    __slots__ = ("lines", "ok", "remarks")
-
-    def __init__(self, *, ok: bool, lines: list[str], remarks: list[str] | None = None) -> None:
-        self.ok = ok
-        self.lines = lines
-        self.remarks = remarks or []
-
-
-class Station:
-    """What a service has to work with.
-
-    Attributes:
-        listener: where children connect.
-        control: a pipe that says when it is over.
-        folder: of the session.
-        seed: of a new recording.
-        epoch: nanoseconds from 1970 to what the monotonic clock counts from.
-        ready: to be called when children may come, with the seed of the recording, and its epoch (0: it has none).
-    """
-
-    __slots__ = ("control", "epoch", "folder", "listener", "ready", "seed")
-
-    def __init__(self, listener: socket.socket, control: int, folder: str, seed: str, epoch: int) -> None:
-        self.listener = listener
-        self.control = control
-        self.folder = folder
-        self.seed = seed
-        self.epoch = epoch
-        self.ready: Callable[[str, int], None] = lambda seed, epoch: None
-
-    def offset(self, origin: float) -> float:
-        """Seconds from a moment on the monotonic clock to the beginning of the cassette, when all is over."""
-        said = os.read(self.control, 8)
-        return struct.unpack("d", said)[0] - origin if len(said) == 8 else 0.0
-
-
-def _live(work: Callable[[Station], Outcome], station: Station, report: int) -> NoReturn:
-    """Be the service."""
-    from ext_recorder.scribe import step_aside
-
-    def say(what: str, lines: list[str]) -> None:
-        body = marshal.dumps((what, lines), 2)
-        with contextlib.suppress(OSError):
-            os.write(report, len(body).to_bytes(4, "little") + body)
-
-    try:
-        step_aside({station.listener.fileno(), station.control, report}, nice=False)  # children wait for it
-        station.ready = lambda seed, epoch: say("ready", [seed, str(epoch)])
-        outcome = work(station)
-        say("ok" if outcome.ok else "failed", [*outcome.remarks, "", *outcome.lines])
-    except (RecorderError, OSError) as error:
-        say("error", [str(error)])
-    except Exception as error:  # noqa: BLE001 - nobody else would hear of it
-        trace = error.__traceback__
-        while trace and trace.tb_next:
-            trace = trace.tb_next
-        place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "?"
-        say("error", [f"internal error, please report it with this line: {type(error).__name__} in {place}"])
-    finally:
-        os._exit(0)
 
 
 def recording(

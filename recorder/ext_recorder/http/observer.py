@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING
 import h11
 
 from .body import Body
-from .interaction import Interaction
+from .interaction import HEAD_LIMIT, Interaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from .interaction import Call
 
-HEAD_LIMIT = 1024 * 1024  # bytes of the lines before a body
 MOST_READS = 200  # that are kept of one answer
 PREFACE = b"PRI * HTTP/2.0"
 HANDSHAKE = b"\x16\x03"  # TLS that was not seen from within

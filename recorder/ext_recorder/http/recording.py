@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .interaction import CONNECT, Interaction
+from .interaction import CONNECT, Interaction, call_id
 from .library import TCP, TLS, place_of
 from .observer import Observer, Unreadable
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from .cleaning import Cleaner
-    from .document import Writer
     from .interaction import Call
+    from .writer import Writer
 
     Told = Mapping[str, object]
     Peer = int
@@ -119,7 +119,7 @@ class Recording:
 
     def _out(self, peer: Peer, told: Told, data: bytes) -> None:
         if observer := self._observers.get((peer, told["c"])):
-            observer.sent(data, self._latest - self._started, _call(told))
+            observer.sent(data, self._latest - self._started, call_id(told.get("call")))
 
     def _in(self, peer: Peer, told: Told, data: bytes) -> None:
         if observer := self._observers.get((peer, told["c"])):
@@ -166,7 +166,7 @@ class Recording:
         self._note_address(host, address)
         place = f"{host}:{address[1]}" if isinstance(address, list) and len(address) > 1 else host
         now = self._latest - self._started
-        made = Interaction(CONNECT, kind + place, call=_call(told), time=now)
+        made = Interaction(CONNECT, kind + place, call=call_id(told.get("call")), time=now)
         made.error = dict(error) if isinstance(error, dict) else None
         made.peer = ":".join(map(str, address)) if isinstance(address, list) else ""
         self._done(made)
@@ -174,8 +174,3 @@ class Recording:
     def _note_address(self, host: str, address: object) -> None:
         if isinstance(address, list) and len(address) > 1:
             self.addresses |= {f"{host}:{address[1]}", f"{address[0]}:{address[1]}"}
-
-
-def _call(told: Told) -> Call:
-    call = told.get("call")
-    return call if isinstance(call, (int, str, float)) else None

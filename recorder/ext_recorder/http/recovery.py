@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ext_recorder.cassette.claim import hold
 from ext_recorder.errors import CassetteError, UsageError
 
-from .document import load
+from .reader import load
 from .vcr import without_clients
 
 if TYPE_CHECKING:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ext_recorder.child import exit_like
-from ext_recorder.errors import RecorderError
 from ext_recorder.notes import Notes, Report
 from ext_recorder.outlets import claim_standard_files, host_outlet, tell
 from ext_recorder.record import spawn_in
@@ -17,7 +17,7 @@ from ext_recorder.signals import Signals
 from ext_recorder.tap import Tap
 from ext_sdk.version import __version__
 
-from .layer import NOT_LOADED, recording, replaying
+from .layer import recording, replaying
 from .naming import beside
 
 if TYPE_CHECKING:
@@ -84,10 +84,12 @@ def run(
         child = spawn_in(layer, command)
         signals.catch_ignored()
         stderr = host_outlet(2)
-        if not layer.wait_loaded(lambda: _is_over(child)):
-            child.send(9)  # it has not heard anything yet
+        try:
+            layer.wait_loaded(lambda: _is_over(child))
+        except BaseException:
+            child.send(signal.SIGKILL)  # it has not heard anything yet
             os.waitpid(child.pid, 0)
-            raise RecorderError(f"{NOT_LOADED}; so it was ended, before it could use the network")
+            raise
         tap = make_tap(child, signals, NoNotes(), stderr)
         status = tap.run()
         tap.linger()

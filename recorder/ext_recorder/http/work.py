@@ -16,19 +16,20 @@ from ext_sdk.redaction import Redactor, secret_variables
 
 from .attribution import calls_at
 from .cleaning import Cleaner
-from .document import Writer, load
 from .kubeconfig import Outline
-from .layer import KUBECONFIG, Outcome
+from .reader import load
 from .service import serve
+from .station import KUBECONFIG, Outcome
 from .vcr import without_clients
+from .writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .interaction import Call
-    from .layer import Origin, Station
     from .recording import Recording
     from .service import Peer
+    from .station import Origin, Station
 
 
 class _RecordingDesk:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.events import OWN_FILES, STDERR_FRAMING
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.errors import RecorderError
 from ext_recorder.http.naming import beside
 from ext_recorder.session import environment_secrets
 from ext_recorder.sockets.address import Address
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from .script import Script
 
 NOBODY = -1  # a connection that there is none of
-NOT_LOADED = "the child has not loaded the HTTP layer: it is no Python program, or was started with -I, -E or -S"
 
 
 def verify(path: Path, name: str, options: Options) -> Case:
@@ -125,9 +123,12 @@ class _Run:
     def _live(self, layer: Layer | None) -> Live:
         """The child, started. Raises RecorderError, also where it does without the layer."""
         live = Live(self._options.command, {**self._environment, **(layer.variables if layer else {})})
-        if layer and not layer.wait_loaded(live.has_ended):
+        try:
+            if layer:
+                layer.wait_loaded(live.has_ended)
+        except BaseException:
             live.close()
-            raise RecorderError(f"{NOT_LOADED}; so it was ended, before it could use the network")
+            raise
         return live
 
     def _http(self, stack: ExitStack) -> Layer | None:

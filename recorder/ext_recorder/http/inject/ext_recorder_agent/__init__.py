@@ -12,7 +12,9 @@ Modules of the standard library are patched from within, so they are `Any` here,
     channel    frames to and from the recorder
     tapping    while recording: a copy of all bytes on connections, in plain text, by
     tapped, tapped_tls    which are the patches for that
-    answering  while replaying: connections that lead to the recorder, and nowhere else
+    answering  while replaying: connections that lead to the recorder, and nowhere else, with
+    answered, names    which are the patches for that
+    connections    those that a process has, by file descriptor
     tls        TLS that was, and needs no encryption any more
     programs   what the child runs, and nobody sees
     errors     exceptions as data

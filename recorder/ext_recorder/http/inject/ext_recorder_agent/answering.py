@@ -7,13 +7,14 @@ recording has nothing of is refused here, before anything reaches the network.
 
 from __future__ import annotations
 
-import contextlib
 import os
 
+from .answered import Patches
 from .calls import current
-from .channel import connected, frame, receive
+from .channel import connected, frame, receive, shown
 from .connections import Connection, Connections
 from .errors import MARK, exception
+from .names import patch_names
 from .tapped import patch_files, patch_listening
 
 TYPE_CHECKING = False
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from .channel import Channel, Told
     from .clock import Times
     from .errors import Failure
-
-    Method = Callable[..., Any]
 
 
 class Guard:
@@ -109,13 +108,6 @@ def raise_failure(told: Told) -> None:
         raise exception(failure)
 
 
-def shown(address: object) -> list[object] | str:
-    """An address for JSON."""
-    if isinstance(address, tuple):
-        return [str(address[0]), *address[1:2]]
-    return address.decode("utf-8", "surrogateescape") if isinstance(address, bytes) else str(address)
-
-
 def install(module: Any, channel: Channel, times: Times) -> Callable[[ModuleType], None]:
     """Patch `socket`. Returns what patches `ssl`, which imports `socket` and is there later."""
     guard = Guard(channel, times)
@@ -148,147 +140,3 @@ def watch(guard: Guard) -> None:
                 raise guard.refuse(f"{event} to {shown(address)}")
 
     sys.addaudithook(hook)
-
-
-def patch_names(module: Any, guard: Guard) -> None:
-    """Look names up in the recording.
-
-    Args:
-        module: socket.
-        guard: asks the recorder.
-    """
-    look_up: Method = module.getaddrinfo
-
-    def getaddrinfo(host: object, port: object, *args: Any, **named: Any) -> list[Any]:
-        text = host.decode("utf-8", "replace") if isinstance(host, bytes) else host
-        given = dict(zip(("family", "type", "proto", "flags"), args, strict=False)) | named
-        numeric = given | {"flags": given.get("flags", 0) | module.AI_NUMERICHOST}
-        found: list[Any] | None = None
-        try:
-            found = look_up(text, port, **(numeric if text else given))
-        except module.gaierror:
-            if given.get("flags", 0) & module.AI_NUMERICHOST:
-                raise
-        if found is not None:
-            return found
-        found = []
-        for address in guard.resolve(str(text)):
-            with contextlib.suppress(module.gaierror):  # an address of the other family
-                found += look_up(address, port, **numeric)
-        if not found:
-            raise module.gaierror(module.EAI_NONAME, f"{MARK}{text} has no address of this family in the recording")
-        return found
-
-    def gethostbyname(host: object) -> object:
-        return getaddrinfo(host, 0, module.AF_INET)[0][4][0]
-
-    def gethostbyaddr(host: object) -> object:
-        raise module.herror(1, f"{MARK}names of addresses are not looked up on replay")
-
-    module.getaddrinfo = getaddrinfo
-    module.gethostbyname = gethostbyname
-    module.gethostbyaddr = gethostbyaddr
-
-
-class Patches:
-    """The methods in the place of those of `socket.socket`."""
-
-    def __init__(self, module: Any, guard: Guard) -> None:
-        self._module = module
-        self._guard = guard
-        self._by_fd = guard.connections.by_fd
-        self._families = {module.AF_INET, module.AF_INET6, module.AF_UNIX}
-
-    def install(self, kind: Any) -> None:
-        """Put them there."""
-        connect = self.connecting(kind.connect)
-        kind.connect = connect
-        kind.connect_ex = self.trying(connect)
-        for name in ("send", "sendall", "sendmsg"):
-            setattr(kind, name, self.sending(getattr(kind, name)))
-        for name in ("recv", "recv_into"):
-            setattr(kind, name, self.receiving(getattr(kind, name)))
-        kind._real_close = self.closing(kind._real_close)
-        # What the family of a live connection would know.
-        kind.setsockopt = self.instead(kind.setsockopt, lambda found, args: None)
-        kind.getsockopt = self.instead(kind.getsockopt, lambda found, args: 0 if len(args) < 3 else bytes(args[2]))
-        kind.getpeername = self.instead(kind.getpeername, lambda found, args: found.address)
-        kind.getsockname = self.instead(kind.getsockname, lambda found, args: ("127.0.0.1", found.id))
-
-    def connecting(self, connect: Method) -> Method:
-        """`connect`: to the recorder, unless it is to this process itself."""
-        guard, module = self._guard, self._module
-
-        def connect_(sock: socket.socket, address: object) -> None:
-            if guard.connections.is_own(address) or sock.family not in self._families:
-                connect(sock, address)
-            elif sock.type == module.SOCK_STREAM:
-                guard.connect(sock, address)
-            elif sock.family == module.AF_UNIX:
-                connect(sock, address)
-            else:
-                raise guard.refuse(f"datagrams to {shown(address)}")
-
-        return connect_
-
-    def trying(self, connect: Method) -> Method:
-        """`connect_ex`."""
-
-        def connect_ex(sock: socket.socket, address: object) -> int:
-            try:
-                connect(sock, address)
-            except OSError as error:
-                return error.errno or int(self._module.errno.ECONNREFUSED)
-            return 0
-
-        return connect_ex
-
-    def sending(self, send: Method) -> Method:
-        """`send`, `sendall`, `sendmsg`."""
-
-        def send_(sock: socket.socket, *args: object) -> object:
-            fd = sock.fileno()
-            self._guard.before_sending(fd)
-            result = send(sock, *args)
-            if fd in self._by_fd:
-                self._guard.step()
-            return result
-
-        return send_
-
-    def receiving(self, receive: Method) -> Method:
-        """`recv`, `recv_into`: at the end, what it was."""
-
-        def receive_(sock: socket.socket, *args: object, **named: object) -> object:
-            try:
-                result = receive(sock, *args, **named)
-            except ConnectionResetError:
-                self._guard.ended(sock.fileno())
-                raise
-            if sock.fileno() in self._by_fd:
-                self._guard.step()
-            if not result:
-                self._guard.ended(sock.fileno())
-            return result
-
-        return receive_
-
-    def closing(self, close: Method) -> Method:
-        """`_real_close`."""
-
-        def real_close(sock: socket.socket, *args: object) -> object:
-            self._by_fd.pop(sock.fileno(), None)
-            return close(sock, *args)
-
-        return real_close
-
-    def instead(self, method: Method, answer: Callable[[Connection, tuple[Any, ...]], object]) -> Method:
-        """A method that a line to the recorder has another answer to, but for what concerns any socket."""
-
-        def method_(sock: socket.socket, *args: Any) -> object:
-            found = self._by_fd.get(sock.fileno())
-            if found is None or (args and args[0] == self._module.SOL_SOCKET):
-                return method(sock, *args)
-            return answer(found, args)
-
-        return method_

@@ -54,6 +54,13 @@ def _exactly(line: _socket.socket, size: int) -> bytes:
     return data
 
 
+def shown(address: object) -> list[object] | str:
+    """An address for JSON."""
+    if isinstance(address, tuple):
+        return [str(address[0]), *address[1:2]]
+    return address.decode("utf-8", "surrogateescape") if isinstance(address, bytes) else str(address)
+
+
 class Channel:
     """The connection of one process to the recorder, for all of its threads; made at the first use.
 

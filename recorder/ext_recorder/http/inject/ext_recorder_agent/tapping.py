@@ -10,6 +10,7 @@ from __future__ import annotations
 from base64 import b64encode
 
 from .calls import current
+from .channel import shown
 from .connections import Connection, Connections
 from .errors import described
 from .tapped import patch_names, patch_sockets
@@ -61,13 +62,13 @@ class Tap:
         name = self.connections.name_of(address)
         made = Connection(self.connections.number(), address, name, current())
         self.connections.by_fd[fd] = made
-        self.tell("open", {"c": made.id, "host": name, "address": _shown(address)})
+        self.tell("open", {"c": made.id, "host": name, "address": shown(address)})
         self.times.step()
 
     def refused(self, address: object, error: BaseException) -> None:
         """There is no connection to be had."""
         name = self.connections.name_of(address)
-        self.tell("refused", {"host": name, "address": _shown(address), "error": described(error)})
+        self.tell("refused", {"host": name, "address": shown(address), "error": described(error)})
 
     def sent(self, fd: int, data: bytes | bytearray | memoryview) -> None:
         """Bytes have gone out."""
@@ -116,12 +117,6 @@ class Tap:
         found = self.connections.by_fd.get(sock.fileno())
         if found is not None:
             self.tell("tls-refused", {"c": found.id, "error": described(error)})
-
-
-def _shown(address: object) -> list[object] | str:
-    if isinstance(address, tuple):
-        return [str(address[0]), *address[1:2]]
-    return address.decode("utf-8", "surrogateescape") if isinstance(address, bytes) else str(address)
 
 
 def install(module: ModuleType, channel: Channel, times: Times) -> Callable[[ModuleType], None]:

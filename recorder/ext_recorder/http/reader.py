@@ -1,0 +1,144 @@
+"""Reading the file: ours, or one of vcrpy's own. What is in it is told in `writer`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ext_recorder.errors import CassetteError
+
+from .body import Body
+from .interaction import Interaction, call_id
+from .vcr import load_yaml
+from .writer import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from .interaction import Headers
+
+
+class Document:
+    """What is in a file.
+
+    Attributes:
+        values: everything but the interactions.
+        interactions: in the order in which their requests began.
+    """
+
+    def __init__(self, values: Mapping[str, object], interactions: list[Interaction]) -> None:
+        self.values = values
+        self.interactions = interactions
+
+    def mapping(self, name: str) -> Mapping[str, object]:
+        """A value that is a mapping; an empty one where it is not there."""
+        value = self.values.get(name)
+        return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
+
+    def text(self, name: str) -> str:
+        """A value that is a text."""
+        value = self.values.get(name)
+        return value if isinstance(value, str) else ""
+
+
+def load(path: Path) -> Document:
+    """Read a file: ours, or one of vcrpy's own.
+
+    Raises:
+        CassetteError: it can't be read, or is no such file.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise CassetteError(path, 0, "no such file", "record it: ext-recorder record --http …") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise CassetteError(path, 0, f"can't be read: {error}") from None
+    try:
+        content = load_yaml(text)
+    except ValueError as error:
+        raise CassetteError(path, 0, f"no YAML of plain data: {error}") from None
+    if not isinstance(content, dict) or not isinstance(content.get("interactions"), list):
+        raise CassetteError(path, 0, "expected a mapping with `interactions`, as vcrpy and record --http write it")
+    version = content.get("http", VERSION)
+    if version != VERSION:
+        raise CassetteError(path, 0, f"version {version} of the format, and this ext-recorder knows {VERSION}")
+    found = []
+    for number, item in enumerate(content.pop("interactions"), 1):
+        try:
+            found.append(_interaction(item))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            problem = f"interaction {number} can't be understood: {type(error).__name__}: {error}"
+            raise CassetteError(path, 0, problem) from None
+    if "http" not in content:
+        for each in found:
+            _mend(each)
+    return Document(content, sorted(found, key=lambda each: each.time))
+
+
+def _mend(each: Interaction) -> None:
+    """Of a file of vcrpy's own: bodies are there in one piece, and decoded by some clients, whatever headers say."""
+    data = each.body.whole() if each.body is not None else b""
+    encoded = data.startswith((b"\x1f\x8b", b"\x78"))
+    away = {"transfer-encoding", "content-length"} | (set() if encoded else {"content-encoding"})
+    each.headers = [(name, value) for name, value in each.headers if name.lower() not in away]
+    if each.method != "HEAD":
+        each.headers.append(("Content-Length", str(len(data))))
+
+
+def _interaction(item: Mapping[str, object]) -> Interaction:
+    request, response = item["request"], item["response"]
+    if not isinstance(request, dict) or not isinstance(response, dict):
+        raise TypeError("expected mappings as `request` and `response`")
+    made = Interaction(str(request["method"]), str(request["uri"]), _pairs(request.get("headers")))
+    made.request_body = Body(_bytes(request.get("body")))
+    status, body = response["status"], response["body"]
+    if not isinstance(status, dict) or not isinstance(body, dict):
+        raise TypeError("expected mappings as `status` and `body`")
+    made.status, made.reason = int(status["code"]), str(status.get("message") or "")
+    made.headers = _ordered(_pairs(response.get("headers")), item.get("order"))
+    made.body = Body(_bytes(body.get("string")))
+    made.call = call_id(item.get("call"))
+    made.time, made.elapsed = _number(item.get("t")), _number(item.get("elapsed"))
+    made.http_version = str(item.get("http_version") or "1.1")
+    error = item.get("error")
+    made.error = dict(error) if isinstance(error, dict) else None
+    made.chunks, made.reads = _sizes(item.get("chunks")), _sizes(item.get("reads"))
+    made.cut = item.get("cut") is True
+    made.peer, made.socket = str(item.get("peer") or ""), str(item.get("socket") or "")
+    return made
+
+
+def _sizes(value: object) -> list[int]:
+    return [int(size) for size in value] if isinstance(value, list) else []
+
+
+def _pairs(headers: object) -> Headers:
+    found: Headers = []
+    for name, value in headers.items() if isinstance(headers, dict) else ():
+        found += [(str(name), str(each)) for each in (value if isinstance(value, (list, tuple)) else [value])]
+    return found
+
+
+def _ordered(headers: Headers, order: object) -> Headers:
+    """Headers as they came; names that come several times stand together in a file of vcrpy's."""
+    names = [str(name) for name in order] if isinstance(order, list) else []
+    if sorted(names) != sorted(name for name, _ in headers):
+        return headers  # somebody has edited them
+    values: dict[str, list[str]] = {}
+    for name, value in headers:
+        values.setdefault(name, []).append(value)
+    return [(name, values[name].pop(0)) for name in names]
+
+
+def _bytes(body: object) -> bytes:
+    if body is None:
+        return b""
+    if isinstance(body, bytes):
+        return body
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogatepass")
+    raise TypeError(f"expected a body as text or !!binary, found {type(body).__name__}")
+
+
+def _number(value: object) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0
