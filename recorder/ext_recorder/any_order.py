@@ -6,18 +6,26 @@ The recording is cut into threads. Each thing that the host did on its own accou
 notification, bytes that are no message, the end of its input, a signal. To a thread belong, in their recorded order,
 
 - the answer to its request, wherever that stands in the recording: it depends on its own request, not on what other
-calls happen to
-  stand between;
+  calls happen to stand between;
+- what names that call, or the run or session that it is about;
 - whatever else the child did after the thread's last event of the host and before the next event of the host in the
-recording:
-  notifications, stderr, its own requests, its exit. No field tells whose they are, and what came last is the
+  recording: notifications, stderr, its exit. No field tells whose they are, and what came last, pings aside, is the
   likeliest cause;
-- the host's answer to a request of the child that belongs to the thread. What follows that answer goes on in the
-thread, so the
-  answer of a call still waits for the answers that the child waited for.
+- requests of the child, and the host's answers. What follows an answer goes on in the thread, so the answer of a call
+  still waits for what the child waited for.
+
+Whose is a request of the child that names nothing? A call that was answered before the child got what it had asked for
+has not waited for it: so it is asked in the one call that was open then and was not answered so soon. Where that leaves
+several, it is asked once all of them have begun, and all of them wait for its answer: from the question to the answer
+they play as one, in recorded order.
+
+A thread also waits for what the host said about it later on: that it takes the call back, ends the run, approves of
+what it was asked (the dialect names the places). Only an answer that came although it was no longer wanted does not
+wait for that.
 
 What the child said before the host said anything begins at the start. Within a thread the rule of `player` holds: an
-event of the child is released once the events of the host before it, in the thread, have arrived.
+event of the child is released once the events of the host before it, in the thread, have arrived. What one message of
+the host releases in several threads comes in recorded order.
 
 A live message takes the first thread, in recorded order, that it matches and that was not taken before; when all of
 them were, it is used up. Threads are looked up by the message without its id, then by a spelling that is the same for
@@ -32,10 +40,11 @@ from __future__ import annotations
 from ext_sdk.protocols.glance import glance
 
 from .cassette.events import Data, Mark
+from .cutter import Cutter
 from .errors import UsageError
 from .free import FreeThreads
 from .player import LISTED, NEAR, SECOND_CONNECTION, Player
-from .threads import Cutter, Thread
+from .threads import Question, Thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +56,7 @@ if TYPE_CHECKING:
     from .cassette.reader import Reader
     from .hearing import Ear, Recorded
     from .stage import Stage
+    from .threads import Turn
     from .voice import Voice
 
 READ_AHEAD = 64  # threads
@@ -72,7 +82,8 @@ class AnyOrderPlayer(Player):
         self._cut = Cutter(ear, framing)
         self._free = FreeThreads(ear)
         self._played = bytearray()  # by number: those that were taken
-        self._waiting: list[Thread] = []  # for an answer of the host
+        self._asked: list[Question] = []  # and not answered to the end
+        self._held: dict[Turn, list[Thread]] = {}  # what threads wait for
         self._left: list[Recorded] | None = None  # once nothing will be looked up any more: the first that never came
         self._left_count = 0
 
@@ -116,7 +127,7 @@ class AnyOrderPlayer(Player):
             self._left.append(thread.origin)
 
     def start(self) -> None:
-        self._run(self._cut.first, 0.0)
+        self._run([self._cut.first], 0.0)
 
     def _hear(self, payload: bytes) -> None:
         if self._kind(payload) == "response" and self._answered(payload):
@@ -142,13 +153,15 @@ class AnyOrderPlayer(Player):
 
     def _answered(self, payload: bytes) -> bool:
         """Take the host's answer to a request of the child."""
-        for thread in self._waiting:
-            step = thread.steps[thread.position]
-            if not isinstance(step, (Data, Mark)) and self._ear.accepts(step, payload):
-                self._waiting.remove(thread)
-                thread.position += 1
-                self._run(thread, thread.time)
-                return True
+        for question in self._asked:
+            due = next((turn for turn in question.answers if not turn.taken), None)
+            if due is None or due.origin is None or not self._ear.accepts(due.origin, payload):
+                continue
+            due.taken = True
+            if due is question.answers[-1]:
+                self._asked.remove(question)
+            self._run(self._held.pop(due, []), due.time)
+            return True
         return False
 
     def _hear_junk(self, wire: bytes) -> None:
@@ -183,26 +196,54 @@ class AnyOrderPlayer(Player):
         threads = self._cut.marks.get(name)
         if threads:
             thread = threads.pop(0)
-            self._run(thread, thread.time)
+            self._run([thread], thread.time)
 
     def _begin(self, thread: Thread) -> None:
         """A live message has begun this thread: it is no longer free."""
         self._free.take(thread)
         self._played.extend(bytes(max(0, thread.number + 1 - len(self._played))))
         self._played[thread.number] = 1
-        self._run(thread, thread.time)
+        self._run([thread, *self._held.pop(thread, ())], thread.time)
 
-    def _run(self, thread: Thread, since: float) -> None:
-        """Play the thread up to the next answer of the host."""
-        self._settle(thread)
-        while thread.position < len(thread.steps) and not self._stage.over:
-            step = thread.steps[thread.position]
-            if not isinstance(step, (Data, Mark)):
-                self._waiting.append(thread)
-                return
-            self._stage.after = max(0.0, step.time - since)
-            self._play(step)
+    def _run(self, threads: list[Thread], since: float) -> None:
+        """Play threads up to what each waits for next.
+
+        Args:
+            threads: those that something of the host sets going.
+            since: when it was done, in the recording.
+        """
+        ready = [thread for thread in threads if self._is_ready(thread)]
+        while ready and not self._stage.over:
+            thread = min(ready, key=_next_place) if len(ready) > 1 else ready[0]
+            step = thread.steps[thread.position][1]
+            event = step.event if isinstance(step, Question) else step
+            assert isinstance(event, (Data, Mark))
+            self._stage.after = max(0.0, event.time - since)
+            self._play(event)
             thread.position += 1
+            if isinstance(step, Question):
+                step.taken = True
+                if step.answers:
+                    self._asked.append(step)
+                ready += [other for other in self._held.pop(step, ()) if self._is_ready(other)]
+            if not self._is_ready(thread):
+                ready.remove(thread)
+
+    def _is_ready(self, thread: Thread) -> bool:
+        """Is something of the child its next step? Else it is over, or is held until something has been done."""
+        self._settle(thread)
+        while thread.position < len(thread.steps):
+            step = thread.steps[thread.position][1]
+            if isinstance(step, (Data, Mark)):
+                return True
+            turn = step.holds(thread)
+            if turn is not None:
+                self._held.setdefault(turn, []).append(thread)
+                return False
+            if isinstance(step, Question) and step.asks(thread):
+                return True
+            thread.position += 1
+        return False
 
     # Which thread
 
@@ -240,3 +281,8 @@ class AnyOrderPlayer(Player):
                     if thread.origin is not None:
                         played = thread.number < len(self._played) and bool(self._played[thread.number])
                         yield thread.origin, played, thread.number < NEAR
+
+
+def _next_place(thread: Thread) -> int:
+    """Where its next step stands in the recording."""
+    return thread.steps[thread.position][0]

@@ -10,7 +10,6 @@ from array import array
 from typing import TYPE_CHECKING
 
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.protocols.places import MISSING
 from ext_sdk.wire.framing import FRAMINGS, Frame
 
 from .cassette.events import OWN_FILES, Data, pieces
@@ -150,7 +149,7 @@ class _Counter:
         if not self._dialect.is_last(message):
             return
         tally.times.append(max(0.0, event.time - began))
-        tally.errors += failed(self._dialect, message)
+        tally.errors += self._dialect.is_failure(message)
         calls.pop(0)
         if not calls:
             del self._open[place]
@@ -159,11 +158,6 @@ class _Counter:
         about = self._dialect.about(message) if self._subjects else ""
         method = f"{message.method} {about}" if about else message.method
         return self._tallies.setdefault((event.kind, method), Tally(event.kind, method))
-
-
-def failed(dialect: Dialect, answer: Classified) -> bool:
-    """Does an answer tell of a failure, be it the protocol's or the call's?"""
-    return dialect.has_failed(answer) or answer.at("/error") not in (MISSING, None)
 
 
 def table(tallies: list[Tally]) -> list[str]:

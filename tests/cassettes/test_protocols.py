@@ -15,6 +15,7 @@ from cassettes.peer_sessions import SESSIONS
 from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.lint.linting import lint
+from ext_recorder.replay import ORDERS
 from ext_sdk.protocols.dialect import DIALECTS
 from ext_sdk.wire.framing import FRAMINGS
 from tests.peers.conversations import Names
@@ -61,10 +62,11 @@ def test_a_cassette_plays_byte_for_byte(name: str) -> None:
 
 
 @EACH
-def test_a_cassette_plays_to_a_host_with_other_ids_names_and_folders(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_cassette_plays_to_a_host_with_other_ids_names_and_folders(name: str, order: str, tmp_path: Path) -> None:
     session, path = SESSIONS[name], path_of(name)
 
-    with Started([*REPLAY, str(path)], session.framing, os.environ) as host:
+    with Started([*REPLAY, f"--order={order}", str(path)], session.framing, os.environ) as host:
         session.conversation(host, Names(5000, "live-"), tmp_path)
         code = host.end()
 

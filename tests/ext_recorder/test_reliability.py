@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.cassette.events import OWN_FILES, Data
+from ext_recorder.cassette.events import OWN_FILES, Data, Mark
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
 from ext_recorder.replay import Options, make_player
@@ -100,6 +100,30 @@ def test_every_replay_says_the_same_bytes(path: Path, order: str) -> None:
                 told = play(reader, host, order)
             outcomes.add((told.data, told.status))
         assert len(outcomes) == 1
+
+
+@pytest.mark.parametrize("path", ALL, ids=names)
+def test_in_any_order_a_host_that_says_it_all_again_hears_it_all_again(path: Path) -> None:
+    """Nothing is missing and nothing comes twice, whatever comes in between, and it ends as it ended."""
+    for conn, host in sessions(path):
+        stage = Stage(paced=True)  # which keeps messages apart
+        with open_part(path, conn) as reader:
+            player = make_player(reader, stage, Options(order="any"), {})
+            player.start()
+            player.receive_data(host)
+            player.receive_eof()
+        *told, end = stage.take()
+        with Reader(path) as reader:
+            spelled = {"out": FRAMINGS[reader.header.framing], "err": FRAMINGS["ndjson"]}
+            recorded = [event for event in reader if event.conn == conn]
+        expected = [
+            (event.kind, event.payload if event.raw else spelled[event.kind].encode(event.payload, event.head))
+            for event in recorded
+            if isinstance(event, Data) and event.kind != "in"
+        ]
+        assert sorted((each.stream, each.data) for each in told if isinstance(each, Write)) == sorted(expected)
+        assert isinstance(end, Exit)
+        assert end.status == next(event.value for event in recorded if isinstance(event, Mark) and event.kind == "exit")
 
 
 def mutated(data: bytes, lot: random.Random) -> bytes:

@@ -107,6 +107,77 @@ def test_the_childs_own_request_is_answered_within_its_thread(path: Path) -> Non
         assert host.status == 0
 
 
+def test_a_call_that_was_answered_before_the_childs_question_was_has_not_asked_it(path: Path) -> None:
+    events = said(
+        ("in", call(1, "a")), ("in", call(2, "b")), ("out", call(7, "ask")), ("out", answer(2, 2)),
+        ("in", answer(7, 7)), ("out", answer(1, 1)),
+    )  # fmt: skip
+    with Host(cassette(path, events + END), ANY) as host:
+        assert host.say(call(5, "b")) == [answer(5, 2)]
+        assert host.say(call(6, "a")) == [call(7, "ask")]
+        assert host.say(answer(7, 7)) == [answer(6, 1)]
+        host.close()
+        assert (host.status, host.err) == (0, "")
+
+
+def test_a_question_belongs_to_the_one_call_that_is_open_whatever_came_last(path: Path) -> None:
+    events = said(
+        ("in", call(1, "a")), ("in", call(2, "b")), ("out", answer(2, 2)), ("out", call(7, "ask")),
+        ("in", answer(7, 7)), ("out", answer(1, 1)),
+    )  # fmt: skip
+    with Host(cassette(path, events + END), ANY) as host:
+        assert host.say(call(6, "a")) == [call(7, "ask")]
+        assert host.say(answer(7, 7)) == [answer(6, 1)]
+        assert host.say(call(5, "b")) == [answer(5, 2)]
+
+
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+def test_calls_of_which_either_may_have_asked_play_as_one_from_question_to_answer(
+    path: Path, order: tuple[str, str]
+) -> None:
+    events = said(
+        ("in", call(1, "a")), ("in", call(2, "b")), ("out", call(7, "ask")), ("in", answer(7, 7)),
+        ("out", answer(2, 2)), ("out", '{"method":"log"}'), ("out", answer(1, 1)),
+    )  # fmt: skip
+    with Host(cassette(path, events + END), ANY) as host:
+        assert host.say(call(1, order[0])) == []
+        assert host.say(call(2, order[1])) == [call(7, "ask")]
+        ids = {method: id for id, method in enumerate(order, 1)}
+        assert host.say(answer(7, 7)) == [answer(ids["b"], 2), '{"method":"log"}', answer(ids["a"], 1)]
+        host.close()
+        assert (host.status, host.err) == (0, "")
+
+
+def test_two_questions_at_once_are_answered_in_any_order(path: Path) -> None:
+    events = said(
+        ("in", call(1, "a")), ("in", call(2, "b")), ("out", call(7, "ask a")), ("out", call(8, "ask b")),
+        ("in", answer(7, 7)), ("in", answer(8, 8)), ("out", answer(1, 1)), ("out", answer(2, 2)),
+    )  # fmt: skip
+    with Host(cassette(path, events + END), ANY) as host:
+        assert host.say(call(1, "a"), call(2, "b")) == [call(7, "ask a"), call(8, "ask b")]
+        assert host.say(answer(8, 8)) == []
+        assert host.say(answer(7, 7)) == [answer(1, 1), answer(2, 2)]
+        host.close()
+        assert (host.status, host.err) == (0, "")
+
+
+CANCEL = '{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}'
+CANCELLED = '{"jsonrpc":"2.0","id":1,"error":{"code":-32800,"message":"cancelled"}}'
+
+
+def test_an_error_that_came_of_a_cancellation_waits_for_it(path: Path) -> None:
+    events = said(("in", call(1, "a")), ("out", '{"method":"log"}'), ("in", CANCEL), ("out", CANCELLED))
+    with Host(cassette(path, events + END, protocol="jsonrpc"), ANY) as host:
+        assert host.say(call(1, "a")) == ['{"method":"log"}']
+        assert host.say(CANCEL) == [CANCELLED]
+
+
+def test_a_result_that_came_in_spite_of_a_cancellation_does_not_wait_for_one(path: Path) -> None:
+    events = said(("in", call(1, "a")), ("in", CANCEL), ("out", answer(1, 1)))
+    with Host(cassette(path, events + END, protocol="jsonrpc"), ANY) as host:
+        assert host.say(call(1, "a")) == [answer(1, 1)]
+
+
 def test_what_the_child_says_first_comes_first_and_its_end_with_the_end_of_the_input(path: Path) -> None:
     events = (
         said(("out", "banner"), ("err", "starting"), ("in", "a"), ("out", "A"))

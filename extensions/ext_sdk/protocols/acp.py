@@ -15,4 +15,6 @@ DIALECT = Dialect(
     references={"$/cancel_request": ("/params/requestId",)},
     # The agent makes up sessions (the answer to session/new) and terminals are the client's; both are repeated since.
     names={"": ("/result/sessionId",), "*": _SESSION},
+    works={"session/prompt": _SESSION, "session/load": _SESSION},
+    steers={"session/cancel": _SESSION},
 )

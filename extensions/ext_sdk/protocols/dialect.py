@@ -53,6 +53,12 @@ class Dialect:
         echoes: {method: {pointer in the request: pointer in its answer}}: what an answer repeats of its own request.
         names: where messages of either side name runs, sessions and the like. Who says one first has made it up; from
             then on it stands for the same thing. A host makes up only those that are `minted`, too.
+        works: where requests of the host name what the child works on, a session: what it says under that name until it
+            answers belongs to them.
+        steers: where messages of the host name what they have a say in, a run or a question: what follows there waits
+            for them.
+        releases: {method: methods}: requests of the host that open calls of these methods wait for.
+        asides: methods of the host from which nothing follows but their answers: a ping.
         unfinished: {pointer: value}: an answer with one of these is not the last one to its request.
         failed: {pointer: value}: an answer with one of these tells of a failure.
         subject: {method: pointer}: what a call is about, for people: a tool, an operation.
@@ -67,9 +73,9 @@ class Dialect:
     """
 
     __slots__ = (
-        "bound", "by_id", "calls", "echoed", "echoes", "failed", "final", "forms", "framing", "glances", "mentions",
-        "minted", "name", "names", "plain", "references", "refusals", "subject", "tag", "timeouts", "title",
-        "unfinished", "volatile",
+        "asides", "bound", "by_id", "calls", "echoed", "echoes", "failed", "final", "forms", "framing", "glances",
+        "mentions", "minted", "name", "names", "plain", "references", "refusals", "releases", "steers", "subject",
+        "tag", "timeouts", "title", "unfinished", "volatile", "works",
     )  # fmt: skip
 
     def __init__(
@@ -88,6 +94,10 @@ class Dialect:
         echoed: Pointers | None = None,
         echoes: Mapping[str, Mapping[str, str]] | None = None,
         names: Pointers | None = None,
+        works: Pointers | None = None,
+        steers: Pointers | None = None,
+        releases: Mapping[str, tuple[str, ...]] | None = None,
+        asides: tuple[str, ...] = (),
         unfinished: Mapping[str, object] | None = None,
         failed: Mapping[str, object] | None = None,
         subject: Mapping[str, str] | None = None,
@@ -109,6 +119,10 @@ class Dialect:
         self.echoed = echoed or {}
         self.echoes = echoes or {}
         self.names = names or {}
+        self.works = works or {}
+        self.steers = steers or {}
+        self.releases = releases or {}
+        self.asides = asides
         self.unfinished = unfinished or {}
         self.failed = failed or {}
         self.subject = subject or {}
@@ -142,8 +156,12 @@ class Dialect:
         return all(answer.at(pointer) != value for pointer, value in self.unfinished.items())
 
     def has_failed(self, answer: Classified) -> bool:
-        """Does this answer tell of a failure?"""
+        """Does this answer tell of a failure, in the protocol's own words?"""
         return any(answer.at(pointer) == value for pointer, value in self.failed.items())
+
+    def is_failure(self, answer: Classified) -> bool:
+        """Does it, or is it an error of JSON-RPC?"""
+        return self.has_failed(answer) or answer.at("/error") not in (MISSING, None)
 
     def about(self, message: Classified) -> str:
         """What a call is about, or ""."""

@@ -23,6 +23,7 @@ DIALECT = Dialect(
         "ping": ("/params/timestamp", "/result/timestamp"),
     },
     mentions={"stream": (_REQUEST_ID,), "log": (_REQUEST_ID,)},
+    asides=("ping",),
     echoes={"ping": {"/params/timestamp": "/result/timestamp"}},
     unfinished={"/result/acknowledged": True},
     failed={"/result/success": False, "/params/success": False, "/method": "error"},

@@ -34,6 +34,8 @@ DIALECT = Dialect(
         "kaiak/client/user_message": ("/params/payload/request_id",),
         "*": ("/params/session_id", "/params/request_id"),
     },
+    works={COMMAND: (_SESSION,)},
+    steers={"kaiak/client/user_message": ("/params/payload/request_id",)},
     subject={COMMAND: "/params/command"},
     final=("exit",),  # a server that follows LSP that far
 )  # fmt: skip

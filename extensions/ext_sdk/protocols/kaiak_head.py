@@ -22,4 +22,6 @@ DIALECT = Dialect(
         "": ("/result/session_id", "/result/request_id", "/error/data/session_id"),
         "*": (_SESSION, "/params/request_id", "/params/payload/request_id"),
     },
+    works={"kaiak/generate_fix": (_SESSION,)},
+    steers={"kaiak/client/user_message": ("/params/payload/request_id",)},
 )

@@ -12,6 +12,7 @@ DIALECT = Dialect(
     references={"notifications/cancelled": ("/params/requestId",)},
     minted={"*": ("/params/_meta/progressToken",)},
     echoed={"notifications/progress": ("/params/progressToken",)},
+    asides=("ping",),
     failed={"/result/isError": True},
     subject={"tools/call": "/params/name", "resources/read": "/params/uri", "prompts/get": "/params/name"},
 )
