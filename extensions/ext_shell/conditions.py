@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
@@ -46,6 +48,16 @@ def local_url(text: str, port: int | None) -> str:
     return text
 
 
+def connect(address: str, port: int) -> socket.socket:
+    """A connection to a server of this machine. Raises OSError where there is none."""
+    connection = socket.create_connection((address, port), ANSWER_TIME)
+    if connection.getsockname() == connection.getpeername():
+        # Where nobody listens, TCP may give out this very port, and connect the client to itself.
+        connection.close()
+        raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
+    return connection
+
+
 class Condition(Protocol):
     """Something that becomes true. Once it was, it is not asked again."""
 
@@ -69,7 +81,7 @@ class PortOpen:
     def holds(self) -> bool:
         for address in LOOPBACK:
             try:
-                socket.create_connection((address, self.port), ANSWER_TIME).close()
+                connect(address, self.port).close()
             except OSError as error:
                 self._error = error.strerror or str(error)
             else:
@@ -156,7 +168,7 @@ class HttpAnswers:
         request = (
             f"GET {self._target} HTTP/1.1\r\nHost: {host}:{self._port}\r\nAccept: */*\r\nConnection: close\r\n\r\n"
         )
-        with socket.create_connection((self._host, self._port), ANSWER_TIME) as connection:
+        with connect(self._host, self._port) as connection:
             connection.sendall(request.encode("ascii"))
             line = connection.makefile("rb").readline(LONGEST_STATUS_LINE)
         version, _, rest = line.decode("latin-1").partition(" ")

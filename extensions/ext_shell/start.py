@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -26,6 +27,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from .conditions import Condition
+
+
+# Where `auto` looks for a port. Systems give out those from 32768 on to whoever asks for any (IANA: from 49152 on), so
+# one from there could be taken before the process opens it; from 30000 on Kubernetes has its node ports.
+AUTO_PORTS = range(20_000, 30_000)
+MOST_TRIES = 100
 
 
 class Start(OutputArgs):
@@ -88,15 +95,25 @@ def _process(args: Start, context: ext_sdk.Context, port: int | None) -> Process
 
 
 def _chosen(port: int | str | UnsetType) -> int | None:
-    """The port for the process; a free one is free now, and others may take it before the process does."""
     if port is UNSET:
         return None
-    if isinstance(port, int):
+    return port if isinstance(port, int) else _free_port()
+
+
+def _free_port() -> int:
+    """A port that is free now; others may take it before the process does, but only who wants this very one."""
+    for _ in range(MOST_TRIES):
+        port = AUTO_PORTS[int.from_bytes(os.urandom(4)) % len(AUTO_PORTS)]
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # one that was in use a moment ago will do
+            try:
+                probe.bind(("", port))
+            except OSError:
+                continue
         return port
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        free: int = probe.getsockname()[1]
-    return free
+    raise ext_sdk.OperationFailed(
+        "no port is free", error=f"port: expected a free one, found none in {MOST_TRIES} of {AUTO_PORTS}"
+    )
 
 
 def _refuse_taken(conditions: Sequence[Condition], name: str) -> None:

@@ -25,6 +25,7 @@ HOST_ENV = {
     "PLAIN": "visible",
     "PLAIN_2": "too",
 }
+PATIENCE_SECONDS = 60.0  # until something that has to happen counts as a hang
 
 
 class Answer:
@@ -64,6 +65,13 @@ class Extension:
         response = self.host.response(id)
         return Answer(response, [_params(line) for line in self.host.lines[since:] if "method" in line.message])
 
+    def logged(self, text: str) -> None:
+        """Wait until an operation has logged this."""
+        while (line := self.host.next_line()) is not None:
+            if "method" in line.message and _params(line)["message"] == text:
+                return
+        raise AssertionError(f"it ended without having logged {text!r}")
+
     def call(self, operation: str, args: Mapping[str, object], **context: object) -> Answer:
         since = len(self.host.lines)
         return self.answer(self.send(operation, args, **context), since)
@@ -100,7 +108,7 @@ def _params(line: Line) -> dict[str, object]:
 
 def _host(cwd: Path, env: Mapping[str, str]) -> Host:
     passed = {name: value for name, value in os.environ.items() if name.startswith("COV")}
-    return Host([str(Path(sys.executable).parent / "ext-shell")], cwd, {**passed, **env})
+    return Host([str(Path(sys.executable).parent / "ext-shell")], cwd, {**passed, **env}, patience=PATIENCE_SECONDS)
 
 
 @pytest.fixture(scope="session")

@@ -113,7 +113,7 @@ class TestEscapes:
 class TestTheWire:
     def test_a_command_cannot_read_the_next_request(self, shell: Extension) -> None:
         """One that inherits the host's pipe would eat it."""
-        first = shell.send("run", {"command": ["cat"], "timeout": "5s"})
+        first = shell.send("run", {"command": ["cat"], "timeout": "20s"})
         second = shell.send("run", {"command": ["echo", "second"]})
         assert shell.answer(first).outputs["stdout"] == ""
         assert shell.answer(second).outputs["stdout"] == "second\n"
@@ -153,7 +153,7 @@ class TestSecrets:
         shell = fresh(config={"artifacts": str(artifacts), "passEnv": ["API_TOKEN"]})
         leak = "echo $API_TOKEN; echo -n x$API_TOKEN | base64 >&2; seq 20000; printf '\\xff%s' $API_TOKEN"
         shell.failed("run", script=f"{leak}; exit 1")
-        shell.failed("run", script=f"{leak}; sleep 3600", timeout="1s")
+        shell.failed("run", script=f"{leak}; sleep 3600", timeout="3s")
         shell.ok("start", name="web", script=f"{leak}; sleep 3600", ready={"logLine": TOKEN})
         shell.failed("wait", name="web", timeout="10ms")
         shell.failed("start", name=f"other-{TOKEN}", script=f"{leak}; exit 1", ready={"file": TOKEN})

@@ -9,12 +9,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_sdk.server import CLEANUP_SECONDS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.canary import Canary
 
     from .conftest import Extension
+
+HOST_PATIENCE = 5.0  # seconds from its request to shut down
 
 # Each says "up" once all of it runs, holds the canary and would run for an hour.
 TREES = {
@@ -65,7 +69,7 @@ def test_nothing_is_left_after(tree: str, call: str, end: str, fresh: Callable[.
 def test_nothing_is_left_when_the_host_closes_its_end(
     call: str, fresh: Callable[..., Extension], canary: Canary
 ) -> None:
-    shell = fresh(config={"maxOperationTime": "2s"})
+    shell = fresh(config={"maxOperationTime": "4s"})
     operation, args = CALLS[call](f"{canary.hold}; {TREES['a daemon']}")
     shell.send(operation, args)
     assert canary.line() == "up"
@@ -93,7 +97,7 @@ def test_cleaning_up_takes_less_time_than_a_host_gives(fresh: Callable[..., Exte
     shell.ok("start", name="web", script=f"{canary.hold}; {TREES['who ignores signals']}")
     assert canary.line() == "up"
     _shut_down(shell)
-    assert not canary.left(0.5)
+    assert not canary.left(HOST_PATIENCE - CLEANUP_SECONDS)
     assert shell.host.exit_code() == 0
 
 
@@ -113,6 +117,6 @@ def test_the_fork_server_itself_ends(fresh: Callable[..., Extension]) -> None:
     handle = os.pidfd_open(server)
     try:
         shell.host.signal(signal.SIGKILL)
-        assert select.select([handle], [], [], 20)[0]
+        assert select.select([handle], [], [], 60)[0]
     finally:
         os.close(handle)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,7 +45,7 @@ def test_ten_megabytes_on_both_streams_fit_an_answer_and_two_files(shell: Extens
 
 
 def test_an_output_past_the_limit_is_counted_and_its_end_is_kept(fresh: Callable[..., Extension]) -> None:
-    shell = fresh(config={"outputLimit": "1MiB"})
+    shell = fresh(config={"outputLimit": "1MiB", "maxOperationTime": "5m"})
     answer = shell.ok("run", script="echo begin; head -c 300000000 /dev/zero | tr '\\0' x; echo end")
     data = Path(answer.outputs["stdoutFile"]).read_bytes()
     assert data.startswith(b"begin\n")
@@ -98,7 +99,7 @@ def test_no_output_makes_a_line_longer_than_hosts_read(script: str, shell: Exten
 
 
 def test_a_huge_output_costs_the_extension_bounded_memory(fresh: Callable[..., Extension]) -> None:
-    shell = fresh()
+    shell = fresh(config={"maxOperationTime": "5m"})
     assert resource.getrlimit(resource.RLIMIT_AS)  # what is measured is the peak, no limit is set
     shell.ok("run", script="head -c 500000000 /dev/zero")
     peak = Path(f"/proc/{shell.host.pid}/status").read_text().partition("VmHWM:")[2].split()[0]
@@ -107,7 +108,14 @@ def test_a_huge_output_costs_the_extension_bounded_memory(fresh: Callable[..., E
 
 class TestLog:
     def test_lines_are_logged_as_they_come(self, shell: Extension) -> None:
-        answer = shell.ok("run", script="echo one; sleep 0.05; echo two >&2; sleep 0.05; printf three")
+        os.mkfifo(shell.workdir / "go")
+        script = "exec 3<>go; echo one; read -r _ <&3; echo two >&2; read -r _ <&3; printf three"
+        since = len(shell.host.lines)
+        id = shell.send("run", {"script": script})
+        for line in ("one", "two"):
+            shell.logged(line)
+            (shell.workdir / "go").write_text("on\n")
+        answer = shell.answer(id, since)
         lines = [(log["message"], log["data"]) for log in answer.logs]
         assert lines == [("one", {"stream": "stdout"}), ("two", {"stream": "stderr"}), ("three", {"stream": "stdout"})]
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import socketserver
 import sys
+import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.canary import Canary
+    from tests.ports import NewPort
 
     from .conftest import Extension
 
@@ -33,6 +37,24 @@ server.serve_forever()
 
 def _server(status: int = 200) -> list[str]:
     return [sys.executable, "-I", "-c", SERVER, str(status)]
+
+
+@contextmanager
+def _answering(answer: bytes) -> Iterator[int]:
+    """The port of a server in this process, which is there from the first question on."""
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            while self.rfile.readline().strip():
+                pass
+            self.wfile.write(answer)
+
+    with socketserver.TCPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
 
 
 @pytest.fixture
@@ -107,21 +129,17 @@ class TestReadiness:
     )
     def test_by_a_port_an_answer_or_a_line(self, ready: dict[str, object], shell: Extension) -> None:
         answer = shell.ok("start", name="web", command=_server(), port="auto", ready=ready)
-        with socket.create_connection(("127.0.0.1", int(answer.outputs["port"])), 5):
+        with socket.create_connection(("127.0.0.1", int(answer.outputs["port"])), 60):
             pass
         assert ", ready after " in answer.message
 
-    def test_by_the_number_of_a_port(self, shell: Extension, taken_port: int) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+    def test_by_the_number_of_a_port(self, shell: Extension, new_port: NewPort) -> None:
+        port = new_port()
         answer = shell.ok("start", name="web", command=_server(), port=port, ready={"port": port})
         assert answer.outputs["port"] == str(port)
 
-    def test_by_a_url(self, shell: Extension) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+    def test_by_a_url(self, shell: Extension, new_port: NewPort) -> None:
+        port = new_port()
         ready = {"http": f"http://localhost:{port}/healthz"}
         shell.ok("start", name="web", command=_server(302), env={"PORT": str(port)}, ready=ready)
 
@@ -156,7 +174,7 @@ class TestFailures:
 
     def test_a_process_that_is_not_ready_in_time_is_stopped(self, shell: Extension, canary: Canary) -> None:
         answer = shell.failed(
-            "start", name="web", script=f"{canary.hold}; echo wait; sleep 3600", ready={"file": "up"}, timeout="300ms"
+            "start", name="web", script=f"{canary.hold}; echo wait; sleep 3600", ready={"file": "up"}, timeout="2s"
         )
         assert "it was not ready in time" in answer.error
         assert "waited for the file 'up' (last: it is not there)" in answer.error
@@ -165,17 +183,16 @@ class TestFailures:
         assert "there is no process 'web'" in shell.failed("stop", name="web").message
 
     def test_a_wrong_answer_is_told(self, shell: Extension) -> None:
-        ready = {"http": "/healthz"}
-        answer = shell.failed("start", name="web", command=_server(503), port="auto", ready=ready, timeout="2s")
+        with _answering(b"HTTP/1.1 503 Service Unavailable\r\n\r\n") as port:
+            args = {"command": ["sleep", "3600"], "port": port, "ready": {"http": "/healthz"}, "timeout": "2s"}
+            answer = shell.failed("start", name="web", **args)
         assert "(last: status 503)" in answer.error
 
     def test_an_answer_that_is_no_http_is_told(self, shell: Extension) -> None:
-        script = "import os, socket\nserver = socket.create_server(('127.0.0.1', int(os.environ['PORT'])))\n"
-        script += "while True:\n    server.accept()[0].send(b'SSH-2.0\\n')\n"
-        answer = shell.failed(
-            "start", name="web", script=script, shell="python3", port="auto", ready={"http": "/"}, timeout="2s"
-        )
-        assert "no HTTP" in answer.error or "Connection reset" in answer.error
+        with _answering(b"SSH-2.0\n") as port:
+            args = {"command": ["sleep", "3600"], "port": port, "ready": {"http": "/"}, "timeout": "2s"}
+            answer = shell.failed("start", name="web", **args)
+        assert "no HTTP: it begins with b'SSH-2.0" in answer.error
 
     def test_a_wrong_exit_code_is_told(self, shell: Extension) -> None:
         answer = shell.failed("start", name="web", command=["false"], ready={"exit": 0})
