@@ -126,6 +126,9 @@ class Failure(Exception):
 class FakeApi:
     """The server; runs within the `with` block.
 
+    Args:
+        port: of loopback; 0 for any.
+
     Attributes:
         asked: the requests, in their order.
         faults: what goes wrong next; tests append to it.
@@ -137,7 +140,7 @@ class FakeApi:
         job_exit: with which code the pods of new jobs end at once; None: jobs are never begun.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.asked: list[Asked] = []
         self.faults: list[Fault] = []
         self.aggregated = True
@@ -152,7 +155,7 @@ class FakeApi:
         self.oldest = 0  # version before which watches are too old
         self.changed = threading.Condition()
         self._version = 100
-        self._server = _Server(("127.0.0.1", 0), _Handler)
+        self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.api = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self.ended = False
@@ -186,8 +189,9 @@ class FakeApi:
             "contexts": [{"name": "fake", "context": context}],
             "users": [{"name": "fake", "user": {"token": token} if token else {}}],
         }
-        path.write_text(json.dumps(content))
-        return path
+        new = path.with_name(f"{path.name}.new")  # nobody reads half of one
+        new.write_text(json.dumps(content))
+        return new.replace(path)
 
     # --- What tests do behind the client's back ----------------------------------------------------------------------
 

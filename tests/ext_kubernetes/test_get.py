@@ -88,7 +88,7 @@ def test_what_is_not_there_can_be_ignored(kube: Extension) -> None:
 def test_what_holds_an_object_is_told_at_the_deadline(kube: Extension, api: FakeApi) -> None:
     api.put("configmaps", {"metadata": {"name": "held", "finalizers": ["example.com/hold"]}})
     told = kube.failed("delete", {"resource": "cm/held", "timeout": "200ms"})
-    assert "still there after 0." in told
+    assert "still there after " in told
     assert "finalizers example.com/hold" in told
 
 

@@ -10,6 +10,7 @@ import pytest
 if TYPE_CHECKING:
     from tests.ext_kubernetes.conftest import Extension
     from tests.ext_kubernetes.fake_api import FakeApi
+    from tests.ports import NewPort
 
 START = {"resource": "pod/web", "port": 80}
 
@@ -43,8 +44,8 @@ def test_a_port_leads_to_that_of_a_pod(kube: Extension, pod: FakeApi) -> None:
     assert {asked.query["ports"] for asked in pod.requests("GET", "/portforward")} == {"80"}
 
 
-def test_a_port_that_was_stopped_leads_nowhere(kube: Extension, pod: FakeApi) -> None:
-    port = kube.ok("port-forward", START)["localPort"]
+def test_a_port_that_was_stopped_leads_nowhere(kube: Extension, pod: FakeApi, new_port: NewPort) -> None:
+    port = kube.ok("port-forward", START | {"localPort": new_port()})["localPort"]
     with connected(port) as connection:
         connection.sendall(b"x")
         assert connection.recv(100) == b"x"

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import IO, Self
 
-PATIENCE_SECONDS = 40.0  # until something that has to happen counts as a hang
+PATIENCE_SECONDS = 40.0
 PROBE = [sys.executable, str(Path(__file__).parent / "samples" / "probe.py")]
 
 Message = dict[str, object]
@@ -38,6 +38,9 @@ class Peer:
         command: of the extension.
         env: variables beside those of the tests.
         streams: other descriptors than pipes for stdin and stdout, and than a file for stderr.
+
+    Attributes:
+        patience: seconds until something that has to happen counts as a hang.
     """
 
     def __init__(
@@ -48,6 +51,7 @@ class Peer:
         self.process = subprocess.Popen(command, bufsize=0, env=os.environ | (env or {}), **(pipes | streams))
         self._pending = b""
         self._next_id = 0
+        self.patience = PATIENCE_SECONDS
 
     def __enter__(self) -> Self:
         return self
@@ -71,7 +75,7 @@ class Peer:
     def write(self, data: bytes) -> None:
         assert self.process.stdin
         view = memoryview(data)
-        until = time.monotonic() + PATIENCE_SECONDS
+        until = time.monotonic() + self.patience
         while view:
             ready = select.select([], [self.process.stdin], [], max(0.0, until - time.monotonic()))[1]
             assert ready, f"the extension does not read; {self.stderr}"
@@ -85,7 +89,7 @@ class Peer:
     def line(self) -> bytes | None:
         """The next line, without its end; None at the end of stdout."""
         assert self.process.stdout
-        until = time.monotonic() + PATIENCE_SECONDS
+        until = time.monotonic() + self.patience
         while b"\n" not in self._pending:
             ready = select.select([self.process.stdout], [], [], max(0.0, until - time.monotonic()))[0]
             assert ready, f"no line came; {self.stderr}"
@@ -115,7 +119,7 @@ class Peer:
         return found
 
     def exit_code(self) -> int:
-        return self.process.wait(PATIENCE_SECONDS)
+        return self.process.wait(self.patience)
 
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)

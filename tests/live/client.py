@@ -23,6 +23,7 @@ Object: TypeAlias = dict[str, Any]  # a Kubernetes object as it came, of any kin
 
 TIMEOUT = urllib3.Timeout(connect=5.0, read=30.0)  # seconds
 POLL_SECONDS = 0.02
+PATIENCE_SECONDS = 120.0  # for what takes a second or two, on a machine that is not busy
 APPLY = "application/apply-patch+yaml"
 MERGE = "application/merge-patch+json"
 
@@ -188,7 +189,7 @@ class Client:
         folder = f"namespaces/{metadata.get('namespace', namespace)}/" if namespaced else ""
         return f"{root}/{folder}{plural}/{metadata['name']}"
 
-    def wait_for(self, path: str, holds: Callable[[Object], bool], timeout: float = 30.0) -> Object:
+    def wait_for(self, path: str, holds: Callable[[Object], bool], timeout: float = PATIENCE_SECONDS) -> Object:
         """Wait until something holds of the object at a path; it need not be there yet.
 
         Args:
@@ -209,7 +210,27 @@ class Client:
         wait_until(check, lambda: f"{path}: {json.dumps(found.get('status', found))}", timeout)
         return found
 
-    def wait_gone(self, path: str, timeout: float = 30.0) -> None:
+    def history(self, path: str, since: str) -> list[Object]:
+        """What the object at a path has been, one state after the other.
+
+        Args:
+            path: of the object.
+            since: the version after which the server is to tell it.
+        """
+        folder, _, name = path.rpartition("/")
+        query = {"watch": "true", "resourceVersion": since, "timeoutSeconds": "1"}
+        events = self.text("GET", folder, query=query | {"fieldSelector": f"metadata.name={name}"}).splitlines()
+        return [json.loads(event)["object"] for event in events]
+
+    def too_old(self, path: str, version: str) -> bool:
+        """Whether the server says so to whoever wants to go on watching a list from a version."""
+        query = {"watch": "true", "timeoutSeconds": "1", "resourceVersion": version}
+        try:
+            return '"code":410' in self.text("GET", path, query=query)
+        except ApiError as error:  # of its cache, too
+            return error.code == 410
+
+    def wait_gone(self, path: str, timeout: float = PATIENCE_SECONDS) -> None:
         """Wait until there is no object at a path.
 
         Raises:
@@ -222,7 +243,7 @@ class Client:
         self._pool.clear()
 
 
-def wait_until(holds: Callable[[], bool], told: Callable[[], str], timeout: float = 30.0) -> None:
+def wait_until(holds: Callable[[], bool], told: Callable[[], str], timeout: float = PATIENCE_SECONDS) -> None:
     """Wait until something holds.
 
     Args:

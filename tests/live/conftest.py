@@ -210,6 +210,7 @@ def kube(cluster: Cluster, kubeconfig: Path, namespace: str, tmp_path: Path) -> 
 
     config = {"kubeconfig": str(kubeconfig), "context": cluster.context, "namespace": namespace}
     with Kube(config, tmp_path) as one:
+        one.ok("get", resource=f"ns/{namespace}")  # all is loaded: what may last a second has that second to itself
         yield one
 
 

@@ -31,9 +31,17 @@ def write(path: Path, cluster: Entry, user: Entry) -> Path:
         "contexts": [{"name": NAME, "context": {"cluster": NAME, "user": path.stem}}],
         "current-context": NAME,
     }
-    path.touch(0o600)
-    path.write_text(yaml.safe_dump(content, sort_keys=False))
-    return path
+    new = path.with_name(f"{path.name}.new")
+    new.touch(0o600)
+    new.write_text(yaml.safe_dump(content, sort_keys=False))
+    return new.replace(path)
+
+
+def replace(path: Path, text: str) -> None:
+    """Give a file that others read another content, so that nobody reads half of it."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(text)
+    new.replace(path)
 
 
 def cluster(server: str, authority: bytes) -> Entry:

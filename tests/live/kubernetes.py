@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 COMMAND = [sys.executable, "-m", "ext_kubernetes"]
+# The `timeout` of what has to succeed, or to end early: what works is done in a second or two, on a busy machine in
+# more. So that it may take as long, an operation gets more than the 28 s that it has where a host names no phase.
+LONG = "100s"
+MOST = "110s"
+PATIENCE_SECONDS = 150.0  # without a line from the extension: it hangs
 Result: TypeAlias = dict[str, Any]
 
 
@@ -32,11 +37,12 @@ class Kube:
     def __init__(self, config: Mapping[str, object], workdir: Path, env: Mapping[str, str] | None = None) -> None:
         self.workdir = workdir
         self._peer = Peer(COMMAND, env)
+        self._peer.patience = PATIENCE_SECONDS
         self._calls = 1000  # ids that the peer's own calls don't have
         self._open: set[object] = set()  # calls without an answer
         self._answers: dict[object, Any] = {}
         self._logs: list[str] = []
-        answer = self._peer.initialize(dict(config))
+        answer = self._peer.initialize({"maxOperationTime": MOST, **config})
         assert "result" in answer, answer
 
     def __enter__(self) -> Self:

@@ -81,6 +81,12 @@ class Relay(ThreadingHTTPServer):
             self.lists += passes and not watch
             return passes
 
+    def begun(self, watch: Watched) -> int:
+        """Add a watch that the server has answered. Returns its place in `watches`."""
+        with self._lock:
+            self.watches.append(watch)
+            return len(self.watches) - 1
+
     def kubeconfig(self, path: Path) -> Path:
         """Write a kubeconfig that leads here."""
         return kubeconfigs.write(path, {"server": f"http://127.0.0.1:{self.server_port}"}, {})
@@ -123,15 +129,14 @@ class _Handler(BaseHTTPRequestHandler):
         response.close()
 
     def _watched(self, version: str, status: int, pieces: Iterator[bytes]) -> None:
-        watches, number = self.server.watches, len(self.server.watches)
-        watches.append(Watched(version, too_old=status == 410))
+        number = self.server.begun(Watched(version, too_old=status == 410))
 
         def looked_at() -> Iterator[bytes]:
             said = b""
             for piece in pieces:
                 said += piece  # what comes in one piece here may come in two elsewhere
                 if b'"code":410' in said:
-                    watches[number] = Watched(version, too_old=True)
+                    self.server.watches[number] = Watched(version, too_old=True)
                 yield piece
 
         self._answer(status, looked_at())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import signal
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import urllib3
 
-from tests.live.client import ApiError, Client, condition, held_back
+from tests.live.client import ApiError, Client, condition, held_back, wait_until
 from tests.live.conftest import namespace_object
 from tests.live.manifests import (
     GREEDY,
@@ -105,10 +104,12 @@ def test_a_pod_whose_probe_fails_runs_without_being_ready(admin: Client, namespa
 
 
 def test_a_pod_becomes_ready_when_its_probe_may_begin(admin: Client, namespace: str) -> None:
+    before = admin.get(f"/api/v1/namespaces/{namespace}/pods")["metadata"]["resourceVersion"]
     probe = {"initialDelaySeconds": 2, "periodSeconds": 1, "exec": {"command": ["true"]}}
     path = admin.apply(pod(RUNNING | {"readinessProbe": probe}), namespace)
-    assert condition(admin.wait_for(path, lambda it: it["status"]["phase"] == "Running"), "Ready") == "False"
     admin.wait_for(path, lambda it: condition(it, "Ready") == "True")
+    running = [it for it in admin.history(path, before) if it["status"]["phase"] == "Running"]
+    assert list(dict.fromkeys(condition(it, "Ready") for it in running)) == ["False", "True"]
 
 
 def test_an_init_container_that_fails_holds_the_pod_back(admin: Client, namespace: str) -> None:
@@ -284,9 +285,8 @@ def test_a_watch_from_before_a_restart_has_expired(control_plane: ControlPlane, 
     own.apply(configmap("later"), "default")
     control_plane.stop_api_server()
     control_plane.start_api_server()
-    query = {"watch": "true", "resourceVersion": before, "timeoutSeconds": "1"}
-    first = json.loads(own.text("GET", "/api/v1/namespaces", query=query).splitlines()[0])
-    assert (first["type"], first["object"]["code"]) == ("ERROR", 410)
+    # Until it has filled its cache, the server asks etcd, which still knows the version.
+    wait_until(lambda: own.too_old("/api/v1/namespaces", before), lambda: f"version {before} is not too old")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc")
@@ -329,6 +329,6 @@ def wait_for_end(pid: int) -> None:
 
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
-        assert poll.poll(20_000), f"process {pid} does not end"
+        assert poll.poll(60_000), f"process {pid} does not end"
     finally:
         os.close(descriptor)

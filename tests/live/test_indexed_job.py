@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import yaml
 
+from tests.live.kubernetes import LONG
 from tests.live.manifests import ends
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def test_its_pods_have_an_index_each_and_complete_it(kube: Kube, admin: Client, 
     job["spec"]["template"]["spec"]["containers"] = [ends(0)]
     kube.ok("create", job)
     name, count = job["metadata"]["name"], job["spec"]["completions"]
-    kube.ok("wait", {"for": "ready", "timeout": "27s"}, resource=f"job/{name}")
+    kube.ok("wait", {"for": "ready", "timeout": LONG}, resource=f"job/{name}")
     done = admin.get(f"/apis/batch/v1/namespaces/{namespace}/jobs/{name}")
     status = cast("Object", done["status"])
     assert (status["succeeded"], status["completedIndexes"]) == (count, f"0-{count - 1}")

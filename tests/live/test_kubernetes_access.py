@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from tests.live.conftest import SERVICE_ACCOUNT
+from tests.live.kubernetes import LONG
 from tests.live.permissions import granted
 
 if TYPE_CHECKING:
@@ -64,5 +65,5 @@ def test_contexts_are_listed(kube: Kube, kubeconfig: Path) -> None:
 def test_namespaces_by_the_names_of_another_extension(kube: Kube, admin: Client) -> None:
     name = kube.ok("createNamespace", prefix="live-drop-in")["namespace"]
     assert admin.exists(f"/api/v1/namespaces/{name}")
-    assert kube.ok("deleteGeneratedNamespaces", wait=True, timeout="27s")["namespaces"] == name
+    assert kube.ok("deleteGeneratedNamespaces", wait=True, timeout=LONG)["namespaces"] == name
     assert not admin.exists(f"/api/v1/namespaces/{name}")

@@ -10,6 +10,7 @@ import yaml
 
 from tests.live import kubeconfig as kubeconfigs
 from tests.live.client import ApiError, Client, wait_until
+from tests.live.kubernetes import LONG
 from tests.live.manifests import configmap
 from tests.live.permissions import granted
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tests.live.kubernetes import Kube
 
 ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
-DONE = {"jsonPath": "$.data.state", "value": "done", "timeout": "27s"}
+DONE = {"jsonPath": "$.data.state", "value": "done", "timeout": LONG}
 LEEWAY = 60  # seconds that the server takes an expired token for: clocks differ
 SOON = 10  # seconds until it does no longer; it may remember for 10 more that it did
 
@@ -113,12 +114,12 @@ def test_a_token_that_is_renewed_in_the_middle_of_a_wait_is_used(
     token, kube = started(start, tmp_path, entry, "none", way)
     assert "are refused" in kube.failed("get", resource="cm/none")  # everything is loaded now: the token is short-lived
     first = identities.token("default", "default", uid, SOON - LEEWAY)
-    token.write_text(first)
+    kubeconfigs.replace(token, first)
     names = [f"renewed-{way.replace(' ', '-')}-{number}" for number in range(2)]
     waits = [kube.start("wait", DONE, resource=f"cm/{name}") for name in names]
     for name in names:
         kube.heard(f"{name}: NotFound")
-    token.write_text(identities.token("default", "default", uid, 3600))
+    kubeconfigs.replace(token, identities.token("default", "default", uid, 3600))
     path = kubeconfigs.write(tmp_path / "first", entry, kubeconfigs.with_token(first))
     wait_until(lambda: refused(path), lambda: "the first token is still taken")
     for name in names:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.live.kubernetes import LONG
 from tests.live.manifests import KINDS, custom, definition
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def test_conditions_are_awaited_once_they_are_of_the_newest_generation(
     kube: Kube, admin: Client, kinds: str, namespace: str
 ) -> None:
     path = admin.apply(custom("Gateway", kinds), namespace)
-    waiting = kube.start("wait", resource=f"gateway.{kinds}/it", condition="Programmed", timeout="20s")
+    waiting = kube.start("wait", resource=f"gateway.{kinds}/it", condition="Programmed", timeout=LONG)
     kube.heard("gateway/it")
     outdated = {"type": "Programmed", "status": "True", "observedGeneration": 0}
     admin.patch(f"{path}/status", {"status": {"conditions": [outdated]}})
@@ -61,12 +62,12 @@ def test_a_resource_is_ready_when_its_conditions_say_so(kube: Kube, admin: Clien
     admin.patch(f"{path}/status", {"status": {"conditions": [unready]}})
     told = kube.failed("wait", {"resource": f"switch.{kinds}/it", "for": "ready", "timeout": "1s"})
     assert "no current" in told
-    waiting = kube.start("wait", {"resource": f"switch.{kinds}/it", "for": "ready", "timeout": "20s"})
+    waiting = kube.start("wait", {"resource": f"switch.{kinds}/it", "for": "ready", "timeout": LONG})
     admin.patch(f"{path}/status", {"status": {"conditions": [unready | {"status": "True"}]}})
     kube.succeeded(waiting)
     stalled = {"type": "Stalled", "status": "True", "reason": "Broken", "message": "no bulb"}
     admin.patch(f"{path}/status", {"status": {"conditions": [stalled]}})
-    told = kube.failed("wait", {"resource": f"switch.{kinds}/it", "for": "ready", "timeout": "20s"})
+    told = kube.failed("wait", {"resource": f"switch.{kinds}/it", "for": "ready", "timeout": LONG})
     assert "given up early" in told
     assert "no bulb" in told
 

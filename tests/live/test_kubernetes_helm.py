@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
+from tests.live.kubernetes import LONG
 from tests.live.manifests import IMAGE, deployment
 
 if TYPE_CHECKING:
@@ -49,18 +50,18 @@ def chart(tmp_path: Path) -> Path:
 @pytest.mark.usefixtures("chart")
 def test_the_life_of_a_release(kube: Kube, admin: Client, namespace: str) -> None:
     values = {"service": {"kind": "LB"}, "ports": [1, 2]}
-    installed = kube.ok("helm-install", chart="web", name="it", values=values, wait=True, timeout="27s")
+    installed = kube.ok("helm-install", chart="web", name="it", values=values, wait=True, timeout=LONG)
     assert (installed["name"], installed["status"], installed["revision"]) == ("it", "deployed", "1")
     found = admin.get(f"/api/v1/namespaces/{namespace}/configmaps/it")
     assert found["data"] == {"kind": "LB", "ports": "[1,2]"}
-    upgraded = kube.ok("helm-upgrade", chart="web", name="it", values={"replicas": 2}, reuseValues=True, timeout="27s")
+    upgraded = kube.ok("helm-upgrade", chart="web", name="it", values={"replicas": 2}, reuseValues=True, timeout=LONG)
     assert upgraded["revision"] == "2"
-    kube.ok("wait", {"for": "ready"}, resource="deploy/it", timeout="27s")
+    kube.ok("wait", {"for": "ready"}, resource="deploy/it", timeout=LONG)
     assert admin.get(f"/apis/apps/v1/namespaces/{namespace}/deployments/it")["status"]["replicas"] == 2
     (release,) = json.loads(kube.ok("helm-list")["releases"])
     assert (release["name"], release["namespace"], release["chart"]) == ("it", namespace, "web-1.2.3")
     assert "it" in kube.ok("helm-list", allNamespaces=True)["names"].split()
-    kube.ok("helm-uninstall", name="it", wait=True, timeout="27s")
+    kube.ok("helm-uninstall", name="it", wait=True, timeout=LONG)
     assert kube.ok("helm-list")["count"] == "0"
     assert "not found" in kube.failed("helm-uninstall", name="it")
     kube.ok("helm-uninstall", name="it", ignoreNotFound=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.live.client import held_back
+from tests.live.kubernetes import LONG
 from tests.live.manifests import configmap, deployment, pod, runs
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from tests.live.kubernetes import Kube
 
 pytestmark = pytest.mark.usefixtures("kubelets")
-READY = {"for": "ready", "timeout": "27s"}
+READY = {"for": "ready", "timeout": LONG}
 PORT = 8080
 SERVER = runs(f"mkdir -p /tmp/www; echo hello from $HOSTNAME >/tmp/www/index.html; exec httpd -f -p {PORT} -h /tmp/www")
 SERVICE = {
@@ -44,7 +45,7 @@ def test_a_port_leads_to_a_server_in_a_pod(kube: Kube) -> None:
 
 
 def test_a_port_of_a_service_leads_to_one_of_its_pods(kube: Kube) -> None:
-    kube.ok("apply", manifest=[deployment(SERVER), SERVICE], wait=True, timeout="27s")
+    kube.ok("apply", manifest=[deployment(SERVER), SERVICE], wait=True, timeout=LONG)
     port = kube.ok("port-forward", resource="service/it", port=80)["localPort"]
     assert read(port).startswith("hello from it-")
 
@@ -61,7 +62,7 @@ def test_a_port_where_nobody_listens_is_told(kube: Kube) -> None:
 def test_a_command_sees_the_container_that_it_runs_in(kube: Kube) -> None:
     kube.ok("apply", manifest=configmap(data={"colour": "blue"}))
     env = [{"name": "COLOUR", "valueFrom": {"configMapKeyRef": {"name": "it", "key": "colour"}}}]
-    kube.ok("apply", manifest=deployment(runs("sleep 1000") | {"env": env}), wait=True, timeout="27s")
+    kube.ok("apply", manifest=deployment(runs("sleep 1000") | {"env": env}), wait=True, timeout=LONG)
     found = kube.ok(
         "exec", resource="deploy/it", script="echo $COLOUR $HOSTNAME", expect={"stdout": {"contains": "blue"}}
     )
@@ -105,5 +106,5 @@ def test_a_deletion_waits_for_containers_to_end(kube: Kube, admin: Client, names
     slow["spec"]["terminationGracePeriodSeconds"] = 20
     path = admin.apply(slow, namespace)
     kube.ok("wait", READY, resource="pod/it")
-    kube.ok("delete", resource="pod/it", timeout="27s")
+    kube.ok("delete", resource="pod/it", timeout=LONG)
     assert not admin.exists(path)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.live.client import condition
+from tests.live.kubernetes import LONG
 from tests.live.manifests import configmap
 from tests.live.permissions import granted
 
@@ -21,7 +23,7 @@ NAMESPACES = "/api/v1/namespaces"
 def test_a_namespace_is_made_used_and_deleted(kube: Kube, namespace: str) -> None:
     name = kube.ok("create-namespace", prefix="live-own")["namespace"]
     assert kube.ok("create", configmap())["namespace"] == name
-    assert kube.ok("delete-generated-namespaces", wait=True, timeout="27s")["namespaces"] == name
+    assert kube.ok("delete-generated-namespaces", wait=True, timeout=LONG)["namespaces"] == name
     assert kube.ok("create", configmap())["namespace"] == namespace
 
 
@@ -31,7 +33,7 @@ def test_a_namespace_has_the_name_that_is_given(kube: Kube, admin: Client, names
     assert admin.get(f"{NAMESPACES}/{name}")["metadata"]["labels"]["team"] == "x"
     assert kube.ok("create", configmap())["namespace"] == namespace
     assert "AlreadyExists" in kube.failed("create-namespace", name=name)
-    kube.ok("delete-namespace", name=name, timeout="27s")
+    kube.ok("delete-namespace", name=name, timeout=LONG)
     assert not admin.exists(f"{NAMESPACES}/{name}")
     assert "not found" in kube.failed("delete-namespace", name=name)
     kube.ok("delete-namespace", name=name, ignoreNotFound=True)
@@ -44,7 +46,7 @@ def test_each_workdir_deletes_its_own_namespaces(kube: Kube, admin: Client, tmp_
         workdir.mkdir()
         names[workdir] = kube.ok("create-namespace", prefix="live-task", at=workdir)["namespace"]
     assert kube.ok("create", configmap(), at=one)["namespace"] == names[one]
-    assert kube.ok("delete-generated-namespaces", wait=True, timeout="27s", at=one)["namespaces"] == names[one]
+    assert kube.ok("delete-generated-namespaces", wait=True, timeout=LONG, at=one)["namespaces"] == names[one]
     assert admin.get(f"{NAMESPACES}/{names[other]}")["status"]["phase"] == "Active"
     assert kube.ok("create", configmap(), at=other)["namespace"] == names[other]
     assert kube.ok("delete-generated-namespaces", at=other)["namespaces"] == names[other]
@@ -53,9 +55,12 @@ def test_each_workdir_deletes_its_own_namespaces(kube: Kube, admin: Client, tmp_
 def test_what_holds_a_namespace_is_told(kube: Kube, admin: Client) -> None:
     name = kube.ok("create-namespace", prefix="live-held")["namespace"]
     kube.ok("create", configmap(finalizers=[HOLD]))
-    assert HOLD in kube.failed("delete-namespace", name=name, timeout="15s")
-    admin.patch(f"{NAMESPACES}/{name}/configmaps/it", {"metadata": {"finalizers": None}})
-    admin.wait_gone(f"{NAMESPACES}/{name}")
+    path = f"{NAMESPACES}/{name}"
+    admin.delete(path)
+    admin.wait_for(path, lambda it: condition(it, "NamespaceFinalizersRemaining") == "True")
+    assert HOLD in kube.failed("delete-namespace", name=name, timeout="1s")
+    admin.patch(f"{path}/configmaps/it", {"metadata": {"finalizers": None}})
+    admin.wait_gone(path)
 
 
 def test_a_namespace_that_may_not_be_deleted_stays_on_the_list(

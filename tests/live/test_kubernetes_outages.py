@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.live.client import ApiError, Client, wait_until
+from tests.live.client import Client, wait_until
+from tests.live.kubernetes import LONG
 from tests.live.manifests import configmap, custom, definition
 from tests.live.permissions import granted
 from tests.live.relay import Relay, Watched
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
     from tests.live.conftest import Starter
     from tests.live.control_plane import ControlPlane
 
-DONE = {"jsonPath": "$.data.state", "value": "done", "timeout": "27s"}
+DONE = {"jsonPath": "$.data.state", "value": "done", "timeout": LONG}
+CONFIGMAPS = "/api/v1/namespaces/default/configmaps"
 ACCOUNT = "/api/v1/namespaces/default/serviceaccounts/default"
 
 
@@ -82,7 +84,7 @@ def test_what_a_starting_server_does_not_know_yet_ends_no_wait(
         for one in (kube, user):
             assert "no answer" in one.failed("get", resource="cm/role")
         waits = [
-            (kube, kube.start("wait", {"resource": f"switch.{group}/it", "for": "exists", "timeout": "27s"})),
+            (kube, kube.start("wait", {"resource": f"switch.{group}/it", "for": "exists", "timeout": LONG})),
             (user, user.start("wait", DONE, resource="cm/role")),
         ]
         control_plane.start_api_server()
@@ -107,22 +109,13 @@ def test_a_watch_that_is_too_old_after_a_restart_is_begun_anew(
         control_plane.start_api_server()
         # Until it has filled its cache, the server asks etcd, which still knows the version.
         version = relay.watches[-1].version
-        wait_until(lambda: too_old(own, version), lambda: f"version {version} is not too old")
+        wait_until(lambda: own.too_old(CONFIGMAPS, version), lambda: f"version {version} is not too old")
         relay.hold("lists")
         own.patch(path, {"data": {"state": "done"}})
         kube.succeeded(waiting)
     assert any(watch.version and watch.too_old for watch in relay.watches), relay.watches
     assert relay.watches[-1] == Watched("", too_old=False), relay.watches
     assert relay.lists == lists
-
-
-def too_old(client: Client, version: str) -> bool:
-    """Whether the server says so to whoever wants to go on from a version."""
-    query = {"watch": "true", "timeoutSeconds": "1", "resourceVersion": version}
-    try:
-        return '"code":410' in client.text("GET", "/api/v1/namespaces/default/configmaps", query=query)
-    except ApiError as error:  # of its cache, too
-        return error.code == 410
 
 
 def test_a_server_that_stays_away_is_told(start: Starter, control_plane: ControlPlane) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.live.kubernetes import LONG
 from tests.live.manifests import IMAGE, pod, runs
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("streams")
 
 def test_logs_are_followed_until_a_text_appears(kube: Kube) -> None:
     kube.ok("create", pod(runs("echo first; echo second line; sleep 1000")))
-    args = {"resource": "pod/it", "follow": True, "expect": {"contains": "second"}, "timeout": "27s"}
+    args = {"resource": "pod/it", "follow": True, "expect": {"contains": "second"}, "timeout": LONG}
     assert kube.ok("logs", args)["log"] == "first\nsecond line\n"
     assert kube.ok("logs", {"selector": "app=it", "tail": 1})["log"] == "second line\n"
     told = kube.failed("logs", {"resource": "pod/it", "previous": True})
@@ -27,13 +28,13 @@ def test_logs_are_followed_until_a_text_appears(kube: Kube) -> None:
 
 def test_logs_end_with_the_container(kube: Kube) -> None:
     kube.ok("create", pod(runs("echo done; exit 0"), restartPolicy="Never"))
-    assert kube.ok("logs", {"resource": "pod/it", "follow": True, "timeout": "27s"})["log"] == "done\n"
+    assert kube.ok("logs", {"resource": "pod/it", "follow": True, "timeout": LONG})["log"] == "done\n"
     told = kube.failed("logs", {"resource": "pod/it", "follow": True, "expect": {"contains": "more"}})
     assert "the containers have ended" in told
 
 
 def test_a_job_runs_to_its_end_or_to_its_failure(kube: Kube) -> None:
-    args = {"image": IMAGE, "command": ["sh", "-c", "echo it ran; exit 0"], "timeout": "27s", "cleanup": True}
+    args = {"image": IMAGE, "command": ["sh", "-c", "echo it ran; exit 0"], "timeout": LONG, "cleanup": True}
     found = kube.ok("run-job", args)
     assert (found["log"], found["exitCode"]) == ("it ran\n", "0")
     assert kube.ok("get", {"resource": f"job/{found['name']}", "ignoreNotFound": True})["found"] == "false"
@@ -43,17 +44,17 @@ def test_a_job_runs_to_its_end_or_to_its_failure(kube: Kube) -> None:
 
 def test_a_command_runs_in_a_container(kube: Kube) -> None:
     kube.ok("create", pod())
-    kube.ok("wait", {"resource": "pod/it", "for": "ready", "timeout": "27s"})
+    kube.ok("wait", {"resource": "pod/it", "for": "ready", "timeout": LONG})
     script = "read line; echo $line; echo aside >&2; exit 3"
     wanted = {"exitCode": 3, "stdout": "told", "stderr": "aside"}
     kube.ok("exec", {"resource": "pod/it", "script": script, "stdin": "told\n", "expect": wanted})
-    kube.ok("exec", {"resource": "pod/it", "command": ["cat"], "stdin": "x" * 200_000, "timeout": "20s"})
+    kube.ok("exec", {"resource": "pod/it", "command": ["cat"], "stdin": "x" * 200_000, "timeout": LONG})
     assert "no-such-program" in kube.failed("exec", {"resource": "pod/it", "command": ["no-such-program"]})
 
 
 def test_files_go_into_a_container_and_come_back(kube: Kube) -> None:
     kube.ok("create", pod())
-    kube.ok("wait", {"resource": "pod/it", "for": "ready", "timeout": "27s"})
+    kube.ok("wait", {"resource": "pod/it", "for": "ready", "timeout": LONG})
     where = kube.ok("exec", {"resource": "pod/it", "script": "pwd"})["stdout"].strip()
     (kube.workdir / "there").write_bytes(bytes(range(256)) * 1000)
     way = {"resource": "pod/it", "remote": f"{where.rstrip('/')}/copied"}
@@ -67,7 +68,7 @@ def test_a_port_leads_into_a_pod(kube: Kube, cluster: Cluster) -> None:
         pytest.skip("the ports of these pods are their own")
     with socket.create_server(("127.0.0.1", 0)) as server:
         kube.ok("create", pod())
-        kube.ok("wait", {"resource": "pod/it", "for": "ready", "timeout": "27s"})
+        kube.ok("wait", {"resource": "pod/it", "for": "ready", "timeout": LONG})
         port = server.getsockname()[1]  # a pod's ports are this machine's on the control plane of tests/live
         local = int(kube.ok("port-forward", {"resource": "pod/it", "port": port})["localPort"])
         server.settimeout(20)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.live.client import held_back
+from tests.live.kubernetes import LONG
 from tests.live.manifests import UNAVAILABLE, UNREADY, deployment, ends, job, pod, workload
 
 if TYPE_CHECKING:
     from tests.live.client import Client
     from tests.live.kubernetes import Kube
 
-READY = {"for": "ready", "timeout": "27s"}
+READY = {"for": "ready", "timeout": LONG}
 WORKLOADS = {
     "Deployment": deployment(),
     "StatefulSet": workload("StatefulSet", spec={"replicas": 2, "serviceName": "it"}),
@@ -26,8 +27,8 @@ def test_a_workload_becomes_ready_and_is_restarted(kube: Kube, kind: str) -> Non
     kube.ok("apply", manifest=WORKLOADS[kind])
     kube.ok("wait", READY, resource=f"{kind}/it")
     kube.ok("rollout", resource=f"{kind}/it")
-    kube.ok("rollout", resource=f"{kind}/it", action="restart", wait=True, timeout="27s")
-    kube.ok("delete", resource=f"{kind}/it", timeout="27s")
+    kube.ok("rollout", resource=f"{kind}/it", action="restart", wait=True, timeout=LONG)
+    kube.ok("delete", resource=f"{kind}/it", timeout=LONG)
     assert kube.ok("get", resource="pods", selector="app=it")["count"] == "0"
 
 
@@ -35,13 +36,13 @@ def test_a_workload_becomes_ready_and_is_restarted(kube: Kube, kind: str) -> Non
 def test_replicas_of_other_kinds_are_scaled(kube: Kube, kind: str) -> None:
     more = {"serviceName": "it"} if kind == "StatefulSet" else {}
     kube.ok("apply", manifest=workload(kind, spec={"replicas": 1, **more}))
-    kube.ok("scale", resource=f"{kind}/it", replicas=2, wait=True, timeout="27s")
+    kube.ok("scale", resource=f"{kind}/it", replicas=2, wait=True, timeout=LONG)
     assert kube.ok("assert", resource="pods", selector="app=it", count=2)
 
 
 def test_a_rollout_past_its_deadline_fails_early(kube: Kube) -> None:
     kube.ok("apply", manifest=deployment(UNREADY, progressDeadlineSeconds=2))
-    for operation, args in (("wait", READY), ("rollout", {"timeout": "27s"})):
+    for operation, args in (("wait", READY), ("rollout", {"timeout": LONG})):
         told = kube.failed(operation, args, resource="deploy/it")
         assert "given up early" in told
         assert "ProgressDeadlineExceeded" in told
@@ -63,11 +64,11 @@ def test_a_job_is_waited_for_until_its_end(kube: Kube, code: int, ends_well: boo
 
 
 def test_what_an_object_owns_goes_with_it_or_stays(kube: Kube) -> None:
-    kube.ok("apply", manifest=deployment(UNAVAILABLE, replicas=1), timeout="27s")
-    kube.ok("assert", resource="pods", selector="app=it", count=1, timeout="20s")
-    kube.ok("delete", resource="deploy/it", propagation="Orphan", timeout="27s")
+    kube.ok("apply", manifest=deployment(UNAVAILABLE, replicas=1), timeout=LONG)
+    kube.ok("assert", resource="pods", selector="app=it", count=1, timeout=LONG)
+    kube.ok("delete", resource="deploy/it", propagation="Orphan", timeout=LONG)
     assert kube.ok("get", resource="rs")["count"] == "1"
-    kube.ok("delete", resource="rs", all=True, timeout="27s")
+    kube.ok("delete", resource="rs", all=True, timeout=LONG)
     assert kube.ok("get", resource="pods")["count"] == "0"
 
 
