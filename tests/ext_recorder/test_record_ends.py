@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import signal
@@ -17,6 +18,7 @@ from tests.ext_recorder.recorded import (
     PATIENCE_S,
     children_of,
     end,
+    hear,
     hear_line,
     marks,
     messages,
@@ -75,10 +77,10 @@ def test_ctrl_c_at_a_terminal_reaches_the_child_once(cassette: Path) -> None:
         "def on_signal(*_):\n"
         "    global count\n"
         "    count += 1\n"
+        "    os.write(1, b'%d\\n' % count)\n"
         "signal.signal(signal.SIGINT, on_signal)\n"
         "os.write(1, b'ready\\n')\n"
-        "while os.read(0, 99): pass\n"
-        "os.write(1, b'%d\\n' % count)"
+        "while os.read(0, 99): pass"
     )
 
     # A session of its own, whose terminal is the first that it opens.
@@ -94,11 +96,13 @@ def test_ctrl_c_at_a_terminal_reaches_the_child_once(cassette: Path) -> None:
     os.close(theirs)
     assert hear_line(host) == b"ready\n"
     os.write(ours, b"\x03")
-    wait_for(partial_of(cassette), b"signal: SIGINT")  # noted after it would have been passed on
+    assert hear_line(host) == b"1\n"
+    wait_for(partial_of(cassette), b"signal: SIGINT}")  # noted after it would have been passed on
     host.send_signal(signal.SIGINT)  # by us, to the recorder alone: this one has to be passed on
+    assert hear_line(host) == b"2\n"
     wait_for(partial_of(cassette), b"signal: SIGINT}", 2)
     os.write(ours, b"\x04")
-    assert hear_line(host) == b"2\n"
+    assert hear(host, 1) == b""  # no third one
     assert host.wait(PATIENCE_S) == 0
     os.close(ours)
     end(host)
@@ -266,13 +270,22 @@ def test_the_scribe_holds_none_of_the_hosts_files(cassette: Path) -> None:
     hear_line(host)
     wait_for(partial_of(cassette))
     scribe = scribe_of(host)
-    theirs = {entry.readlink() for entry in Path(f"/proc/{scribe}/fd").iterdir()}
+    theirs = files_of(scribe)
     mine = {
         Path(f"/proc/self/fd/{file.fileno()}").readlink() for file in (host.stdin, host.stdout, host.stderr) if file
     }
     assert theirs
     assert not theirs & mine
     end(host)
+
+
+def files_of(pid: int) -> set[Path]:
+    """What a process has open; what it closes meanwhile does not count."""
+    found = set()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with contextlib.suppress(FileNotFoundError):
+            found.add(entry.readlink())
+    return found
 
 
 def test_the_cassette_is_there_when_the_host_sees_the_exit(cassette: Path) -> None:
