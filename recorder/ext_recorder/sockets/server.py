@@ -1,7 +1,6 @@
 """`replay --listen`: the recorded server, without the server. Each client is played the connection that it makes.
 
-A client's connection is the first recorded one, in their order, that begins with what the client says; so clients that
-come side by side, in another order than once, each get their own. Where the server spoke first it is the next one.
+Which one that is, `arrivals` finds out; `players` play it; and what depends on another connection waits for that.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from functools import partial
 from ext_recorder.cassette.events import OWN_FILES
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
-from ext_recorder.hearing import Recorded
 from ext_recorder.loop import EXIT_CANNOT_PLAY, wait
 from ext_recorder.outlets import Outlet, claim_standard_files, host_outlet, tell
 from ext_recorder.player import EXIT_DIFFERS
@@ -20,13 +18,13 @@ from ext_recorder.replay import Options, die, instruments, make_player, make_sta
 from ext_recorder.shell import Shell
 from ext_recorder.signals import Signals, signal_name
 from ext_recorder.stage import Stage
-from ext_recorder.strict import StrictPlayer
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.wire.framing import FRAMINGS, Frame
+from ext_sdk.wire.framing import FRAMINGS
 
 from .address import Address
+from .arrivals import Arrivals
 from .players import ConnectionPlayer, OwnPlayer, Part
-from .recorded import connections
+from .positions import Positions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,9 +33,9 @@ if TYPE_CHECKING:
     from ext_recorder.stage import Output
 
     from .address import Listener
+    from .arrivals import Arrival
     from .recorded import Connection
 
-_READ_BYTES = 65_536
 _NOBODY = -1
 
 
@@ -68,23 +66,20 @@ def run_server(path: str, listen: str, options: Options) -> int:
 
 
 class _Client:
-    """A live connection; `shell` once it is known which one it is.
+    """A live connection, and the recorded one that is played to it.
 
     Attributes:
         socket: the connection.
-        heard: what the client has said so far; kept until then.
-        connection: the recorded one.
+        number: of the recorded one.
         shell: plays it.
     """
 
-    __slots__ = ("connection", "decoder", "heard", "shell", "socket")
+    __slots__ = ("number", "shell", "socket")
 
-    def __init__(self, client: socket.socket, header: Header) -> None:
+    def __init__(self, client: socket.socket, number: int, shell: Shell) -> None:
         self.socket = client
-        self.heard: list[bytes] = []
-        self.decoder = FRAMINGS[header.framing].decoder()
-        self.connection: Connection | None = None
-        self.shell: Shell | None = None
+        self.number = number
+        self.shell = shell
 
 
 class Server:
@@ -107,10 +102,9 @@ class Server:
         self._options = options
         self._listener = listener
         self._err = err
-        self._free = connections(path)
-        self._count = len(self._free)
+        self._arrivals = Arrivals(path, header, options, listener, self._one_too_many)
+        self._positions = Positions(self._arrivals.missing)
         self._clients: list[_Client] = []
-        self._positions: dict[int, Player | int] = {one.number: one.line for one in self._free}
         self._differs = False
         self._own = self._own_shell()
         self.told: list[str] = []
@@ -124,133 +118,78 @@ class Server:
             self._own.start()
             while self._own.status is None:
                 self._turn(signals)
-            self._end()
+            for client in self._clients:
+                if client.shell.status is None:
+                    client.shell.receive_data(b"")  # the server has ended: so have its connections
             while any(shell.backlog() for shell in self._shells()):
                 self._turn(signals)
+            self._look_back()
         finally:
             signals.close()
             self._listener.close()
         return EXIT_DIFFERS if self._differs else self._own.status
 
     def _turn(self, signals: Signals) -> None:
-        fresh = {client.socket.fileno(): client for client in self._clients if client.shell is None}
-        ready, asked = wait(self._shells(), [signals.fd, self._listener.fd, *fresh])
+        ready, asked = wait(self._shells(), [signals.fd, *self._arrivals.files])
         if signals.fd in ready:
             for number, _ in signals.take():
                 self._own.receive_signal(signal_name(number))
-        if self._listener.fd in ready:
-            self._accept()
-        for fd, client in fresh.items():
-            if fd in ready:
-                self._hear_first(client)
+        for arrival, connection in self._arrivals.act(ready):
+            self._begin(arrival, connection)
         for shell in self._shells():
             shell.act(ready, asked)
         self._resume()
-        for client in [each for each in self._clients if each.shell and each.shell.status is not None]:
-            if not client.shell.backlog():  # type: ignore[union-attr]  # those without were left out
+        for client in [each for each in self._clients if each.shell.status is not None]:
+            if not client.shell.backlog():
                 self._part(client)
 
     def _shells(self) -> list[Shell]:
-        return [self._own, *(client.shell for client in self._clients if client.shell)]
+        return [self._own, *(client.shell for client in self._clients)]
 
     # --- Clients ------------------------------------------------------------------------------------------------------
 
-    def _accept(self) -> None:
-        client = self._listener.accept()
-        if client is None:
-            return
-        if not self._free and not any(each.shell is None for each in self._clients):
-            self._tell(f"one connection more than the {self._count} in {self._path}: it is closed")
-            self._differs = True
-            client.close()
-            return
-        self._clients.append(_Client(client, self._header))
-        if self._free and self._free[0].greets:
-            self._begin(self._clients[-1], self._free[0])
-
-    def _hear_first(self, client: _Client) -> None:
-        """Take what a client says before it is known which recorded one it is."""
-        try:
-            data = client.socket.recv(_READ_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            data = b""
-        client.heard.append(data)
-        client.decoder.receive_data(data)
-        item = client.decoder.next_event()
-        if item is None and data:
-            return
-        if not self._free:
-            self._tell(f"one connection more than the {self._count} in {self._path}: it is closed")
-            self._differs = True
-            self._clients.remove(client)
-            client.socket.close()
-            return
-        self._begin(client, self._recognised(item.payload if isinstance(item, Frame) else None))
-
-    def _recognised(self, payload: bytes | None) -> Connection:
-        """The recorded connection that begins like this; the first one where none does."""
-        if payload is not None and len(self._free) > 1:
-            for one in self._free:
-                if one.first is not None and not one.first.raw and not one.greets:
-                    ear, _ = instruments(self._path, self._header, self._options)
-                    if ear.accepts(Recorded(one.first.payload, one.line), payload):
-                        return one
-        return next((one for one in self._free if payload is not None or one.first is None), self._free[0])
-
-    def _begin(self, client: _Client, connection: Connection) -> None:
-        self._free.remove(connection)
+    def _begin(self, arrival: Arrival, connection: Connection) -> None:
+        """It is known which connection a client makes."""
         stage = make_stage(self._header, self._options)
-        part = Part(self._path, connection.number, closed=connection.closed)
-        player = self._player(part, stage)
+        player = self._player(Part(self._path, connection.number, closed=connection.closed), stage)
         player.overhear = stage.overhear
-        out = Outlet(client.socket.fileno(), client.socket.send, partial(_shut, client.socket))
-        outlets: dict[Output, Outlet] = {"out": out, "err": self._err}
-        client.connection = connection
-        client.shell = Shell(player, stage, client.socket.fileno(), outlets, self._options.speed)
-        self._positions[connection.number] = player
-        client.shell.start()
-        for data in client.heard:
-            client.shell.receive_data(data)
+        source = arrival.socket.fileno()
+        out = Outlet(source, arrival.socket.send, partial(_shut, arrival.socket))
+        shell = Shell(player, stage, source, {"out": out, "err": self._err}, self._options.speed)
+        self._clients.append(_Client(arrival.socket, connection.number, shell))
+        self._positions.begin(connection.number, player)
+        shell.start()
+        for data in arrival.heard:
+            shell.receive_data(data)
 
     def _player(self, part: Part, stage: Stage) -> Player:
         if self._options.order != "strict":
             return make_player(part, stage, self._options)
         ear, voice = instruments(self._path, self._header, self._options)
         framing = FRAMINGS[self._header.framing]
-        return ConnectionPlayer(part, ear, voice, stage, framing, arrived=self._arrived)
+        return ConnectionPlayer(part, ear, voice, stage, framing, arrived=self._positions.arrived)
 
     def _part(self, client: _Client) -> None:
         """A connection is over."""
-        assert client.shell is not None
-        assert client.connection is not None
-        self.told += client.shell.player.told
-        self._differs = self._differs or client.shell.status == EXIT_DIFFERS
-        del self._positions[client.connection.number]
+        self._look_at(client.shell)
+        self._positions.end(client.number)
         self._clients.remove(client)
         client.socket.close()
 
+    def _look_at(self, shell: Shell) -> None:
+        """What was otherwise than recorded on a connection that is over."""
+        self.told += shell.player.told
+        self._differs = self._differs or shell.status == EXIT_DIFFERS
+
     # --- What depends on other connections ----------------------------------------------------------------------------
-
-    def _arrived(self, line: int) -> bool:
-        return all(self._position(number) > line for number in self._positions)
-
-    def _position(self, number: int) -> int:
-        """All that this client said above this line has come."""
-        player = self._positions[number]
-        if isinstance(player, int):
-            return player
-        # In any order nobody can say what has not come yet: what depends on it waits for the connection's end.
-        return player.next_line() if isinstance(player, StrictPlayer) else 0
 
     def _resume(self) -> None:
         """Let those go on for whom what they waited for has come; that may be what others wait for."""
         while True:
-            before = [self._position(number) for number in self._positions]
+            before = self._positions.all()
             for shell in self._shells():
                 shell.resume()
-            if before == [self._position(number) for number in self._positions]:
+            if before == self._positions.all():
                 return
 
     def _own_shell(self) -> Shell:
@@ -259,25 +198,24 @@ class Server:
         ear, voice = instruments(self._path, header, self._options)
         stage = Stage(paced=self._options.speed > 0)
         part = Part(self._path, OWN_FILES)
-        player = OwnPlayer(part, ear, voice, stage, FRAMINGS[header.framing], arrived=self._arrived)
+        player = OwnPlayer(part, ear, voice, stage, FRAMINGS[header.framing], arrived=self._positions.arrived)
         outlets: dict[Output, Outlet] = {"out": host_outlet(1), "err": self._err}
         return Shell(player, stage, _NOBODY, outlets, self._options.speed)
 
     # --- The end ------------------------------------------------------------------------------------------------------
 
-    def _end(self) -> None:
-        """The server has ended: so have its connections. What never came is told."""
-        for client in [each for each in self._clients if each.shell]:
-            shell = client.shell
-            assert shell is not None
-            if shell.status is None:
-                shell.receive_data(b"")
-            if shell.status is not None:
-                self._differs = self._differs or shell.status == EXIT_DIFFERS
-                self.told += shell.player.told
-        for one in self._free:
+    def _look_back(self) -> None:
+        """What never came is told."""
+        for client in self._clients:
+            if client.shell.status is not None:
+                self._look_at(client.shell)
+        for one in self._arrivals.missing:
             self._tell(f"the recorded connection {one.number} ({self._path}:{one.line}) was never made")
             self._differs = self._differs or self._options.order == "strict"
+
+    def _one_too_many(self, text: str) -> None:
+        self._tell(text)
+        self._differs = True
 
     def _tell(self, text: str) -> None:
         self.told.append(text)
