@@ -18,11 +18,12 @@ KubernetesError             an ext_sdk.OperationFailed: what is not caught is a 
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ext_sdk import OperationFailed
+
+from . import server_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -113,7 +114,7 @@ class ApiError(KubernetesError):
     ) -> None:
         self.status = status
         self.reason = reason
-        self.text = _shortened(text)[:LONGEST] or reason or f"HTTP status {status}"
+        self.text = server_text.shortened(text)[:LONGEST] or reason or f"HTTP status {status}"
         self.causes = causes
         self.retry_after = retry_after
         self.where = where
@@ -122,19 +123,21 @@ class ApiError(KubernetesError):
 
     @property
     def retryable(self) -> bool:
-        """Whether the request may succeed a moment later. An undeclared field is a 500 that never will."""
-        return self.passing or ((self.status == 429 or self.status >= 500) and _UNDECLARED not in self.text)
+        """Whether the request may succeed a moment later; an object that does not fit its kind is a 500, too."""
+        return self.passing or ((self.status == 429 or self.status >= 500) and not server_text.is_misfit(self.text))
 
     def _headline(self) -> str:
-        return self.text.splitlines()[0]
+        return " ".join(self.text.split())  # a first line may be no more than `errors:`
 
     def _told(self) -> str:
         advice = self._advice()
         return f"{self.text} ({self.status} {self.reason or 'from the server'}){'. ' + advice if advice else ''}"
 
     def _advice(self) -> str:
-        if _UNDECLARED in self.text or _UNKNOWN in self.text:
+        if server_text.UNDECLARED in self.text or server_text.UNKNOWN in self.text:
             return "The kind has no such field: check how it is spelled and where it stands"
+        if server_text.NO_TEXT in self.text:
+            return "Put the value in quotes: without them YAML takes 1 for a number, and yes and true for booleans"
         return self.advice
 
 
@@ -155,7 +158,7 @@ class Forbidden(ApiError):
     """403."""
 
     def _advice(self) -> str:
-        if "cannot" not in self.text:
+        if '" cannot ' not in self.text:  # `User "ada" cannot get resource "pods"`
             return "Policy, quota or admission of the cluster refuses it"
         return "Give the user a Role or ClusterRole with that verb and resource, or choose another context"
 
@@ -175,7 +178,11 @@ class Conflict(ApiError):
     @property
     def managers(self) -> tuple[tuple[str, str], ...]:
         """(manager, field) for each field that somebody else manages."""
-        found = ((_manager(message), field) for field, reason, message in self.causes if reason == _CONFLICT)
+        found = (
+            (server_text.manager(message), field)
+            for field, reason, message in self.causes
+            if reason == server_text.CONFLICT
+        )
         return tuple(found)
 
     def _advice(self) -> str:
@@ -206,28 +213,19 @@ class Invalid(ApiError):
         what, is_invalid, _ = self.text.partition(" is invalid: ")  # all of its causes follow
         return f"{what}{is_invalid[:-2]} ({self.status} {self.reason}): {'; '.join(told[:MOST_CAUSES])}{more}"
 
+    def _advice(self) -> str:
+        if self.text == server_text.REJECTED:
+            return "Of the JSON Patch, an `op` is unknown, a `path` leads to nothing, or a `test` does not hold"
+        return super()._advice()
+
 
 class TooManyRequests(ApiError):
     """429: the server asks to wait."""
 
-
-# Some errors quote the whole object, or patch, before they say what is wrong. It may be a Secret.
-_OBJECT = re.compile(r'"(\{.*\}"|map\[.*\]"(?=:))', re.DOTALL)
-_NAMELESS = ' "" is invalid: '  # a patch that can't be read
-_UNKNOWN = 'strict decoding error: unknown field "'
-_UNDECLARED = "field not declared in schema"
-_CONFLICT = "FieldManagerConflict"
-
-
-def _shortened(text: str) -> str:
-    """What the server says, without what it was told."""
-    return _OBJECT.sub('"{…}"', text).removeprefix(_NAMELESS)
-
-
-def _manager(message: str) -> str:
-    """From `conflict with "kubectl" using apps/v1`."""
-    parts = message.split('"')
-    return f'"{parts[1]}"' if len(parts) > 2 else "another manager"
+    def _advice(self) -> str:
+        if self.retry_after is None:
+            return "The server has too much to do: try later"
+        return f"The server has too much to do, and asks to wait {self.retry_after:g} s"
 
 
 @contextmanager
