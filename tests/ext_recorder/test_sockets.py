@@ -73,7 +73,9 @@ class Relay:
 def running(*words: str, address: str = "tcp:127.0.0.1:0") -> Iterator[Relay]:
     """`ext-recorder` with --listen, once it listens."""
     command = [*RECORDER, words[0], f"--listen={address}", *words[1:]]
-    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    pipe = subprocess.PIPE
+    # Without a buffer, in which communicate() would not find what has come with the first line.
+    process = subprocess.Popen(command, bufsize=0, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
     assert process.stderr is not None
     said = process.stderr.readline()
     assert b"listening on " in said, said + process.stderr.read()
