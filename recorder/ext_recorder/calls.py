@@ -18,11 +18,16 @@ _REMEMBERED = 256
 
 
 class Calls:
-    """Recorded ids to live ones, for the calls of one side."""
+    """Recorded ids to live ones, for the calls of one side.
 
-    __slots__ = ("_echoes", "_later", "_open", "_past")
+    Attributes:
+        spared: recorded ids, as keys, of calls that came without one here, and want no answer.
+    """
+
+    __slots__ = ("_echoes", "_later", "_open", "_past", "spared")
 
     def __init__(self) -> None:
+        self.spared: set[bytes] = set()
         self._open: dict[bytes, bytes] = {}
         self._later: dict[bytes, list[bytes]] = {}  # further calls by an id that is open
         self._past: dict[bytes, bytes] = {}

@@ -97,7 +97,7 @@ class Matcher:
 
     def differences(self, recorded: Classified, live: Classified, *, most: int) -> list[Difference]:
         """Where they don't match, at most so many places."""
-        if recorded.kind != live.kind:
+        if recorded.kind != live.kind and not self._is_loose(recorded, live):
             return [Difference("", recorded.kind, live.kind)]
         if recorded.kind == "response" and recorded.key != live.key:
             return [Difference("/id", _spelled_id(recorded), _spelled_id(live))]
@@ -122,10 +122,15 @@ class Matcher:
             *pointers_of(self._dialect.names, message.method),
             *self._dialect.bound.get(message.method, {}).values(),
         ]
+        kind = "notification" if message.method in self._dialect.loose else message.kind
         try:
-            return f"{message.kind} {_canonical(without(self._compared(message), held))}"
+            return f"{kind} {_canonical(without(self._compared(message), held))}"
         except RecursionError:
-            return message.kind
+            return kind
+
+    def _is_loose(self, recorded: Classified, live: Classified) -> bool:
+        """Are they the same but that one has an id, where that is all the same?"""
+        return recorded.method == live.method in self._dialect.loose and "response" not in {recorded.kind, live.kind}
 
     def _compared(self, message: Classified) -> object:
         """The part of a message that counts."""

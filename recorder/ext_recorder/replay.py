@@ -29,6 +29,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ext_sdk.protocols.dialect import Dialect
+
     from .cassette.header import Header
     from .outlets import Outlet
     from .player import Player
@@ -138,6 +140,10 @@ def make_player(reader: Reader, stage: Stage, options: Options, environ: Mapping
     """The player for a cassette. Raises CassetteError, UsageError."""
     ear, voice = instruments(reader.path, reader.header, options, environ)
     framing = FRAMINGS[reader.header.framing]
+    if ear.dialect.loose:
+        from .loose import let_reply
+
+        let_reply(ear, lambda answer: stage.out(framing.encode(answer)))
     if options.order == "strict":
         return StrictPlayer(reader, ear, voice, stage, framing)
     if options.order == "any":
@@ -162,11 +168,20 @@ def instruments(
         raise CassetteError(path, 1, f"expected `protocol` to be one of {known}, found {header.protocol!r}")
     bindings = Playing(header.bindings, options.bind, environ.get("HOME", ""))
     calls = Calls()
-    voice = Voice(dialect, FRAMINGS[header.framing], bindings, calls)
+    hearing, speaking = _kinds(dialect)
+    voice = speaking(dialect, FRAMINGS[header.framing], bindings, calls)
     matcher = Matcher(dialect, bindings, calls, ignore=options.ignore, match_on=options.match_on, names=voice.names)
     redact = _Redaction(options.redact, environ)
-    ear = Ear(dialect, matcher, bindings, calls, redact=redact, minted=voice.minted, names=voice.names)
+    ear = hearing(dialect, matcher, bindings, calls, redact=redact, minted=voice.minted, names=voice.names)
     return ear, voice
+
+
+def _kinds(dialect: Dialect) -> tuple[type[Ear], type[Voice]]:
+    if not dialect.loose:
+        return Ear, Voice
+    from .loose import LooseEar, LooseVoice
+
+    return LooseEar, LooseVoice
 
 
 class _Redaction:

@@ -139,6 +139,29 @@ def test_an_end_of_input_does_not_come_before_what_an_acknowledged_input_still_o
     assert said == framed("uint32", acknowledged, COMPLETE)
 
 
+SHUTDOWN = {
+    "a request that was answered": ['> {"jsonrpc":"2.0","id":3,"method":"shutdown","params":{}}',
+                                    '< {"jsonrpc":"2.0","id":3,"result":{"bye":1}}'],
+    "a request without an answer": ['> {"jsonrpc":"2.0","id":3,"method":"shutdown","params":{}}'],
+    "a notification": ['> {"jsonrpc":"2.0","method":"shutdown","params":{}}'],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["strict", "any"])
+@pytest.mark.parametrize("recorded", SHUTDOWN)
+def test_a_shutdown_ends_the_plugin_with_an_id_and_without(path: Path, recorded: str, order: str) -> None:
+    answers = {"a request that was answered": '{"bye":1}', "a notification": "{}"}
+    session(path, "gassist", *SHUTDOWN[recorded], framing="uint32")
+    with Host(path, Options(order=order)) as host:
+        assert host.write(framed("uint32", '{"jsonrpc":"2.0","method":"shutdown","params":{}}')) == b""
+        assert (host.status, host.err) == (0, "")
+    with Host(path, Options(order=order)) as host:
+        said = host.write(framed("uint32", rpc(77, "shutdown")))
+        answer = f'{{"jsonrpc":"2.0","id":77,"result":{answers.get(recorded)}}}'
+        assert said == (framed("uint32", answer) if recorded in answers else b"")
+        assert (host.status, host.err) == (0, "")
+
+
 FIX = "workspace/executeCommand"
 
 

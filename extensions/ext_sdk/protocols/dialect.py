@@ -63,6 +63,8 @@ class Dialect:
         failed: {pointer: value}: an answer with one of these tells of a failure.
         subject: {method: pointer}: what a call is about, for people: a tool, an operation.
         refusals: {method: text}: how to say that nothing answers a request, see REFUSAL.
+        loose: {method: text}: what some hosts send with an id and some without, and what answers it where it has
+            one and was recorded without, see REFUSAL.
         final: methods after whose answer (or, for a notification, at whose arrival) the child ends by itself.
         timeouts: {method: seconds}: how long the specification gives an answer.
         calls: whether messages are calls with ids. Without, every payload stands for itself.
@@ -74,8 +76,8 @@ class Dialect:
 
     __slots__ = (
         "asides", "bound", "by_id", "calls", "echoed", "echoes", "failed", "final", "forms", "framing", "glances",
-        "mentions", "minted", "name", "names", "plain", "references", "refusals", "releases", "steers", "subject",
-        "tag", "timeouts", "title", "unfinished", "volatile", "works",
+        "loose", "mentions", "minted", "name", "names", "plain", "references", "refusals", "releases", "steers",
+        "subject", "tag", "timeouts", "title", "unfinished", "volatile", "works",
     )  # fmt: skip
 
     def __init__(
@@ -102,6 +104,7 @@ class Dialect:
         failed: Mapping[str, object] | None = None,
         subject: Mapping[str, str] | None = None,
         refusals: Mapping[str, str] | None = None,
+        loose: Mapping[str, str] | None = None,
         final: tuple[str, ...] = (),
         timeouts: Mapping[str, float] | None = None,
         calls: bool = True,
@@ -127,6 +130,7 @@ class Dialect:
         self.failed = failed or {}
         self.subject = subject or {}
         self.refusals = refusals or {"*": REFUSAL}
+        self.loose = loose or {}
         self.final = final
         self.timeouts = timeouts or {}
         self.calls = calls
@@ -179,12 +183,20 @@ class Dialect:
         template = self.refusals.get(request.method) or self.refusals.get("*")
         if not self.calls or template is None:
             return None
-        fields = _Spellings(request, message=dumps(message), data=dumps(dict(data)))
-        return (template % fields).encode("utf-8", "backslashreplace")
+        return _filled(template, request, message=dumps(message), data=dumps(dict(data)))
+
+    def acknowledgement(self, message: Classified) -> bytes | None:
+        """What answers a loose message, if it has an id; None where nothing does."""
+        template = self.loose.get(message.method)
+        return None if template is None or message.kind != "request" else _filled(template, message)
+
+
+def _filled(template: str, request: Classified, **texts: str) -> bytes:
+    return (template % _Spellings(request, **texts)).encode("utf-8", "backslashreplace")
 
 
 class _Spellings(dict[str, str]):
-    """What a refusal is filled with: texts by name, and the request's own spellings by pointer."""
+    """What a template is filled with: texts by name, and the request's own spellings by pointer."""
 
     def __init__(self, request: Classified, **texts: str) -> None:
         super().__init__(texts)

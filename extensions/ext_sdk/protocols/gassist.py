@@ -28,6 +28,8 @@ DIALECT = Dialect(
     unfinished={"/result/acknowledged": True},
     failed={"/result/success": False, "/params/success": False, "/method": "error"},
     subject={"execute": "/params/function"},
+    # "No response expected", and it is a notification; the vendor's own engine emulator sends it as a request.
+    loose={"shutdown": '{"jsonrpc":"2.0","id":%(/id)s,"result":{}}'},
     final=("shutdown",),
     # Timeouts: ping to pong, input to its acknowledgement, execute to complete.
     timeouts={"ping": 1.0, "input": 2.0, "execute": 30.0},
