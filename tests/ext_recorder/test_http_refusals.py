@@ -28,7 +28,7 @@ def cassette(tmp_path: Path) -> Path:
 
 
 UNRECORDABLE = {
-    "becomes one of websocket": "urllib3.PoolManager().request('GET', url + '/websocket', timeout=0.5, retries=False,"
+    "becomes one of websocket": "urllib3.PoolManager().request('GET', url + '/websocket', timeout=60, retries=False,"
     " headers={{'Upgrade': 'websocket', 'Connection': 'Upgrade'}})",
     "HTTP/2": "socket.create_connection(place).send(b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n')",
     "a datagram to ('127.0.0.1', 9)": "socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))",
