@@ -21,7 +21,7 @@ export PIP_USER := 0
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(STAMP)  ## an extension runs, its session is recorded, and the recording plays without it
+demo: $(STAMP)  ## record, replay, verify, view: of ext-shell, and of ext-kubernetes without a cluster
 	@$(BIN)/python -m docs.demo
 
 test: $(STAMP)  ## all tests; ARGS="-k name" for some

@@ -1,17 +1,18 @@
-"""What `make demo` shows: an extension runs, its session is recorded, and the recording plays without the extension.
+"""What `make demo` shows: an extension recorded, played, held against a changed one, and looked at; and a cluster.
 
-The commands are printed as a user would type them. The session is the one of `cassettes/shell/eval-task.yaml`; then
-come an extension that was changed, and sessions with a cluster, which is not there.
+The commands are printed as a user types them. What a host sends to them is in `cassettes/*_sessions.py`; the host is
+that of `docs/examples`. There is no cluster and no network.
 """
 
 from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, cast
 
 from cassettes import kubernetes_sessions, shell_sessions
@@ -26,109 +27,126 @@ if TYPE_CHECKING:
 
 SCRIPTS = Path(sys.executable).parent
 RECORDER = str(SCRIPTS / "ext-recorder")
-COMMITTED = "cassettes/shell/eval-task.yaml"
-SESSION = shell_sessions.SESSIONS["shell/eval-task"].steps
-OUT_OF_REACH = {"PATH": "/nonexistent", "KUBECONFIG": "/nonexistent"}  # no ext-shell, nothing it would run, no cluster
-PAGE = "build/eval-task.html"
+OUT_OF_REACH = {"PATH": "/nonexistent", "KUBECONFIG": "/nonexistent"}  # no extension, nothing it would run, no cluster
+HERE = Path("build/demo")
+TASK, GREETING = str(HERE / "task.yaml"), str(HERE / "greeting.yaml")
+STEPS = shell_sessions.SESSIONS["shell/eval-task"].steps
 GREETER = Path("docs/examples/greeter.py")
-GREETING = (INITIALIZE, execute("greet", {"name": "Ada"}), SHUTDOWN)
-KUBERNETES = {
-    "create-pod": "a task: a namespace, what the agent did, what is verified, and the cleanup",
-    "objects": "a Deployment, changed and rolled out",
-    "failing": "what fails tells why",
-}
+FAILING, OFFLINE = "cassettes/kubernetes/failing.yaml", "cassettes/kubernetes/offline.yaml"
 
 
 def main() -> int:
-    """Play the seven acts. Returns 1 where one did not come out as announced."""
-    with tempfile.TemporaryDirectory(prefix="demo-") as directory:
-        workdir = Path(directory) / "task"
-        workdir.mkdir()
-        cassette = str(Path(directory) / "demo.yaml")
+    """Play the acts. Returns 1 where one did not come out as announced."""
+    shutil.rmtree(HERE, ignore_errors=True)
+    workdir = HERE.absolute() / "workdir"
+    workdir.mkdir(parents=True)
+    acts = (recorded, looked_at, missed, verified, cluster, offline)
+    for number, act in enumerate(acts, 1):
+        title = (act.__doc__ or "").partition("\n")[0].rstrip(".")
+        heading(f"{number}. {title}")
+        if not act(workdir):
+            print(f"This is not what was announced: {title}", file=sys.stderr)
+            return 1
+    heading("That was all. What to do next is in README.md; the files are in build/demo")
+    return 0
 
-        heading("1. An extension runs the steps of a task, and its session is recorded")
-        recorded = session([RECORDER, "record", cassette, "--", str(SCRIPTS / "ext-shell")], SESSION, workdir)
 
-        heading("2. The recording plays without the extension: there is nothing in PATH now")
-        replayed = session([RECORDER, "replay", cassette], SESSION, workdir, OUT_OF_REACH)
-        same = recorded == replayed
-        print(f"{len(replayed)} bytes, {'the same as' if same else 'NOT the same as'} those of the extension")
+# --- The acts, each with its title. They return whether all came out so -------------------------------------------
 
-        heading("3. So does the one that is kept in cassettes/, a text for people to review")
-        show([RECORDER, "show", COMMITTED])
-        session([RECORDER, "replay", COMMITTED], SESSION, workdir, OUT_OF_REACH)
 
-        heading("4. What was never recorded is told, with what differs, and the exit code says so")
-        missed = miss([RECORDER, "replay", COMMITTED], workdir)
+def recorded(workdir: Path) -> bool:
+    """Record an extension at work, and play the recording without it.
 
-        heading("5. Be the host for the real extension, and for a changed one: what it says otherwise is told")
-        told_apart = verified(Path(directory))
+    Of the replay, only whether every byte is the same.
+    """
+    _, said, live = session([RECORDER, "record", TASK, "--", str(SCRIPTS / "ext-shell")], STEPS, workdir, shown=20)
+    code, again, played = session([RECORDER, "replay", TASK], STEPS, workdir, environment=OUT_OF_REACH)
+    same = code == 0 and said == again
+    verdict = "the same" if same else "NOT THE SAME"
+    print(f"  {len(again):,} bytes, {verdict}, in {played:.2f} s instead of {live:.2f} s")
+    return same
 
-        heading("6. A session as a page for a browser, with everything in it")
-        show([RECORDER, "view", COMMITTED, "-o", PAGE])
 
-        heading("7. ext-kubernetes, recorded on a real control plane: there is no cluster now")
-        for name, about in KUBERNETES.items():
-            print(f"# {about}")
-            steps = kubernetes_sessions.SESSIONS[f"kubernetes/{name}"].steps
-            session([RECORDER, "replay", f"cassettes/kubernetes/{name}.yaml"], steps, workdir, OUT_OF_REACH)
-    return 0 if same and missed and told_apart else 1
+def looked_at(_: Path) -> bool:
+    """Look at it: in a terminal, and as a page for a browser."""
+    show(f"ext-recorder show {TASK} | head -n 9")
+    return show(f"ext-recorder view -o {HERE}/task.html {TASK}") == 0
+
+
+def missed(workdir: Path) -> bool:
+    """A request that was not recorded is told, with what differs."""
+    method, params = STEPS[1]
+    args = cast("dict[str, object]", params["args"]) | {"content": 'print("Hi")\n'}
+    changed = [STEPS[0], (method, params | {"args": args}), *STEPS[2:]]
+    code, _, _ = session([RECORDER, "replay", "--order", "any", TASK], changed, workdir, environment=OUT_OF_REACH)
+    print(f"  exit code {code}")
+    return code != 0
+
+
+def verified(workdir: Path) -> bool:
+    """Play the recorded requests to the real extension, and to a changed one."""
+    changed = HERE / "greeter.py"
+    changed.write_text(GREETER.read_text().replace('f"Hello, {args.name}!"', 'f"Hi, {args.name}!"'))
+    steps = (INITIALIZE, execute("greet", {"name": "Ada"}), SHUTDOWN)
+    session([RECORDER, "record", GREETING, "--", sys.executable, str(GREETER)], steps, workdir)
+    codes = [show(f"ext-recorder verify {GREETING} -- python {path}") for path in (GREETER, changed)]
+    return codes == [0, 1]
+
+
+def cluster(workdir: Path) -> bool:
+    """Play a session with a cluster that is not there: what fails tells why."""
+    steps = kubernetes_sessions.SESSIONS["kubernetes/failing"].steps
+    code, _, _ = session([RECORDER, "replay", FAILING], steps, workdir, environment=OUT_OF_REACH, shown=3)
+    return code == 0
+
+
+def offline(_: Path) -> bool:
+    """Run the real ext-kubernetes, with the cluster's recorded HTTP traffic in the place of the cluster."""
+    files = HERE / "files"
+    files.mkdir()
+    for name, text in kubernetes_sessions.SESSIONS["kubernetes/offline"].files.items():
+        (files / name).write_text(text)
+    return show(f"ext-recorder verify --http --files {files} {OFFLINE} -- ext-kubernetes") == 0
+
+
+# --- How they are shown ---------------------------------------------------------------------------------------------
 
 
 def session(
-    command: Sequence[str], steps: Sequence[Step], workdir: Path, environment: Mapping[str, str] | None = None
-) -> bytes:
-    """Be the host of the whole session; what the extension said."""
-    print(f"$ {typed(command)}", flush=True)
+    command: Sequence[str],
+    steps: Sequence[Step],
+    workdir: Path,
+    *,
+    environment: Mapping[str, str] | None = None,
+    shown: int = 0,
+) -> tuple[int, bytes, float]:
+    """Be the host of a whole session, and show so many of its results. Returns exit code, what was said, seconds."""
+    words = [Path(word).name if Path(word).parent == SCRIPTS else word for word in command]
+    print(f"$ {shlex.join(words)}", flush=True)
+    began = perf_counter()
     with Host(command, {**os.environ, **(environment or {})}) as host:
         for method, params in steps:
             result = host.try_call(method, in_workdir(params, str(workdir)))
-            if method == "execute":
-                print("\n".join(f"  {line}" for line in told(params["operation"], result)))
-        if code := host.end():
-            raise SystemExit(f"{typed(command)} ended with exit code {code}")
-        return host.received
+            if method == "execute" and shown:
+                print("\n".join(f"  {line}" for line in told(params["operation"], result)), flush=True)
+                shown -= 1
+        return host.end(), host.received, perf_counter() - began
 
 
 def told(operation: object, result: object) -> list[str]:
     """A result in one line, and below it why it is a failure."""
     if isinstance(result, RpcError):
-        return [f"ERROR  {operation!s:16} {result}"]
+        return [f"ERROR  {operation!s:17} {result}"]
     members = cast("dict[str, object]", result)
-    first = f"{'ok' if members['success'] else 'FAILED':6} {operation!s:16} {members['message']}"
+    first = f"{'ok' if members['success'] else 'FAILED':6} {operation!s:17} {members['message']}"
     return [first, *(f"       {line}" for line in str(members.get("error", "")).splitlines())]
 
 
-def miss(command: Sequence[str], workdir: Path) -> bool:
-    """Ask a replay for a step that the recording does not have; whether it said so and failed."""
-    print(f"$ {typed(command)}", flush=True)
-    with Host(command, {**os.environ, **OUT_OF_REACH}) as host:
-        host.call(*SESSION[0])
-        method, params = SESSION[1]
-        args = cast("dict[str, object]", params["args"]) | {"content": "something else"}
-        answer = host.try_call(method, in_workdir(params | {"args": args}, str(workdir)))
-        print(f"  {answer}")
-        code = host.end()
-        print(f"  exit code {code}")
-        return isinstance(answer, RpcError) and code != 0
-
-
-def verified(directory: Path) -> bool:
-    """Record an extension, change it, and play the recorded requests to both; whether these could be told apart."""
-    cassette = str(directory / "greeter.yaml")
-    changed = directory / "greeter.py"
-    changed.write_text(GREETER.read_text().replace('f"Hello, {args.name}!"', 'f"Hi, {args.name}!"'))
-    session([RECORDER, "record", cassette, "--", sys.executable, str(GREETER)], GREETING, directory)
-    codes = [show([RECORDER, "verify", cassette, "--", sys.executable, str(path)], 0, 1) for path in (GREETER, changed)]
-    return codes == [0, 1]
-
-
-def show(command: Sequence[str], *codes: int) -> int:
-    """Run a command in sight; its exit code, which has to be 0 or one of these."""
-    print(f"$ {typed(command)}", flush=True)
-    code = subprocess.run(command, check=False).returncode
-    if code not in (0, *codes):
-        raise SystemExit(f"{typed(command)} ended with exit code {code}")
+def show(line: str) -> int:
+    """Run a command line in sight; its exit code, which is shown where it is not 0."""
+    print(f"$ {line}", flush=True)
+    path = os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", os.defpath)])
+    code = subprocess.run(["sh", "-c", line], env=os.environ | {"PATH": path}, check=False).returncode
     if code:
         print(f"  exit code {code}")
     return code
@@ -138,11 +156,6 @@ def heading(text: str) -> None:
     """A title, bold on a terminal."""
     bold, plain = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
     print(f"\n{bold}{text}{plain}", flush=True)
-
-
-def typed(command: Sequence[str]) -> str:
-    """A command as a user would type it: programs by name."""
-    return shlex.join(Path(word).name if Path(word).parent == SCRIPTS else word for word in command)
 
 
 if __name__ == "__main__":

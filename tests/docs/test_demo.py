@@ -1,0 +1,54 @@
+"""What `make demo` runs shows each of the recorder's main commands, and says so where one does not do as announced."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from tests.docs.pages import ROOT
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LIMIT_SECONDS = 120
+
+
+def demo(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "docs.demo"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=LIMIT_SECONDS,
+    )
+
+
+def copied(folder: Path) -> Path:
+    for name in ("cassettes", "docs"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder
+
+
+def test_the_demo_records_replays_verifies_a_changed_extension_and_makes_a_page(tmp_path: Path) -> None:
+    done = demo(copied(tmp_path))
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = re.findall(r"^\$ ext-recorder (\w+)", done.stdout, re.MULTILINE)
+    assert {"record", "replay", "show", "view", "verify"} <= set(shown)
+    assert "bytes, the same, " in done.stdout
+    assert 'expected  "Hello, Ada!"\n          found     "Hi, Ada!"' in done.stdout
+    assert "CrashLoopBackOff" in done.stdout
+    assert "arguments differ from the closest one" in done.stderr
+    assert (tmp_path / "build" / "demo" / "task.html").read_text().startswith("<!doctype html>")
+    assert len(done.stdout.splitlines()) < 80, "a demo is read to its end"
+
+
+def test_an_act_that_comes_out_otherwise_ends_the_demo(tmp_path: Path) -> None:
+    greeter = copied(tmp_path) / "docs" / "examples" / "greeter.py"
+    greeter.write_text(greeter.read_text().replace("Hello, ", "Hi, "))  # the changed extension is no other one now
+    done = demo(tmp_path)
+    assert done.returncode == 1
+    assert "This is not what was announced: Play the recorded requests to the real extension, and" in done.stderr
