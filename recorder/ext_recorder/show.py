@@ -97,7 +97,9 @@ def _line(entry: Entry, width: int, *, raw: bool, color: bool) -> str:
     took = "" if entry.took is None else f"{entry.took * 1000:.0f} ms"
     label = (f"[{entry.conn}] " if entry.conn != 1 else "") + entry.label
     shown = entry.payload if raw else entry.text
-    line = _safe(f"{entry.time:10.3f}  {mark}  {label:<{_LABEL_WIDTH}}  {took:>8}  {shown}".rstrip())
+    # Where nothing was taken, a long label has that room, so that the texts stand below each other.
+    what = f"{label:<{_LABEL_WIDTH}}  {took:>8}" if took else f"{label:<{_LABEL_WIDTH + 10}}"
+    line = _safe(f"{entry.time:10.3f}  {mark}  {what}  {shown}".rstrip())
     if width and len(line) > width:
         line = line[: width - 1] + "…"
     paint = _RED if entry.kind == "exit" and entry.label != "exit 0" else _COLORS.get(entry.kind, "")
