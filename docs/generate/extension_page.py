@@ -32,6 +32,10 @@ for them. `{program} call OPERATION --describe` shows the arguments in a termina
 `{program} call OPERATION '{{…}}'` runs an operation by hand. The examples are steps of one task, one after the other.
 """
 
+HEADING = "Other names"
+ANCHOR = HEADING.lower().replace(" ", "-")
+OTHER_NAMES = "A task that was written for another extension runs as it is"
+
 
 def page(program: str, extension: Extension) -> str:
     """The whole page, in Markdown."""
@@ -41,18 +45,43 @@ def page(program: str, extension: Extension) -> str:
         parts.append(f"Needs in PATH: {commands}.\n")
     parts.append(contents(extension))
     told: Told = {}
-    parts.extend(operation_section(program, operation, told) for operation in extension.operations.values())
+    parts.extend(operation_section(program, one, told) for one in extension.operations.values() if not one.same_as)
+    parts.extend(other_names_section(program, extension))
     parts.append(configuration(program, extension))
     return "\n".join(parts)
 
 
 def contents(extension: Extension, page: str = "") -> str:
-    """A table of the operations, with links into a page, or into the same one."""
+    """A table of the operations, with links into a page, or into the same one; where to find their other names."""
     rows = [
-        f"| [`{name}`]({page}#{name.lower()}) | {first_sentence(one.description)} |"
+        f"| {link(name, page)} | {first_sentence(one.description)} |"
         for name, one in extension.operations.items()
+        if not one.same_as
     ]
-    return "\n".join(["| operation | what it does |", "|---|---|", *rows, ""])
+    others = [name for name, one in extension.operations.items() if one.same_as]
+    listed = ", ".join(f"`{name}`" for name in others)
+    more = ["", f"{OTHER_NAMES}, by [other names]({page}#{ANCHOR}) of these operations: {listed}."]
+    return "\n".join(["| operation | what it does |", "|---|---|", *rows, *(more if others else []), ""])
+
+
+def other_names_section(program: str, extension: Extension) -> Iterator[str]:
+    """The operations that are known by another name, too; nothing where there are none."""
+    others = [one for one in extension.operations.values() if one.same_as]
+    if not others:
+        return
+    rows = []
+    for one in others:
+        told = first_sentence(one.description)
+        same = told == first_sentence(extension.operations[one.same_as].description)
+        rows.append(f"| `{one.name}` | {link(one.same_as)} | {'' if same else told} |")
+    yield f"## {HEADING}\n\n{OTHER_NAMES}, by these names of operations.\n"
+    yield "\n".join(["| name | operation | where it differs |", "|---|---|---|", *rows, ""])
+    yield "\n".join(["```yaml", *(step(program, one) for one in others), "```", ""])
+
+
+def link(operation: str, page: str = "") -> str:
+    """A link to the section of an operation."""
+    return f"[`{operation}`]({page}#{operation.lower()})"
 
 
 def operation_section(program: str, operation: Operation, told: Told) -> str:

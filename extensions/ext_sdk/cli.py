@@ -5,17 +5,14 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import shlex
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-import msgspec
-
 from .boot import serve_host
+from .explained import operation_text, operations_text, result_text
 from .protocols import gevals
 from .redaction import Redactor, secret_variables
-from .schema import params_schema, properties_of
 from .session import Session
 from .transport import Stdio
 from .wire import MessageError, RpcError, dumps, loads
@@ -24,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from .extension import Extension
-    from .operation import Operation
     from .result import Result
 
 FAILURE = 1
@@ -104,7 +100,7 @@ def _parser(extension: Extension, program: str) -> argparse.ArgumentParser:
         prog=program,
         description=f"{extension.description.rstrip('.')}. An eval host starts this program without arguments and "
         "speaks the gevals extension protocol with it on stdin and stdout.",
-        epilog=_epilog(extension, program),
+        epilog=operations_text(extension, program),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"{program} {extension.version}")
@@ -151,33 +147,6 @@ def _parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argpar
     return chosen
 
 
-def _epilog(extension: Extension, program: str) -> str:
-    width = max((len(name) for name in extension.operations), default=0)
-    lines = [f"  {name:<{width}}  {_first_line(one.description)}" for name, one in extension.operations.items()]
-    first = next(iter(extension.operations), "OPERATION")
-    example = next((one for one in extension.operations.values() if one.example), None)
-    return "\n".join(
-        [
-            "operations:",
-            *lines,
-            "",
-            "examples:",
-            f"  {program} call {first} --describe",
-            f"  {_typed(example, program) if example else f'{program} call {first}'}",
-            f"  {program} --manifest",
-        ]
-    )
-
-
-def _typed(operation: Operation, program: str) -> str:
-    """An operation's example as a person types it."""
-    return f"{program} call {operation.name} {shlex.quote(dumps(operation.example))}"
-
-
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0]
-
-
 def _json(text: str, name: str) -> object:
     try:
         return loads(text)
@@ -189,7 +158,7 @@ def _call(extension: Extension, chosen: argparse.Namespace, config: object) -> i
     if not chosen.operation:
         raise _UsageError("call: expected an OPERATION: one of " + ", ".join(extension.operations))
     if chosen.describe and chosen.operation in extension.operations:
-        print(_described(extension, chosen.operation))
+        print(operation_text(extension.operations[chosen.operation], f"ext-{extension.name}"))
         return 0
     redactor = Redactor(secret_variables(os.environ))
     session = Session(extension, redactor, config)
@@ -209,7 +178,7 @@ def _call(extension: Extension, chosen: argparse.Namespace, config: object) -> i
         for close in session.begin_shutdown():
             with suppress(Exception):  # there is a result, or an error, and it is what counts
                 close()
-    print(redactor.redact_text(dumps(_members(result)) if chosen.json else _readable(result)))
+    print(redactor.redact_text(dumps(_members(result)) if chosen.json else result_text(result)))
     return 0 if result.success else FAILURE
 
 
@@ -241,37 +210,3 @@ def _members(result: Result) -> dict[str, object]:
         "error": result.error,
         "outputs": result.outputs,
     }
-
-
-def _readable(result: Result) -> str:
-    lines = [("ok: " if result.success else "failed: ") + result.message]
-    if not result.success and result.error and result.error != result.message:
-        lines.append(result.error)
-    for name, value in result.outputs.items():
-        text = value.rstrip("\n")
-        lines.append(f"  {name}: {text}" if "\n" not in text else f"  {name}:\n    " + text.replace("\n", "\n    "))
-    return "\n".join(lines)
-
-
-def _described(extension: Extension, name: str) -> str:
-    operation = extension.operations[name]
-    required = {field.encode_name for field in msgspec.structs.fields(operation.args_type) if field.required}
-    lines = [f"{name}: {operation.description}", "", "arguments:"]
-    for field, schema in properties_of(params_schema(operation.args_type)).items():
-        fallback = f", default {dumps(schema['default'])}" if "default" in schema else ""
-        lines.append(f"  {field} ({_kind(schema)}{', required' if field in required else fallback})")
-        if "description" in schema:
-            lines.append(f"      {schema['description']}")
-    if operation.example:
-        lines += ["", "example:", f"  {_typed(operation, f'ext-{extension.name}')}"]
-    return "\n".join(lines)
-
-
-def _kind(schema: Mapping[str, object]) -> str:
-    """What a value is, in a word or two."""
-    branches = schema.get("anyOf")
-    if isinstance(branches, list):
-        return " or ".join(_kind(branch) for branch in branches)
-    if "enum" in schema:
-        return dumps(schema["enum"])
-    return str(schema.get("type", "any value"))

@@ -88,19 +88,23 @@ class Operation:
         function: `function(args, context) -> Result`; its docstring is the description, its first annotation
             the class of `args`.
         example: arguments for the reference page; a test runs them.
+        same_as: the operation that this is another name of; pages and `--help` list it apart.
 
     Raises:
         TypeError: the function's signature is another one, or it has no docstring.
     """
 
-    __slots__ = ("_verbatim", "args_type", "description", "example", "function", "name")
+    __slots__ = ("_verbatim", "args_type", "description", "example", "function", "name", "same_as")
 
-    def __init__(self, name: str, function: Function, example: dict[str, object] | None = None) -> None:
+    def __init__(
+        self, name: str, function: Function, example: dict[str, object] | None = None, *, same_as: str = ""
+    ) -> None:
         self.name = name
         self.function = function
         self.description = inspect.getdoc(function) or ""
         self.args_type = _args_type(function)
         self.example = example
+        self.same_as = same_as
         self._verbatim: frozenset[str] | None = None
         if not self.description and sys.flags.optimize < 2:  # -OO takes docstrings away
             raise TypeError(f"operation {name!r} needs a docstring: it is what users read in the manifest")

@@ -1,0 +1,89 @@
+"""Operations and results, as people read them in a terminal."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from .schema import params_schema, properties_of
+from .wire import dumps
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .extension import Extension
+    from .operation import Operation
+    from .result import Result
+
+
+def operations_text(extension: Extension, program: str) -> str:
+    """All operations, and how to call one; other names of operations stand apart.
+
+    Args:
+        extension: whose operations.
+        program: its name.
+    """
+    known = extension.operations
+    main = [one for one in known.values() if not one.same_as]
+    others = [one for one in known.values() if one.same_as]
+    width = max(map(len, known), default=0)
+    lines = ["operations:", *(f"  {one.name:<{width}}  {_first_line(one.description)}" for one in main), ""]
+    if others:
+        lines += ["other names:", *(f"  {one.name:<{width}}  {one.same_as}" for one in others), ""]
+    first = next(iter(known), "OPERATION")
+    example = next((one for one in main if one.example), None)
+    return "\n".join(
+        [
+            *lines,
+            "examples:",
+            f"  {program} call {first} --describe",
+            f"  {_typed(example, program) if example else f'{program} call {first}'}",
+            f"  {program} --manifest",
+        ]
+    )
+
+
+def operation_text(operation: Operation, program: str) -> str:
+    """One operation: its description, its arguments, its example."""
+    required = {field.encode_name for field in msgspec.structs.fields(operation.args_type) if field.required}
+    lines = [f"{operation.name}: {operation.description}", "", "arguments:"]
+    for field, schema in properties_of(params_schema(operation.args_type)).items():
+        fallback = f", default {dumps(schema['default'])}" if "default" in schema else ""
+        lines.append(f"  {field} ({_kind(schema)}{', required' if field in required else fallback})")
+        if "description" in schema:
+            lines.append(f"      {schema['description']}")
+    if operation.example:
+        lines += ["", "example:", f"  {_typed(operation, program)}"]
+    return "\n".join(lines)
+
+
+def result_text(result: Result) -> str:
+    """How an operation ended, and its outputs."""
+    lines = [("ok: " if result.success else "failed: ") + result.message]
+    if not result.success and result.error and result.error != result.message:
+        lines.append(result.error)
+    for name, value in result.outputs.items():
+        text = value.rstrip("\n")
+        lines.append(f"  {name}: {text}" if "\n" not in text else f"  {name}:\n    " + text.replace("\n", "\n    "))
+    return "\n".join(lines)
+
+
+def _typed(operation: Operation, program: str) -> str:
+    """An operation's example as a person types it."""
+    return f"{program} call {operation.name} {shlex.quote(dumps(operation.example))}"
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def _kind(schema: Mapping[str, object]) -> str:
+    """What a value is, in a word or two."""
+    branches = schema.get("anyOf")
+    if isinstance(branches, list):
+        return " or ".join(_kind(branch) for branch in branches)
+    if "enum" in schema:
+        return dumps(schema["enum"])
+    return str(schema.get("type", "any value"))
