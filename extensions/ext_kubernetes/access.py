@@ -69,7 +69,8 @@ def auth_can_i(args: AuthCanI, context: ext_sdk.Context) -> ext_sdk.Result:
             return _rules(args, context, client)
         kind = "SubjectAccessReview" if args.as_ else "SelfSubjectAccessReview"
         spec: Object = {"user": args.as_, "groups": args.groups} if args.as_ else {}
-        status = members(_review(kind, spec | _attributes(args, context, client), context, client), "status")
+        attributes, doubt = _attributes(args, context, client)
+        status = members(_review(kind, spec | attributes, context, client), "status")
     allowed = status.get("allowed") is True
     reason = text(status, "reason") or text(status, "evaluationError")
     where = f"in namespace {args.namespace}" if args.namespace else "cluster-wide"
@@ -82,23 +83,27 @@ def auth_can_i(args: AuthCanI, context: ext_sdk.Context) -> ext_sdk.Result:
         return ext_sdk.Result.failed(
             f"permission check failed: expected allowed={expected} but got allowed={found}",
             error=f"permission expectation not met: {who} can {args.verb} {args.resource} {where}: {verdict}"
-            + (f" ({reason})" if reason else ""),
+            + (f" ({reason})" if reason else "")
+            + doubt,
             outputs=outputs,
         )
-    return ext_sdk.Result.ok(f"{who} can {args.verb} {args.resource} {where}: {verdict}", outputs=outputs)
+    return ext_sdk.Result.ok(f"{who} can {args.verb} {args.resource} {where}: {verdict}{doubt}", outputs=outputs)
 
 
-def _attributes(args: AuthCanI, context: ext_sdk.Context, client: Client) -> Object:
+def _attributes(args: AuthCanI, context: ext_sdk.Context, client: Client) -> tuple[Object, str]:
+    """What is asked about, and a doubt to tell: a word that is misspelt may well be denied."""
     if args.resource.startswith("/"):
-        return {"nonResourceAttributes": {"path": args.resource, "verb": args.verb}}
+        return {"nonResourceAttributes": {"path": args.resource, "verb": args.verb}}, ""
+    doubt = ""
     name, _, subresource = args.resource.partition("/")
     group = "" if args.api_group is UNSET else args.api_group
     if args.api_group is UNSET and name != "*":
         try:
             known = client.discovery.resource(name, deadline=context.deadline)
             name, group = known.plural, known.group
-        except UnknownKind:  # rules may be about kinds that are not there
+        except UnknownKind as error:  # rules may be about kinds that are not there
             name, _, group = name.partition(".")
+            doubt = f"; {error.error}"
     attributes = {
         "verb": args.verb,
         "resource": name,
@@ -107,7 +112,7 @@ def _attributes(args: AuthCanI, context: ext_sdk.Context, client: Client) -> Obj
         "name": args.resource_name,
         "namespace": args.namespace,
     }
-    return {"resourceAttributes": {key: value for key, value in attributes.items() if value}}
+    return {"resourceAttributes": {key: value for key, value in attributes.items() if value}}, doubt
 
 
 def _review(kind: str, spec: Object, context: ext_sdk.Context, client: Client) -> object:

@@ -83,11 +83,14 @@ def assert_(args: AssertArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     outputs |= identity(seen.objects[0]) if len(seen.objects) == 1 else {}
     if seen.waited.done:
         return ext_sdk.Result.ok(
-            f"{described(target)} is {'absent' if args.absent else 'as expected'}", outputs=outputs
+            f"{described(target)} {target.are} {'absent' if args.absent else 'as expected'}", outputs=outputs
         )
     wanted = "absent" if args.absent else "as expected"
     found = f"found after {seen.waited.seconds:.1f} s: {looks.status(MOST_TOLD)}"
-    message = f"{described(target)} is {'there' if args.absent else 'not as expected'}"
+    message = f"{described(target)} {target.are} {'there' if args.absent else 'not as expected'}"
+    told = f"expected {target.where} to be {wanted}, {found}"
+    if checks := looks.failed():
+        told = f"expected another number of {target.where}: {checks}; {found}"
     return in_vain(
         seen,
         wanted,
@@ -96,7 +99,7 @@ def assert_(args: AssertArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         timeout=args.timeout,
         outputs=outputs,
         message=message,
-        error=f"expected {target.where} to be {wanted}, {found}",
+        error=told,
     )
 
 
@@ -132,7 +135,14 @@ class Looks:
             return not self.count
         if isinstance(self._args.count, UnsetType):
             return self.count > 0
-        return all(check.ok for check in check_integer(self._args.count, self.count, where="count"))
+        return not self.failed()
+
+    def failed(self) -> str:
+        """What is wrong with the number of those that look as expected; "" where nothing is."""
+        if isinstance(self._args.count, UnsetType):
+            return ""
+        checks = check_integer(self._args.count, self.count, where="count")
+        return "; ".join(str(check) for check in checks if not check.ok)
 
     def status(self, most: int) -> str:
         """What was found, with so many differences at most."""

@@ -67,7 +67,7 @@ def chosen(
     target = target_of(args, context, client, named=False, patient=patient)
     if target.name and selector:
         raise ext_sdk.InvalidArgs("selector", f"expected a name ({target.name!r}) or a selector, found both")
-    return target
+    return target._replace(selector=selector)
 
 
 def judged(

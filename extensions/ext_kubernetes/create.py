@@ -128,9 +128,13 @@ def replace(args: Replace, context: ext_sdk.Context) -> ext_sdk.Result:
 
 def _given(args: ObjectArgs, context: ext_sdk.Context) -> list[Manifest]:
     """The object that the arguments are, or those of the manifests that they name."""
+    others = [name for name in SOURCES if getattr(args, name) not in ("", UNSET)]
     if not (args.api_version or args.kind or args.metadata is not UNSET):
+        if not others:
+            told = f"expected apiVersion, kind and metadata of an object, or one of {', '.join(SOURCES)}; found none"
+            raise ext_sdk.InvalidArgs("apiVersion", told)
         return manifests_of(args, context)
-    if others := [name for name in SOURCES if getattr(args, name) not in ("", UNSET)]:
+    if others:
         raise ext_sdk.InvalidArgs(others[0], "expected a manifest or an object's members, found both")
     for field, value in (("apiVersion", args.api_version), ("kind", args.kind), ("metadata", args.metadata)):
         if value in ("", UNSET):

@@ -169,6 +169,8 @@ class NotFound(ApiError):
     def _advice(self) -> str:
         if self.text.startswith("namespaces ") and "/namespaces/" in self.where:
             return "Make the namespace first: create-namespace"
+        if self.text == server_text.NO_PAGE:
+            return "The server has no such kind any more: was its definition (CRD) deleted?"
         return ""
 
 

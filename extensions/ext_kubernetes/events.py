@@ -68,8 +68,7 @@ def events(args: EventsArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         f"expected another number of {what} in namespace {namespace}, found {len(found)} after "
         f"{seen.waited.seconds:.1f} s; {_checks(args.count, len(found))}{told}"
     )
-    seen = seen._replace(objects=[])
-    return in_vain(seen, what, context, client, timeout=args.timeout, outputs=outputs, error=error)
+    return in_vain(seen, what, context, client, timeout=args.timeout, outputs=outputs, error=error, tell=False)
 
 
 def _wanted(args: EventsArgs, about: Target | None) -> Callable[[Object], bool]:

@@ -79,7 +79,8 @@ def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
         return ext_sdk.Result.ok(f"{target} not found (ignored)", outputs={"found": False})
     told: dict[str, str | int | bool] = {"found": True}
     if listing:
-        told |= {"count": len(items(found, "items")), "names": "\n".join(_names(found))}
+        count = len(items(found, "items"))
+        told |= {"found": count > 0, "count": count, "names": "\n".join(_names(found))}
     else:
         told |= identity(found)
     secret: dict[str, str | int | bool] = {}

@@ -60,12 +60,18 @@ def flat(value: object, place: str) -> Iterator[Object]:
     if missing:
         raise NoObject(f"{place}: expected an object with apiVersion and kind, found none of {' and '.join(missing)}")
     items = value.get("items")
-    # AllowList is a kind like any other; a List has items and no spec of its own
-    if str(value["kind"]).endswith("List") and isinstance(items, list) and "spec" not in value:
+    if str(value["kind"]).endswith("List") and isinstance(items, list) and not _is_itself(value):
         for number, item in enumerate(items):
             yield from flat(item, f"{place}, items[{number}]")
     else:
         yield value
+
+
+def _is_itself(value: Object) -> bool:
+    """Whether an object has a name, or a spec: AllowList is a kind like any other, and a List has neither."""
+    metadata = value.get("metadata")
+    named = isinstance(metadata, dict) and bool(metadata.get("name") or metadata.get("generateName"))
+    return named or "spec" in value
 
 
 def _short(value: object) -> str:

@@ -53,11 +53,13 @@ class Target(NamedTuple):
         resource: the kind.
         namespace: "" for a kind that has none.
         name: "" for all.
+        selector: of labels, for messages; "" for none.
     """
 
     resource: Resource
     namespace: str
     name: str
+    selector: str = ""
 
     @property
     def path(self) -> str:
@@ -72,7 +74,13 @@ class Target(NamedTuple):
     @property
     def where(self) -> str:
         """`pod/nginx in namespace web`, for errors."""
-        return f"{self} in namespace {self.namespace}" if self.namespace else str(self)
+        chosen = f"{self} with labels {self.selector}" if self.selector else str(self)
+        return f"{chosen} in namespace {self.namespace}" if self.namespace else chosen
+
+    @property
+    def are(self) -> str:
+        """The verb for it, in messages."""
+        return "is" if self.name else "are"
 
 
 class Current:
@@ -131,10 +139,13 @@ def target_of(
     if named and not name:
         field = "resource" if args.resource else "metadata.name"
         raise ext_sdk.InvalidArgs(field, f"expected a kind and a name, such as {kind}/NAME; found no name")
+    given = {one for one in (args.namespace, args.metadata.namespace) if one}
+    if len(given) > 1:
+        raise ext_sdk.InvalidArgs("namespace", f"expected one namespace, found {' and '.join(sorted(given))}")
     resource = resource_of(kind, api_version, context, client, patient=patient)
     if not resource.namespaced:
         return Target(resource, "", name)
-    return Target(resource, namespace_of(context, client, args.namespace or args.metadata.namespace), name)
+    return Target(resource, namespace_of(context, client, "".join(given)), name)
 
 
 def namespace_missing(target: Target, client: Client, deadline: ext_sdk.Deadline) -> str:

@@ -62,6 +62,11 @@ class Outcome(NamedTuple):
     word: str
     failure: ext_sdk.OperationFailed | None = None
 
+    def __str__(self) -> str:
+        """`Job/nightly-x7k2p`: with the name that the server has chosen."""
+        name = text(self.object, "metadata", "name")
+        return f"{self.item.resource.kind}/{name}" if name else str(self.item)
+
 
 def located(manifest: Manifest, context: ext_sdk.Context, client: Client, namespace: str) -> Item:
     """Find out the kind and the namespace of an object.
@@ -148,7 +153,7 @@ def concluded(outcomes: Sequence[Outcome], what: str, outputs: ext_sdk.result.Ou
     done = [one for one in outcomes if not one.failure]
     told: dict[str, str | int | bool] = {
         "count": len(done),
-        "resources": "\n".join(f"{one.item} {one.word}" for one in outcomes),
+        "resources": "\n".join(f"{one} {one.word}" for one in outcomes),
         **(outputs or {}),
     }
     if len(done) == 1:

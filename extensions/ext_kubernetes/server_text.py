@@ -11,6 +11,7 @@ UNKNOWN = 'strict decoding error: unknown field "'
 UNDECLARED = "field not declared in schema"
 NO_TEXT = ": expected string, got "
 REJECTED = "the server rejected our request due to an error in our request"  # all that is said of a JSON Patch
+NO_PAGE = "404 page not found"  # of a kind that was served before
 CONFLICT = "FieldManagerConflict"
 _MISFITS = (UNDECLARED, "failed to create typed patch object")  # of a server-side apply
 _NAMELESS = ' "" is invalid: '  # a patch that can't be read

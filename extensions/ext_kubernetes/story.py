@@ -41,6 +41,7 @@ def in_vain(
     outputs: Mapping[str, str | int | bool] | None = None,
     message: str = "",
     error: str = "",
+    tell: bool = True,
 ) -> ext_sdk.Result:
     """The result of a wait that did not come to what was wanted.
 
@@ -53,6 +54,7 @@ def in_vain(
         outputs: further ones.
         message: in place of the usual one.
         error: the first line, in place of the usual one.
+        tell: about the objects that there are.
     """
     waited, target = seen.waited, seen.target
     status = waited.verdict.status if waited.verdict else "nothing"
@@ -63,17 +65,17 @@ def in_vain(
         lines.append(f"the last look failed: {waited.problem.error}")
     whole = list(lines)
     teller = _Teller(context, client, silent=waited.problem is not None)
-    for index, item in enumerate(seen.objects[:20]):
+    for index, item in enumerate(seen.objects[:20] if tell else ()):
         told, more = teller.tell(item)
         lines += told if index < MOST_OBJECTS else []
         whole += more
     if not seen.objects and waited.problem is None and waited.verdict:
         told = teller.events({"namespace": target.namespace, "name": target.name, "kind": target.resource.kind})
         missing = namespace_missing(target, client, ext_sdk.Deadline(LAST_SECONDS, context.deadline.stopped))
-        lines += [missing or f"there is no {target.where}", *told[:MOST_EVENTS]]
+        lines += [missing or f"there {target.are} no {target.where}", *told[:MOST_EVENTS]]
         whole += told
     found = {"status": status, "attempts": waited.looks, "seconds": f"{waited.seconds:.1f}", **(outputs or {})}
-    if seen.objects:
+    if seen.objects and tell:
         found["storyFile"] = _kept(whole, seen, context)
     summary = message or f"{target}: {wanted} not met"
     return ext_sdk.Result.failed(summary, error="\n".join(lines), outputs=found)

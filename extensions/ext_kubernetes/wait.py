@@ -96,7 +96,7 @@ def wait(args: WaitArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     message = (
         f"Condition {args.condition}={args.status} not met"
         if args.condition
-        else f"{described(target)} is not {wanted}"
+        else f"{described(target)} {target.are} not {wanted}"
     )
     return in_vain(seen, wanted, context, client, timeout=args.timeout, outputs=outputs, message=message)
 
@@ -115,7 +115,7 @@ def _wish(
             target, Ready(PodCheck(client, context.deadline), fail_fast=args.fail_fast), args.require
         )
     if args.json_path:
-        wanted = f"{args.json_path}={args.value}" if args.value is not UNSET else f"a value at {args.json_path}"
+        wanted = f"a value at {args.json_path}" if args.value is UNSET else f"{args.json_path}={text_of([args.value])}"
         return wanted, judged(target, lambda item: value_verdict(item, args.json_path, args.value), args.require)
     return (
         f"condition {args.condition}={args.status}",

@@ -184,6 +184,7 @@ def test_create_takes_the_members_of_an_object(kube: Extension, api: FakeApi) ->
 
 def test_create_lets_the_server_choose_a_name(kube: Extension) -> None:
     outputs = kube.ok("create", OBJECT | {"metadata": {"generateName": "one-"}})
+    assert outputs["resources"] == f"ConfigMap/{outputs['name']} created"
     assert outputs["name"].startswith("one-")
     assert outputs["name"] in outputs["message"]
 

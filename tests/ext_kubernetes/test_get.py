@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.ext_kubernetes.fake_api import Fault
+
 if TYPE_CHECKING:
     from tests.ext_kubernetes.conftest import Extension
     from tests.ext_kubernetes.fake_api import FakeApi, Object
@@ -123,3 +125,19 @@ def test_a_namespace_that_is_not_there_is_told(kube: Extension) -> None:
     told = kube.failed("get", {"resource": "pod/a", "namespace": "missing"})
     assert 'failed to get pod/a in namespace missing: pods "a" not found' in told
     assert "There is no namespace missing: make it first, by create-namespace" in told
+
+
+def test_of_a_kind_without_objects_there_is_none(kube: Extension, pods: FakeApi) -> None:
+    assert kube.ok("get", {"resource": "pods"})["found"] == "true"
+    assert kube.ok("get", {"resource": "secrets"})["found"] == "false"
+
+
+def test_a_namespace_that_is_told_twice_is_told_once(kube: Extension, pods: FakeApi) -> None:
+    named = {"kind": "Pod", "metadata": {"name": "a", "namespace": "default"}}
+    assert "expected one namespace, found default and other" in kube.refused("get", {**named, "namespace": "other"})
+    assert kube.ok("get", {**named, "namespace": "default"})["name"] == "a"
+
+
+def test_a_kind_that_is_no_longer_served_is_told(kube: Extension, api: FakeApi) -> None:
+    api.faults.append(Fault("GET", "/pods/a", status=404, body=b"404 page not found"))
+    assert "was its definition (CRD) deleted?" in kube.failed("get", {"resource": "pod/a"})

@@ -46,8 +46,9 @@ def test_what_is_no_yaml_is_told(text: str, told: str) -> None:
         load_yaml(text)
 
 
-def test_a_kind_that_ends_in_list_is_an_object_if_it_has_a_spec() -> None:
-    text = "{apiVersion: example.com/v1, kind: AllowList, metadata: {name: x}, spec: {}, items: []}"
+@pytest.mark.parametrize("members", ["spec: {}", "metadata: {name: x}", "metadata: {generateName: x-}"])
+def test_a_kind_that_ends_in_list_is_an_object_if_it_has_a_name_or_a_spec(members: str) -> None:
+    text = f"{{apiVersion: example.com/v1, kind: AllowList, {members}, items: [a, b]}}"
     assert [one["kind"] for one, _ in objects_of(text, "x.yaml")] == ["AllowList"]
 
 

@@ -247,3 +247,32 @@ def test_arguments_that_wait_for_nothing_are_refused(kube: Extension) -> None:
     assert "can't be scaled" in kube.refused("scale", {"resource": "cm/it", "replicas": 1})
     assert "expected one of Deployment" in kube.refused("rollout", {"resource": "cm/it"})
     assert "`selector`, or `all: true`" in kube.refused("label", {"resource": "cm", "labels": {"a": "b"}})
+
+
+def test_a_failure_says_which_labels_were_asked_for(kube: Extension) -> None:
+    chosen = {"resource": "pods", "selector": "app=web", "timeout": "0s"}
+    told = kube.failed("wait", chosen | {"for": "ready"})
+    assert "pods are not ready\nexpected pods with labels app=web in namespace default: ready" in told
+    assert "there are no pods with labels app=web in namespace default" in told
+
+
+def test_a_number_that_is_not_as_expected_is_told(kube: Extension, api: FakeApi) -> None:
+    api.put("pods", {"metadata": {"name": "one"}})
+    told = kube.failed("assert", {"resource": "pods", "count": 3, "timeout": "0s"})
+    assert "expected another number of pods in namespace default: count: expected to equal 3, got 1; found" in told
+    assert "1 of 1 as expected: one" in told
+
+
+def test_events_that_are_too_few_are_not_said_to_be_none(kube: Extension, api: FakeApi) -> None:
+    told = kube.failed("events", {"count": 2, "timeout": "0s"})
+    assert "there are no events in namespace default" in told
+    api.put("events", {"metadata": {"name": "one"}, "reason": "Pulled", "type": "Normal", "message": "it is there"})
+    told = kube.failed("events", {"count": 2, "timeout": "0s"})
+    assert "expected to equal 2, got 1" in told
+    assert "there are no" not in told
+
+
+def test_a_value_is_told_as_json_has_it(kube: Extension, api: FakeApi) -> None:
+    api.put("pods", {"metadata": {"name": "one"}})
+    told = kube.failed("wait", {"resource": "pod/one", "jsonPath": "$.spec.lit", "value": True, "timeout": "0s"})
+    assert "$.spec.lit=true" in told
