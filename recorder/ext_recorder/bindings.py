@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 HOME = "home"
 HOME_NEUTRAL = "/home/user"
 _FILE_URI = "file://"
+_AFTER_A_PATH = (b'"', b"/", b"\\")
 _NEUTRAL_FOLDER = "/tmp/"  # noqa: S108  (a spelling in a file; nothing is opened there)
 
 
@@ -87,6 +88,7 @@ class Recording:
 
     def adopt(self, playing: Playing) -> None:
         """Go on where a replay was left: the same spellings stand for the same values."""
+        before = dict(self._neutral)
         for name in playing.names:
             for neutral in playing.neutrals(name):
                 value = playing.live(neutral)
@@ -94,7 +96,8 @@ class Recording:
                     break
                 self._counts[name] = self._counts.get(name, 0) + (value not in self._neutral)
                 self._neutral[value] = neutral
-        self._substitution = Substitution(self._neutral, json=False)
+        if self._neutral != before:
+            self._substitution = Substitution(self._neutral, json=False)
 
     def observe(self, payload: bytes) -> None:
         """Look for live values in a message of the host, in the order of the session, before `clean`."""
@@ -144,6 +147,29 @@ class Recording:
         self._neutral[value] = _neutral_spelling(name) + (f"-{number}" if number > 1 else "")
 
 
+class Keeping(Recording):
+    """The bindings of a cassette that is written anew, with its host and a live child: what stood for a path stays.
+
+    Args:
+        dialect: of the session.
+        playing: the bindings of the cassette, with what they stand for now.
+        home: HOME, or "".
+    """
+
+    def __init__(self, dialect: Dialect, playing: Playing, home: str) -> None:
+        super().__init__(dialect, home=home)
+        self._playing = playing
+        self.adopt(playing)
+
+    def neutral(self) -> dict[str, str]:
+        """Those of the cassette, and the home folder, which may be known only now."""
+        return {**self._playing.spellings, **{name: _neutral_spelling(name) for name in self._counts}}
+
+    def observe(self, payload: bytes) -> None:
+        """What a message of the host names is what it was sent with."""
+        self.adopt(self._playing)
+
+
 def _quoted(text: str) -> bytes:
     return f'"{text}"'.encode("utf-8", "surrogateescape")
 
@@ -180,6 +206,19 @@ class Playing:
     def names(self) -> tuple[str, ...]:
         """Of the bindings."""
         return tuple(self._names)
+
+    @property
+    def spellings(self) -> dict[str, str]:
+        """The neutral spelling of each binding's first value."""
+        return dict(self._names)
+
+    def unbound(self, data: bytes) -> Iterator[str]:
+        """The bindings whose spelling stands in a recorded message, and that have no value here."""
+        for name, spelling in self._names.items():
+            if spelling not in self._live and any(
+                not piece or piece[:1] in _AFTER_A_PATH for piece in data.split(spelling.encode())[1:]
+            ):
+                yield name
 
     def is_neutral(self, name: str, spelling: str) -> bool:
         """Is this the neutral spelling of the binding's first, second, … value?"""

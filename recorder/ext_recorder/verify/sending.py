@@ -43,6 +43,7 @@ class Sender:
         new_folder: makes a folder for a binding of this name; its path.
 
     Attributes:
+        unbound: names of bindings that were sent as they stand, because nothing here says what they stand for.
         unknown_secrets: placeholders that were sent as they are, because nothing here knows what they stand for.
     """
 
@@ -64,6 +65,7 @@ class Sender:
         self._child_calls = child_calls
         self._secrets = secrets
         self._new_folder = new_folder
+        self.unbound: dict[str, None] = {}
         self.unknown_secrets: dict[str, None] = {}
 
     def wire(self, event: Data) -> Iterator[tuple[Classified | None, bytes]]:
@@ -103,6 +105,7 @@ class Sender:
         payload = text.encode("utf-8", "surrogateescape")
         if _MARK in payload:
             payload = self._with_secrets(payload)
+        self.unbound.update(dict.fromkeys(self._bindings.unbound(payload)))
         return self._bindings.to_live(payload, json=message.kind != "other") if self._bindings else payload
 
     def _bind(self, name: str, value: object) -> None:

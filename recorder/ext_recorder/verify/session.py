@@ -8,7 +8,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ext_recorder.bindings import Playing
+from ext_recorder.bindings import HOME, Playing
 from ext_recorder.calls import Calls
 from ext_recorder.compare.comparing import Comparison
 from ext_recorder.compare.counterparts import Counterparts
@@ -22,7 +22,7 @@ from .ahead import Ahead
 from .findings import LiveFindings
 from .hearing import Hearing
 from .script import Script
-from .sending import FOLDERS, Sender
+from .sending import Sender
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,6 +48,7 @@ class LiveSession:
         dialect, framing: of the messages.
         findings: what differs.
         secrets: values to take out, by name.
+        bindings: paths of the cassette, and what they stand for here.
 
     Raises:
         CassetteError, UsageError: the cassette, or the options, can't be used.
@@ -66,10 +67,7 @@ class LiveSession:
         self._stack = stack
         self._folder = ""
         self._folders = 0
-        self._bindings = Playing(header.bindings, options.bind, environment.get("HOME", ""))
-        self._unbound = [
-            each for each in header.bindings if each not in (*FOLDERS, "home") and each not in options.bind
-        ]
+        self.bindings = Playing(header.bindings, options.bind, environment.get("HOME", ""))
         self._redactor = Redactor(self.secrets, rules=True)
         self._counterparts = Counterparts()
         self._comparison = Comparison(self.dialect, options.ignore, options.mask)
@@ -87,7 +85,7 @@ class LiveSession:
         sender = Sender(
             self.dialect,
             framing,
-            bindings=self._bindings,
+            bindings=self.bindings,
             counterparts=self._counterparts,
             child_calls=child_calls,
             secrets=self.secrets,
@@ -141,8 +139,9 @@ class LiveSession:
 
     def _notes(self) -> list[str]:
         notes = []
-        if self._unbound and self.findings:
-            names = ", ".join(f"--bind {each}=…" for each in self._unbound)
+        unbound = {name: None for sender in self._senders for name in sender.unbound if name != HOME}
+        if unbound and self.findings:
+            names = ", ".join(f"--bind {each}=…" for each in unbound)
             notes.append(f"paths that stand for others in this cassette may need their live values: {names}")
         unknown = {each: None for sender in self._senders for each in sender.unknown_secrets}
         if unknown:
@@ -164,4 +163,4 @@ class LiveSession:
         return str(folder)
 
     def _clean(self, data: bytes) -> bytes:
-        return self._bindings.to_neutral(self._redactor.redact(data))
+        return self.bindings.to_neutral(self._redactor.redact(data))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
-from ext_recorder.bindings import Recording
+from ext_recorder.bindings import Keeping
 from ext_recorder.cassette.header import Header
 from ext_recorder.cassette.writer import Writer
 from ext_recorder.transcript import Transcript
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
+    from ext_recorder.bindings import Playing
     from ext_sdk.protocols.dialect import Dialect
     from ext_sdk.wire.framing import Framing
 
@@ -34,6 +35,7 @@ class Update:
         options: how it is verified.
         dialect, framing: of the session.
         secrets: values to take out, by name.
+        bindings: of the cassette; they stay, with their names.
         home: HOME, or "".
 
     Attributes:
@@ -48,11 +50,12 @@ class Update:
         dialect: Dialect,
         framing: Framing,
         secrets: Mapping[str, str],
+        bindings: Playing,
         home: str,
     ) -> None:
         self._redactor = Redactor(secrets, rules=True)
-        self._bindings = bindings = Recording(dialect, options.bind, home)
-        self._transcript = Transcript(framing, self._clean, bindings)
+        self._bindings = Keeping(dialect, bindings, home)
+        self._transcript = Transcript(framing, self._clean, self._bindings)
         command = loads(self._clean(dumps(_named(options.command)).encode("utf-8", "replace")).decode())
         assert isinstance(command, list)
         header = Header(
@@ -61,7 +64,7 @@ class Update:
             command=tuple(map(str, command)),
             recorder=__version__,
             recorded=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            bindings=bindings.neutral(),
+            bindings=self._bindings.neutral(),
         )
         self._notes: list[tuple[float, str, bytes | str | int]] = []
         self._writer = Writer(path, header)

@@ -157,6 +157,7 @@ def _update(reader: Reader, options: Options, session: LiveSession) -> Update:
         dialect=session.dialect,
         framing=session.framing,
         secrets=session.secrets,
+        bindings=session.bindings,
         home=os.environ.get("HOME", ""),
     )
 

@@ -358,6 +358,35 @@ def test_an_updated_cassette_has_no_secrets_and_no_paths_of_this_machine(tmp_pat
         assert reader.header.bindings["workdir"] == "/tmp/workdir"
 
 
+WAZA = {"home": "/home/user", "eval": "/tmp/eval", "context": "/tmp/context", "evals": "/tmp/evals"}
+
+
+def waza(path: Path) -> Path:
+    """A session of waza's in which one folder has a name, and the server has said something else."""
+    get = '{"jsonrpc":"2.0","id":1,"method":"eval.get","params":{"path":"/tmp/evals/a/eval.yaml"}}'
+    answer = '{"jsonrpc":"2.0","id":1,"result":0}'
+    events = f"- {{t: 0, in: '{get}'}}\n- {{t: 1, out: '{answer}'}}\n- {{t: 2, eof: in}}\n- {{t: 3, exit: 0}}"
+    return cassette(path, events, protocol="waza", bindings=WAZA)
+
+
+@pytest.mark.parametrize("given", [[], ["--bind=evals=/srv/my/evals"]])
+def test_an_updated_cassette_keeps_its_bindings_and_what_they_stand_for(tmp_path: Path, given: list[str]) -> None:
+    path = waza(tmp_path / "c.yaml")
+    asked = messages(path, "in")
+    done = verify("--update", *given, "c.yaml", cwd=tmp_path, env={"HOME": "/home/somebody"})
+    assert "updated: 1 difference accepted" in done.stdout
+    with Reader(path) as reader:
+        assert reader.header.bindings == WAZA
+    assert messages(path, "in") == asked
+    assert messages(path, "out") == [b'{"jsonrpc": "2.0", "id": 1, "result": {"path": "/tmp/evals/a/eval.yaml"}}']
+
+
+def test_only_bindings_that_were_sent_are_asked_for(tmp_path: Path) -> None:
+    waza(tmp_path / "c.yaml")
+    assert "live values: --bind evals=…\n" in verify("c.yaml", cwd=tmp_path).stdout
+    assert "--bind" not in verify("--bind=evals=/srv/my/evals", "c.yaml", cwd=tmp_path).stdout
+
+
 WRONG = [
     (["c.yaml"], [], "expected the command to verify behind `--`"),
     (["--timeout", "soon", "c.yaml"], ["x"], "--timeout soon: expected a number of seconds"),
