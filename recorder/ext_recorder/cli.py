@@ -60,7 +60,7 @@ def run(words: Sequence[str]) -> int:
     except click.Abort:
         return EXIT_INTERRUPTED
     except click.UsageError as wrong:
-        asked = wrong.ctx.command_path if wrong.ctx else "ext-recorder"
+        asked = wrong.ctx.command_path if wrong.ctx else " ".join(["ext-recorder", *words[:1]])
         hint = _BEHIND if isinstance(wrong, click.NoSuchOption) and wrong.ctx and _has_tail(wrong.ctx) else ""
         raise UsageError(f"{wrong.format_message()}{hint} See: {asked} --help") from None
     except click.ClickException as wrong:
@@ -152,13 +152,23 @@ class _Repeating(click.Command):
         return [*super().collect_usage_pieces(ctx), f"[-- {self.tail}…]"]
 
 
+class _OneOf(click.Choice[str]):
+    """A choice whose mistakes are told as those of all other options are."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in self.choices:
+            return value
+        option = param.opts[0] if param else ""
+        raise click.UsageError(f"{option} {value}: expected one of {', '.join(self.choices)}.", ctx)
+
+
 def _option(option: Option) -> click.Option:
     names = [_key(option.name), f"--{option.name}", *([f"-{option.short}"] if option.short else [])]
     if not option.metavar:
         return click.Option(names, is_flag=True, help=option.help)
     return click.Option(
         names,
-        type=click.Choice(option.choices) if option.choices else click.STRING,
+        type=_OneOf(option.choices) if option.choices else click.STRING,
         metavar=None if option.choices else option.metavar,
         multiple=option.many,
         default=option.default or None,

@@ -115,9 +115,7 @@ def answer(instruction: str, program: click.Command) -> str:
 
 
 def completions(metavar: str, incomplete: str) -> Items:
-    """What a value that is called like this may become; [one|other] are all that it can be."""
-    if metavar.startswith("["):
-        return [CompletionItem(word) for word in metavar[1:-1].split("|") if word.startswith(incomplete)]
+    """What a value that is called like this may become."""
     complete = _BY_METAVAR.get(metavar)
     return complete(incomplete) if complete else []
 

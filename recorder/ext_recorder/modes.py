@@ -31,14 +31,10 @@ class Mode:
 
 
 MODES = {
-    "once": Mode(there="replay", missing="record", help="record when there is no cassette, replay it from then on"),
-    "none": Mode(there="replay", missing="refuse", help="replay; a missing cassette is an error"),
-    "new_episodes": Mode(
-        there="go-on", missing="record", help="replay, and from the first message without an answer on record"
-    ),
-    "all": Mode(
-        there="record", missing="record", help="record anew; the old cassette stays until the new one is whole"
-    ),
+    "once": Mode(there="replay", missing="record", help="replay the cassette if it is there, else record it"),
+    "none": Mode(there="replay", missing="refuse", help="replay only"),
+    "new_episodes": Mode(there="go-on", missing="record", help="replay, and record on where it has no answer"),
+    "all": Mode(there="record", missing="record", help="record anew; the old one stays until the new one is whole"),
 }
 
 

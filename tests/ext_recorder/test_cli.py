@@ -11,7 +11,9 @@ import pytest
 from ext_recorder import __main__ as entry
 from ext_recorder import cli
 from ext_recorder.commands import COMMANDS
+from ext_recorder.commands.convert import FORMATS
 from ext_recorder.commands.shared import FRAMINGS, ORDERS, PROTOCOLS
+from ext_recorder.convert.formats import NAMES as KNOWN_FORMATS
 from ext_recorder.options import read
 from ext_recorder.replay import ORDERS as PLAYED_ORDERS
 from ext_sdk.protocols.dialect import DIALECTS
@@ -30,6 +32,7 @@ def test_the_table_names_what_there_is() -> None:
     assert set(PROTOCOLS) == set(DIALECTS)
     assert set(FRAMINGS) == set(KNOWN_FRAMINGS)
     assert set(ORDERS) == set(PLAYED_ORDERS)
+    assert FORMATS == KNOWN_FORMATS
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))
@@ -146,7 +149,8 @@ WRONG = [
     (["reco"], "No such command 'reco'"),
     (["record"], "Missing argument 'CASSETTE'"),
     (["record", "c.yaml", "ls", "-l"], "The recorded command stands behind `--`"),
-    (["record", "c.yaml", "--framing", "morse", "--", "ls"], "'morse' is not one of 'ndjson'"),
+    (["record", "c.yaml", "--framing", "morse", "--", "ls"], "--framing morse: expected one of ndjson, content"),
+    (["record", "c.yaml", "--framing"], "requires an argument. See: ext-recorder record --help"),
     (["record", "c.yaml"], "expected the command to record behind `--`"),
     (["record", "c.yaml", "--bind", "x", "--", "ls"], "--bind 'x': expected NAME=VALUE"),
     (["replay", "missing.yaml"], "missing.yaml: no such file"),
@@ -158,7 +162,7 @@ WRONG = [
     (["recover", "missing.yaml"], "expected a file NAME.partial"),
     (["shim", "s", "c.yaml", "--", "no-such-command"], "the command 'no-such-command' is not there"),
     (["shim", "s", "c.yaml", "--mode", "all"], "--mode all records: expected the command behind `--`"),
-    (["shim", "s", "c.yaml", "--mode", "twice"], "expected one of once, none, new_episodes, all"),
+    (["shim", "s", "c.yaml", "--mode", "twice"], "--mode twice: expected one of once, none, new_episodes, all"),
 ]
 
 

@@ -148,8 +148,11 @@ def test_a_server_that_is_no_python_program_is_ended_before_it_is_used(tmp_path:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["record", "--http", "--listen=unix:l", "--connect=unix:c", "x.yaml"], "expected its command behind `--`"),
-        (["verify", "--http", "--connect=unix:c", "x.yaml"], "expected its command behind `--`"),
+        (
+            ["record", "--http", "--listen=unix:l", "--connect=unix:c", "x.yaml"],
+            "expected the command that --http is about",
+        ),
+        (["verify", "--http", "--connect=unix:c", "x.yaml"], "expected the command that --http is about"),
         (["replay", "--http", "--listen=unix:l", "x.yaml", "--", "true"], "so leave --listen out; or say by --connect"),
         (["replay", "--http", "--connect=unix:c", "x.yaml", "--", "true"], "both or none"),
         (["replay", "--connect=unix:c", "x.yaml"], "--connect is for --http"),

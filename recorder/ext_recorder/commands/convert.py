@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ext_recorder.options import Command, Option
 
-from .shared import BIND, FORCE, REDACT, bindings, one
+from .shared import BIND, FORCE, PROTOCOLS, REDACT, bindings, one, to_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,13 +17,8 @@ def run(values: Values) -> int:
     from pathlib import Path
 
     from ext_recorder.convert.converting import STDOUT, Options, convert
-    from ext_recorder.errors import UsageError
-    from ext_sdk.protocols.dialect import DIALECTS
 
-    protocol = one(values, "protocol")
-    if protocol and protocol not in DIALECTS:
-        raise UsageError(f"--protocol {protocol}: expected one of {', '.join(DIALECTS)}")
-    options = Options(protocol=protocol, redact=values["redact"], bind=bindings(values))
+    options = Options(protocol=one(values, "protocol"), redact=values["redact"], bind=bindings(values))
     told = convert(
         Path(one(values, "FILE")),
         one(values, "output") or STDOUT,
@@ -37,15 +32,18 @@ def run(values: Values) -> int:
     return 0
 
 
-FROM = Option("from", "the format of FILE; by default what it begins like", "NAME")
+FORMATS = ("cassette", "jsonl", "mcp-rec", "mcp-cassette-ts", "mcp-cassette", "mcpsnoop")
+FROM = Option("from", "the format of FILE; by default what it begins like", "NAME", choices=FORMATS)
 TO = Option(
     "to",
     "the other format; by default jsonl for a cassette, and a cassette for anything else",
     "NAME",
-    choices=("cassette", "jsonl"),
+    choices=FORMATS[:2],
 )
-PROTOCOL = Option("protocol", "what the messages of another program's recording are; by default mcp", "NAME")
-OUTPUT = Option("output", "the new file; JSON lines go to standard output without it", "FILE", short="o")
+PROTOCOL = Option(
+    "protocol", "what the messages of another program's recording are", "NAME", choices=PROTOCOLS, default="mcp"
+)
+OUTPUT = to_file("the new file; JSON lines go to standard output without it")
 COMMAND = Command(
     "convert",
     "Make JSON lines of a cassette, and a cassette of JSON lines or of another program's recording.",

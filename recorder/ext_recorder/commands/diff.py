@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ext_recorder.options import Command, Option
+from ext_recorder.options import Command
 
-from .several import IGNORE, JSON, MASK
-from .shared import ORDERS, one
+from .several import DIFFERING, MASK
+from .shared import lines_of_json, one, order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ def run(values: Values) -> int:
     return 0 if case.ok else 1
 
 
-ORDER = Option("order", "strict: messages in another order differ; any: not", "ORDER", choices=ORDERS, default="strict")
 COMMAND = Command(
     "diff",
     "Show what differs between two cassettes, message by message.",
@@ -46,5 +45,5 @@ what the protocol calls volatile. The exit code is 1 when something differs.
 """,
     run,
     arguments=("A", "B"),
-    options=(IGNORE, MASK, ORDER, JSON),
+    options=(DIFFERING, MASK, order("strict: messages in another order differ; any: not"), lines_of_json("comparison")),
 )

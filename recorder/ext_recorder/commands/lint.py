@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ext_recorder.options import Command, Option
+from ext_recorder.options import Command
 
-from .several import NAMING, SEVERAL, chosen, jobs
-from .shared import one
+from .several import NAMING, REPORTS, SEVERAL, chosen
+from .shared import jobs, one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,9 +27,6 @@ def run(values: Values) -> int:
     )
 
 
-JSON = Option("json", "a line of JSON for each cassette, for programs")
-JUNIT = Option("junit", "write a report as JUnit XML", "FILE")
-
 COMMAND = Command(
     "lint",
     "Hold recorded sessions against their specification.",
@@ -48,5 +45,5 @@ file can be read.
     run,
     arguments=("CASSETTE",),
     repeats=True,
-    options=(JSON, JUNIT, *SEVERAL),
+    options=(*REPORTS, *SEVERAL),
 )

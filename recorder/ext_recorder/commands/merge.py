@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from ext_recorder.options import Command
 
-from .shared import FORCE, one
-from .trim import OUTPUT
+from .shared import FORCE, output, to_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,12 +16,9 @@ def run(values: Values) -> int:
     import sys
     from pathlib import Path
 
-    from ext_recorder.errors import UsageError
     from ext_recorder.merge import merge
 
-    target = one(values, "output")
-    if not target:
-        raise UsageError("expected the cassette to write: -o FILE")
+    target = output(values)
     paths = [Path(word) for word in values["CASSETTE"]]
     events = merge(paths, Path(target), replace=bool(values["force"]))
     sys.stdout.write(f"{target}: {len(paths)} sessions, {events} events\n")
@@ -44,5 +40,5 @@ A host that asks for parts of it, in an order of its own, plays it by `replay --
     run,
     arguments=("CASSETTE",),
     repeats=True,
-    options=(OUTPUT, FORCE),
+    options=(to_file("the new cassette"), FORCE),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ext_recorder.options import Command
 
-from .shared import CONNECT, HTTP, LISTEN, MODE, PLAYING, RECORDING, bindings, one
+from .shared import CONNECT, HTTP, HTTP_COMMAND, LISTEN, MODE, PLAYING, RECORDING, behind, bindings, one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ def run(values: Values) -> int:
     listen, connect = one(values, "listen"), one(values, "connect")
     if bool(listen) != bool(connect):
         raise UsageError("--listen ADDRESS is for clients, --connect ADDRESS is the server's: both or none")
-    if not values["COMMAND"] and values["http"]:
-        raise UsageError("--http is about a program that is started here: expected its command behind `--`")
-    if not values["COMMAND"] and not listen:
-        raise UsageError("expected the command to record behind `--`: ext-recorder record CASSETTE -- COMMAND…")
+    if values["http"]:
+        behind(values, "record --http CASSETTE", HTTP_COMMAND)
+    elif not listen:
+        behind(values, "record CASSETTE", "the command to record")
     session = Session(
         cassette,
         values["COMMAND"],

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ext_recorder.options import Command, Option
+from ext_recorder.options import Command
 
-from .shared import FORCE, one
+from .shared import FORCE, one, to_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ def run(values: Values) -> int:
     return 0
 
 
-OUTPUT = Option("output", "the cassette; by default NAME, for NAME.partial", "FILE", short="o")
-
 COMMAND = Command(
     "recover",
     "Make a cassette of what a killed recorder left.",
@@ -51,5 +49,5 @@ everything but a torn last line is kept. So is the HTTP traffic of NAME.http.yam
 """,
     run,
     arguments=("PARTIAL",),
-    options=(OUTPUT, FORCE),
+    options=(to_file("the cassette; by default NAME, for NAME.partial"), FORCE),
 )

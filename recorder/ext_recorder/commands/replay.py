@@ -4,7 +4,21 @@ from __future__ import annotations
 
 from ext_recorder.options import Command
 
-from .shared import BIND, CONNECT, FAULT, HTTP, LISTEN, PLAYING, REDACT, SEED, bindings, one, speed
+from .shared import (
+    BIND,
+    CONNECT,
+    FAULT,
+    HTTP,
+    HTTP_COMMAND,
+    LISTEN,
+    PLAYING,
+    REDACT,
+    SEED,
+    behind,
+    bindings,
+    one,
+    speed,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,8 +70,7 @@ def _run_http(values: Values) -> int:
     from ext_recorder.http.naming import beside
     from ext_recorder.http.running import run as run_child
 
-    if not values["COMMAND"]:
-        raise UsageError("--http answers a real program: ext-recorder replay --http CASSETTE -- COMMAND…")
+    words = behind(values, "replay --http CASSETTE", HTTP_COMMAND)
     defaults = COMMAND.defaults()
     for name in (option.name for option in (*PLAYING, FAULT, SEED)):
         if values.get(name, defaults[name]) != defaults[name]:
@@ -74,7 +87,7 @@ def _run_http(values: Values) -> int:
         raise UsageError("--connect ADDRESS is where COMMAND listens, --listen ADDRESS is for clients: both or none")
     return run_child(
         beside(one(values, "CASSETTE")),
-        values["COMMAND"],
+        words,
         bind=bindings(values),
         redact=values["redact"],
         listen=listen,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ext_recorder.options import Command, Option
 
-from .several import NAMING, SEVERAL, chosen, jobs
-from .shared import REDACT, one
+from .several import NAMING, SEVERAL, chosen
+from .shared import REDACT, jobs, one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ext_recorder.options import Option
 
-from .shared import one
+from .shared import JUNIT, at_once, ignore, lines_of_json, one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,23 +20,11 @@ def chosen(values: Values) -> list[Cassette]:
     return shard(named(values["CASSETTE"]), one(values, "shard"))
 
 
-def jobs(values: Values) -> int:
-    """The number of processes; 0: one for each core. Raises UsageError."""
-    text = one(values, "jobs") or "0"
-    if text.isascii() and text.isdigit() and len(text) < 5:
-        return int(text)
-    from ext_recorder.errors import UsageError
-
-    raise UsageError(f"--jobs {text}: expected a number, as 4; by default one for each core")
-
-
 SHARD = Option("shard", "work on a part of the cassettes only: 2/3 is the second of three", "I/N")
-JOBS = Option("jobs", "how many cassettes at once; by default one for each core", "NUMBER")
-SEVERAL = (SHARD, JOBS)
-IGNORE = Option("ignore", "a place in messages that may differ, as /result/message; repeatable", "POINTER", many=True)
+SEVERAL = (SHARD, at_once("cassettes"))
+REPORTS = (lines_of_json("cassette"), JUNIT)
+DIFFERING = ignore("a place in messages that may differ, as /result/message")
 MASK = Option("mask", "a regular expression: what it matches in texts may differ; repeatable", "PATTERN", many=True)
-JSON = Option("json", "a line of JSON for each cassette, for programs")
-JUNIT = Option("junit", "write a report as JUnit XML", "FILE")
 # For the text of a command.
 NAMING = """\
 A cassette is named by its file, by a folder that it is in, by a pattern such as 'cassettes/**/*.yaml', or by an address

@@ -1,11 +1,16 @@
-"""What several commands take, and how their values are read."""
+"""What several commands take: their options, each written once, and how their values are read.
+
+An option that is about another thing in each command is a function of that.
+"""
 
 from __future__ import annotations
 
+from ext_recorder.modes import MODES
 from ext_recorder.options import Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ext_recorder.errors import UsageError
     from ext_recorder.options import Values
 
 PROTOCOLS = (
@@ -14,23 +19,54 @@ PROTOCOLS = (
 FRAMINGS = ("ndjson", "content-length", "uint32")
 ORDERS = ("strict", "any")
 
+# --- Values -----------------------------------------------------------------------------------------------------------
+
 
 def one(values: Values, name: str) -> str:
     """The value of an option that has one; "" where it was not given."""
     return values[name][-1] if values[name] else ""
 
 
-def speed(text: str) -> float:
-    """How many times as fast as recorded; 0.0 for as fast as possible."""
-    try:
-        times = float(text or 0)
-    except ValueError:
-        times = -1.0
-    if 0 <= times < float("inf"):
-        return times
-    from ext_recorder.errors import UsageError
+def number(option: str, text: str, expected: str, *, most: float = float("inf")) -> float:
+    """The number that an option says, 0 or more.
 
-    raise UsageError(f"--speed {text}: expected a number, as 1 for the recorded pace, 2 for twice as fast")
+    Args:
+        option: its name.
+        text: what it says.
+        expected: what it should, in words.
+        most: too much.
+
+    Raises:
+        UsageError: it says something else.
+    """
+    try:
+        found = float(text)
+    except ValueError:
+        found = -1.0
+    if 0 <= found < most:
+        return found
+    raise _unexpected(option, text, expected)
+
+
+def speed(text: str) -> float:
+    """What `--speed` says: how many times as fast as recorded; 0.0 for as fast as possible. Raises UsageError."""
+    return number("speed", text or "0", "a number, as 1 for the recorded pace, 2 for twice as fast")
+
+
+def seconds(text: str) -> float:
+    """What `--timeout` says. Raises UsageError: it is no number above 0."""
+    expected = "a number of seconds above 0, as 10 or 0.5"
+    if found := number("timeout", text, expected, most=1e6):
+        return found
+    raise _unexpected("timeout", text, expected)
+
+
+def jobs(values: Values) -> int:
+    """What `--jobs` says; 0: as many as there are cores. Raises UsageError."""
+    text = one(values, "jobs") or "0"
+    if text.isascii() and text.isdigit() and len(text) < 5:
+        return int(text)
+    raise _unexpected("jobs", text, "a number, as 4; by default one for each core")
 
 
 def bindings(values: Values) -> dict[str, str]:
@@ -46,11 +82,47 @@ def bindings(values: Values) -> dict[str, str]:
     return parse_bind(values["bind"])
 
 
+def output(values: Values) -> str:
+    """What `--output` says, of a command that can't do without. Raises UsageError."""
+    target = one(values, "output")
+    if target:
+        return target
+    from ext_recorder.errors import UsageError
+
+    raise UsageError("expected the cassette to write: -o FILE")
+
+
+def behind(values: Values, words: str, what: str = "the command") -> tuple[str, ...]:
+    """The command that stands behind `--`.
+
+    Args:
+        values: of the command line.
+        words: what may stand before it, for the message.
+        what: it is.
+
+    Raises:
+        UsageError: nothing does.
+    """
+    if values["COMMAND"]:
+        return values["COMMAND"]
+    from ext_recorder.errors import UsageError
+
+    raise UsageError(f"expected {what} behind `--`: ext-recorder {words} -- COMMAND…")
+
+
+def _unexpected(option: str, text: str, expected: str) -> UsageError:
+    from ext_recorder.errors import UsageError
+
+    return UsageError(f"--{option} {text}: expected {expected}")
+
+
+# --- Options of one meaning -------------------------------------------------------------------------------------------
+
 MODE = Option(
     "mode",
-    "once: replay the cassette if it is there, else record it; none: replay only; new_episodes: replay, and record on "
-    "where it has no answer; all: record anew",
-    "[once|none|new_episodes|all]",
+    "; ".join(f"{name}: {mode.help}" for name, mode in MODES.items()),
+    "MODE",
+    choices=tuple(MODES),
     default="once",
 )
 BIND = Option(
@@ -72,16 +144,6 @@ REDACT = Option(
     "NAME",
     many=True,
 )
-ORDER = Option(
-    "order",
-    "strict: requests have to come as they were recorded; any: in any order",
-    "ORDER",
-    choices=ORDERS,
-    default="strict",
-)
-IGNORE = Option(
-    "ignore", "a place in requests that need not match, as /params/args/seed; repeatable", "POINTER", many=True
-)
 MATCH_ON = Option(
     "match-on",
     "what has to match: method, params, or a place; repeatable; by default method and params",
@@ -92,8 +154,8 @@ SPEED = Option("speed", "1: at the recorded pace; by default as fast as possible
 LISTEN = Option(
     "listen", "where clients connect, instead of stdio: tcp:HOST:PORT (0: any free one), unix:PATH", "ADDRESS"
 )
-CONNECT = Option("connect", "where the real socket server listens, for which clients come to --listen", "ADDRESS")
 REPORT = Option("report", "add a line of JSON to FILE: how a replay went, what had no match", "FILE")
+HTTP_COMMAND = "the command that --http is about, which is started here,"
 HTTP = Option("http", "the HTTP traffic of COMMAND, a Python program, too: in NAME.http.yaml, beside NAME.yaml")
 FAULT = Option(
     "fault",
@@ -103,5 +165,48 @@ FAULT = Option(
 )
 SEED = Option("seed", "decides how the chances of --fault fall: the same text, the same faults", "TEXT")
 FORCE = Option("force", "replace the file when it is there")
+
+# --- Options that are about another thing in each command -------------------------------------------------------------
+
+
+def order(of: str) -> Option:
+    """`--order`, for what has to come in its order, or not."""
+    return Option("order", of, "ORDER", choices=ORDERS, default="strict")
+
+
+def ignore(what: str) -> Option:
+    """`--ignore`, for places that may be otherwise."""
+    return Option("ignore", f"{what}; repeatable", "POINTER", many=True)
+
+
+def connect(where: str) -> Option:
+    """`--connect`, for the address of a server."""
+    return Option("connect", f"where {where}: tcp:HOST:PORT, unix:PATH", "ADDRESS")
+
+
+def timeout(what: str, default: str) -> Option:
+    """`--timeout`, in seconds."""
+    return Option("timeout", f"seconds {what}", "SECONDS", default=default)
+
+
+def to_file(what: str) -> Option:
+    """`--output`, for what is written."""
+    return Option("output", what, "FILE", short="o")
+
+
+def lines_of_json(each: str) -> Option:
+    """`--json`, for what has a line."""
+    return Option("json", f"a line of JSON for each {each}, for programs")
+
+
+def at_once(what: str) -> Option:
+    """`--jobs`, for what is worked on in parallel."""
+    return Option("jobs", f"how many {what} at once; by default one for each core", "NUMBER")
+
+
+JUNIT = Option("junit", "write a report as JUnit XML", "FILE")
+ORDER = order("strict: requests have to come as they were recorded; any: in any order")
+IGNORE = ignore("a place in requests that need not match, as /params/args/seed")
+CONNECT = connect("the real socket server listens, for which clients come to --listen")
 RECORDING = (PROTOCOL, FRAMING, BIND, REDACT)
 PLAYING = (ORDER, IGNORE, MATCH_ON, SPEED, REPORT)

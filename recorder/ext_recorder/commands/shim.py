@@ -5,7 +5,7 @@ from __future__ import annotations
 from ext_recorder.options import Command
 
 from . import record, replay
-from .shared import FORCE, HTTP, MODE, PLAYING, RECORDING, one
+from .shared import CONNECT, FORCE, HTTP, HTTP_COMMAND, LISTEN, MODE, PLAYING, RECORDING, behind, one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ def run(values: Values) -> int:
 
     mode, command, cassette = one(values, "mode"), values["COMMAND"], Path(one(values, "CASSETTE")).absolute()
     file = Path(one(values, "FILE"))
-    if values["http"] and not command:
-        raise UsageError("--http is about a real program: expected the command behind `--`")
+    if values["http"]:
+        behind(values, "shim --http FILE CASSETTE", HTTP_COMMAND)
     if known(mode).missing == "refuse" and values["http"]:
         located = shim.located(command, file)
         words = ["replay", *_spelled(replay.COMMAND, values), str(cassette), "--", *located]
     elif known(mode).missing == "refuse" or not command:
         if mode == "all":
             raise UsageError("--mode all records: expected the command behind `--`")
-        words = ["replay", *_spelled(replay.COMMAND, values), str(cassette)]
+        words = ["replay", *_spelled(replay.COMMAND, values | {"connect": ()}), str(cassette)]
     else:
         words = ["record", *_spelled(record.COMMAND, values), str(cassette), "--", *shim.located(command, file)]
     shim.write(file, shim.script(words, pass_on=words[0] == "record"), force=bool(values["force"]))
@@ -60,6 +60,10 @@ FILE becomes a program that a host starts in the place of COMMAND. Without a COM
     ext-recorder shim ./ext-shell-recorded session.yaml -- ext-shell
     ext-recorder shim ./ext-shell-replayed session.yaml
 
+A socket server that a host starts itself is one, too: the host connects to --listen, and COMMAND listens at --connect.
+
+    ext-recorder shim --protocol waza --listen tcp:4711 --connect tcp:4712 ./waza waza.yaml -- waza serve --tcp 4712
+
 An eval of mcpchecker names it in eval.yaml:
 
     config:
@@ -77,5 +81,5 @@ It has no other needs: the folder in which it is started, and what PATH says the
     run,
     arguments=("FILE", "CASSETTE"),
     tail="COMMAND",
-    options=(MODE, HTTP, *RECORDING, *PLAYING, FORCE),
+    options=(MODE, HTTP, *RECORDING, LISTEN, CONNECT, *PLAYING, FORCE),
 )

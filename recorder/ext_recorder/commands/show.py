@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ext_recorder.options import Command, Option
 
-from .shared import one
+from .shared import lines_of_json, one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ def run(values: Values) -> int:
 
 
 RAW = Option("raw", "messages in full")
-JSON = Option("json", "a line of JSON for each event, for programs")
 COMMAND = Command(
     "show",
     "Show a cassette to people.",
@@ -32,5 +31,5 @@ One line for each thing that happened: when, which way, what, and how long the a
 """,
     run,
     arguments=("CASSETTE",),
-    options=(RAW, JSON),
+    options=(RAW, lines_of_json("event")),
 )

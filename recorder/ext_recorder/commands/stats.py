@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ext_recorder.options import Command, Option
 
-from .several import NAMING, SEVERAL, chosen, jobs
+from .several import NAMING, SEVERAL, chosen
+from .shared import jobs, lines_of_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,7 +37,6 @@ def run(values: Values) -> int:
 
 
 SUBJECTS = Option("subjects", "a row for each operation or tool that is called, not only for each method")
-JSON = Option("json", "a line of JSON for each row, for programs")
 COMMAND = Command(
     "stats",
     "Show how long calls took, for each method.",
@@ -52,5 +52,5 @@ answer, and bytes; → is what the host asks, ← what the child does. Several c
     run,
     arguments=("CASSETTE",),
     repeats=True,
-    options=(SUBJECTS, JSON, *SEVERAL),
+    options=(SUBJECTS, lines_of_json("row"), *SEVERAL),
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ext_recorder.options import Command, Option
 
-from .several import IGNORE, JSON, JUNIT, MASK, NAMING, SEVERAL, chosen, jobs
-from .shared import BIND, HTTP, ORDERS, REDACT, bindings, one
+from .several import DIFFERING, MASK, NAMING, REPORTS, SEVERAL, chosen
+from .shared import BIND, HTTP, HTTP_COMMAND, REDACT, behind, bindings, connect, jobs, one, order, seconds, timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,27 +24,27 @@ def run(values: Values) -> int:
     from ext_recorder.verify.verifying import verify
     from ext_sdk.protocols.dialect import DIALECTS
 
-    connect = one(values, "connect")
-    if connect:
-        Address.parse(connect, "--connect")
-    if values["http"] and not values["COMMAND"]:
-        raise UsageError("--http is about a program that is started here: expected its command behind `--`")
-    if not connect and not values["COMMAND"]:
-        raise UsageError("expected the command to verify behind `--`: ext-recorder verify CASSETTE -- COMMAND…")
+    address = one(values, "connect")
+    if address:
+        Address.parse(address, "--connect")
+    if values["http"]:
+        behind(values, "verify --http CASSETTE", HTTP_COMMAND)
+    elif not address:
+        behind(values, "verify CASSETTE", "the command to verify")
     options = Options(
         values["COMMAND"],
         ignore=values["ignore"],
         mask=values["mask"],
         bind=bindings(values),
         redact=values["redact"],
-        patience=_seconds(one(values, "timeout")),
+        patience=seconds(one(values, "timeout")),
         in_order=one(values, "order") == "strict",
         stderr=bool(values["stderr"]),
         junk=not values["messages-only"],
         update=bool(values["update"]),
         files=_folder(one(values, "files")),
         http=bool(values["http"]),
-        connect=connect,
+        connect=address,
     )
     Comparison(DIALECTS["raw"], options.ignore, options.mask)  # what is wrong with them is told before anything starts
     cassettes = chosen(values)
@@ -56,7 +56,7 @@ def run(values: Values) -> int:
         "verify",
         cassettes,
         partial(verify, options=options),
-        jobs=1 if connect else jobs(values),  # one after the other has the address
+        jobs=1 if address else jobs(values),  # one after the other has the address
         as_json=bool(values["json"]),
         junit_file=one(values, "junit"),
     )
@@ -72,33 +72,13 @@ def _folder(path: str) -> str:
     raise UsageError(f"--files {path}: expected a folder, whose content is copied into the working directory")
 
 
-def _seconds(text: str) -> float:
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if 0 < seconds < 1e6:
-        return seconds
-    from ext_recorder.errors import UsageError
-
-    raise UsageError(f"--timeout {text}: expected a number of seconds above 0, as 10 or 0.5")
-
-
-ORDER = Option(
-    "order",
-    "strict: the child's messages have to come in the recorded order; any: in any",
-    "ORDER",
-    choices=ORDERS,
-    default="strict",
-)
-TIMEOUT = Option("timeout", "seconds that an answer may take longer than in the recording", "SECONDS", default="10")
+ORDER = order("strict: the child's messages have to come in the recorded order; any: in any")
+TIMEOUT = timeout("that an answer may take longer than in the recording", "10")
 STDERR = Option("stderr", "compare the lines of standard error too")
 MESSAGES_ONLY = Option("messages-only", "set aside lines of the child that are no messages")
 FILES = Option("files", "what is in the working directory when a session begins", "FOLDER")
-CONNECT = Option("connect", "where the server listens, for a session over sockets: tcp:HOST:PORT, unix:PATH", "ADDRESS")
+CONNECT = connect("the server listens, for a session over sockets")
 UPDATE = Option("update", "accept what differs: the new session becomes the cassette")
-COUNTING = (IGNORE, MASK, ORDER, TIMEOUT, STDERR, MESSAGES_ONLY)
-REPORTS = (JSON, JUNIT)
 
 COMMAND = Command(
     "verify",
@@ -132,7 +112,7 @@ recorded. --update keeps the new session, secrets and paths of this machine repl
     repeats=True,
     tail="COMMAND",
     options=(
-        IGNORE,
+        DIFFERING,
         MASK,
         ORDER,
         TIMEOUT,

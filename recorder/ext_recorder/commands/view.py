@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ext_recorder.options import Command, Option
+from ext_recorder.options import Command
 
-from .shared import FORCE, one
+from .shared import FORCE, one, to_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ Without -o it is written to the current folder. In the page: / searches, j and k
     run,
     arguments=("CASSETTE",),
     options=(
-        Option("output", "the page; - for standard output; by default NAME.html for NAME.yaml", "FILE", short="o"),
+        to_file("the page; - for standard output; by default NAME.html for NAME.yaml"),
         FORCE,
     ),
 )

@@ -72,8 +72,10 @@ def recorded(path: Path, name: str, server: str, *, started: bool = True) -> Ite
 
 
 def verify(path: Path, *words: str, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
-    evals = [f"--bind=evals={path.parent / 'there' / 'evals'}"] if "evals" in path.read_text() else []
-    command = [*RECORDER, "verify", "--timeout=30", *evals, *options, *words[:1], str(path), *words[1:]]
+    there, text = path.parent / "there", path.read_text()
+    folders = {"evals": there / "evals", "workspace": there}
+    bound = [f"--bind={name}={folder}" for name, folder in folders.items() if f"{name}: " in text]
+    command = [*RECORDER, "verify", "--timeout=30", *bound, *options, *words[:1], str(path), *words[1:]]
     return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
@@ -201,7 +203,7 @@ def test_a_session_over_sockets_is_not_verified_on_stdio(tmp_path: Path, folder:
     ("words", "said"),
     [
         (["--connect=morse:1"], "--connect morse:1: expected tcp:HOST:PORT or unix:PATH"),
-        (["--connect=tcp:1", "--http"], "--http is about a program that is started here"),
+        (["--connect=tcp:1", "--http"], "expected the command that --http is about"),
     ],
 )
 def test_what_does_not_go_together_is_told(tmp_path: Path, words: list[str], said: str) -> None:
