@@ -62,7 +62,8 @@ class Pump:
         read = False
         if self._child.gone:
             timeout = min(timeout, QUIET)
-        for descriptor, _ in self._poll.poll(timeout * 1000):
+        ready = self._poll.poll(timeout * 1000)
+        for descriptor, _ in ready:
             if descriptor == self._stdin:
                 self._write(descriptor)
             elif descriptor in self._sinks:
@@ -70,7 +71,7 @@ class Pump:
                 self._read(descriptor)
         self._child.update()
         if self._child.gone:
-            self._after_the_end()
+            self._after_the_end(silent=not ready)
         return read
 
     def run(self, until: Callable[[], bool], tick: float = 0.05) -> bool:
@@ -91,14 +92,19 @@ class Pump:
             self._drop(descriptor)
         self._close_stdin()
 
-    def _after_the_end(self) -> None:
-        """Don't wait for a process outside the tree that an open output was handed to."""
+    def _after_the_end(self, *, silent: bool) -> None:
+        """Don't wait for a process outside the tree that an open output was handed to.
+
+        Args:
+            silent: nothing was there to be read just now; the clock alone does not tell, where this thread had to wait
+                for a processor.
+        """
         self._close_stdin()
         if self._watching:
             self._poll.unregister(self._child.fileno())
             self._watching = False
             self._last_byte = time.monotonic()
-        if time.monotonic() - self._last_byte >= QUIET:
+        if silent and time.monotonic() - self._last_byte >= QUIET:
             for descriptor in list(self._sinks):
                 self._drop(descriptor)
 

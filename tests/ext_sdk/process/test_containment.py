@@ -127,8 +127,8 @@ def test_a_supervisor_that_is_told_to_end_stops_its_tree_first(shell: Shell, can
 def test_commands_survive_the_fork_server_and_the_next_one_gets_a_new_one(shell: Shell, canary: Canary) -> None:
     """The parent of the supervisor is killed by the command; its supervisor goes on."""
     kill_grandparent = "kill -KILL $(ps -o ppid= $PPID)"
-    child = shell.start(f"{canary.hold}; {kill_grandparent}; echo ready >&9; read -r line <'{canary.path}.go'")
     os.mkfifo(f"{canary.path}.go")
+    child = shell.start(f"{canary.hold}; {kill_grandparent}; echo ready >&9; read -r line <'{canary.path}.go'")
     assert canary.line() == "ready"
     other, output = shell.run("echo next")
     assert output.text == "next\n"
@@ -152,6 +152,20 @@ def test_what_a_command_leaves_may_finish_its_last_work(shell: Shell) -> None:
     child, output = shell.run("exec > >(cat; sleep 0.02; echo end); echo begin")
     assert output.text == "begin\nend\n"
     assert not child.left
+
+
+def test_what_a_command_leaves_is_not_stopped_while_it_works(shell: Shell) -> None:
+    """As long as it would take on a machine that has no time for it."""
+    work = "until=$((${EPOCHREALTIME/[.,]/} + 700000)); while ((${EPOCHREALTIME/[.,]/} < until)); do :; done"
+    child, output = shell.run(f"exec > >(cat; {work}; echo end); echo begin")
+    assert output.text == "begin\nend\n"
+    assert not child.left
+
+
+def test_what_a_command_leaves_is_stopped_though_it_never_rests(shell: Shell, canary: Canary) -> None:
+    child, _ = shell.run(f"{canary.hold}; while :; do :; done & exit 0", grace=0.2)
+    assert child.left.startswith("bash(")
+    assert not canary.left(0)
 
 
 def test_a_daemon_is_kept_on_request_until_it_is_stopped(shell: Shell, canary: Canary) -> None:

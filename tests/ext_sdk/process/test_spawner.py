@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import signal
@@ -216,6 +217,7 @@ def test_commands_can_be_started_from_many_threads(shell: Shell) -> None:
 
 
 def test_a_spawner_leaves_no_descriptors_open(tmp_path: Path) -> None:
+    gc.collect()  # what earlier tests left may not be closed meanwhile
     before = sorted(os.listdir("/proc/self/fd"))  # noqa: PTH208 - one descriptor less
     spawner = Spawner()
     directory, null = os.open(tmp_path, os.O_RDONLY), os.open(os.devnull, os.O_RDWR)

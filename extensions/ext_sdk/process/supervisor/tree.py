@@ -48,6 +48,10 @@ class ProcessTree:
                     parents.append(pid)
         return found
 
+    def busy(self) -> bool:
+        """Whether a descendant runs, or would if it had a processor or its disk: it has not come to rest."""
+        return any(_stat(str(pid))[1] in "RD" for pid in self.members())
+
     def send(self, number: int) -> None:
         """Send a signal to every descendant; stopped ones are continued, or they would never see it."""
         for pid in self.members():
@@ -95,6 +99,9 @@ class ProcessGroup(ProcessTree):
         except OSError:
             return {}
         return {self._group: "process group"}
+
+    def busy(self) -> bool:
+        return False  # nothing tells
 
     def send(self, number: int) -> None:
         send(-self._group, number)

@@ -22,6 +22,8 @@ else:
 __all__ = ["Supervisor"]
 
 LINGER = 0.25  # seconds in which what a command left may end by itself: bash does not wait for `>(tee log)`
+LINGER_BUSY = 2.0  # the same where it has not come to rest: on a busy machine it may not even have begun
+LINGER_AGAIN = 0.05  # seconds between two looks whether it has
 STUCK = 2.0  # seconds after the first SIGKILL until survivors are reported
 KILL_AGAIN = 5  # milliseconds between two rounds of SIGKILL
 LOOK_AGAIN = 100  # milliseconds between two looks at processes whose end is not announced, or that nothing kills
@@ -38,6 +40,7 @@ class Supervisor:
         self._orders = b""  # an order that has not come whole yet
         self._owned = True
         self._sweep_at: float | None = None  # when processes left by the command are told to stop
+        self._sweep_latest = 0.0  # the same, be they as busy as they like
         self._kill_at: float | None = None  # when SIGTERM will not have been enough
         self._killing_since: float | None = None
         self._stuck = False
@@ -70,7 +73,9 @@ class Supervisor:
         for pid, status in ended:
             if pid == self._command:
                 self.report(f"exit {status}")
-                self._sweep_at = None if self._launch.keep else time.monotonic() + LINGER
+                now = time.monotonic()
+                self._sweep_at = None if self._launch.keep else now + LINGER
+                self._sweep_latest = now + LINGER_BUSY
         return left
 
     def _act(self) -> int | None:
@@ -79,8 +84,7 @@ class Supervisor:
         if self._killing_since is not None:
             return self._kill(now - self._killing_since)
         if self._sweep_at is not None and now >= self._sweep_at:
-            self.report("left " + describe(self._tree.members()))
-            self._stop(_signal.SIGTERM, self._launch.grace)
+            self._sweep(now)
         if self._kill_at is not None and now >= self._kill_at:
             self._killing_since = now
             return 0
@@ -88,6 +92,13 @@ class Supervisor:
         if self._tree.silent:
             due.append(LOOK_AGAIN)
         return max(0, min(due)) if due else None
+
+    def _sweep(self, now: float) -> None:
+        if now < self._sweep_latest and self._tree.busy():
+            self._sweep_at = now + LINGER_AGAIN
+            return
+        self.report("left " + describe(self._tree.members()))
+        self._stop(_signal.SIGTERM, self._launch.grace)
 
     def _kill(self, seconds: float) -> int:
         self._tree.kill()
