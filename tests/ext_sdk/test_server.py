@@ -344,10 +344,10 @@ def test_an_operation_is_told_to_stop_when_its_time_is_over(peer: Peer, meeting:
 @pytest.mark.parametrize(
     ("args", "context"),
     [
-        ({"text": "Pending"}, {"timeout": "1s"}),
+        ({"text": "Pending"}, {"timeout": "5s"}),
         ({"text": "Pending", "timeout": "200ms"}, {}),
         ({"text": "Pending", "timeout": "200ms"}, {"timeout": "1h"}),
-        ({"text": "Pending", "timeout": "1h"}, {"timeout": "1s"}),
+        ({"text": "Pending", "timeout": "1h"}, {"timeout": "5s"}),
         ({"text": "Pending"}, {"phase": ""}),
         ({"text": "Pending"}, {"phase": None}),
         ({"text": "Pending", "timeout": "1h"}, {"phase": "", "timeout": "1h"}),
