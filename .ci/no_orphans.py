@@ -19,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
-GRACE_SECONDS = 5.0  # for those that are about to end: supervisors outlive what they clean up after
+GRACE_SECONDS = 10.0  # for those that are about to end: supervisors outlive what they clean up after
 POLL_SECONDS = 0.02
 
 
