@@ -15,12 +15,13 @@ from ext_sdk.wire.framing import FRAMINGS
 from .bindings import Playing
 from .calls import Calls
 from .cassette.reader import Reader
-from .errors import CassetteError, RecorderError, UsageError
+from .errors import RecorderError, UsageError
 from .hearing import Ear
 from .loop import EXIT_CANNOT_PLAY, play
 from .matching import MATCH_ON, Matcher
 from .outlets import claim_standard_files, host_outlet, tell
 from .signals import signal_number
+from .speaking import dialect_of
 from .stage import Stage
 from .strict import StrictPlayer
 from .voice import Voice
@@ -162,10 +163,7 @@ def instruments(
         CassetteError: the cassette's protocol is not known.
         UsageError: an option can't be used.
     """
-    dialect = DIALECTS.get(header.protocol)
-    if dialect is None:
-        known = ", ".join(DIALECTS)
-        raise CassetteError(path, 1, f"expected `protocol` to be one of {known}, found {header.protocol!r}")
+    dialect = dialect_of(header, path)
     bindings = Playing(header.bindings, options.bind, environ.get("HOME", ""))
     calls = Calls()
     hearing, speaking = _kinds(dialect)

@@ -11,6 +11,7 @@ from pathlib import Path
 from ext_recorder.errors import UsageError
 
 BACKLOG = 128  # connections that wait to be accepted
+READ_BYTES = 65_536
 CONNECT_S = 5.0  # how long one attempt to connect may take, in seconds
 
 
@@ -123,6 +124,22 @@ def tune(connection: socket.socket) -> None:
     connection.settimeout(0.0)
     if connection.family != socket.AF_UNIX:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def receive(connection: socket.socket, size: int = READ_BYTES) -> bytes | None:
+    """What has come; b"" where it has ended, be it by an error; None where nothing has come yet."""
+    try:
+        return connection.recv(size)
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+
+
+def shut(connection: socket.socket) -> None:
+    """Let the other side see the end, whoever else has the socket open. It may have gone already."""
+    with contextlib.suppress(OSError):
+        connection.shutdown(socket.SHUT_WR)
 
 
 def _bind_path(server: socket.socket, path: str) -> None:

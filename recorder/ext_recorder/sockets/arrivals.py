@@ -10,6 +10,7 @@ from ext_recorder.hearing import Recorded
 from ext_recorder.replay import instruments
 from ext_sdk.wire.framing import FRAMINGS, Frame
 
+from .address import receive
 from .recorded import connections
 
 TYPE_CHECKING = False
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
     from .address import Listener
     from .recorded import Connection
-
-_READ_BYTES = 65_536
 
 
 class Arrival:
@@ -97,12 +96,9 @@ class Arrivals:
 
     def _hear(self, fd: int, arrival: Arrival) -> Iterator[tuple[Arrival, Connection]]:
         """Take what a client says before it is known which one it is."""
-        try:
-            data = arrival.socket.recv(_READ_BYTES)
-        except BlockingIOError:
+        data = receive(arrival.socket)
+        if data is None:
             return
-        except OSError:
-            data = b""
         arrival.heard.append(data)
         arrival.decoder.receive_data(data)
         item = arrival.decoder.next_event()

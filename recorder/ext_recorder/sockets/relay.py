@@ -28,7 +28,7 @@ from ext_recorder.tap import Tap, leave_open
 from ext_recorder.transcript import END
 from ext_recorder.wire import Stream
 
-from .address import Address
+from .address import Address, shut
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -205,15 +205,10 @@ def _own(kind: str) -> str:
 def _stream(name: str, source: socket.socket, sink: socket.socket) -> Stream:
     """One direction of a connection, on descriptors of its own: one is polled for reading, the other for writing."""
     reading, writing = os.dup(source.fileno()), socket.socket(fileno=os.dup(sink.fileno()))
-    outlet = Outlet(writing.fileno(), writing.send, partial(_shut, writing))
+    outlet = Outlet(writing.fileno(), writing.send, partial(_end, writing))
     return Stream(name, reading, os.close, outlet, outlet.close)
 
 
-def _shut(sink: socket.socket) -> None:
-    """Let the other side see the end, whoever else has the socket open."""
-    try:
-        sink.shutdown(socket.SHUT_WR)
-    except OSError:  # it has gone already
-        pass
-    finally:
-        sink.close()
+def _end(sink: socket.socket) -> None:
+    shut(sink)
+    sink.close()

@@ -5,7 +5,6 @@ Which one that is, `arrivals` finds out; `players` play it; and what depends on 
 
 from __future__ import annotations
 
-import socket
 from functools import partial
 
 from ext_recorder.cassette.events import OWN_FILES
@@ -21,13 +20,15 @@ from ext_recorder.stage import Stage
 from ext_sdk.protocols.dialect import DIALECTS
 from ext_sdk.wire.framing import FRAMINGS
 
-from .address import Address
+from .address import Address, shut
 from .arrivals import Arrivals
 from .players import ConnectionPlayer, OwnPlayer, Part
 from .positions import Positions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import socket
+
     from ext_recorder.cassette.header import Header
     from ext_recorder.player import Player
     from ext_recorder.stage import Output
@@ -154,7 +155,7 @@ class Server:
         player = self._player(Part(self._path, connection.number, closed=connection.closed), stage)
         player.overhear = stage.overhear
         source = arrival.socket.fileno()
-        out = Outlet(source, arrival.socket.send, partial(_shut, arrival.socket))
+        out = Outlet(source, arrival.socket.send, partial(shut, arrival.socket))
         shell = Shell(player, stage, source, {"out": out, "err": self._err}, self._options.speed)
         self._clients.append(_Client(arrival.socket, connection.number, shell))
         self._positions.begin(connection.number, player)
@@ -220,11 +221,3 @@ class Server:
     def _tell(self, text: str) -> None:
         self.told.append(text)
         tell(self._err, text)
-
-
-def _shut(client: socket.socket) -> None:
-    """Let the client see the end."""
-    try:
-        client.shutdown(socket.SHUT_WR)
-    except OSError:  # it has gone already
-        return

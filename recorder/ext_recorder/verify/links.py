@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
 from time import monotonic
 from typing import TYPE_CHECKING
+
+from ext_recorder.sockets.address import receive, shut
 
 from .running import together
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from ext_recorder.sockets.address import Address
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
     # Told of what happens: in, out or open, and the bytes, or the value of a mark.
     LinkNote = Callable[[str, bytes | str], None]
-
-READ_BYTES = 65_536
 
 
 class Link:
@@ -90,18 +89,14 @@ class Link:
             self._note("in", bytes(self.rest))
         elif each is None:
             self._note("in", b"")
-            with contextlib.suppress(OSError):  # it has gone already
-                connection.shutdown(socket.SHUT_WR)
+            shut(connection)
 
     def read(self) -> None:
         """Take what the server says."""
         assert self.socket is not None
-        try:
-            data = self.socket.recv(READ_BYTES)
-        except BlockingIOError:
+        data = receive(self.socket)
+        if data is None:
             return
-        except OSError:
-            data = b""
         self._note("out", data)
         if data:
             self.script.receive_data(data, monotonic())
