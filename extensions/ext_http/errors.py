@@ -44,10 +44,11 @@ class ExchangeFailed(ext_sdk.OperationFailed):
         reason: what happened, in a few words.
         where: method and URL.
         after: how long it took, such as "1.2 s"; "" where that does not matter.
+        advice: in place of that for the kind.
     """
 
-    def __init__(self, kind: Kind, reason: str, where: str = "", *, after: str = "") -> None:
-        advice = ADVICE.get(kind, "")
+    def __init__(self, kind: Kind, reason: str, where: str = "", *, after: str = "", advice: str = "") -> None:
+        advice = advice or ADVICE.get(kind, "")
         told = (f"{where}: {reason}" if where else reason) + (f" ({after})" if after else "")
         super().__init__(told, error=f"{told}; {advice}" if advice else told)
         self.kind = kind

@@ -191,12 +191,22 @@ def test_headers_are_bounded(count: int, http: Extension, stub: Stub) -> None:
     result = http.failed(
         "request", url=stub.does("/", lambda handler, asked: handler.begin(f"HTTP/1.1 200 OK\r\n{lines}\r\n"))
     )
-    assert result.error
+    assert "the head of the answer is too long" in result.error
 
 
 def test_an_invalid_compressed_body_is_told(http: Extension, stub: Stub) -> None:
     stub.routes["/"] = lambda handler, asked: handler.answer(200, b"no gzip", {"Content-Encoding": "gzip"})
-    assert http.failed("request", url=stub.url()).error
+    assert "the body can't be decoded: Error -3" in http.failed("request", url=stub.url()).error
+
+
+def test_a_compressed_body_that_was_cut_off_is_no_body(http: Extension, stub: Stub) -> None:
+    """The length is right, and what there is can be decoded: no library says a word."""
+    body = gzip.compress(b"all is well; " * 1000)[:-20]
+    url = stub.does("/", lambda handler, asked: handler.answer(200, body, {"Content-Encoding": "gzip"}))
+    result = http.failed("request", url=url, expect={"body": {"notContains": "error"}})
+    assert "the body can't be decoded: it ends too soon; the header `Accept-Encoding: identity`" in result.error
+    assert "it ends too soon" in http.failed("download", url=url, path="cut.txt").error
+    assert not (http.workdir / "cut.txt").exists()
 
 
 def test_patterns_and_nesting_without_end_are_bounded(http: Extension, stub: Stub) -> None:

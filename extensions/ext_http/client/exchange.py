@@ -12,6 +12,7 @@ from ext_http.errors import ADVICE, ExchangeFailed
 from ext_sdk.version import __version__
 
 from .budget import current, spending
+from .decoding import CODINGS, Undecodable, decoded
 from .tls import expiry_of
 from .transport import LIMIT, Transport
 
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
 RATIO = 200  # a body that grows by more than this when it is decoded is a bomb: deflate reaches 1,032
 RATIO_FROM = 1024 * 1024  # bytes, decoded, from which on the ratio counts: short bodies of one letter are none
 REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})  # safe methods, RFC 9110, 9.2.1
-UNDONE = frozenset({"", "identity", "gzip", "x-gzip", "deflate"})  # content codings that can be undone
+IDENTITY = frozenset({"", "identity"})  # content codings that are none
 ACCEPTED = "gzip, deflate"
+AS_IT_IS = "the header `Accept-Encoding: identity` asks for it as it is"
 USER_AGENT = f"ext-http/{__version__} gevals-extensions"
 
 
@@ -174,12 +176,16 @@ class _Body:
 
     def read(self, response: httpx2.Response) -> bool:
         """Read to the end, or to a limit. Returns whether there is more."""
-        codings = {each.strip().lower() for each in response.headers.get("content-encoding", "").split(",")}
-        if unknown := codings - UNDONE:
+        named = [each.strip().lower() for each in response.headers.get("content-encoding", "").split(",")]
+        codings = [each for each in named if each not in IDENTITY]
+        if unknown := set(codings) - CODINGS.keys():
             return self._read_as_it_is(response, ", ".join(sorted(unknown)))
-        for piece in response.iter_bytes():
-            if self._take(piece) or self._is_bomb(response.num_bytes_downloaded):
-                return True
+        try:
+            for piece in decoded(response.iter_raw(), codings):
+                if self._take(piece) or self._is_bomb(response.num_bytes_downloaded):
+                    return True
+        except Undecodable as error:
+            raise httpx2.DecodingError(str(error)) from error
         return response.num_bytes_downloaded > self._limit
 
     def _read_as_it_is(self, response: httpx2.Response, coding: str) -> bool:
@@ -214,7 +220,9 @@ def _failure(error: httpx2.HTTPError, where: str, budget: Budget, seconds: float
         return ExchangeFailed("connection", "the server closed the connection without an answer", where)
     if isinstance(error, httpx2.RemoteProtocolError) and "complete message body" in text:
         return ExchangeFailed("connection", f"the answer ended too soon: {text}", where)
-    return ExchangeFailed("protocol", text or type(error).__name__, where)
+    if isinstance(error, httpx2.DecodingError):
+        return ExchangeFailed("protocol", f"the body can't be decoded: {text}", where, advice=AS_IT_IS)
+    return ExchangeFailed("protocol", _NO_HTTP.get(text, text) or type(error).__name__, where)
 
 
 def _in_time(error: httpx2.TimeoutException, text: str) -> str:
@@ -229,4 +237,5 @@ def _kind(text: str) -> Kind:
     return next(kind for kind in _KINDS if kind == text)
 
 
+_NO_HTTP = {"Receive buffer too long": "the head of the answer is too long"}  # as the library says it
 _KINDS: tuple[Kind, ...] = ("unknown-host", "connection", "certificate", "tls", "protocol")
