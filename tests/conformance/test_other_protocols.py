@@ -1,4 +1,4 @@
-"""`conformance --protocol`: the reference peers conform, and a peer with one fault breaks that clause."""
+"""`conformance --protocol`: the reference peers conform, on standard files and on sockets."""
 
 from __future__ import annotations
 
@@ -6,102 +6,202 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, cast
+from xml.etree import ElementTree as ET
 
 import pytest
 
 from ext_recorder.conformance.conversations import CONVERSATIONS
+from ext_recorder.conformance.conversing import Talk
+from ext_recorder.conformance.links import Peer
 from ext_recorder.conformance.ruled import clauses_of
+from ext_recorder.errors import RecorderError
+from ext_recorder.sockets.address import Address
 from ext_sdk.protocols.dialect import DIALECTS
-from tests.conformance.altering import ALTERATIONS
-from tests.peers.conversations import INCIDENT, write_evals
+from tests.conformance.asked import ROOT, peer, profile, verdicts
+from tests.ext_recorder.recorded import RECORDER
 
-ROOT = Path(__file__).parents[2]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
 PATIENCE_S = 120.0
-# About what a child may say and the reference peers don't, in these conversations.
-UNSAID = {"gassist:error", "pi:host-call", "pi:error", "pi:error-object"}
 
 
-def profile(protocol: str, folder: Path) -> dict[str, object]:
-    """What may be asked of the reference peer."""
-    write_evals(folder)
-    profiles: dict[str, dict[str, object]] = {
-        "waza": {
-            "directory": str(folder / "evals"),
-            "eval": str(folder / "evals/functions/eval.yaml"),
-            "task": "create",
-            "executor": "never",
-        },
-        "gassist": {
-            "function": "add",
-            "arguments": {"a": 1, "b": 2},
-            "asking": "search",
-            "asking-arguments": {"query": "x"},
-            "input": "more",
-        },
-        "kaiak": {"incidents": [{"id": "incident-1"} | INCIDENT]},
-        "pi": {"tool": "shout", "input": {"text": "hi"}, "command": "hello", "event": "turn_end"},
-    }
-    return profiles[protocol]
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The peers are found, and a busy machine makes none of them late."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    timeouts = DIALECTS["gassist"].timeouts
+    monkeypatch.setattr(DIALECTS["gassist"], "timeouts", dict.fromkeys(timeouts, PATIENCE_S))
 
 
-def asked(protocol: str, folder: Path, *words: str, clause: str = "") -> tuple[int, dict[str, dict[str, object]]]:
-    """The exit code, and the verdicts by clause."""
-    (folder / "profile.json").write_text(json.dumps(profile(protocol, folder)))
-    peer = [sys.executable, "-m", f"tests.peers.{protocol}"]
-    altering = [sys.executable, "-m", "tests.conformance.altering", clause, DIALECTS[protocol].framing]
-    done = subprocess.run(
-        [
-            sys.executable, "-P", "-m", "ext_recorder", "conformance", "--json", f"--protocol={protocol}",
-            f"--profile={folder / 'profile.json'}", *words, "--", *(altering if clause else []), *peer,
-        ],
-        env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
-    )  # fmt: skip
-    assert done.stderr == ""
-    lines = [json.loads(line) for line in done.stdout.splitlines()]
-    return done.returncode, {line["clause"]: line for line in lines}
+def all_met(protocol: str) -> dict[str, tuple[str, str]]:
+    return {clause.id: ("met", "") for clause in clauses_of(protocol)}
+
+
+@contextmanager
+def running(protocol: str, listen: str) -> Iterator[tuple[Address, subprocess.Popen[bytes]]]:
+    """A peer that runs already; where it listens."""
+    with subprocess.Popen([*peer(protocol), "--listen", listen], stderr=subprocess.PIPE, env=os.environ) as process:
+        try:
+            said = cast("IO[bytes]", process.stderr).readline().decode()
+            yield Address.parse(said.split()[-1], "--connect"), process
+        finally:
+            process.kill()
 
 
 @pytest.mark.parametrize("protocol", CONVERSATIONS)
-def test_the_reference_peer_conforms_and_is_asked_for_nearly_all(protocol: str, tmp_path: Path) -> None:
-    code, verdicts = asked(protocol, tmp_path)
-    assert code == 0, verdicts
-    assert list(verdicts) == [clause.id for clause in clauses_of(protocol)]
-    assert {id for id, verdict in verdicts.items() if verdict["verdict"] == "skipped"} <= UNSAID
+def test_the_reference_peer_meets_every_clause(protocol: str, tmp_path: Path) -> None:
+    found = verdicts(protocol, tmp_path, peer(protocol))
+    assert found == all_met(protocol)
+    assert list(found) == list(all_met(protocol))
 
 
-@pytest.mark.parametrize("clause", ALTERATIONS)
-def test_a_peer_that_breaks_a_clause_is_told(clause: str, tmp_path: Path) -> None:
-    code, verdicts = asked(clause.partition(":")[0], tmp_path, clause=clause)
-    assert code == 1
-    assert verdicts[clause]["verdict"] == "violated", verdicts[clause]
+@pytest.mark.parametrize("protocol", ["waza", "kaiak"])
+def test_a_server_is_started_asked_at_its_socket_and_ended(protocol: str, tmp_path: Path) -> None:
+    address = Address.parse(f"unix:{tmp_path}/server.sock", "--connect")
+    command = [*peer(protocol), "--listen", str(address)]
+    assert verdicts(protocol, tmp_path, command, address=address) == all_met(protocol)
+    with pytest.raises(ConnectionRefusedError):
+        address.connect()
 
 
-def test_one_clause_may_be_asked_for(tmp_path: Path) -> None:
-    code, verdicts = asked("pi", tmp_path, "--only=pi:tool")
-    assert (code, list(verdicts)) == (0, ["pi:tool"])
+@pytest.mark.parametrize(("protocol", "listen"), [("waza", "tcp:127.0.0.1:0"), ("kaiak", "unix:{folder}/server.sock")])
+def test_a_server_that_runs_already_is_asked_and_left_running(protocol: str, listen: str, tmp_path: Path) -> None:
+    with running(protocol, listen.format(folder=tmp_path)) as (address, process):
+        for name in ("one", "other"):
+            folder = tmp_path / name
+            folder.mkdir()
+            assert verdicts(protocol, folder, (), address=address) == all_met(protocol)
+        assert process.poll() is None
+
+
+def test_on_a_socket_it_is_another_client_who_finds_a_session_in_use(tmp_path: Path) -> None:
+    # Every connection has sessions of its own; from the second on, a fix is done at once.
+    forgetful = (
+        "import sys; from tests.peers.kaiak import Fix, Kaiak; from tests.peers.serving import serve\n"
+        "class Forgetful(Kaiak):\n"
+        "    made = 0\n"
+        "    def __init__(self, write):\n"
+        "        super().__init__({}, write)\n"
+        "        Forgetful.made += 1\n"
+        "        self.quick = Forgetful.made > 1\n"
+        "    def generate_fix(self, id, argument):\n"
+        "        done = Fix(id, argument['session_id'], argument['incidents'])\n"
+        "        return self.result(done) if self.quick else super().generate_fix(id, argument)\n"
+        "serve(Forgetful, sys.argv[1:])"
+    )
+    address = Address.parse(f"unix:{tmp_path}/server.sock", "--connect")
+    command = [sys.executable, "-c", forgetful]
+    listening = [*command, "--listen", str(address)]
+    on_socket = verdicts("kaiak", tmp_path, listening, only={"kaiak:in-use"}, address=address)
+    assert on_socket["kaiak:in-use"][0] == "violated"
+    assert on_socket["kaiak:created"] == ("met", "")
+    assert verdicts("kaiak", tmp_path, command, only={"kaiak:in-use"})["kaiak:in-use"] == ("met", "")
+
+
+def test_a_server_that_dies_of_bad_input_is_started_again_for_what_comes_after(tmp_path: Path) -> None:
+    fragile = (
+        "import os, sys; from tests.peers.waza import Waza; from tests.peers.serving import serve\n"
+        "class Fragile(Waza):\n"
+        "    def refuse(self, error): os._exit(3)\n"
+        "serve(Fragile, sys.argv[1:])"
+    )
+    address = Address.parse(f"unix:{tmp_path}/server.sock", "--connect")
+    command = [sys.executable, "-c", fragile, "--listen", str(address)]
+    found = verdicts("waza", tmp_path, command, address=address)
+    wrong = {id for id, verdict in found.items() if verdict[0] != "met"}
+    assert wrong == {"waza:parse-error", "waza:invalid-request"}
+    assert "found no answer" in found["waza:parse-error"][1]
+
+
+def test_an_address_without_a_server_is_told(tmp_path: Path) -> None:
+    address = Address.parse(f"unix:{tmp_path}/server.sock", "--connect")
+    with pytest.raises(RecorderError, match=r"^no connection to unix:.*: No such file or directory$"):
+        verdicts("waza", tmp_path, (), address=address)
+    with pytest.raises(RecorderError, match=r"the server has ended \(exit code 3\); it said:\nbroken$"):
+        verdicts("waza", tmp_path, ["sh", "-c", "echo broken >&2; exit 3"], address=address)
+
+
+def test_the_host_answers_what_an_extension_calls_it_for_in_pieces_or_by_denial(tmp_path: Path) -> None:
+    results = []
+    for session in CONVERSATIONS["pi"].sessions[:2]:
+        with Peer(peer("pi"), tmp_path) as asked, asked.session() as place:
+            talk = Talk(place, "pi", profile("pi", tmp_path), session, PATIENCE_S)
+            talk.hold()
+            heard = [each.value["payload"] for each in talk.exchange.heard if isinstance(each.value, dict)]
+            results.append(
+                {each["call_id"]: each["output"] for each in heard if "output" in each and "call_id" in each}
+            )
+    assert results[0]["call 3"] == {"lines": 2}
+    assert results[1] == {"call 1": {"error": {"code": "denied", "message": "not allowed"}}}
+
+
+def test_a_child_that_does_not_read_is_not_waited_for_longer_than_asked(tmp_path: Path) -> None:
+    long = profile("pi", tmp_path) | {"input": {"text": "x" * 1_000_000}}
+    deaf = 'import time; print(\'{"id":"1"}\', flush=True); time.sleep(600)'
+    with Peer([sys.executable, "-c", deaf], tmp_path) as asked, asked.session() as place:
+        talk = Talk(place, "pi", long, CONVERSATIONS["pi"].sessions[0], 0.5)
+        talk.hold()
+    assert talk.asked == {"order": ["register does not come"]}
+
+
+def test_without_a_profile_what_needs_one_is_skipped(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*RECORDER, "conformance", "--json", "--protocol=waza", "--", *peer("waza")],
+        cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    told = {line["clause"]: line for line in map(json.loads, done.stdout.splitlines())}
+    assert done.returncode == 0
+    assert told["waza:unknown-method"]["verdict"] == "met"
+    assert told["waza:run"]["verdict"] == "skipped"
+    assert told["waza:run"]["reason"].endswith("the profile may say more")
+
+
+def test_a_table_a_report_and_an_exit_code_tell_of_a_server_on_a_socket(tmp_path: Path) -> None:
+    (tmp_path / "profile.json").write_text(json.dumps(profile("waza", tmp_path)))
+    address, report = f"unix:{tmp_path}/server.sock", tmp_path / "report.xml"
+    faulty = [sys.executable, "-m", "tests.conformance.altering", "waza:not-found", "--listen", address]
+    words = ["--protocol=waza", f"--connect={address}", "--profile=profile.json", f"--junit={report}", "--timeout=60"]
+    done = subprocess.run(
+        [*RECORDER, "conformance", *words, "--only=waza:not-", "--", *faulty],
+        cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "")
+    first, why, second, summary = done.stdout.splitlines()
+    assert first.split()[1:3] == ["VIOLATED", "waza:not-found"]
+    assert why.strip().startswith('expected -32000 at /error/code, found {"jsonrpc":"2.0"')
+    assert second.split()[1:3] == ["met", "waza:not-valid"]
+    assert summary == "2 clauses: 1 met, 1 violated"
+    assert ET.parse(report).getroot().get("failures") == "1"
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--only=spec:"], "--only spec:: no clause has such an id; --only pi: are for all of one kind"),
-        (["--profile=none.json"], "--profile none.json: can't be read"),
-        (["--profile=odd.json"], "expected an object with entries of tool, input, command, event"),
-        (["--profile=broken.json"], "--profile broken.json: no JSON"),
+        (["--protocol=pi", "--only=spec:"], "--only spec:: no clause has such an id; --only pi: are for all of one"),
+        (["--protocol=pi", "--profile=none.json"], "--profile none.json: can't be read"),
+        (["--protocol=pi", "--profile=odd.json"], "expected an object with entries of tool, input, asking, asking-i"),
+        (["--protocol=pi", "--profile=broken.json"], "--profile broken.json: no JSON"),
+        (["--protocol=waza", "--connect=morse:1"], "--connect morse:1: expected tcp:HOST:PORT or unix:PATH"),
+        (["--connect=tcp:1"], "--connect is for servers on sockets"),
+        (["--protocol=pi", "--timeout=soon"], "--timeout soon: expected a number of seconds above 0"),
+        (["--protocol=waza", "--connect=unix:none.sock"], "no connection to unix:none.sock: the server has ended"),
     ],
 )
 def test_what_is_wrong_with_the_command_line_is_told(words: list[str], said: str, tmp_path: Path) -> None:
     (tmp_path / "odd.json").write_text('{"eval": 1}')
     (tmp_path / "broken.json").write_text("{")
-    command = [sys.executable, "-P", "-m", "ext_recorder", "conformance", "--protocol=pi", *words, "--", "true"]
+    command = [*RECORDER, "conformance", *words, "--", "true"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
-    assert done.returncode == 2
+    assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
 
 
 def test_a_child_that_says_nothing_violates(tmp_path: Path) -> None:
-    command = [sys.executable, "-P", "-m", "ext_recorder", "conformance", "--protocol=waza", "--", "true"]
+    command = [*RECORDER, "conformance", "--protocol=waza", "--", "true"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 1
     assert "VIOLATED" in done.stdout

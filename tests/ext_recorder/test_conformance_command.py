@@ -65,7 +65,7 @@ def test_lines_for_programs() -> None:
     [
         (("--only=spec:nothing",), "no clause has such an id"),
         (("--profile=/no/such/file",), "--profile /no/such/file: can't be read: No such file"),
-        (("--jobs=many",), "expected a number from 1"),
+        (("--jobs=many",), "--jobs many: expected a number, as 4"),
     ],
 )
 def test_a_wrong_option_is_explained(words: tuple[str, ...], said: str) -> None:

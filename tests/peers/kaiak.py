@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
@@ -105,8 +106,10 @@ class Kaiak(RpcPeer):
     def configure(self, _: Id, argument: Params) -> object:
         configuration = cast("Params", argument["configuration"])
         workspace = cast("Params", configuration.get("workspace", {}))
-        if not workspace.get("working_dir"):
-            data = {"field": "workspace.working_dir", "details": "missing"}
+        folder = workspace.get("working_dir")
+        if not isinstance(folder, str) or not Path(folder).is_dir():
+            details = f"Directory {folder!r} does not exist" if folder else "missing"
+            data = {"field": "workspace.working_dir", "details": details}
             raise RpcError(CONFIGURATION, "Configuration error: Invalid workspace directory", data)
         done = {"status": "success", "message": "Agent configured successfully", "warnings": []}
         return done | {"configuration_applied": configuration, "timestamp": NOW}

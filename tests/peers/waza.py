@@ -64,6 +64,8 @@ class Waza(RpcPeer):
 
     def run(self, _: Id, params: Params) -> object:
         spec = read(text(params, "path"))
+        if missing := _missing(spec):
+            raise RpcError(INVALID, "Validation failed", {"errors": missing})
         run = Run(str(uuid4()), cast("list[Fields]", spec["tasks"]), hangs=params.get("executor") == NEVER)
         self.runs[run.id] = run
         return {"runId": run.id, "status": run.status}
@@ -88,7 +90,7 @@ class Waza(RpcPeer):
 
     def validate(self, _: Id, params: Params) -> object:
         spec = read(text(params, "path"))
-        missing = [f"Missing required field: {name}" for name in ("name", "skill", "tasks") if name not in spec]
+        missing = _missing(spec)
         return {"valid": False, "errors": missing} if missing else {"valid": True} | _named(spec)
 
     def tasks(self, _: Id, params: Params) -> object:
@@ -129,6 +131,10 @@ def read(path: str) -> Fields:
     if not isinstance(spec, dict):
         raise RpcError(INVALID, "Validation failed", {"path": path})
     return spec
+
+
+def _missing(spec: Fields) -> list[str]:
+    return [f"Missing required field: {name}" for name in ("name", "skill", "tasks") if name not in spec]
 
 
 def _named(spec: Fields) -> Fields:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ext_recorder.options import Command, Option
 
-from .shared import one
+from .shared import JUNIT, at_once, behind, connect, jobs, lines_of_json, one, seconds, timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,21 +14,18 @@ if TYPE_CHECKING:
 def run(values: Values) -> int:
     """Do what the command line says; returns the exit code."""
     from ext_recorder.conformance.running import run as ask
-    from ext_recorder.errors import UsageError
 
-    if not values["COMMAND"]:
-        raise UsageError("expected the extension to ask behind `--`: ext-recorder conformance -- COMMAND…")
-    jobs = one(values, "jobs")
-    if jobs and not (jobs.isascii() and jobs.isdigit() and 0 < int(jobs) < 1000):
-        raise UsageError(f"--jobs {jobs}: expected a number from 1")
+    address = one(values, "connect")
     return ask(
-        values["COMMAND"],
+        values["COMMAND"] if address else behind(values, "conformance", "the extension to ask"),
         protocol=one(values, "protocol"),
+        connect=address,
         profile=one(values, "profile"),
         only=values["only"],
         as_json=bool(values["json"]),
         junit_file=one(values, "junit"),
-        jobs=int(jobs or 0),
+        jobs=jobs(values),
+        patience=seconds(one(values, "timeout")),
     )
 
 
@@ -47,11 +44,18 @@ Some clauses need to know an operation that succeeds, one that fails, and the li
 
     ext-recorder conformance --profile profile.json -- ./my-extension
 
-Children of the other specifications are asked in one conversation, and what they say is held against the clauses that
-`lint` knows. A profile tells what to ask of them; a clause about which a child says nothing is skipped.
+Children of the other specifications are asked in one conversation, and a few short ones with what can't be read; what
+they say is held against the clauses that `lint` knows, too. What they call the host for is answered. A profile tells
+what to ask of them; a clause about which a child says nothing is skipped.
 
     ext-recorder conformance --protocol pi -- ./my-extension
-    ext-recorder conformance --protocol waza --profile waza.json -- waza serve
+    ext-recorder conformance --protocol waza --profile waza.json -- waza jsonrpc
+
+A socket server is asked at --connect, by two clients where it takes two. COMMAND starts that server; without one it has
+to be there.
+
+    ext-recorder conformance --protocol waza --connect tcp:127.0.0.1:9000 -- waza jsonrpc --tcp 127.0.0.1:9000
+    ext-recorder conformance --protocol kaiak --connect unix:/tmp/kaiak.sock
 
 The exit code is 1 when a clause is violated.
 """,
@@ -62,10 +66,12 @@ The exit code is 1 when a clause is violated.
         Option(
             "protocol", "whose clauses", "NAME", choices=("gevals", "pi", "gassist", "waza", "kaiak"), default="gevals"
         ),
+        connect("the server listens, for one on sockets"),
         Option("profile", "what may be asked of this extension", "FILE"),
         Option("only", "clauses whose id begins like this, as spec: or host:sigterm; repeatable", "ID", many=True),
-        Option("jobs", "how many clauses at once; by default one for each core", "NUMBER"),
-        Option("junit", "write a report as JUnit XML", "FILE"),
-        Option("json", "a line of JSON for each clause, for programs"),
+        timeout("to wait for what has to come", "20"),
+        at_once("clauses"),
+        JUNIT,
+        lines_of_json("clause"),
     ),
 )

@@ -1,190 +1,206 @@
-"""A small host that holds a conversation with a child, and notes what was said."""
+"""A small host that holds a session with a child, step by step."""
 
 from __future__ import annotations
 
-import os
-import select
-import signal
-import subprocess
-from contextlib import suppress
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from ext_recorder.cassette.events import Data, Mark
-from ext_sdk.protocols.dialect import DIALECTS, id_key
 from ext_sdk.protocols.places import MISSING, resolve
-from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.framing import FRAMINGS, Frame
-from ext_sdk.wire.json_text import dumps, loads
+from ext_sdk.wire.json_text import dumps
 
-from .conversations import AWAIT
-from .host import PATIENCE_SECONDS, QUIET_SECONDS, READ_BYTES, Violation
+from .conversations.steps import Await, AwaitAnswer, Ends, Say, SayBytes, Unanswered
+from .exchange import Exchange
+from .host import QUIET_SECONDS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from pathlib import Path
-    from typing import Self
+    from collections.abc import Callable, Mapping, Sequence
 
-    from ext_recorder.cassette.events import Event
+    from .conversations.steps import Session, Step, Want
+    from .exchange import Call, Heard
+    from .links import Place
 
-    from .conversations import Step
+_SHOWN_CHARS = 200
 
 
 class Talk:
-    """A running child, and what was said so far. A context manager, which ends it with its group.
+    """One session.
 
     Args:
-        command: argv.
-        folder: its working directory.
+        place: where the child is.
         protocol: of its messages.
         known: what "$name" stands for.
+        session: what to say.
         patience: seconds to wait for what must come.
 
     Attributes:
-        events: what was said.
-        left_out: steps that could not be said.
+        exchange: what was said.
+        left_out: messages that could not be said.
+        asked: {clause that a step asks for: what is wrong}; nothing: it is met.
     """
 
     def __init__(
-        self,
-        command: Sequence[str],
-        folder: Path,
-        protocol: str,
-        known: Mapping[str, object],
-        patience: float = PATIENCE_SECONDS,
+        self, place: Place, protocol: str, known: Mapping[str, object], session: Session, patience: float
     ) -> None:
-        self.events: list[Event] = []
+        self.exchange = Exchange(place, protocol)
         self.left_out = 0
-        self._command = command
-        self._folder = folder
-        self._dialect = DIALECTS[protocol]
-        self._framing = FRAMINGS[self._dialect.framing]
-        self._decoder = self._framing.decoder()
-        self._known = {"workdir": str(folder), **known}
+        self.asked: dict[str, list[str]] = {}
+        self._place = place
+        self._known = dict(known)
+        self._session = session
         self._patience = patience
-        self._heard: list[object] = []  # messages of the child as JSON values
-        self._answered: list[bytes | None] = []
-        self._methods: list[str] = []  # of messages that were not awaited yet
-        self._open = True
+        self._waited_for: set[int] = set()  # numbers of messages that a step has waited for already
+        self._replied_to = 0  # so many messages the host has answered, where there was something to answer
 
-    def __enter__(self) -> Self:
-        """Start the child. Raises Violation where it can't be."""
-        try:
-            self._process = subprocess.Popen(
-                self._command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                bufsize=0,
-                cwd=self._folder,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise Violation(f"can't be started: {error}") from None
-        self._started = monotonic()
-        return self
+    def hold(self) -> None:
+        """Do every step, let the child end, and hear what it still says.
 
-    def __exit__(self, *exception: object) -> None:
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe:
-                pipe.close()
+        Raises:
+            RecorderError: another connection to a server can't be made.
+        """
+        self.exchange.client(1)
+        for step in self._session.steps:
+            self._do(step)
+        while self._session.lingers and self.exchange.hear(QUIET_SECONDS):
+            pass
+        self._reply()
+        self.exchange.end_input()
+        self._hear_all()
 
-    def hold(self, steps: Sequence[Step]) -> None:
-        """Say everything, wait for what has to come, and let the child end."""
-        for step, following in zip(steps, [*steps[1:], {}], strict=True):
-            if AWAIT in step:
-                awaited = step[AWAIT]
-                if isinstance(awaited, str):
-                    self._await_method(awaited)
-                else:
-                    self._await_answer(id_key(awaited, ""))
-                continue
-            said = self._filled(step)
-            if said is MISSING:
-                self.left_out += 1
-                continue
-            payload = dumps(said).encode()
-            message = self._dialect.classify(payload)
-            self._say(payload)
-            if message.kind == "request" and AWAIT not in following:
-                self._await_answer(message.key)
-        self._end()
+    def _do(self, step: Step) -> None:
+        match step:
+            case Say():
+                self._say(step)
+            case SayBytes():
+                self.exchange.send(self.exchange.client(1), step.payload, self._patience)
+                self._judge(step.wants, self._await(self._is_stray))
+            case AwaitAnswer():
+                if call := self.exchange.said.get(step.id):
+                    self._judge(step.wants, self._await_answer(call))
+            case Await():
+                self._await_message(step)
+            case Unanswered():
+                stray = next(filter(self._is_stray, self.exchange.heard), None)
+                self._find(step.clause, f"an answer to nothing: {_shown(stray)}" if stray else "")
+            case Ends():
+                left = self._hear_all()
+                ended = not self.exchange.is_open and self._place.ended(left)
+                self._find(step.clause, "" if ended else "it does not end")
+
+    # --- Saying -------------------------------------------------------------------------------------------------------
+
+    def _say(self, step: Say) -> None:
+        said = self._filled(step.message)
+        if said is MISSING:
+            self.left_out += 1
+            return
+        call = self.exchange.say(self.exchange.client(step.client), said, self._patience)
+        if call and step.waits:
+            self._judge(step.wants, self._await_answer(call, holds=step.holds))
 
     def _filled(self, value: object) -> object:
-        """A step with what its placeholders stand for; MISSING where one of them means nothing."""
+        """A message with what its placeholders stand for; MISSING where one of them means nothing."""
         if isinstance(value, str) and value.startswith("$"):
-            if value.startswith("$/"):
-                found = (resolve(each, value[1:]) for each in reversed(self._heard))
-                return next((each for each in found if each is not MISSING), MISSING)
-            name, slash, rest = value[1:].partition("/")
-            meant = self._known.get(name, MISSING)
-            return f"{meant}/{rest}" if slash and meant is not MISSING else meant
+            return self._meant(value)
         if isinstance(value, dict):
             members = {key: self._filled(each) for key, each in value.items()}
             return MISSING if MISSING in members.values() else members
-        if isinstance(value, (list, tuple)):
+        if isinstance(value, list):
             items = [self._filled(each) for each in value]
-            return MISSING if any(each is MISSING for each in items) else items
+            return MISSING if MISSING in items else items
         return value
 
-    def _say(self, payload: bytes) -> None:
-        assert self._process.stdin is not None
-        self.events.append(Data("in", monotonic() - self._started, payload))
-        with suppress(BrokenPipeError):  # what it still says is heard
-            os.write(self._process.stdin.fileno(), self._framing.encode(payload))
+    def _meant(self, placeholder: str) -> object:
+        name, slash, rest = placeholder[1:].partition("/")
+        if not name:
+            found = (resolve(each.value, slash + rest) for each in reversed(self.exchange.heard))
+            return next((each for each in found if each is not MISSING), MISSING)
+        value = self._known.get(name, MISSING)
+        return f"{value}/{rest}" if slash and isinstance(value, str) else resolve(value, slash + rest)
 
-    def _await_answer(self, key: bytes | None) -> None:
+    def _reply(self) -> None:
+        """Answer what the child has asked for meanwhile."""
+        asked, self._replied_to = self.exchange.heard[self._replied_to :], len(self.exchange.heard)
+        for each in asked:
+            reply = self._session.replies.get(each.message.method)
+            if reply and isinstance(each.value, dict) and each.call is None:
+                for message in reply(each.value, self._known):
+                    self.exchange.say(self.exchange.client(each.client), message, self._patience)
+
+    # --- Waiting ------------------------------------------------------------------------------------------------------
+
+    def _await_message(self, step: Await) -> None:
+        call = self.exchange.said.get(step.after)
+        if step.after and (call is None or call in self.exchange.failed):
+            return
+        unless = None if step.clause else call
+        heard = self._await(lambda heard: heard.message.method == step.method, unless=unless)
+        if step.clause:
+            self._find(step.clause, "" if heard else f"{step.method} does not come")
+        if heard and step.name:
+            self._known[step.name] = heard.value
+
+    def _await_answer(self, call: Call, *, holds: bool = False) -> Heard | None:
+        is_last = self.exchange.dialect.is_last
+        return self._await(lambda heard: heard.call == call and is_last(heard.message), holds=holds)
+
+    def _await(
+        self, meant: Callable[[Heard], bool], *, unless: Call | None = None, holds: bool = False
+    ) -> Heard | None:
+        """Wait for a message.
+
+        Args:
+            meant: which.
+            unless: a request; when it is answered first, nothing has to come.
+            holds: the host answers nothing meanwhile.
+        """
         until = monotonic() + self._patience
-        while key not in self._answered and self._hear(until - monotonic()):
+        while True:
+            for number, each in enumerate(self.exchange.heard):
+                if number not in self._waited_for and meant(each):
+                    self._waited_for.add(number)
+                    return each
+            if unless and unless not in self.exchange.open:
+                return None
+            if not holds:
+                self._reply()
+            if not self.exchange.hear(until - monotonic()):
+                # The rest need not wait as long for a child that owes.
+                self._patience = min(self._patience, QUIET_SECONDS)
+                return None
+
+    def _hear_all(self) -> float:
+        """Hear what comes until the child has no more to say. Returns the seconds that are left of the patience."""
+        until = monotonic() + self._patience
+        while self.exchange.hear(until - monotonic()):
             pass
-        if key not in self._answered:
-            self._patience = min(self._patience, QUIET_SECONDS)  # the rest need not wait as long for a child that owes
+        return max(0.0, until - monotonic())
 
-    def _await_method(self, method: str) -> None:
-        """Where none comes, the conversation goes on; what is missing is skipped, or told by the rules."""
-        until = monotonic() + self._patience
-        while method not in self._methods:
-            if not self._hear(min(until - monotonic(), QUIET_SECONDS * 10)):
-                return
-        self._methods.remove(method)
+    # --- Judging ------------------------------------------------------------------------------------------------------
 
-    def _hear(self, seconds: float) -> bool:
-        """Take what comes. Returns whether anything did."""
-        assert self._process.stdout is not None
-        if not self._open or seconds <= 0 or not select.select([self._process.stdout], [], [], seconds)[0]:
-            return False
-        data = os.read(self._process.stdout.fileno(), READ_BYTES)
-        if data:
-            self._decoder.receive_data(data)
-        else:
-            self._open = False
-            self._decoder.receive_eof()
-        while item := self._decoder.next_event():
-            now = monotonic() - self._started
-            if not isinstance(item, Frame):
-                self.events.append(Data("out", now, item.wire, raw=True))
+    def _is_stray(self, heard: Heard) -> bool:
+        """Is it an answer to nothing that was asked?"""
+        return heard.call is not None and heard.call not in self.exchange.said.values()
+
+    def _judge(self, wants: Sequence[Want], heard: Heard | None) -> None:
+        for want in wants:
+            expected = self._filled(want.value)
+            if expected is MISSING:
                 continue
-            self.events.append(Data("out", now, item.payload))
-            message = self._dialect.classify(item.payload)
-            self._methods.append(message.method)
-            if message.kind == "response" and self._dialect.is_last(message):
-                self._answered.append(message.key)
-            with suppress(MessageError):
-                self._heard.append(loads(message.text))
-        return True
+            found = (resolve(heard.value, place) for place in want.places) if heard else ()
+            value = next((each for each in found if each is not MISSING), MISSING)
+            if value == expected and type(value) is type(expected):
+                self._find(want.clause, "")
+            else:
+                wanted = f"{dumps(expected)} at {' or '.join(want.places)}"
+                self._find(want.clause, f"expected {wanted}, found {_shown(heard)}")
 
-    def _end(self) -> None:
-        """What is still said is heard; then the end of its input tells the child to end."""
-        while self._hear(QUIET_SECONDS):
-            pass
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        until = monotonic() + self._patience
-        while self._open and self._hear(until - monotonic()):
-            pass
-        with suppress(subprocess.TimeoutExpired):
-            code = self._process.wait(max(0.0, until - monotonic()))
-            self.events.append(Mark("exit", monotonic() - self._started, code))
+    def _find(self, clause: str, wrong: str) -> None:
+        """Something that a clause is about was asked for; "": nothing is wrong with it."""
+        found = self.asked.setdefault(clause, [])
+        if wrong:
+            found.append(wrong)
+
+
+def _shown(heard: Heard | None) -> str:
+    text = heard.message.text if heard else "no answer"
+    return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"

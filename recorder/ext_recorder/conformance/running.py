@@ -15,11 +15,13 @@ from ext_recorder.errors import UsageError
 from ext_recorder.many.pool import cores
 from ext_recorder.many.progress import Progress
 from ext_recorder.reports.cases import Case, Problem, junit, readable, write
+from ext_recorder.sockets.address import Address
 from ext_sdk.wire.json_text import dumps
 
 from .clauses import CLAUSES
 from .conversations import CONVERSATIONS
-from .host import NotApplicable, Violation
+from .host import PATIENCE_SECONDS, NotApplicable, Violation
+from .links import Peer
 from .ruled import ask, clauses_of
 from .target import Profile, Target
 
@@ -58,35 +60,47 @@ def run(
     command: Sequence[str],
     *,
     protocol: str = GEVALS,
+    connect: str = "",
     profile: str = "",
     only: Sequence[str] = (),
     as_json: bool = False,
     junit_file: str = "",
     jobs: int = 0,
+    patience: float = PATIENCE_SECONDS,
 ) -> int:
     """Ask an extension for the clauses, and tell what it does with them.
 
     Args:
-        command: the extension; it is started in an empty directory, for spec 0 anew for each clause.
+        command: the extension; it is started in an empty directory, for spec 0 anew for each clause. () for a server
+            that runs already.
         protocol: whose clauses.
+        connect: the address of a socket server; "" for a child on its standard files.
         profile: a file that says what may be asked of it; "" for none.
         only: ids of clauses, or their beginnings; () for all.
         as_json: a line of JSON for each clause instead of a table.
         junit_file: where to write JUnit XML; "" for nowhere.
         jobs: clauses asked at once; 0: as many as there are cores.
+        patience: seconds to wait for what must come.
 
     Returns:
         The exit code: 0 when no clause is violated, else 1.
 
     Raises:
-        UsageError: there is no such command, the profile can't be read, or no clause has such an id.
+        UsageError: there is no such command, the profile can't be read, no clause has such an id, or the protocol is
+            not spoken on sockets.
+        RecorderError: there is no server at the address.
     """
     chosen = _chosen(only, CLAUSES if protocol == GEVALS else clauses_of(protocol))
-    located = _located(command)
+    address = Address.parse(connect, "--connect") if connect else None
+    if address and protocol == GEVALS:
+        raise UsageError("--connect is for servers on sockets; the gevals protocol is spoken on standard files alone")
+    located = _located(command) if command else ()
     if protocol == GEVALS:
-        asked = _asked(chosen, located, _profile(profile), jobs or cores())
+        asked = _asked(chosen, located, _profile(profile), jobs or cores(), patience)
     else:
-        asked = _conversed(chosen, located, protocol, _known(profile, protocol))
+        asked = _conversed(
+            chosen, protocol, _known(profile, protocol), command=located, address=address, patience=patience
+        )
     verdicts = []
     for verdict in asked:
         sys.stdout.write(_json_line(verdict) if as_json else _lines(verdict))
@@ -155,26 +169,32 @@ def _place(value: object) -> object:
 
 
 def _conversed(
-    chosen: Sequence[tuple[int, Clause]], command: tuple[str, ...], protocol: str, known: dict[str, object]
+    chosen: Sequence[tuple[int, Clause]],
+    protocol: str,
+    known: dict[str, object],
+    *,
+    command: tuple[str, ...],
+    address: Address | None,
+    patience: float,
 ) -> Iterator[Verdict]:
     """The verdicts on clauses that are asked in one conversation."""
     began = monotonic()
-    with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-        try:
-            found = ask(command, protocol, known, Path(folder).resolve())
-        except Violation as why:
-            found = {clause.id: ("violated", str(why)) for _, clause in chosen}
+    with tempfile.TemporaryDirectory(prefix="conformance-") as name:
+        folder = Path(name).resolve()
+        with Peer(command, folder, address) as peer:
+            only = {clause.id for _, clause in chosen}
+            found = ask(peer, protocol, {"workdir": str(folder), "session": folder.name, **known}, only, patience)
     seconds = (monotonic() - began) / max(1, len(chosen))
     for number, clause in chosen:
         yield Verdict(number, clause, *found[clause.id], seconds)
 
 
 def _asked(
-    chosen: Sequence[tuple[int, Clause]], command: tuple[str, ...], profile: Profile, jobs: int
+    chosen: Sequence[tuple[int, Clause]], command: tuple[str, ...], profile: Profile, jobs: int, patience: float
 ) -> Iterator[Verdict]:
     """The verdicts in the order of the clauses."""
     with Progress(len(chosen)) as progress, ThreadPoolExecutor(jobs) as pool:
-        asked = [pool.submit(_ask, number, clause, command, profile) for number, clause in chosen]
+        asked = [pool.submit(_ask, number, clause, command, profile, patience) for number, clause in chosen]
         try:
             for each in asked:
                 verdict = each.result()
@@ -185,12 +205,12 @@ def _asked(
             pool.shutdown(cancel_futures=True)
 
 
-def _ask(number: int, clause: Clause, command: tuple[str, ...], profile: Profile) -> Verdict:
+def _ask(number: int, clause: Clause, command: tuple[str, ...], profile: Profile, patience: float) -> Verdict:
     began = monotonic()
     word, reason = "met", ""
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         try:
-            clause.check(Target(command, profile, Path(folder).resolve()))
+            clause.check(Target(command, profile, Path(folder).resolve(), patience))
         except NotApplicable as why:
             word, reason = "skipped", str(why)
         except Violation as why:

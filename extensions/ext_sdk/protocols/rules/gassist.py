@@ -42,7 +42,7 @@ RULES = Rules(
         "> execute": ("execute", record(function=TEXT, arguments_=OBJECT, context_=LIST, system_info_=TEXT)),
         "< = execute": ("execute", record(success=FLAG, data_=TEXT, keep_session_=FLAG)),
         "> input": ("input", record(content=TEXT, timestamp_=NUMBER)),
-        "< = input": ("input", record(acknowledged_=FLAG)),
+        "< = input": ("input", record(acknowledged={"const": True})),
         "> shutdown": ("shutdown", ANY),
         "< = shutdown": ("shutdown", ANY),
         "< stream": ("stream", record(request_id=_ID, data=TEXT)),

@@ -1,0 +1,58 @@
+"""What is said to a plugin of spec 2 (G-Assist)."""
+
+from __future__ import annotations
+
+from ext_sdk.protocols.rules.rule import Clause
+
+from .steps import (
+    CODES,
+    INVALID_PARAMS,
+    ODD_ID,
+    UNKNOWN_METHOD,
+    AwaitAnswer,
+    Conversation,
+    Ends,
+    Say,
+    Session,
+    at_fault,
+    call,
+    note,
+    want,
+    want_error,
+)
+
+_NOW = 1_700_000_000
+_HELLO = Say(call(1, "initialize", protocol_version="2.0", engine_version="1.0", capabilities=["streaming"]))
+_KEPT = want("session", True, "/params/keep_session", "/result/keep_session")  # noqa: FBT003
+
+GASSIST = Conversation(
+    {
+        "function": "a function that answers at once, or by streaming",
+        "arguments": "its arguments",
+        "failing": "a function that fails, called without arguments",
+        "asking": "a function that keeps the session",
+        "asking-arguments": "its arguments",
+        "input": "what is said to it then",
+    },
+    CODES | {"utf-8": Clause("Message Framing", "A message is encoded in UTF-8.")},
+    (
+        Session(
+            (
+                _HELLO,
+                Say(call(2, "ping", timestamp=_NOW)),
+                Say(call(3, "execute", function="$function", arguments="$arguments")),
+                Say(call(4, "execute", function="no_such_function", arguments={})),
+                Say(call(5, "execute", function="$failing", arguments={})),
+                Say(call(6, "execute"), (want_error("invalid-params", INVALID_PARAMS),)),
+                Say(call(ODD_ID, "no_such_method"), (want_error("unknown-method", UNKNOWN_METHOD),)),
+                Say(call(8, "execute", function="$asking", arguments="$asking-arguments"), waits=False),
+                Say(call(9, "ping", timestamp=_NOW + 1)),  # a plugin that works answers it as well
+                AwaitAnswer(8, (_KEPT,)),
+                Say(call(10, "input", content="$input", timestamp=_NOW + 2)),
+                Say(note("shutdown")),
+                Ends("shutdown"),
+            ),
+        ),
+        *at_fault(_HELLO, probe=call(2, "ping", timestamp=_NOW)),
+    ),
+)
