@@ -194,3 +194,5 @@ def _serve(pipe: Connection, work: Callable[[Path, str], T]) -> None:
             pipe.send(_done(work, pipe.recv()))
     except (EOFError, BrokenPipeError):
         return
+    finally:  # it ends in any case: told so once more at the interpreter's end, it would show a traceback
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])

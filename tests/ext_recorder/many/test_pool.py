@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import signal
+import subprocess
+import sys
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -86,6 +88,22 @@ def test_a_worker_that_is_killed_costs_its_own_cassette() -> None:
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True
+
+
+def test_a_worker_that_ends_by_itself_bears_being_told_to_end() -> None:
+    told_at_its_very_end = """if True:
+        import atexit, os, signal
+        from multiprocessing import Pipe
+        from ext_recorder.many.pool import _serve
+        ours, theirs = Pipe()
+        ours.close()
+        atexit.register(os.kill, os.getpid(), signal.SIGTERM)
+        _serve(theirs, None)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", told_at_its_very_end], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_a_terminal_sees_a_bar_that_makes_room_for_lines() -> None:
