@@ -63,8 +63,14 @@ def condition(args: ConditionArgs, context: ext_sdk.Context) -> ext_sdk.Result:
 def chosen(
     args: TargetArgs, selector: str, context: ext_sdk.Context, client: Client, *, patient: bool = True
 ) -> Target:
-    """What is meant: one object, or all of a kind. Raises InvalidArgs where both a name and a selector are given."""
+    """What is meant: one object, or all of a kind.
+
+    Raises:
+        ext_sdk.InvalidArgs: both a name and a selector are given, or `metadata` without either: a name was forgotten.
+    """
     target = target_of(args, context, client, named=False, patient=patient)
+    if "metadata" in context.given and not (target.name or selector):
+        raise ext_sdk.InvalidArgs("metadata.name", "this is required; for all of the kind leave `metadata` out")
     if target.name and selector:
         raise ext_sdk.InvalidArgs("selector", f"expected a name ({target.name!r}) or a selector, found both")
     return target._replace(selector=selector)

@@ -276,3 +276,15 @@ def test_a_value_is_told_as_json_has_it(kube: Extension, api: FakeApi) -> None:
     api.put("pods", {"metadata": {"name": "one"}})
     told = kube.failed("wait", {"resource": "pod/one", "jsonPath": "$.spec.lit", "value": True, "timeout": "0s"})
     assert "$.spec.lit=true" in told
+
+
+@pytest.mark.parametrize("metadata", [{}, {"namespace": "default"}])
+def test_an_object_whose_name_was_forgotten_does_not_stand_for_all(
+    kube: Extension, api: FakeApi, metadata: dict[str, str]
+) -> None:
+    api.put("pods", {"metadata": {"name": "one"}})
+    named = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata}
+    for operation, wanted in (("wait", {"for": "exists"}), ("assert", {"count": 1})):
+        assert "metadata.name: this is required" in kube.refused(operation, named | wanted)
+        assert kube.ok(operation, {"kind": "Pod"} | wanted)["count"] == "1"
+    assert kube.ok("wait", {"resource": "pod/one", "metadata": metadata, "for": "exists"})["count"] == "1"
