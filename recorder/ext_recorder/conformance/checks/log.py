@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ext_recorder.conformance.host import Violation, json_object, text
+from ext_recorder.conformance.target import still_serves
 
 if TYPE_CHECKING:
     from ext_recorder.conformance.target import Target
@@ -33,6 +34,10 @@ def logs_come_before_the_result(target: Target) -> None:
         target.run(host, "logs")
         if not host.is_quiet():
             raise Violation(f"something came after the response: {host.next_line()}")
+        before = len(host.lines)
+        still_serves(target, host)
+        if late := host.lines[before:-1]:
+            raise Violation(f"something came after the response: {late[0]}")
 
 
 def a_log_is_a_notification(target: Target) -> None:

@@ -54,7 +54,10 @@ def a_notification_gets_no_response(target: Target) -> None:
         host.send({"jsonrpc": "2.0", "method": "execute", "params": target.execute_params("no-such-operation", {})})
         if not host.is_quiet():
             raise Violation(f"answered a notification: {host.next_line()}")
+        before = len(host.lines)
         still_serves(target, host)
+        if late := [line for line in host.lines[before:-1] if "method" not in line.message]:
+            raise Violation(f"answered a notification: {late[0]}")
 
 
 def several_requests_are_answered_each_by_its_id(target: Target) -> None:
