@@ -12,7 +12,9 @@ HEAD = """\
 
 # ext-recorder
 
-What `ext-recorder --help` and `ext-recorder COMMAND --help` say.
+What `ext-recorder --help` and `ext-recorder COMMAND --help` say. Each command at work, with what it puts out, is in
+[Cassettes](../cassettes.md) (record, replay, recover), [Working with cassettes](../recorder.md),
+[Testing](../testing.md) (shim, faults, sockets), [Protocols](../protocols.md) (lint), [Conformance](../conformance.md).
 """
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,9 +11,10 @@ import pytest
 import yaml
 
 from docs.generate.outputs import OUTPUTS
+from ext_recorder.commands import COMMANDS as RECORDER_COMMANDS
 from ext_recorder.conformance.host import json_object
 from ext_recorder.conformance.target import Profile, Target
-from tests.docs.pages import blocks
+from tests.docs.pages import ROOT, blocks, commands
 from tests.ext_kubernetes.fake_api import FakeApi
 from tests.ext_kubernetes.fake_helm import FakeHelm
 from tests.http_examples import EXAMPLE_SERVER, example_server
@@ -76,10 +78,39 @@ def results(program: str, workdir: Path) -> dict[str, dict[str, object]]:
     return found
 
 
+def operations(program: str) -> set[str]:
+    """Those of the manifest that a host gets."""
+    manifest = json.loads((ROOT / "extensions" / program.replace("-", "_") / "manifest.json").read_text())
+    return set(manifest["operations"])
+
+
+def test_every_extension_is_looked_at_here() -> None:
+    assert (
+        set(OUTPUTS) == set(COMMANDS) == {path.parent.name.replace("_", "-") for path in ROOT.glob("*/*/manifest.json")}
+    )
+
+
+@pytest.mark.parametrize("program", OUTPUTS)
+def test_every_operation_has_a_section_with_its_arguments_or_is_another_name_of_one(program: str) -> None:
+    page = (ROOT / "docs" / "reference" / f"{program}.md").read_text()
+    sections = set(re.findall(r"^## (\S+)$", page, re.MULTILINE)) - {"Configuration"}
+    named = set(re.findall(r"^\| `(\w+)` \| \[`", page.partition("\n## Other names\n")[2], re.MULTILINE))
+    assert sections | named == operations(program)
+    assert not sections & named
+
+
+def test_every_command_of_the_recorder_has_a_section_and_is_run_on_a_page() -> None:
+    page = (ROOT / "docs" / "reference" / "ext-recorder.md").read_text()
+    assert re.findall(r"^## (\S+)$", page, re.MULTILINE) == list(RECORDER_COMMANDS)
+    run_by_tests = [block for block in blocks() if block.kind == "console" and "not-run" not in block.flags]
+    typed = "\n".join(command.text for block in run_by_tests for command in commands(block))
+    assert set(re.findall(r"ext-recorder (\w+)", typed)) == set(RECORDER_COMMANDS)
+
+
 @pytest.mark.parametrize("program", OUTPUTS)
 def test_every_operation_has_an_example_that_succeeds(program: str, tmp_path: Path) -> None:
     found = results(program, tmp_path)
-    assert found.keys() == OUTPUTS[program].keys()
+    assert found.keys() == OUTPUTS[program].keys() == operations(program)
     assert {name: result for name, result in found.items() if not result["success"]} == {}
 
 
