@@ -12,7 +12,8 @@ import sys
 
 from .protocols import gevals
 from .transport import PeerGone, Stdio
-from .wire import MessageError, Request, parse
+from .wire.errors import MessageError
+from .wire.jsonrpc import Request, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,39 +8,50 @@ import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import ext_sdk
+from ext_sdk import wire
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+PACKAGES = {package.__name__: package for package in (ext_sdk, wire)}  # that load their names at first use
 
 
-def imports_for_type_checkers() -> dict[str, str]:
+def imports_for_type_checkers(package: ModuleType) -> dict[str, str]:
     """Name to module, as `if TYPE_CHECKING:` has them."""
-    tree = ast.parse(Path(inspect.getfile(ext_sdk)).read_text())
+    tree = ast.parse(Path(inspect.getfile(package)).read_text())
     (block,) = (node for node in tree.body if isinstance(node, ast.If))
     return {
-        alias.name: f"ext_sdk.{node.module}" if node.level else str(node.module)
+        alias.name: f"{package.__name__}.{node.module}" if node.level else str(node.module)
         for node in block.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }
 
 
-def test_the_names_are_the_same_in_all_three_lists() -> None:
-    assert sorted(ext_sdk.__all__) == sorted(ext_sdk._HOMES) == sorted(imports_for_type_checkers())
-    assert len(set(ext_sdk.__all__)) == len(ext_sdk.__all__)
-    assert imports_for_type_checkers() == ext_sdk._HOMES
+@pytest.mark.parametrize("package", PACKAGES.values(), ids=PACKAGES)
+def test_the_names_are_the_same_in_all_three_lists(package: ModuleType) -> None:
+    assert sorted(package.__all__) == sorted(package._HOMES) == sorted(imports_for_type_checkers(package))
+    assert len(set(package.__all__)) == len(package.__all__)
+    assert imports_for_type_checkers(package) == package._HOMES
 
 
-@pytest.mark.parametrize("name", ext_sdk.__all__)
-def test_a_name_is_what_its_module_has(name: str) -> None:
-    assert getattr(ext_sdk, name) is getattr(import_module(ext_sdk._HOMES[name]), name)
-    assert name in dir(ext_sdk)
+@pytest.mark.parametrize(
+    ("package", "name"), [(package, name) for package in PACKAGES.values() for name in package.__all__]
+)
+def test_a_name_is_what_its_module_has(package: ModuleType, name: str) -> None:
+    assert getattr(package, name) is getattr(import_module(package._HOMES[name]), name)
+    assert name in dir(package)
 
 
-def test_another_name_is_not_there() -> None:
-    with pytest.raises(AttributeError, match="module 'ext_sdk' has no attribute 'Reslut'"):
-        ext_sdk.Reslut  # noqa: B018
+@pytest.mark.parametrize("package", PACKAGES.values(), ids=PACKAGES)
+def test_another_name_is_not_there(package: ModuleType) -> None:
+    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'Reslut'"):
+        package.Reslut  # noqa: B018
 
 
 def test_importing_the_package_imports_nothing_else() -> None:

@@ -8,7 +8,7 @@ from .places import MISSING, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_sdk.wire.jsonrpc import Envelope
+    from ext_sdk.wire.envelope import Envelope
 
     from .glance import Kind
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ext_sdk.wire.errors import MessageError
 from ext_sdk.wire.framing import FRAMINGS, UINT32_LIMIT_BYTES, Frame
-from ext_sdk.wire.jsonrpc import loads
+from ext_sdk.wire.json_text import loads
 
 from .places import MISSING, resolve
 

@@ -8,9 +8,9 @@ that handle messages ask the row, and know no protocol.
 
 from __future__ import annotations
 
+from ext_sdk.wire.envelope import scan
 from ext_sdk.wire.errors import MessageError
 from ext_sdk.wire.json_text import dumps
-from ext_sdk.wire.jsonrpc import scan
 
 from .classified import NOTIFICATION, OTHER, REQUEST, RESPONSE, Classified, Form, id_key
 from .places import MISSING, spans
@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ext_sdk.wire.jsonrpc import Envelope
+    from ext_sdk.wire.envelope import Envelope
 
     Pointers = Mapping[str, tuple[str, ...]]
 

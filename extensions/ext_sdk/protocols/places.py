@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from ext_sdk.wire.envelope import scan
 from ext_sdk.wire.errors import MessageError
 from ext_sdk.wire.json_text import scan_value, skip_whitespace
-from ext_sdk.wire.jsonrpc import scan
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -4,29 +4,20 @@
 
 Nothing here reads, writes, waits or looks at the clock, so one implementation serves a server, a host, a
 recorder and a test. The modules import neither `re` nor `json` where the interpreter has its C scanner: an
-extension answers its first request before those would be loaded.
+extension answers its first request before those would be loaded. For the same reason the names here are loaded
+at their first use (PEP 562).
 """
 
 from __future__ import annotations
 
-from .connection import Answer, Connection, Direction, Malformed
-from .errors import CallError, FrameTooLong, MessageError, RpcError, WireError
-from .framing import FRAMINGS, Decoder, Frame, Framing, Junk
-from .jsonrpc import (
-    Envelope,
-    ErrorResponse,
-    Id,
-    Member,
-    Message,
-    Notification,
-    Request,
-    Response,
-    dumps,
-    encode,
-    loads,
-    parse,
-    scan,
-)
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .connection import Answer, Connection, Direction, Malformed
+    from .envelope import Envelope, Member, scan
+    from .errors import CallError, FrameTooLong, MessageError, RpcError, WireError
+    from .framing import FRAMINGS, Decoder, Frame, Framing, Junk
+    from .json_text import dumps, loads
+    from .jsonrpc import ErrorResponse, Id, Message, Notification, Request, Response, encode, parse
 
 __all__ = [
     "FRAMINGS",
@@ -57,3 +48,48 @@ __all__ = [
     "parse",
     "scan",
 ]
+
+_HOMES = {
+    "Answer": "ext_sdk.wire.connection",
+    "CallError": "ext_sdk.wire.errors",
+    "Connection": "ext_sdk.wire.connection",
+    "Decoder": "ext_sdk.wire.framing",
+    "Direction": "ext_sdk.wire.connection",
+    "Envelope": "ext_sdk.wire.envelope",
+    "ErrorResponse": "ext_sdk.wire.jsonrpc",
+    "FRAMINGS": "ext_sdk.wire.framing",
+    "Frame": "ext_sdk.wire.framing",
+    "FrameTooLong": "ext_sdk.wire.errors",
+    "Framing": "ext_sdk.wire.framing",
+    "Id": "ext_sdk.wire.jsonrpc",
+    "Junk": "ext_sdk.wire.framing",
+    "Malformed": "ext_sdk.wire.connection",
+    "Member": "ext_sdk.wire.envelope",
+    "Message": "ext_sdk.wire.jsonrpc",
+    "MessageError": "ext_sdk.wire.errors",
+    "Notification": "ext_sdk.wire.jsonrpc",
+    "Request": "ext_sdk.wire.jsonrpc",
+    "Response": "ext_sdk.wire.jsonrpc",
+    "RpcError": "ext_sdk.wire.errors",
+    "WireError": "ext_sdk.wire.errors",
+    "dumps": "ext_sdk.wire.json_text",
+    "encode": "ext_sdk.wire.jsonrpc",
+    "loads": "ext_sdk.wire.json_text",
+    "parse": "ext_sdk.wire.jsonrpc",
+    "scan": "ext_sdk.wire.envelope",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ext_sdk.wire' has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
