@@ -27,7 +27,7 @@ def is_misfit(text: str) -> bool:
 
 def shortened(text: str) -> str:
     """What the server says, without what it was told: for a value its type has to do."""
-    return _VALUE.sub(_type, _OBJECT.sub('"{…}"', text)).removeprefix(_NAMELESS)
+    return _VALUE.sub(_type, _OBJECT.sub('"{…}"', text)).removeprefix(_NAMELESS).strip()
 
 
 def manager(message: str) -> str:

@@ -23,6 +23,11 @@ def test_what_was_sent_is_not_repeated(quoted: str) -> None:
     assert "sesame" not in str(error.error)
 
 
+def test_a_line_that_a_server_ends_does_not_break_ours() -> None:
+    error = api_error(400, {"message": 'previous terminated container "c" not found\n', "reason": "BadRequest"})
+    assert error.error == 'previous terminated container "c" not found (400 BadRequest)'
+
+
 @pytest.mark.parametrize(
     "text", [f'Service in version "v1" cannot be handled: {UNKNOWN_FIELD}', ".spec.nam: field not declared in schema"]
 )
