@@ -130,6 +130,16 @@ def error_without_code(message: Message) -> list[Message | bytes]:
     return [message | {"error": {"message": error.get("message")}} if isinstance(error, dict) else message]
 
 
+def refused(member: str) -> Change:
+    """Results with this member are errors instead."""
+    error = {"code": -32601, "message": "Method not found"}
+
+    def change(message: Message) -> list[Message | bytes]:
+        return [{"jsonrpc": "2.0", "id": message["id"], "error": error} if member in result(message) else message]
+
+    return change
+
+
 def result_and_error(message: Message) -> list[Message | bytes]:
     """Results come with an error."""
     return [message | {"error": {"code": 1, "message": "?"}} if "result" in message else message]
@@ -260,6 +270,7 @@ SAID: dict[str, Change] = {
     **of_json_rpc("waza"),
     "waza:run": with_result("runId", "status"),
     "waza:list": with_result("evals"),
+    "waza:list/refused": refused("evals"),
     "waza:get": with_result("config", "path"),
     "waza:validate": with_result("valid"),
     "waza:validate/all": with_result("errors", valid=True, name="?"),
@@ -285,6 +296,7 @@ SAID: dict[str, Change] = {
     "gassist:framing": preceded(is_result, b"\0\0\0\0"),
     "gassist:initialize": with_result("version", "name"),
     "gassist:ping": with_result("timestamp", timestamp=1),
+    "gassist:ping/refused": refused("timestamp"),
     "gassist:execute": with_result("data", "success"),
     "gassist:input": Late(lambda message: "acknowledged" in result(message)),
     "gassist:input/not": with_result("acknowledged", acknowledged=False),
@@ -304,6 +316,7 @@ SAID: dict[str, Change] = {
     "kaiak:configure": with_result("configuration_applied"),
     "kaiak:fix": with_result("session_id", "request_id"),
     "kaiak:delete": with_result("deleted_at", "session_id"),
+    "kaiak:delete/refused": refused("deleted_at"),
     "kaiak:stream": without("params", "kaiak/stream/system", "message_id"),
     "kaiak:during": StreamedOn(),
     "kaiak:session": with_result("incident_count", session_id="other"),

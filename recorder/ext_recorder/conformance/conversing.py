@@ -94,8 +94,13 @@ class Talk:
             self.left_out += 1
             return
         call = self.exchange.say(self.exchange.client(step.client), said, self._patience)
-        if call and step.waits:
-            self._judge(step.wants, self._await_answer(call, holds=step.holds))
+        if not call or not step.waits:
+            return
+        heard = self._await_answer(call, holds=step.holds)
+        self._judge(step.wants, heard)
+        if step.clause:
+            is_result = heard and heard.message.at("/error") is MISSING
+            self._find(step.clause, "" if is_result else f"expected a result, found {_shown(heard)}")
 
     def _filled(self, value: object) -> object:
         """A message with what its placeholders stand for; MISSING where one of them means nothing."""

@@ -22,7 +22,9 @@ from .steps import (
 )
 
 _NOW = 1_700_000_000
-_HELLO = Say(call(1, "initialize", protocol_version="2.0", engine_version="1.0", capabilities=["streaming"]))
+_HELLO = Say(
+    call(1, "initialize", protocol_version="2.0", engine_version="1.0", capabilities=["streaming"]), clause="initialize"
+)
 _KEPT = want("session", True, "/params/keep_session", "/result/keep_session")  # noqa: FBT003
 
 GASSIST = Conversation(
@@ -39,16 +41,16 @@ GASSIST = Conversation(
         Session(
             (
                 _HELLO,
-                Say(call(2, "ping", timestamp=_NOW)),
-                Say(call(3, "execute", function="$function", arguments="$arguments")),
+                Say(call(2, "ping", timestamp=_NOW), clause="ping"),
+                Say(call(3, "execute", function="$function", arguments="$arguments"), clause="execute"),
                 Say(call(4, "execute", function="no_such_function", arguments={})),
                 Say(call(5, "execute", function="$failing", arguments={})),
-                Say(call(6, "execute"), (want_error("invalid-params", INVALID_PARAMS),)),
+                Say(call(6, "execute"), (want("invalid-params", INVALID_PARAMS, "/error/code", "/params/code"),)),
                 Say(call(ODD_ID, "no_such_method"), (want_error("unknown-method", UNKNOWN_METHOD),)),
                 Say(call(8, "execute", function="$asking", arguments="$asking-arguments"), waits=False),
-                Say(call(9, "ping", timestamp=_NOW + 1)),  # a plugin that works answers it as well
+                Say(call(9, "ping", timestamp=_NOW + 1), clause="ping"),  # a plugin that works answers it as well
                 AwaitAnswer(8, (_KEPT,)),
-                Say(call(10, "input", content="$input", timestamp=_NOW + 2)),
+                Say(call(10, "input", content="$input", timestamp=_NOW + 2), clause="input"),
                 Say(note("shutdown")),
                 Ends("shutdown"),
             ),

@@ -78,7 +78,7 @@ KAIAK = Conversation(
         Session(
             (
                 Say(configure(1, "$workdir/no-such-folder"), (want_error("configuration", CONFIGURATION),)),
-                Say(configure(2, "$workdir")),
+                Say(configure(2, "$workdir"), clause="configure"),
                 Say(
                     call(3, _COMMAND, command="kaiak/configure", arguments=[]),
                     (want_error("invalid-params", INVALID_PARAMS),),
@@ -89,8 +89,8 @@ KAIAK = Conversation(
                 # While the first waits for its approval, the session is surely in use.
                 Say(fix(6, "$asked/params/session_id"), (want_error("in-use", IN_USE),), client=2, holds=True),
                 AwaitAnswer(5, (want("created", _SESSION, "/result/session_id"), *_ABOUT)),
-                Say(fix(7, _SESSION), (want("released", _SESSION, "/result/session_id"),)),
-                Say(command(8, "delete_session", session_id=_SESSION, force=False)),
+                Say(fix(7, _SESSION), (want("released", _SESSION, "/result/session_id"),), clause="fix"),
+                Say(command(8, "delete_session", session_id=_SESSION, force=False), clause="delete"),
                 Say(
                     command(9, "delete_session", session_id="no-such-session", force=False),
                     (want_error("not-found", NOT_FOUND),),

@@ -54,6 +54,7 @@ class Say:
         waits: a request waits for its last answer before the next step.
         client: who says it: 1, or 2 for another client. On standard files there is only one, who says it all.
         holds: what the child asks of the host meanwhile is answered after that.
+        clause: the one that is violated when it is answered by an error, or not at all. "": it may be.
     """
 
     message: Message
@@ -61,6 +62,7 @@ class Say:
     waits: bool = True
     client: int = 1
     holds: bool = False
+    clause: str = ""
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,7 @@ class Session:
         wants = {
             want.clause for step in self.steps if isinstance(step, Say | SayBytes | AwaitAnswer) for want in step.wants
         }
-        return wants | {step.clause for step in self.steps if isinstance(step, Await | Unanswered | Ends)} - {""}
+        return wants | {step.clause for step in self.steps if isinstance(step, Say | Await | Unanswered | Ends)} - {""}
 
 
 @dataclass(frozen=True)

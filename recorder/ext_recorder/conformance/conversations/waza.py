@@ -39,21 +39,21 @@ WAZA = Conversation(
     (
         Session(
             (
-                Say(call(1, "eval.list", directory="$directory")),
-                Say(call(2, "eval.get", path="$eval")),
+                Say(call(1, "eval.list", directory="$directory"), clause="list"),
+                Say(call(2, "eval.get", path="$eval"), clause="get"),
                 Say(call(3, "eval.validate", path="$eval"), (want("validate", True, "/result/valid"),)),  # noqa: FBT003
                 Say(call(4, "eval.validate", path="$broken"), (want("validate", False, "/result/valid"),)),  # noqa: FBT003
-                Say(call(5, "task.list", path="$eval")),
-                Say(call(6, "task.get", path="$eval", taskId="$task")),
+                Say(call(5, "task.list", path="$eval"), clause="tasks"),
+                Say(call(6, "task.get", path="$eval", taskId="$task"), clause="task"),
                 Say(call(7, "eval.get", path="$workdir/no-such-eval.yaml"), (want_error("not-found", NOT_FOUND),)),
                 Say(call(8, "eval.run", path="$broken"), (want_error("not-valid", NOT_VALID),)),
                 Say(call(9, "eval.get"), (want_error("invalid-params", INVALID_PARAMS),)),
                 Say(_UNKNOWN, (want_error("unknown-method", UNKNOWN_METHOD),)),
-                Say(call(11, "eval.run", path="$eval")),
+                Say(call(11, "eval.run", path="$eval"), clause="run"),
                 Await("eval.complete", after=11, clause="complete"),
-                Say(call(12, "run.status", runId=_RUN)),
+                Say(call(12, "run.status", runId=_RUN), clause="status"),
                 Say(call(13, "eval.run", path="$eval", executor="$executor")),
-                Say(call(14, "run.cancel", runId=_RUN)),
+                Say(call(14, "run.cancel", runId=_RUN), clause="cancel"),
             ),
             lingers=True,
         ),
