@@ -186,6 +186,9 @@ class Playing:
         given: --bind.
         home: HOME, or "".
 
+    Attributes:
+        here: a recorded message, as it would be here: `to_live` of JSON.
+
     Raises:
         UsageError: --bind names a binding that the cassette does not have.
     """
@@ -266,7 +269,7 @@ class Playing:
 
     def to_live(self, data: bytes, *, json: bool) -> bytes:
         """A recorded message (`json`), or other bytes, as they would be here."""
-        return (self._forward_json if json else self._forward).apply(data)
+        return self.here(data) if json else self._forward.apply(data)
 
     def __bool__(self) -> bool:
         """Is there anything to replace?"""
@@ -274,5 +277,5 @@ class Playing:
 
     def _compile(self) -> None:
         self._forward = Substitution(self._live, json=False)
-        self._forward_json = Substitution(self._live, json=True)
+        self.here = Substitution(self._live, json=True).apply
         self._backward = Substitution({live: neutral for neutral, live in self._live.items()}, json=False)

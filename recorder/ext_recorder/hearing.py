@@ -1,18 +1,17 @@
 """Hearing the host: a live message beside a recorded one, from the cheapest look to the closest.
 
-1. The bytes are the same.
-2. They are the same but for the id, which a glance finds.
-3. So they are with bindings put back to their neutral spellings.
-4. All is read: bindings are learnt, secrets taken out, and values compared (see `matching`).
+1. The bytes are the recorded ones as they would be here, with the paths of this machine, but for the id of a request,
+   which a glance finds.
+2. All is read: bindings are learnt, secrets taken out, and values compared (see `matching`).
 
-Each step only ever says yes, and says it in cases in which the last one would as well; nearly all messages of
-a session that repeats the recorded one stop at the first three.
+The first step only ever says yes, and says it in cases in which the second would as well; nearly all messages of a
+session that repeats the recorded one stop there.
 """
 
 from __future__ import annotations
 
 from ext_sdk.protocols.dialect import id_key, pointers_of
-from ext_sdk.protocols.glance import glance
+from ext_sdk.protocols.glance import FIRST_BYTES, glance, is_plain
 from ext_sdk.protocols.places import spans
 
 from .bindings import path_in
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ext_sdk.protocols.dialect import Classified, Dialect
-    from ext_sdk.protocols.glance import Kind
 
     from .bindings import Playing
     from .calls import Calls, Echoes
@@ -86,38 +84,37 @@ class Ear:
         self._redact = redact
         self._minted = minted
         self._names = names
+        self._glances = dialect.calls and dialect.glances
         self._renamed = False  # some lasting name of the host is another one here
 
     def accepts(self, recorded: Recorded, payload: bytes) -> bool:
         """Is this payload the recorded message?"""
         expected = recorded.payload
-        if not self.dialect.calls or not recorded.is_message:
-            return payload == expected or _same_line(self._clean(payload), expected)
-        if self._minted or self._renamed or not self.dialect.glances:
+        if not self._glances or not recorded.is_message:
+            return self._without_glance(recorded, payload)
+        if self._minted or self._renamed:
             return self._closely(recorded, payload)
-        live, seen = glance(payload), glance(expected)
-        if payload == expected:
-            if seen is None:
-                return b'"id"' not in payload or self._taken_in(recorded, payload)
-            if seen[0] == "request":
-                token = expected[seen[1] : seen[2]]
-                self._calls.begin(token, token)
-            return True
-        if live is None or seen is None or live[0] != "request" or seen[0] != "request":
-            return self._closely(recorded, payload)
-        token = payload[live[1] : live[2]]
-        if not self._same_but_for_id(payload, live, expected, seen):
-            neutral = self.bindings.to_neutral(payload)
-            again = glance(neutral) if neutral is not payload else None
-            if again is None or not self._same_but_for_id(neutral, again, expected, seen):
+        seen = glance(expected)
+        if seen is None or seen[0] != "request":
+            if payload != expected:
                 return self._closely(recorded, payload)
-        self._calls.begin(expected[seen[1] : seen[2]], token)
-        return True
+            return seen is not None or b'"id"' not in payload or self._taken_in(recorded, payload)
+        _, start, end = seen
+        here = self.bindings.here
+        before, after = expected[:start], here(expected[end:])
+        if start > FIRST_BYTES:
+            before = here(before)
+        if payload.startswith(before) and payload.endswith(after):
+            id = payload[len(before) : len(payload) - len(after)]
+            if is_plain(id):
+                self._calls.begin(expected[start:end], id)
+                return True
+        return self._closely(recorded, payload)
 
-    def _same_but_for_id(
-        self, payload: bytes, live: tuple[Kind, int, int], expected: bytes, seen: tuple[Kind, int, int]
-    ) -> bool:
-        return payload[live[2] :] == expected[seen[2] :] and payload[: live[1]] == expected[: seen[1]]
+    def _without_glance(self, recorded: Recorded, payload: bytes) -> bool:
+        if self.dialect.calls and recorded.is_message:
+            return self._closely(recorded, payload)
+        return payload == recorded.payload or _same_line(self._clean(payload), recorded.payload)
 
     def neutral(self, payload: bytes) -> Classified:
         """A live message as a recorder would have written it: without secrets and paths of this machine."""

@@ -41,7 +41,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ext_sdk.wire.framing import Framing, Junk
+    from ext_sdk.wire.framing import Framing
 
     from .bindings import Playing
     from .cassette.events import Event, Mark
@@ -99,7 +99,7 @@ class Player:
         self.held = False
         self.overhear: Callable[[bytes], None] | None = None
         self.diverges = False
-        self._hearing: Frame | Junk | None = None
+        self._hearing = b""  # the wire of what is being taken in
         self.told: list[str] = []
 
     def start(self) -> None:
@@ -110,8 +110,13 @@ class Player:
         """Bytes of the host."""
         if self.overhear:
             self.overhear(data)
-        self._decoder.receive_data(data)
-        self._hear_all()
+        payload = None if self.more or self.held or self._stage.over else self._decoder.lone(data)
+        if payload is not None:
+            self._hearing = data
+            self._hear(payload)
+        else:
+            self._decoder.receive_data(data)
+            self._hear_all()
 
     def receive_eof(self) -> None:
         """The host has closed its end."""
@@ -144,7 +149,7 @@ class Player:
     def _hear_all(self) -> None:
         next_event, hear, stage = self._decoder.next_event, self._hear, self._stage
         while not stage.over and not self.waits and (item := next_event()) is not None:
-            self._hearing = item
+            self._hearing = item.wire
             if isinstance(item, Frame):
                 hear(item.payload)
             elif item.reason == _UNTERMINATED:
@@ -164,7 +169,7 @@ class Player:
 
     def unheard(self) -> bytes:
         """What the host has said and is not played yet: the message that diverges, and all behind it."""
-        wires = [self._hearing.wire] if self._hearing else []
+        wires = [self._hearing]
         self._decoder.receive_eof()
         while (item := self._decoder.next_event()) is not None:
             wires.append(item.wire)

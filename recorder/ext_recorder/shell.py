@@ -29,6 +29,64 @@ _READ_BYTES = 65_536  # what a Linux pipe holds
 _BACKLOG_BYTES = 8_388_608
 
 
+class _Way:
+    """Bytes on their way to one reader, in their order.
+
+    Args:
+        outlet: where they go.
+
+    Attributes:
+        waiting: what the reader has not taken yet; None: the end of the file.
+    """
+
+    __slots__ = ("_outlet", "waiting")
+
+    def __init__(self, outlet: Outlet) -> None:
+        self._outlet = outlet
+        self.waiting: list[bytes | None] = []
+
+    @property
+    def fd(self) -> int:
+        """The file to poll for room."""
+        return self._outlet.fd
+
+    def say(self, data: bytes) -> None:
+        """Send this as soon as the reader takes it, and that is nearly always now."""
+        if self.waiting:
+            self.waiting.append(data)
+        elif (sent := self._sent(data)) < len(data):
+            self.waiting.append(data[sent:])
+
+    def close(self) -> None:
+        """End the file, after all that was said."""
+        self.waiting.append(None)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Send what waits, as far as it is taken."""
+        waiting = self.waiting
+        while waiting:
+            data = waiting[0]
+            if data is None:
+                self._outlet.close()
+            elif (sent := self._sent(data)) < len(data):
+                waiting[0] = data[sent:]
+                return
+            waiting.pop(0)
+
+    def _sent(self, data: bytes) -> int:
+        try:
+            return self._outlet.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError:  # nobody reads any more
+            return len(data)
+
+    def backlog(self) -> int:
+        """Bytes that wait, and one for the end of the file."""
+        return sum(1 if data is None else len(data) for data in self.waiting)
+
+
 class Shell:
     """Does what a player says, and tells it what happens.
 
@@ -52,8 +110,9 @@ class Shell:
         self._stage = stage
         self._source = source
         self._speed = speed
-        self._outlets = dict(outlets)
-        self._queues: dict[Output, list[bytes | None]] = {"out": [], "err": []}  # None: close
+        self._out = _Way(outlets["out"])
+        self._err = _Way(outlets["err"])
+        self._ways: dict[Output, _Way] = {"out": self._out, "err": self._err}
         self._later: list[tuple[float, Action]] = []  # what is to be done at a time of its own
         self._open = source >= 0  # the host may still write
 
@@ -61,15 +120,35 @@ class Shell:
         """Say what comes before the host says anything."""
         self._guarded(self.player.start)
 
+    @property
+    def rests(self) -> bool:
+        """Is there nothing to wait for but what the host says next?"""
+        player = self.player
+        busy = self._out.waiting or self._err.waiting or self._later or player.more or player.held
+        return not busy and self._open and self.status is None
+
+    def listen(self) -> None:
+        """Take what the host has written, and say what can be said."""
+        try:
+            data = os.read(self._source, _READ_BYTES)
+        except BlockingIOError:  # a socket of which only its end was told
+            return
+        except OSError:  # a closed file, a terminal that is gone
+            data = b""
+        try:
+            self._hear(data)
+            self._take()
+        except (Divergence, RecorderError) as error:
+            self._stop(error)
+
     def interests(self, into: dict[int, int]) -> None:
         """Add what is waited for: file to poll() events."""
         listening = self._open and self.status is None and not self.player.waits
         if listening and self.backlog() < _BACKLOG_BYTES:
             into[self._source] = into.get(self._source, 0) | POLLIN
-        for stream, queue in self._queues.items():
-            if queue:
-                fd = self._outlets[stream].fd
-                into[fd] = into.get(fd, 0) | POLLOUT
+        for way in self._ways.values():
+            if way.waiting:
+                into[way.fd] = into.get(way.fd, 0) | POLLOUT
 
     def act(self, ready: dict[int, int], asked: dict[int, int]) -> None:
         """After poll(): take what the host has written, and say what can be said.
@@ -80,7 +159,7 @@ class Shell:
         """
         source = self._source
         if source in ready and asked[source] & POLLIN and self._open and self.status is None:
-            self._guarded(self._listen)
+            self.listen()
         else:
             self._guarded(_nothing)
 
@@ -102,20 +181,21 @@ class Shell:
 
     def backlog(self) -> int:
         """Bytes, and ends of files, that still wait for their reader."""
-        return sum(len(data) + 1 if data is not None else 1 for queue in self._queues.values() for data in queue)
+        return self._out.backlog() + self._err.backlog()
 
     def _guarded(self, step: Step) -> None:
         """Do a step and all that follows from it; a cassette that is broken from here on ends the session."""
         try:
             step()
             self._take()
-        except Divergence:
+        except (Divergence, RecorderError) as error:
+            self._stop(error)
+
+    def _stop(self, error: Divergence | RecorderError) -> None:
+        if isinstance(error, Divergence):
             self._take()  # what was said until then goes out
-            raise
-        except RecorderError as error:
-            self.status = self._give_up(error)
-            for stream in self._queues:
-                self._send(stream)
+            raise error
+        self.status = self._give_up(error)
 
     def _give_up(self, error: RecorderError) -> int:
         """What was played so far goes out, then the reason."""
@@ -123,17 +203,8 @@ class Shell:
         for _, action in self._later:
             self._do(action)
         self._later = []
-        self._queues["err"].append(f"ext-recorder: {error}\n".encode("utf-8", "backslashreplace"))
+        self._err.say(f"ext-recorder: {error}\n".encode("utf-8", "backslashreplace"))
         return EXIT_CANNOT_PLAY
-
-    def _listen(self) -> None:
-        try:
-            data = os.read(self._source, _READ_BYTES)
-        except BlockingIOError:  # a socket of which only its end was told
-            return
-        except OSError:  # a closed file, a terminal that is gone
-            data = b""
-        self._hear(data)
 
     def _hear(self, data: bytes) -> None:
         if data:
@@ -145,20 +216,25 @@ class Shell:
     def _take(self) -> None:
         """Do what the player has said, and what is due by now."""
         while True:
-            actions = self._stage.take()
-            for action in self._due(actions) if self._timed(actions) else actions:
-                self._do(action)
-            for stream in self._queues:
-                self._send(stream)
+            if self._out.waiting or self._err.waiting:
+                self._out.go_on()
+                self._err.go_on()
+            said = None if self._speed or self._later else self._stage.take_out()
+            if said is None:
+                actions = self._stage.take()
+                for action in self._due(actions) if self._timed(actions) else actions:
+                    self._do(action)
+            elif said:
+                self._out.say(said)
             if not self.player.more or self._later or self.backlog() > _BACKLOG_BYTES:
                 break
             self.player.proceed()
 
     def _do(self, action: Action) -> None:
         if isinstance(action, Write):
-            self._queues[action.stream].append(action.data)
+            self._ways[action.stream].say(action.data)
         elif isinstance(action, Close):
-            self._queues[action.stream].append(None)
+            self._ways[action.stream].close()
         else:
             self.status = action.status
 
@@ -179,26 +255,6 @@ class Shell:
         due = [action for at, action in self._later if at <= now]
         del self._later[: len(due)]
         return due
-
-    def _send(self, stream: Output) -> None:
-        queue, outlet = self._queues[stream], self._outlets[stream]
-        while queue:
-            data = queue[0]
-            if data is None:
-                outlet.close()
-                queue.pop(0)
-                continue
-            try:
-                sent = outlet.send(data)
-            except BlockingIOError:
-                return
-            except OSError:  # nobody reads any more
-                queue.clear()
-                return
-            if sent < len(data):
-                queue[0] = data[sent:]
-                return
-            queue.pop(0)
 
 
 def _nothing() -> None:

@@ -119,6 +119,21 @@ class Stage:
             self._actions.append(Exit(status, self.after))
             self.over = True
 
+    def take_out(self) -> bytes | None:
+        """What was said since the last time, where all of it is bytes on stdout at no time of their own; b"": nothing.
+
+        None: `take` has it.
+        """
+        if self._actions:
+            return None
+        if not self.size:
+            return b""
+        out = self._out
+        said = out[0] if len(out) == 1 else b"".join(out)
+        out.clear()
+        self.size = 0
+        return said
+
     def take(self) -> list[Action]:
         """What was said since the last time."""
         self._flush()

@@ -9,6 +9,7 @@ from itertools import chain
 
 from .cassette.events import Data, Mark
 from .errors import UsageError
+from .hearing import Recorded
 from .player import LISTED, MUCH_BYTES, NEAR, SECOND_CONNECTION, Player
 
 TYPE_CHECKING = False
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from .cassette.events import Event
     from .cassette.reader import Reader
-    from .hearing import Ear, Recorded
+    from .hearing import Ear
     from .stage import Stage
     from .voice import Voice
 
@@ -32,10 +33,13 @@ class StrictPlayer(Player):
         ear, voice, stage, framing: see Player.
     """
 
+    _is_coupled = False  # to other connections: `_may` has to be asked
+
     def __init__(self, reader: Reader, ear: Ear, voice: Voice, stage: Stage, framing: Framing) -> None:
         super().__init__(ear, voice, stage, framing, str(reader.path))
         self._reader = reader
         self._events: Iterator[Event] = iter(reader)
+        self._kept: Event | None = None  # was read, and is still to come
         self._due: list[Recorded] = []  # messages of the host that are next, the first one last
         self._mark: Mark | None = None  # or something else of the host that is next
         self._last: Recorded | None = None  # the message of the host that was accepted last
@@ -51,18 +55,25 @@ class StrictPlayer(Player):
         self._mark = None
         self._go_on()
 
+    def _coming(self) -> Iterator[Event]:
+        """The events from here on."""
+        if self._kept is None:
+            return self._events
+        event, self._kept = self._kept, None
+        return chain([event], self._events)
+
     def _go_on(self) -> None:
         stage, base = self._stage, self._time
-        for event in self._events:
+        for event in self._coming():
             stage.after = event.time - base
             if event.conn != 1:
                 raise UsageError(f"{self._name}:{self._reader.line}: {SECOND_CONNECTION}")
-            if not self._may(event):
-                self._events = chain([event], self._events)
+            if self._is_coupled and not self._may(event):
+                self._kept = event
                 self.held = True
                 return
             if self._mark is not None and (not isinstance(event, Data) or event.kind == "in"):
-                self._events = chain([event], self._events)  # only owed answers overtake the end of the input
+                self._kept = event  # only owed answers overtake the end of the input
                 return
             waits = self._pass(event) if isinstance(event, Data) else self._pass_mark(event)
             if waits or stage.over:
@@ -82,7 +93,8 @@ class StrictPlayer(Player):
     def _pass(self, event: Data) -> bool:
         """Say what the child said, or wait for what the host said. Returns whether it is the host's turn."""
         if event.kind == "in":
-            self._due = self._items(event, self._reader.line)[::-1]
+            line = self._reader.line
+            self._due = self._items(event, line)[::-1] if event.raw else [Recorded(event.payload, line)]
             self._time = event.time
             return True
         self.played_to = self._reader.line
@@ -153,7 +165,7 @@ class StrictPlayer(Player):
         if self._mark is not None and self._mark.kind == "signal":
             count += 1
         # The child has ended where it ended; what its host still wrote then could not be played.
-        for event in () if self._child_ended else self._events:
+        for event in () if self._child_ended else self._coming():
             if isinstance(event, Data) and event.kind == "in":
                 items = self._items(event, self._reader.line)
                 count += len(items)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
 _INSIDE = frozenset(bytes([byte]) for byte in (*_NAME, *range(0x80, 0x100)))
 _DOT = ord(".")
+_USUAL_ENDS = frozenset({b'"', b"/"})
 _ESCAPES = frozenset(b"nrtbf")  # letters that are a JSON escape when a backslash goes before them
 _HEX = frozenset(b"0123456789abcdefABCDEF")
 
@@ -30,7 +31,7 @@ class Substitution:
             with and without escapes either way.
     """
 
-    __slots__ = ("_plain", "_slashed", "_table")
+    __slots__ = ("_only", "_plain", "_slashed", "_table")
 
     def __init__(self, pairs: Mapping[str, str], *, json: bool) -> None:
         slashed: dict[bytes, bytes] = {}
@@ -44,12 +45,19 @@ class Substitution:
         self._plain = tuple(table)
         self._slashed = tuple(each for each in slashed if each not in table)
         self._table = slashed | table
+        self._only = (self._plain[0], table[self._plain[0]]) if len(table) == 1 else None
 
     def __bool__(self) -> bool:
         return bool(self._table)
 
     def apply(self, data: bytes) -> bytes:
         """The bytes with everything replaced; the same object where there is nothing to replace."""
+        if self._only is not None and (data.find(b"\\") < 0 or not self._slashed):
+            pieces = data.split(self._only[0])
+            if len(pieces) == 1:
+                return data
+            if _is_usual(pieces):
+                return self._only[1].join(pieces)
         present = [old for old in self._plain if old in data]
         if self._slashed and b"\\/" in data:
             present += [old for old in self._slashed if old in data]
@@ -91,6 +99,19 @@ class Substitution:
             return data
         parts.append(data[position:])
         return b"".join(parts)
+
+
+def _is_usual(pieces: list[bytes]) -> bool:
+    """Does what was cut out stand as paths do in JSON: after a quotation mark, and before another one or a slash?
+
+    That is a boundary on both sides, told in a third of the time that it takes to look for one.
+    """
+    before = pieces[0]
+    for after in pieces[1:]:
+        if before[-1:] != b'"' or after[:1] not in _USUAL_ENDS:
+            return False
+        before = after
+    return True
 
 
 def _find(data: bytes, old: bytes, start: int) -> int:

@@ -8,7 +8,7 @@ recorded.
 from __future__ import annotations
 
 from ext_sdk.protocols.dialect import id_key, pointers_of
-from ext_sdk.protocols.glance import glance
+from ext_sdk.protocols.glance import FIRST_BYTES, glance
 from ext_sdk.protocols.places import spans
 from ext_sdk.wire.framing import Frame
 
@@ -56,12 +56,11 @@ class Voice:
 
     def out(self, event: Data) -> bytes:
         """The bytes for something on the child's stdout."""
+        payload = event.payload
         if event.raw:
-            return self._raw(event.payload)
-        payload = self._message(event.payload)
-        if self._lines:
-            return payload + b"\n"
-        return self._framing.encode(payload, event.head)
+            return self._raw(payload)
+        payload = self._message(payload)
+        return payload + b"\n" if self._lines else self._framing.encode(payload, event.head)
 
     def err(self, event: Data) -> bytes:
         """The bytes for something on the child's stderr."""
@@ -94,8 +93,10 @@ class Voice:
             recorded = payload[start:end]
             live = self._calls.end(recorded)
             if live is not None and live != recorded:
-                return self._bound(payload[:start]) + live + self._bound(payload[end:])
-        return self._bound(payload)
+                here = self._bindings.here
+                before = payload[:start] if start <= FIRST_BYTES else here(payload[:start])
+                return before + live + here(payload[end:])
+        return self._bindings.here(payload)
 
     def _read(self, payload: bytes) -> bytes:
         """The same for a message whose envelope has to be read."""
@@ -144,7 +145,7 @@ class Voice:
             yield *message.span, live
 
     def _bound(self, data: bytes) -> bytes:
-        return self._bindings.to_live(data, json=True) if self._bindings else data
+        return self._bindings.here(data)
 
 
 def _bytes(text: str) -> bytes:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ext_recorder.bindings import Playing, Recording
 from ext_recorder.cassette.events import STDERR_FRAMING, Data, Mark, event_line, note
 from ext_recorder.cassette.header import Header, encode_header, encode_trailer
-from ext_recorder.cassette.lines import parse_line
+from ext_recorder.cassette.lines import parse_block, parse_line
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.cassette.rewrapped import load_line
 from ext_recorder.cassette.scalars import parse_flow
@@ -150,6 +150,30 @@ def test_an_event_is_the_same_after_a_line_by_hand_and_by_yaml(event: Event) -> 
     assert parse_line(line) in (event, None)  # None: a quotation mark within a header line, left to PyYAML
     if isinstance(event, Mark) or not any("'" in each for each in event.head):
         assert parse_line(line) == event
+
+
+usual_lines = st.builds(
+    lambda kind, time, text: b"- {t: %.6f, %s: '%s'}\n" % (time, kind, text),
+    st.sampled_from([b"in", b"out", b"err"]),
+    times,
+    st.text(st.characters(min_codepoint=32, max_codepoint=126, exclude_characters="'")).map(str.encode),
+)
+changes = st.one_of(st.none(), st.tuples(st.integers(0, 400), st.sampled_from([b"'", b"\n", b" ", b"}", b"\x00", b""])))
+
+
+@given(st.lists(usual_lines, min_size=1, max_size=8), st.lists(events.map(line_of), max_size=1), changes)
+def test_a_block_is_what_its_lines_are_or_is_left_to_them(
+    usual: list[bytes], other: list[bytes], change: tuple[int, bytes] | None
+) -> None:
+    block = b"".join([*usual, *other])
+    assert len(parse_block(b"".join(usual))) == len(usual)
+    if change:
+        at, byte = change
+        block = block[:at] + byte + block[at + 1 :]
+
+    found = parse_block(block)
+
+    assert found in ([], [parse_line(line) for line in block.splitlines(keepends=True)])
 
 
 @given(st.one_of(events, text_events))

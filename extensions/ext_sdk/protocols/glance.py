@@ -1,7 +1,7 @@
 """What a JSON-RPC message is, seen from its first or last bytes, without reading it through.
 
 Nearly all peers write the envelope in one of three ways. Where a message begins or ends like that, a look
-tells its kind and where its id stands, ten times as fast as `wire.jsonrpc.scan`; where it doesn't, the answer
+tells its kind and where its id stands, ten times as fast as `wire.envelope.scan`; where it doesn't, the answer
 is None and `scan` decides. The message is taken to be JSON: that is for the caller to know, or to find out by
 comparing it with one that is.
 """
@@ -20,6 +20,9 @@ _COMPACT = b'{"jsonrpc":"2.0","id":'  # Go, Rust, most JavaScript
 _SPACED = b'{"jsonrpc": "2.0", "id": '  # Python's json.dumps as it comes
 _LAST = b',"jsonrpc":"2.0","id":'  # the MCP SDK for TypeScript
 _NAME = b'"id"'
+_ZERO = ord("0")
+# An id that begins so early has before it nothing but the envelope, which is the same in every session.
+FIRST_BYTES = 25
 _FIRST_MEMBERS: dict[bytes, Kind] = {b'"method"': "request", b'"result"': "response", b'"error":': "response"}
 
 
@@ -29,16 +32,19 @@ def glance(payload: bytes) -> tuple[Kind, int, int] | None:
     The id is a decimal number or a string of letters, digits and hyphens, so its spelling is its identity.
     """
     if payload.startswith(_COMPACT):
-        start, gap = 22, 1
+        start = 22
+        end = payload.find(b",", 22)
+        kind = _FIRST_MEMBERS.get(payload[end + 1 : end + 9])
     elif payload.startswith(_SPACED):
-        start, gap = 25, 2
+        start = 25
+        end = payload.find(b",", 25)
+        kind = _FIRST_MEMBERS.get(payload[end + 2 : end + 10])
     else:
         return _id_last(payload)
-    end = payload.find(b",", start)
-    kind = _FIRST_MEMBERS.get(payload[end + gap : end + gap + 8])
-    if kind is None or not _is_plain(payload[start:end]) or payload.find(_NAME, end) >= 0:
+    if kind is None or payload.find(_NAME, end) >= 0:
         return None
-    return kind, start, end
+    id = payload[start:end]
+    return (kind, start, end) if (id.isdigit() and id[0] != _ZERO) or is_plain(id) else None
 
 
 def _id_last(payload: bytes) -> tuple[Kind, int, int] | None:
@@ -47,10 +53,11 @@ def _id_last(payload: bytes) -> tuple[Kind, int, int] | None:
     if start < len(_LAST) or payload[-1:] != b"}" or payload.find(_NAME) != start - 5:
         return None
     kind = _FIRST_MEMBERS.get(payload[1:9])
-    return (kind, start, len(payload) - 1) if kind and _is_plain(payload[start:-1]) else None
+    return (kind, start, len(payload) - 1) if kind and is_plain(payload[start:-1]) else None
 
 
-def _is_plain(token: bytes) -> bool:
+def is_plain(token: bytes) -> bool:
+    """Is this the spelling of an id that can have no other: a whole number, or a string of letters, digits, hyphens?"""
     if token.isdigit():
         return token[:1] != b"0" or token == b"0"
     return token[:1] == token[-1:] == b'"' and token[1:-1].replace(b"-", b"").isalnum()

@@ -16,14 +16,69 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .events import Event, MarkKind, Stream
 
-_STREAMS: dict[bytes, Stream] = {b"in:": "in", b"out:": "out", b"err:": "err"}
-_MARKS: dict[bytes, MarkKind] = {b"eof:": "eof", b"exit:": "exit", b"signal:": "signal", b"open:": "open"}
+_SEAMS: dict[bytes, Stream] = {b"in: ": "in", b"out: ": "out", b"err: ": "err"}
+_STREAMS: dict[bytes, Stream] = {b"in": "in", b"out": "out", b"err": "err"}
+_MARKS: dict[bytes, MarkKind] = {b"eof": "eof", b"exit": "exit", b"signal": "signal", b"open": "open"}
+# Leaves plain bytes as they are: where it changes nothing, the bytes need no closer look.
+_MARKED = bytes(byte if byte in PLAIN_BYTES else byte ^ 1 for byte in range(256))
+_MARKED_BLOCK = bytes(byte if byte in PLAIN_BYTES + b"'\n" else byte ^ 1 for byte in range(256))
 _WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+")
 _LATEST = 1e9  # seconds; 31 years. Refuses inf and nan, too.
 
 
+def parse_block(block: bytes) -> list[Event]:
+    """The events of a block of lines where each of them is a usual one; else [].
+
+    Usual is a message of the one connection, of printable ASCII without quotation marks. Cut at its quotation marks a
+    block of these is seam, message, seam, message, and to look at the seams takes half the time of looking at lines.
+    That each seam ends a line, and that there are no more lines than seams, leaves no room for anything else.
+
+    Args:
+        block: whole lines.
+    """
+    pieces = block.split(b"'")
+    if len(pieces) != 2 * block.count(b"\n") + 1 or pieces[-1] != b"}\n" or block.translate(_MARKED_BLOCK) != block:
+        return []
+    pieces[0] = b"}\n" + pieces[0]
+    found: list[Event] = []
+    seams = iter(pieces)
+    for seam, payload in zip(seams, seams, strict=False):
+        stamp, _, name = seam.partition(b", ")
+        stream = _SEAMS.get(name)
+        if stream is None or stamp[:8] != b"}\n- {t: ":
+            return []
+        try:
+            time = float(stamp[8:])
+        except ValueError:
+            return []
+        if not 0 <= time < _LATEST:
+            return []
+        found.append(Data(stream, time, payload))
+    return found
+
+
 def parse_line(line: bytes) -> Event | None:
     """The event on a line, its line feed included; None for a line that is not of our own writing."""
+    head, _, body = line.partition(b": '")
+    stamp, _, name = head.partition(b", ")
+    stream = _STREAMS.get(name)
+    if stream is None or body[-3:] != b"'}\n" or stamp[:6] != b"- {t: ":
+        return _other_line(line)
+    try:
+        time = float(stamp[6:])
+    except ValueError:
+        return None
+    if not 0 <= time < _LATEST:
+        return None
+    payload = body[:-3]
+    if payload.translate(_MARKED) == payload:
+        return Data(stream, time, payload)
+    unquoted = _unquoted(payload)
+    return None if unquoted is None else Data(stream, time, unquoted)
+
+
+def _other_line(line: bytes) -> Event | None:
+    """A line with something else than a message of the one connection."""
     try:
         _, _, stamp, key, body = line.split(b" ", 4)
         time = float(stamp[:-1])
@@ -31,12 +86,7 @@ def parse_line(line: bytes) -> Event | None:
         return None
     if not line.startswith(b"- {t: ") or stamp[-1:] != b"," or not 0 <= time < _LATEST:
         return None
-    stream = _STREAMS.get(key)
-    if stream is None or body[:1] != b"'" or body[-3:] != b"'}\n":
-        return _other_form(time, key, body)
-    quoted = body[1:-3]
-    payload = _unquoted(quoted) if quoted.translate(None, PLAIN_BYTES) else quoted
-    return None if payload is None else Data(stream, time, payload)
+    return _other_form(time, key, body)
 
 
 def _unquoted(body: bytes) -> bytes | None:
@@ -59,11 +109,11 @@ def _other_form(time: float, key: bytes, body: bytes) -> Event | None:
         if not number.isdigit() or (number.startswith(b"0") and number != b"0"):
             return None
         conn = int(number)
-    if not body.endswith(b"}\n"):
+    if not body.endswith(b"}\n") or key[-1:] != b":":
         return None
-    if mark := _MARKS.get(key):
+    if mark := _MARKS.get(key[:-1]):
         return _mark(mark, time, body[:-2], conn)
-    if stream := _STREAMS.get(key):
+    if stream := _STREAMS.get(key[:-1]):
         return _data(stream, time, body[:-2], conn)
     return None
 

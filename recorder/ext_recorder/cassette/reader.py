@@ -8,12 +8,13 @@ its line, never a shorter cassette.
 from __future__ import annotations
 
 import os
+from io import BytesIO
 
 from ext_recorder.errors import CassetteError
 
 from .events import Mark
 from .header import header_of
-from .lines import parse_line
+from .lines import parse_block, parse_line
 from .scalars import parse_flow
 
 TYPE_CHECKING = False
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from .header import Header
     from .scalars import Flow
 
+_BLOCK_BYTES = 32_768  # are looked at together; the first answer does not wait long for that
+_LONG_BYTES = 1_048_576  # a block with a line so long is not held several times
 _HEADER_LINES = 100  # a header is some ten lines; what has none by then is another file
 
 
@@ -84,10 +87,17 @@ class Reader:
         count = 0
         number = self.line
         event: Event | None = None
-        if not self._whole:
-            for line in self._file:
+        while not self._whole and (block := self._file.read(_BLOCK_BYTES)):
+            block += self._file.readline()
+            usual = parse_block(block) if len(block) < _LONG_BYTES and not self._trailer else []
+            count += len(usual)
+            for event in usual:
                 number += 1
-                found = parse_line(line) or self._unusual(number, line)
+                self.line = number
+                yield event
+            for line in () if usual else BytesIO(block):
+                number += 1
+                found = (None if self._trailer else parse_line(line)) or self._unusual(number, line)
                 if found is not None:
                     event = found
                     count += 1
@@ -109,7 +119,9 @@ class Reader:
         """What the fast way does not know: another spelling, the trailer, a comment, other YAML."""
         if line.isspace() or line.startswith(b"#"):
             return None
-        if line.startswith(b"- "):
+        if self._trailer:  # nothing comes after it
+            pass
+        elif line.startswith(b"- "):
             event = parse_line(line.rstrip() + b"\n") or self._by_yaml(line)
             if event is not None:
                 return event
@@ -125,7 +137,7 @@ class Reader:
 
     def _is_trailer(self, line: bytes) -> bool:
         value = _flow(line.partition(b":")[2])
-        if not isinstance(value, list) or any(rest.strip() and not rest.startswith(b"#") for rest in self._file):
+        if not isinstance(value, list):
             return False
         self.redacted = tuple(value)
         self._trailer = True

@@ -81,6 +81,8 @@ class ConnectionPlayer(StrictPlayer):
         arrived: asked about other connections.
     """
 
+    _is_coupled = True
+
     def __init__(
         self, reader: Part, ear: Ear, voice: Voice, stage: Stage, framing: Framing, *, arrived: Arrived
     ) -> None:

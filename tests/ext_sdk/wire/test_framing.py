@@ -174,6 +174,36 @@ def test_bytes_received_one_by_one_are_the_same_events(framing: str, limit: int 
     assert events(framing, limit, [bytes([byte]) for byte in joined(expected)]) == expected
 
 
+@pytest.mark.parametrize(("framing", "limit", "expected"), ROWS)
+def test_bytes_are_a_lone_frame_only_where_they_are_one_event_by_themselves(
+    framing: str, limit: int | None, expected: list[Event]
+) -> None:
+    decoder = FRAMINGS[framing].decoder(limit)
+    for event in expected:
+        payload = decoder.lone(event.wire)
+        if payload is None:
+            decoder.receive_data(event.wire)
+            while decoder.next_event():
+                pass
+        else:
+            assert event == Frame(payload, event.wire)
+            assert events(framing, limit, [event.wire]) == [event]
+
+
+@pytest.mark.parametrize("before", [b"", b"1\n", b"1\n2\n"])
+def test_a_line_is_a_lone_frame_where_nothing_is_stored(before: bytes) -> None:
+    decoder = FRAMINGS["ndjson"].decoder()
+    decoder.receive_data(before)
+    while decoder.next_event():
+        pass
+
+    assert decoder.lone(b"{}\n") == b"{}"
+    for several in (b"{}\n{}\n", b"{}", b"", b"\n", b" \n", b"{}\n{"):
+        assert decoder.lone(several) is None
+    decoder.receive_data(b"{")
+    assert decoder.lone(b"}\n") is None
+
+
 @pytest.mark.parametrize(("framing", "limit", "expected"), WITHOUT_TAIL)
 def test_bytes_behind_it_change_nothing(framing: str, limit: int | None, expected: list[Event]) -> None:
     first_byte = FRAMINGS[framing].encode(b"{}")[:1]
