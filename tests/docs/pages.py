@@ -7,7 +7,7 @@
 | `console not-run` | shown only, for commands that set up a machine |
 | `python` | runs |
 | `go`, `javascript`, `rust` | with `file=PATH`: a test that passes (test_hosts) |
-| `yaml`, `json` | can be parsed; steps of an eval task in it (`shell.run: {…}`) fit the manifest |
+| `yaml`, `json`, `toml` | can be parsed; steps of an eval task in it (`shell.run: {…}`) fit the manifest |
 | with `file=PATH` | is the text of that file (`make docs` keeps it so) |
 | `text` | nothing |
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).resolve().parents[2]
-KINDS = ("console", "python", "go", "javascript", "rust", "yaml", "json", "text")
+KINDS = ("console", "python", "go", "javascript", "rust", "yaml", "json", "toml", "text")
 FENCE = re.compile(r"^```+(?P<info>.*)\n(?P<text>(?:.*\n)*?)```+$", re.MULTILINE)
 
 

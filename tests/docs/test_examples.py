@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,11 @@ def test_python_runs(block: Block, checkout: Path) -> None:
 @of_kind("json")
 def test_json_is_json(block: Block) -> None:
     json.loads(block.text)
+
+
+@of_kind("toml")
+def test_toml_is_toml(block: Block) -> None:
+    tomllib.loads(block.text)
 
 
 @of_kind("yaml")
