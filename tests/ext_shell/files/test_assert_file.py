@@ -131,11 +131,11 @@ def test_a_file_that_goes_in_time_is_waited_for(host: FileHost, workdir: Path) -
 
 
 def test_the_timeout_ends_the_waiting_and_the_last_look_is_told(host: FileHost) -> None:
-    failure = host.failed("assert-file", path="file", content="bye", timeout="150ms")
+    failure = host.failed("assert-file", path="file", content="bye", timeout="1s")
     attempts = int(failure.outputs["attempts"])
     assert attempts > 1
     assert failure.error == (
-        f'file: expected to equal "bye", got "hello" (looked {attempts} times until the timeout of 150ms)'
+        f'file: expected to equal "bye", got "hello" (looked {attempts} times until the timeout of 1s)'
     )
 
 
