@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 STOP_GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
 GONE_SECONDS = 10.0  # how long the end of a killed tree is waited for
+DYING_SECONDS = 0.5  # a server that closes a connection may be about to die, and still take another one
 RETRY_SECONDS = 0.02  # between two attempts to connect to a server that is starting
 SHOWN_CHARS = 2_000
 
@@ -40,23 +41,35 @@ class Link:
         source: what to read from.
         sink: what to write to; both non-blocking.
         end: tells the child that no more will come.
+
+    Attributes:
+        was_left: the child has ended it, unasked.
     """
 
     def __init__(self, source: int, sink: int, end: Callable[[], None]) -> None:
         self.source = source
         self.sink = sink
-        self.end = end
+        self.was_left = False
+        self._end = end
+        self._is_ended = False
 
     def read(self) -> bytes:
-        """What has come; b"" at its end."""
+        """What has come; b"" at its end. Raises BlockingIOError where nothing has."""
         try:
-            return os.read(self.source, READ_BYTES)
+            data = os.read(self.source, READ_BYTES)
         except ConnectionError:
-            return b""
+            data = b""
+        self.was_left = not data and not self._is_ended
+        return data
 
     def write(self, data: memoryview) -> int:
         """Write what there is room for. Raises BlockingIOError; OSError where nobody listens any more."""
         return os.write(self.sink, data)
+
+    def end(self) -> None:
+        """No more will be written."""
+        self._is_ended = True
+        self._end()
 
 
 class Place:
@@ -83,6 +96,7 @@ class Peer:
         self._spawner = Spawner()
         self._server: Child | None = None
         self._has_served = False  # since it was started
+        self._links: list[Link] = []  # to it
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -126,7 +140,8 @@ class Peer:
 
         def link() -> Link:
             connection = stack.enter_context(self._connected(address))
-            return Link(connection.fileno(), connection.fileno(), lambda: _end(connection))
+            self._links.append(Link(connection.fileno(), connection.fileno(), lambda: _end(connection)))
+            return self._links[-1]
 
         return Place(link, lambda _: True)  # the server itself goes on
 
@@ -152,6 +167,9 @@ class Peer:
         """A connection; a server that is started may take its time until it listens."""
         if self._command and self._server is None:
             self._server = self._start_server()
+        if self._server and any(link.was_left for link in self._links):
+            self._server.wait_for_exit(DYING_SECONDS)
+        self._links.clear()
         until = monotonic() + SERVER_START_S
         while True:
             try:
