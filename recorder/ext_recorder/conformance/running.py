@@ -250,4 +250,5 @@ def _case(verdict: Verdict) -> Case:
 def _summary(verdicts: Sequence[Verdict]) -> str:
     counts = {word: sum(each.word == word for each in verdicts) for word in _WORDS}
     told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    return f"{len(verdicts)} clauses: {told}\n"
+    noun = "clause" if len(verdicts) == 1 else "clauses"
+    return f"{len(verdicts)} {noun}: {told}\n"
