@@ -19,6 +19,12 @@ CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie", "cook
 _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey) +")
 
 
+def problem(value: str) -> str:
+    """Why the value of a header can't be sent; "" where it can."""
+    bad = _BAD.search(value)
+    return f"expected one line, found {bad[0]!r} in the value" if bad else ""
+
+
 class Headers:
     """Names and values in order; a name may repeat. What is set replaces what was there, in any case of letters."""
 
@@ -45,8 +51,8 @@ class Headers:
             raise ext_sdk.InvalidArgs(f"{field}.{name}", "this header follows from the request, and can't be set")
         self._items = [(known, value) for known, value in self._items if known.lower() != lower]
         for value in [values] if isinstance(values, str) else values:
-            if bad := _BAD.search(value):
-                raise ext_sdk.InvalidArgs(f"{field}.{name}", f"expected one line, found {bad[0]!r} in the value")
+            if wrong := problem(value):
+                raise ext_sdk.InvalidArgs(f"{field}.{name}", wrong)
             self._items.append((name, value.strip(" \t")))
         if secret or lower in CREDENTIALS or looks_secret(name):
             self._secret.add(lower)

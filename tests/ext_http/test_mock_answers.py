@@ -355,6 +355,7 @@ def test_several_mocks_stand_side_by_side_by_name(mocks: MockMaker) -> None:
         ({"routes": [{"answer": {"status": 204, "text": "a"}}]}, "an answer with status 204 has no body"),
         ({"routes": [{"answer": {"status": 100}}]}, "status"),
         ({"routes": [{"answer": {"headers": {"Content-Length": "1"}}}]}, "Content-Length goes by the body"),
+        ({"routes": [{"answer": {"headers": {"X": ["a", "b\r\nY: c"]}}}]}, "headers.X: expected one line, found '\\r'"),
         ({"routes": [{"answer": {"headers": {"a b": "1"}}}]}, "headers"),
         ({"routes": [{"answer": {"fault": "reset", "text": "a"}}]}, "sends no answer"),
         ({"routes": [{"answer": {"fault": "explode"}}]}, 'expected one of "close"'),

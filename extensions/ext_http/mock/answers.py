@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
+from ext_http.headers import problem as header_problem
 from ext_sdk.expect.base import Json  # noqa: TC001 - msgspec reads it
 
 from .template import problem
@@ -60,9 +61,12 @@ class Answer(ext_sdk.Args):
             raise ValueError(f"expected one body, found {' and '.join(bodies)}")
         if bodies and self.status in WITHOUT_BODY:
             raise ValueError(f"an answer with status {self.status} has no body (RFC 9110), found {bodies[0]}")
-        for name in self.headers:
+        for name, values in self.headers.items():
             if name.lower() in _OURS:
                 raise ValueError(f"{name} goes by the body; `chunked` and `fault` are for others")
+            for value in [values] if isinstance(values, str) else values:
+                if wrong := header_problem(value):
+                    raise ValueError(f"headers.{name}: {wrong}")
         for name in ("delay", "drip"):
             given = getattr(self, name)
             if isinstance(given, ext_sdk.Duration) and given.seconds < 0:
