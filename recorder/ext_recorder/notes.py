@@ -33,6 +33,10 @@ FINISH_S = 30.0
 # Room in the pipe, so that a batch goes by one write. 1 MiB is what Linux grants to everyone.
 PIPE_BYTES = 1_048_576
 LENGTH_BYTES = 4
+# A batch is handed over in one piece, some 400 µs.
+BATCH_BYTES = 524_288
+# What a note weighs beside its bytes.
+NOTE_BYTES = 256
 NOBODY = -1  # in the place of a process id
 
 
@@ -63,7 +67,7 @@ class Notes:
         partial: the name of the file that it writes, for messages.
 
     Attributes:
-        fresh: what was noted since the last hand-over. Always the same list: the tap appends to it directly.
+        fresh: what was noted and not handed over yet. Always the same list: the tap appends to it directly.
         backlog: bytes handed over that the scribe has not taken yet.
         on: whether anything is being recorded.
     """
@@ -82,16 +86,29 @@ class Notes:
         os.set_blocking(pipe, False)
         _enlarge(pipe)
 
-    def hand_over(self) -> None:
-        """Queue what was noted, and write what the pipe takes."""
-        if self.fresh and self.on:
-            batch = pack(self.fresh)
-            if not self._queue:
-                self._moved = monotonic()
-            self._queue.append(memoryview(batch))
-            self.backlog += len(batch)
-            self.write()
-        self.fresh.clear()
+    def hand_over(self) -> int:
+        """Queue a batch of what was noted, the oldest of it, and write what the pipe takes. Returns its weight."""
+        if not self.on:
+            self.fresh.clear()
+            return 0
+        count, weight = self._batch()
+        batch = pack(self.fresh[:count])
+        del self.fresh[:count]
+        if not self._queue:
+            self._moved = monotonic()
+        self._queue.append(memoryview(batch))
+        self.backlog += len(batch)
+        self.write()
+        return weight
+
+    def _batch(self) -> tuple[int, int]:
+        """How many notes make a batch, and what they weigh."""
+        weight = 0
+        for count, (_, _, what) in enumerate(self.fresh, 1):
+            weight += (len(what) if isinstance(what, bytes) else 0) + NOTE_BYTES
+            if weight > BATCH_BYTES:
+                return count, weight
+        return len(self.fresh), weight
 
     def write(self) -> None:
         """Write as much of the backlog as the pipe takes."""
@@ -124,11 +141,12 @@ class Notes:
         """Hand over what is left, and wait until the cassette is there."""
         if self._ended:
             return Report(ok=False, text="")
-        self.hand_over()
         room = poll()
         room.register(self.pipe, POLLOUT)
-        while self.backlog and room.poll(STALL_S * 1_000):
+        while (self.fresh or self.backlog) and room.poll(STALL_S * 1_000):
             self.write()
+            while self.fresh and not self.backlog:
+                self.hand_over()
         report = self._end(0.0 if self.backlog else FINISH_S)
         return report if report.ok else Report(ok=False, text=f"the recording is not complete: {report.text}")
 

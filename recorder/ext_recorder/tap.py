@@ -12,6 +12,7 @@ from signal import SIGCHLD
 from time import monotonic
 
 from .child import way_of_ending
+from .notes import BATCH_BYTES, NOTE_BYTES
 from .outlets import host_outlet, pipe_outlet, release, tell
 from .signals import signal_name
 from .wire import NO_READER, Stream, Wire
@@ -25,16 +26,15 @@ if TYPE_CHECKING:
 
 # The most that is read at once. A Linux pipe holds as much, so that one read empties it.
 CHUNK_BYTES = 65_536
-# When nothing comes for so long the wire is idle: time to hand over what was noted. Less than a tick of the kernel,
+# When nothing comes for so long, the wire is idle: time to hand over what was noted. Less than a tick of the kernel,
 # 4 ms, costs a timer interrupt of its own, and that shows in every tenth round trip.
 IDLE_MS = 5
-# Notes are handed over at the latest when they weigh this much. It takes some 400 µs, so it should not be in every
-# hundredth round trip.
-BATCH_BYTES = 524_288
-# What a note weighs beside its bytes.
-NOTE_BYTES = 256
-# The scribe may be behind by so much; then the wire waits for it, so that memory stays bounded.
-QUEUE_BYTES = 33_554_432
+# While the wire is busy notes are handed over only when one of them is so old, in seconds: it takes time that a large
+# message would have to wait, and what is not handed over is lost if this process is killed.
+LAG_S = 0.25
+# So much may wait here for the scribe, a message of 20 MB and its echo; then the wire waits too, so that memory stays
+# bounded.
+QUEUE_BYTES = 44_040_192
 # How often to ask, while the wire waits, whether the scribe is still at work.
 STALL_CHECK_MS = 1_000
 # What is taken from a stream after the child's end. Its pipe can't hold more.
@@ -66,6 +66,7 @@ class Tap:
         self._patience = signals.patience  # ms that poll() may wait when there is nothing to hand over
         self._running = True
         self._status: int | None = None
+        self._weight = 0  # of what was left when notes were handed over last
         self._wire = wire = Wire()
         wire.watch(signals.fd, POLLIN, self._on_signals)
         wire.watch(notes.report, POLLIN, self._on_report)
@@ -98,10 +99,11 @@ class Tap:
     def _forward(self) -> None:
         """The loop that every byte passes through. A round trip takes two turns."""
         wait, read, clock, started = self._wire.poll.poll, os.read, monotonic, self.started
-        wire, streams, fresh = self._wire, self._wire.streams, self._notes.fresh
-        weight = 0
+        wire, streams, notes, fresh = self._wire, self._wire.streams, self._notes, self._notes.fresh
+        weight = 0  # of what is fresh, as far as it is bytes
+        eager = False  # the wire is idle, and there is more to hand over
         while self._running:
-            ready = wait(IDLE_MS if fresh else self._patience)
+            ready = wait(0 if eager else IDLE_MS if fresh and not notes.backlog else self._patience)
             now = clock() - started
             for fd, event in ready:
                 if fd not in streams:
@@ -124,9 +126,9 @@ class Tap:
                 weight += len(data) + NOTE_BYTES
                 if sent != len(data) or not data:
                     wire.wrote(stream, data, sent)
-            if not ready or weight > BATCH_BYTES:
-                self._hand_over()
-                weight = 0
+            if not ready or (weight > BATCH_BYTES and (now - fresh[0][0] > LAG_S or weight > QUEUE_BYTES)):
+                weight = self._hand_over(weight)
+                eager = not ready and weight > 0 and not notes.backlog
 
     # --- Signals ------------------------------------------------------------------------------------------------------
 
@@ -149,18 +151,29 @@ class Tap:
     def _note(self, kind: str, what: int | str) -> None:
         self._notes.fresh.append((monotonic() - self.started, kind, what))
 
-    def _hand_over(self) -> None:
-        """The wire is idle, or enough was noted."""
+    def _hand_over(self, weight: int) -> int:
+        """The wire is idle, or what was noted is old or much.
+
+        Args:
+            weight: of what was noted, in bytes.
+
+        Returns:
+            What is left of it.
+        """
         if self._signals.patience is not None:
             self._on_signals(0)
         notes = self._notes
-        notes.hand_over()
+        if notes.fresh and not notes.backlog:
+            weight = max(weight - notes.hand_over(), 1)
+            if not notes.fresh:
+                weight = 0
         if notes.backlog:
             self._wire.watch(notes.pipe, POLLOUT, self._on_room)
-        if notes.backlog > QUEUE_BYTES:
-            self._pause(on=True)
+        self._weight = weight
+        self._balance()
         if self._wire.paused and notes.stalled():
             self._stop_recording()
+        return weight
 
     def _on_room(self, _event: int) -> None:
         """The scribe takes more."""
@@ -168,8 +181,15 @@ class Tap:
         notes.write()
         if not notes.backlog:
             self._wire.unwatch(notes.pipe)
-        if self._wire.paused and notes.backlog < QUEUE_BYTES // 2:
+        self._balance()
+
+    def _balance(self) -> None:
+        """Let the wire wait while too much waits for the scribe."""
+        waiting = self._weight + self._notes.backlog
+        if self._wire.paused and waiting < QUEUE_BYTES // 2:
             self._pause(on=False)
+        elif not self._wire.paused and waiting > QUEUE_BYTES:
+            self._pause(on=True)
 
     def _pause(self, *, on: bool) -> None:
         self._patience = STALL_CHECK_MS if on else self._signals.patience

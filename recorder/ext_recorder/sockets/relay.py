@@ -180,10 +180,10 @@ class Relay(Tap):
         client.close()  # the streams have descriptors of their own
         server.close()
 
-    def _hand_over(self) -> None:
+    def _hand_over(self, weight: int) -> int:
         if self._pending:
             self._connect()
-        super()._hand_over()
+        return super()._hand_over(weight)
 
     # --- The end ------------------------------------------------------------------------------------------------------
 
