@@ -76,7 +76,9 @@ class ServerArgs(ext_sdk.Args):
     ] = field(default_factory=list)
     proxy: Annotated[
         Secret | UnsetType,
-        Meta(description="HTTP proxy, such as http://user:password@proxy:3128; env: as *_PROXY say; none"),
+        Meta(
+            description="Such as http://proxy:3128, or with USER:PASSWORD@ before the host; env: as *_PROXY say; none"
+        ),
     ] = UNSET
     unix_socket: Annotated[
         str | UnsetType, Meta(description="Path of a socket to connect to, whatever the URL's host")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .protocols import gevals
 from .schema import params_schema
@@ -10,12 +10,36 @@ from .sharing import shared
 from .wire import dumps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from .extension import Extension
     from .schema import Schema
 
 LIMIT_BYTES = 60 * 1024  # as for every line, see `fitting`
+
+
+class Detail(NamedTuple):
+    """How much is said of arguments.
+
+    Attributes:
+        depth: how deep descriptions go: 1 for arguments alone, 2 for their members too.
+        short: first sentences instead of whole descriptions.
+        unions: repeated alternatives are told once.
+    """
+
+    depth: int
+    short: bool = True
+    unions: bool = False
+
+
+ALL = 1000  # deeper than schemas are
+# The first that fits is taken: references are worth their trouble where they make room for descriptions, or for all.
+DETAILS = (
+    Detail(ALL, short=False),
+    Detail(ALL),
+    Detail(2, unions=True),
+    Detail(1, unions=True),
+    Detail(0),
+    Detail(0, unions=True),
+)
 
 
 def build_manifest(extension: Extension) -> dict[str, object]:
@@ -24,8 +48,8 @@ def build_manifest(extension: Extension) -> dict[str, object]:
     Raises:
         ValueError: it does not fit a line even without descriptions of arguments.
     """
-    for describe in (_whole, _first_sentence, _nothing):
-        manifest = _manifest(extension, describe)
+    for detail in DETAILS:
+        manifest = _manifest(extension, detail)
         if len(dumps(manifest).encode()) <= LIMIT_BYTES:
             return manifest
     raise ValueError(
@@ -33,7 +57,7 @@ def build_manifest(extension: Extension) -> dict[str, object]:
     )
 
 
-def _manifest(extension: Extension, describe: Callable[[str], str]) -> dict[str, object]:
+def _manifest(extension: Extension, detail: Detail) -> dict[str, object]:
     manifest: dict[str, object] = {
         "name": extension.name,
         "version": extension.version,
@@ -46,38 +70,32 @@ def _manifest(extension: Extension, describe: Callable[[str], str]) -> dict[str,
     manifest["operations"] = {
         name: {
             "description": operation.description,
-            "params": shared(_described(params_schema(operation.args_type), describe)),
+            "params": shared(_described(params_schema(operation.args_type), detail, 0), unions=detail.unions),
         }
         for name, operation in extension.operations.items()
     }
     return manifest
 
 
-def _described(schema: Schema, describe: Callable[[str], str]) -> Schema:
-    """A schema with its descriptions shortened. A property may itself be named `description`."""
+def _described(schema: Schema, detail: Detail, depth: int) -> Schema:
+    """A schema with its descriptions shortened. A property may itself be named `description`.
+
+    Args:
+        schema: of the arguments, or of something within them.
+        detail: what is left.
+        depth: 1 for an argument, 2 for a member of one.
+    """
     shorter: Schema = {}
     for key, value in schema.items():
         if key == "description" and isinstance(value, str):
-            if text := describe(value):
-                shorter[key] = text
+            if depth <= detail.depth:
+                shorter[key] = value.partition(". ")[0] if detail.short else value
         elif key == "properties" and isinstance(value, dict):
-            shorter[key] = {name: _described(item, describe) for name, item in value.items()}
+            shorter[key] = {name: _described(item, detail, depth + 1) for name, item in value.items()}
         elif key == "anyOf" and isinstance(value, list):
-            shorter[key] = [_described(item, describe) for item in value]
+            shorter[key] = [_described(item, detail, depth) for item in value]
         elif key in ("items", "additionalProperties") and isinstance(value, dict):
-            shorter[key] = _described(value, describe)
+            shorter[key] = _described(value, detail, depth)
         else:
             shorter[key] = value
     return shorter
-
-
-def _whole(text: str) -> str:
-    return text
-
-
-def _first_sentence(text: str) -> str:
-    return text.partition(". ")[0]
-
-
-def _nothing(_: str) -> str:
-    return ""

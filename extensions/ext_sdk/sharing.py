@@ -1,7 +1,8 @@
 """Schemas made shorter: an object that is described several times is told once, under `$defs`.
 
 An expectation on text, for one, has twenty members and stands in a dozen places; with each of them told anew, a
-manifest of some ten operations would not fit a line.
+manifest of some ten operations would not fit a line. A reference leads no further than its own operation: hosts take
+the `params` of each for a schema by itself.
 """
 
 from __future__ import annotations
@@ -14,41 +15,48 @@ from .wire import dumps
 if TYPE_CHECKING:
     from .schema import Schema
 
-SMALLEST_BYTES = 200  # what is shorter than this is not worth a reference
+SMALLEST_BYTES = 200  # an object that is shorter than this is not worth a reference
+SMALLEST_UNION_BYTES = 100
 
 
-def shared(schema: Schema) -> Schema:
-    """The schema with its repeated objects under `$defs`, each named after the property where it stands first."""
+def shared(schema: Schema, *, unions: bool = False) -> Schema:
+    """The schema with its repeated objects under `$defs`, each named after the property where it stands first.
+
+    Args:
+        schema: of the arguments of an operation.
+        unions: tell repeated alternatives (`anyOf`) once, too. Whoever reads has to look up more.
+    """
     counts: Counter[str] = Counter()
-    _count(schema, counts)
+    _count(schema, counts, unions)
     repeated = {text for text, count in counts.items() if count > 1}
     if not repeated:
         return schema
-    definitions: dict[str, tuple[str, Schema]] = {}  # the text of an object: its name, and what stands under it
+    definitions: dict[str, tuple[str, Schema]] = {}  # the text of what is shared: its name, and what stands under it
     members = _members(schema, "", repeated, definitions)
     return members | {"$defs": dict(definitions.values())}
 
 
-def _count(schema: object, counts: Counter[str]) -> None:
-    """Count the objects with properties; what is within a repeated one is counted once."""
+def _count(schema: object, counts: Counter[str], unions: bool) -> None:
+    """Count what may be shared; what is within a repeated one is counted once."""
     if isinstance(schema, list):
         for item in schema:
-            _count(item, counts)
+            _count(item, counts, unions)
     if isinstance(schema, dict):
-        if text := _identity(schema):
+        if (unions or "anyOf" not in schema) and (text := _identity(schema)):
             counts[text] += 1
             if counts[text] > 1:
                 return
         for value in schema.values():
-            _count(value, counts)
+            _count(value, counts, unions)
 
 
 def _identity(schema: Schema) -> str:
-    """The text of an object that is worth a reference, without the description that belongs to where it stands."""
-    if "properties" not in schema or schema.get("type") != "object":
+    """The text of what is worth a reference, without the description that belongs to where it stands."""
+    is_object = "properties" in schema and schema.get("type") == "object"
+    if not is_object and not isinstance(schema.get("anyOf"), list):
         return ""
     text = dumps({key: value for key, value in schema.items() if key not in _OF_THE_PLACE})
-    return text if len(text) >= SMALLEST_BYTES else ""
+    return text if len(text) >= (SMALLEST_BYTES if is_object else SMALLEST_UNION_BYTES) else ""
 
 
 _OF_THE_PLACE = ("description", "default")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 import pytest
@@ -11,6 +11,7 @@ from ext_sdk import Args, Context, Extension, Meta, Operation, Result
 from ext_sdk.manifest import LIMIT_BYTES
 from ext_sdk.wire import dumps
 
+MEDIUM = "A description of medium length, of which there are many. More."
 LONG = "It is the first sentence. " + "And there is more to say about it. " * 40
 
 
@@ -29,10 +30,30 @@ def operation(name: str, args_type: type[Args] = Described) -> Operation:
     return Operation(name, function)
 
 
-def extension_of(count: int) -> Extension:
+class Inner(Args):
+    inner: Annotated[str, Meta(description=MEDIUM)] = ""
+
+
+class Middle(Args):
+    middle: Annotated[Inner, Meta(description=MEDIUM)] = msgspec.field(default_factory=Inner)
+
+
+class Outer(Args):
+    outer: Annotated[Middle, Meta(description=MEDIUM)] = msgspec.field(default_factory=Middle)
+
+
+Choice = Literal["one of many that are long enough", "another of them"] | list[Literal["or a list of these"]]
+
+
+class Choices(Args):
+    one: Annotated[Choice, Meta(description=MEDIUM)]
+    other: Annotated[Choice, Meta(description=MEDIUM)]
+
+
+def extension_of(count: int, args_type: type[Args] = Described) -> Extension:
     extension = Extension("probe", version="1.2.3", description="Says things", requires=["sh", "git"])
     for at in range(count):
-        extension.add(operation(f"operation-{at}"))
+        extension.add(operation(f"operation-{at}", args_type))
     return extension
 
 
@@ -42,6 +63,13 @@ def params(manifest: dict[str, object]) -> dict[str, dict[str, object]]:
     properties = operations["operation-0"]["params"]["properties"]
     assert isinstance(properties, dict)
     return properties
+
+
+def params_of(extension: Extension) -> dict[str, dict[str, object]]:
+    operations = extension.manifest()["operations"]
+    assert isinstance(operations, dict)
+    found: dict[str, dict[str, object]] = operations["operation-0"]["params"]
+    return found
 
 
 def test_a_manifest_has_every_field_of_the_protocol() -> None:
@@ -87,6 +115,22 @@ def test_descriptions_are_their_first_sentence_where_there_is_little() -> None:
     assert isinstance(items, dict)
     assert items["description"] == "It is the first sentence"
     assert found["choice"]["description"] == "Short"
+
+
+@pytest.mark.parametrize(("count", "depth"), [(94, 3), (100, 2), (115, 1), (150, 0)])
+def test_descriptions_of_what_is_deep_within_go_first(count: int, depth: int) -> None:
+    manifest = extension_of(count, Outer).manifest()
+    assert len(dumps(manifest).encode()) <= LIMIT_BYTES
+    said = "A description of medium length, of which there are many"
+    outer = params(manifest)["outer"]
+    middle = outer["properties"]["middle"]  # type: ignore[index]
+    inner = middle["properties"]["inner"]
+    assert [level.get("description") for level in (outer, middle, inner)] == [said] * depth + [None] * (3 - depth)
+
+
+def test_alternatives_that_are_repeated_are_told_once_where_that_makes_room() -> None:
+    assert "$defs" not in params_of(extension_of(10, Choices))
+    assert params_of(extension_of(92, Choices))["$defs"].keys() == {"one"}
 
 
 def test_descriptions_are_left_out_where_there_is_none() -> None:

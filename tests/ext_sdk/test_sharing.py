@@ -67,6 +67,27 @@ def test_what_is_repeated_is_told_once_and_means_the_same(given: dict[str, objec
     assert expanded(found, definitions_of(found)) == given
 
 
+UNION = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items": {"type": "string"}}, SMALL]}
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (schema(a=UNION), []),
+        (schema(a={"anyOf": [SMALL]}, b={"anyOf": [SMALL]}), []),
+        (schema(a=UNION, b=UNION | {"description": "Another", "default": ""}), ["a"]),
+        (schema(a={"type": "array", "items": UNION}, b={"anyOf": [UNION, TEXT]}, c=TEXT), ["a", "b"]),
+        (schema(a={"anyOf": [TEXT, {"type": "string"}]}, b={"anyOf": [TEXT, {"type": "string"}]}, c=TEXT), ["a", "a1"]),
+        (schema(anyOf=UNION, b=UNION), ["anyOf"]),
+    ],
+)
+def test_alternatives_are_told_once_on_request(given: dict[str, object], names: list[str]) -> None:
+    found = shared(given, unions=True)
+    assert sorted(definitions_of(found)) == names
+    assert expanded(found, definitions_of(found)) == given
+    assert "anyOf" not in str(definitions_of(shared(given)))
+
+
 def test_a_name_that_is_taken_gets_a_number() -> None:
     other = TEXT | {"additionalProperties": {"type": "string"}}
     found = shared(schema(a=schema(x=TEXT), b=schema(x=other), c=TEXT, d=other))
