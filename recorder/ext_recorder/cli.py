@@ -62,7 +62,8 @@ def run(words: Sequence[str]) -> int:
     except click.UsageError as wrong:
         asked = wrong.ctx.command_path if wrong.ctx else " ".join(["ext-recorder", *words[:1]])
         hint = _BEHIND if isinstance(wrong, click.NoSuchOption) and wrong.ctx and _has_tail(wrong.ctx) else ""
-        raise UsageError(f"{wrong.format_message()}{hint} See: {asked} --help") from None
+        told = wrong.format_message()
+        raise UsageError(f"{told}{'' if told[-1] in '.?' else '.'}{hint} See: {asked} --help") from None
     except click.ClickException as wrong:
         raise UsageError(wrong.format_message()) from None
     return code if isinstance(code, int) else 0

@@ -83,7 +83,8 @@ class Matcher:
             try:
                 parts(pointer)
             except ValueError as error:
-                raise UsageError(str(error)) from None
+                words = "" if pointer in ignore else f"--match-on: expected {', '.join(MATCH_ON)} or a JSON pointer; "
+                raise UsageError(f"{words}{error}") from None
         self._dialect = dialect
         self._bindings = bindings
         self._calls = calls

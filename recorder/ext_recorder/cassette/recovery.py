@@ -50,14 +50,16 @@ def recover(partial: Path, cassette: Path | None = None, *, replace: bool = Fals
         replace: overwrite a cassette that is there.
 
     Raises:
-        UsageError: `partial` has another name, or the cassette is there already.
+        UsageError: `partial` has another name or is not there, or the cassette is there already.
         CassetteInUse: it is still being recorded.
         CassetteError: it is no partial cassette.
         OSError: a file can't be written.
     """
     path = cassette or name_of(partial)
+    if not partial.exists():
+        raise UsageError(f"{partial}: no such file; a killed recorder leaves NAME.partial where NAME would be")
     if path.exists() and not replace:
-        raise UsageError(f"{path} exists already: choose another name for the recovered cassette, or remove that one")
+        raise UsageError(f"{path} exists already: choose another name by -o, or replace it by --force")
     with hold(partial):
         scanned = _Scan(partial)
         fresh = path.with_name(path.name + ".recovered")

@@ -48,7 +48,12 @@ def _listed(path: str) -> dict[str, str]:
         return {}
     from pathlib import Path
 
-    lines = Path(path).read_text("utf-8", "surrogateescape").splitlines()
+    from ext_recorder.errors import UsageError
+
+    try:
+        lines = Path(path).read_text("utf-8", "surrogateescape").splitlines()
+    except OSError as error:
+        raise UsageError(f"--secrets {path}: can't be read: {error.strerror}") from None
     return {f"listed.{number}": line.strip() for number, line in enumerate(lines, 1) if line.strip()}
 
 
