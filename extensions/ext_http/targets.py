@@ -66,8 +66,9 @@ def target_of(
     for name, value in [*parse_qsl(parts.query, keep_blank_values=True), *added]:
         if looks_secret(name):
             context.secrets.add(f"query.{name}", value)
-    parts = parts._replace(query="&".join(filter(None, [parts.query, urlencode(added)])))
-    return Target(urlunsplit(parts), user, literal)
+    whole = urlunsplit(parts._replace(query="&".join(filter(None, [parts.query, urlencode(added)]))))
+    _check(whole, "query")
+    return Target(whole, user, literal)
 
 
 def named(text: str, given: object, field: str = "url") -> Target:
@@ -86,6 +87,13 @@ def named(text: str, given: object, field: str = "url") -> Target:
     split(text, field)
     url, user = without_user(normalized(text, field))
     return Target(url, user, isinstance(given, str) and host_is_literal(given, text))
+
+
+def _check(url: str, field: str) -> None:
+    """Raise InvalidArgs where it can't be sent: it is too long, for one."""
+    from .client import normalized
+
+    normalized(url, field)
 
 
 def without_user(url: str) -> tuple[str, User | None]:

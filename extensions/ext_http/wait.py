@@ -105,7 +105,8 @@ class _Waiting:
             if why := self._hopeless():
                 return self._failed(f"given up, for {why}")
             if not pauses.again(time.monotonic() - begun, self._asked_to_wait()):
-                return self._failed("the time was up")
+                stopped = self._context.deadline.stopped.is_set()
+                return self._failed("the extension was told to end" if stopped else "the time was up")
 
     def _attempt(self) -> None:
         deadline = self._context.deadline.limit(self._args.attempt_timeout)

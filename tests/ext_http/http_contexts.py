@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ext_http.config import HttpConfig
 from ext_sdk.context import Artifacts, Context, Log, Secrets, States
-from ext_sdk.operation import Config
 from ext_sdk.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def context_in(workdir: Path, secrets: Mapping[str, str] | None = None) -> Conte
     return Context(
         workdir=workdir,
         log=Log(lambda _level, _message, _data: None),
-        config=Config(),
+        config=HttpConfig(),
         secrets=Secrets(Redactor(secrets or {})),
         states=States(),
         artifacts=Artifacts("", "http"),

@@ -240,3 +240,23 @@ def test_the_extension_ends_while_a_request_waits(
     assert arrived.wait(GENEROUS_SECONDS)
     http.peer.process.terminate()
     assert http.peer.exit_code() == 0
+
+
+def test_requests_that_hang_do_not_hold_up_others(
+    fresh: Callable[..., Extension], stub: Stub, gone: threading.Event
+) -> None:
+    """The library's own limit is 100 connections, for whose end the next request waits."""
+    http = fresh()
+    arrived = threading.Semaphore(0)
+
+    def route(handler: Handler, asked: Asked) -> None:
+        arrived.release()
+        handler.close_after(gone)
+
+    args = {"url": stub.does("/", route), "timeout": "5m"}
+    call = {"operation": "request", "args": args, "context": {"workdir": str(http.workdir), "phase": "setup"}}
+    for number in range(110):
+        http.peer.send({"jsonrpc": "2.0", "id": f"hangs-{number}", "method": "execute", "params": call})
+    assert all(arrived.acquire(timeout=GENEROUS_SECONDS) for _ in range(110))
+    http.peer.process.terminate()
+    assert http.peer.exit_code() == 0

@@ -170,6 +170,10 @@ def test_redirects_are_not_followed_and_the_failure_says_how_to(http: Extension,
     assert all(asked.path == "/old" for asked in stub.asked)
 
 
+def test_a_query_that_makes_the_url_too_long_is_refused(http: Extension, stub: Stub) -> None:
+    assert "query: expected a URL" in http.refused("request", url=stub.url(), query={"a": "b" * 100_000})
+
+
 def test_a_relative_url_is_completed_by_the_configuration(fresh: Callable[..., Extension], stub: Stub) -> None:
     stub.does("/api/items", echo)
     http = fresh({"baseUrl": stub.url("/api/"), "headers": {"X-Team": "blue", "X-Own": "no"}})

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_http.polling import LAST_LEAST, Pauses, retry_after
-from ext_http.wait import Seen
+from ext_http.wait import Seen, Wait, wait
 from ext_sdk import Deadline
 from tests.ext_http.conftest import Result
+from tests.ext_http.http_contexts import context_in
 from tests.ext_http.stub import Asked, Handler, Stub
 from tests.ext_sdk.peer import execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.ext_http.conftest import Extension
     from tests.ports import NewPort
@@ -177,6 +179,18 @@ def test_one_attempt_that_hangs_does_not_take_all_the_time(http: Extension, stub
     result = http.ok("wait", url=stub.does("/", route), attemptTimeout="200ms", **QUICK)
     gone.set()
     assert result.outputs["attempts"] == "2"
+
+
+def test_the_end_of_the_extension_is_no_end_of_the_time(stub: Stub, tmp_path: Path) -> None:
+    context = context_in(tmp_path)
+
+    def route(handler: Handler, asked: Asked) -> None:
+        context.deadline.stopped.set()
+        handler.answer(503)
+
+    result = wait(Wait(url=stub.does("/", route)), context)
+    assert "the extension was told to end" in str(result.error)
+    assert "the time was up" not in str(result.error)
 
 
 def test_several_good_answers_in_a_row_can_be_wanted(http: Extension, stub: Stub) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ext_http.settings import Settings
 
 LIMIT = "body_limit"  # extension of a request: bytes of the answer's body that are read from the wire
-MOST_CONNECTIONS = 100
+MOST_CONNECTIONS = 600  # 500 requests at the same time, and room: one more would wait for those that hang
 MOST_IDLE = 20
 IDLE_SECONDS = 30.0  # that an idle connection is kept
 
