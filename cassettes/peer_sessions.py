@@ -58,9 +58,9 @@ SESSIONS = {
     "gassist/like-sdk": _reference("gassist", "uint32", "gassist", reference.gassist_sdk, "--like", "sdk"),
     "waza/runs": _reference("waza", "ndjson", "waza", reference.waza),
     "waza/like-python": _reference("waza", "ndjson", "waza", reference.waza_python, "--like", "python"),
-    "waza-go/runs": _reference("waza-go", "ndjson", "waza", reference.waza_go, "--like", "go"),
+    "waza-go/runs": _reference("waza-go", "ndjson", "waza_go", reference.waza_go),
     "kaiak/fix": _reference("kaiak", "content-length", "kaiak", reference.kaiak),
-    "kaiak-head/fix": _reference("kaiak-head", "content-length", "kaiak", reference.kaiak_head, "--like", "head"),
+    "kaiak-head/fix": _reference("kaiak-head", "content-length", "kaiak_head", reference.kaiak_head),
     "mcp/time": PeerSession("mcp", "ndjson", (f"{PEERS}mcp-server-time", "--local-timezone", "UTC"), real.mcp),
     "lsp/document": PeerSession("lsp", "content-length", (f"{PEERS}pylsp",), real.lsp, files=_GREET),
     "dap/breakpoint": PeerSession(

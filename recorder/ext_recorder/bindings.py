@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 HOME = "home"
 HOME_NEUTRAL = "/home/user"
 _FILE_URI = "file://"
-_AFTER_A_PATH = (b'"', b"/", b"\\")
+_AFTER_A_PATH = (b"", b'"', b"/", b"\\")
 _NEUTRAL_FOLDER = "/tmp/"  # noqa: S108  (a spelling in a file; nothing is opened there)
 
 
@@ -90,11 +90,8 @@ class Recording:
         """Go on where a replay was left: the same spellings stand for the same values."""
         before = dict(self._neutral)
         for name in playing.names:
-            for neutral in playing.neutrals(name):
-                value = playing.live(neutral)
-                if value is None:
-                    break
-                self._counts[name] = self._counts.get(name, 0) + (value not in self._neutral)
+            for number, neutral, value in playing.bound(name):
+                self._counts[name] = max(self._counts.get(name, 0), number)
                 self._neutral[value] = neutral
         if self._neutral != before:
             self._substitution = Substitution(self._neutral, json=False)
@@ -170,6 +167,13 @@ class Keeping(Recording):
         self.adopt(self._playing)
 
 
+def _number_before_path_end(text: bytes) -> str | None:
+    """What makes a spelling that of a second, third, … value, as `-2`; "" for the first; None: it goes on otherwise."""
+    digits = len(text[1:]) - len(text[1:].lstrip(b"0123456789")) if text[:1] == b"-" else 0
+    end = digits + 1 if digits else 0
+    return text[:end].decode() if text[end : end + 1] in _AFTER_A_PATH else None
+
+
 def _quoted(text: str) -> bytes:
     return f'"{text}"'.encode("utf-8", "surrogateescape")
 
@@ -197,13 +201,20 @@ class Playing:
         self._live: dict[str, str] = {}  # neutral spelling to live value
         self._names = dict(neutral)
         for name, value in (given or {}).items():
-            if name not in neutral:
-                known = ", ".join(neutral) or "none"
-                raise UsageError(f"--bind {name}=…: the cassette has no such binding; it has: {known}")
-            self._live[neutral[name]] = value
+            self._live[self._spelling(name)] = value
         if HOME in neutral and neutral[HOME] not in self._live and is_bindable(home):
             self._live[neutral[HOME]] = home
         self._compile()
+
+    def _spelling(self, name: str) -> str:
+        """How a binding's first value is spelled; of `evals-2`, the second value of `evals`."""
+        base, hyphen, number = name.rpartition("-")
+        if name in self._names:
+            return self._names[name]
+        if hyphen and number.isdigit() and base in self._names:
+            return f"{self._names[base]}-{number}"
+        known = ", ".join(self._names) or "none"
+        raise UsageError(f"--bind {name}=…: the cassette has no such binding; it has: {known}")
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -215,13 +226,19 @@ class Playing:
         """The neutral spelling of each binding's first value."""
         return dict(self._names)
 
+    def bound(self, name: str) -> Iterator[tuple[int, str, str]]:
+        """The values of a binding that are known: (which one, its neutral spelling, the live value)."""
+        for spelling, value in self._live.items():
+            if self.is_neutral(name, spelling):
+                yield int(spelling.removeprefix(self._names[name])[1:] or 1), spelling, value
+
     def unbound(self, data: bytes) -> Iterator[str]:
-        """The bindings whose spelling stands in a recorded message, and that have no value here."""
+        """The bindings whose spellings stand in a recorded message, and have no value here: `evals`, `evals-2`."""
         for name, spelling in self._names.items():
-            if spelling not in self._live and any(
-                not piece or piece[:1] in _AFTER_A_PATH for piece in data.split(spelling.encode())[1:]
-            ):
-                yield name
+            for piece in data.split(spelling.encode())[1:]:
+                number = _number_before_path_end(piece)
+                if number is not None and self._live.get(spelling + number) is None:
+                    yield name + number
 
     def is_neutral(self, name: str, spelling: str) -> bool:
         """Is this the neutral spelling of the binding's first, second, … value?"""

@@ -29,6 +29,7 @@ EACH = pytest.mark.parametrize("name", SESSIONS)
 FINDINGS = {
     "waza/runs": {"methods": 1},
     "waza/like-python": {"progress": 5, "named": 5},
+    "waza-go/runs": {"list": 1},
     "gassist/like-sdk": {"complete": 1, "error": 1},
 }
 

@@ -184,6 +184,90 @@ def test_the_clauses_of_the_agent_api(messages: list[str], findings: list[str], 
     assert all(one.startswith(other) for one, other in zip(said, findings, strict=True)), said
 
 
+RAN = (rpc(">", 1, "eval.run", params={"path": "e"}), rpc("<", 1, result={"run_id": "run-1"}))
+STATUS = rpc(">", 2, "run.status", params={"run_id": "run-1"})
+
+WAZA_GO = [
+    ([*RAN, STATUS, rpc("<", 2, result={"id": "run-1", "status": "completed"})], []),
+    ([rpc(">", 1, "eval.list", params={"dir": "e"}), rpc("<", 1, result={"evals": None})], []),
+    ([rpc(">", 1, "eval.list", params={"directory": "e"}), rpc("<", 1, result={"evals": None})],
+     ["list: /params: expected the member 'dir'"]),
+    ([rpc(">", 1, "eval.run", params={"path": "e"}), rpc("<", 1, result={"runId": "a", "status": "running"})],
+     ["run: /result: expected the member 'run_id'"]),
+    ([*RAN, STATUS, rpc("<", 2, result={"id": "run-2", "status": "completed"})],
+     ["named: `< = run.status` comes in the state 'not named yet'"]),
+    ([*RAN, STATUS, rpc("<", 2, result={"id": "run-1", "status": "complete"})], ["status: /result/status: "]),
+    ([*RAN, STATUS, rpc("<", 2, error={"code": -32602, "message": "Invalid params", "data": {"runId": "a"}})],
+     ["error: /error/data: expected a string"]),
+    ([*RAN, rpc("<", None, "eval.progress", params={"runId": "run-1"})], ["methods: `< eval.progress` is no message"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("messages", "findings"), WAZA_GO, ids=range(len(WAZA_GO)))
+def test_what_the_evaluation_server_in_go_demands(messages: list[str], findings: list[str], tmp_path: Path) -> None:
+    said = found(tmp_path, "waza-go", *messages)
+
+    assert len(said) == len(findings), said
+    assert all(one.startswith(other) for one, other in zip(said, findings, strict=True)), said
+
+
+INCIDENT = {"id": "1", "uri": "file:///a", "message": "m", "description": "d"}
+BEGUN = rpc(
+    ">", 1, "kaiak/generate_fix", params={"incidents": [INCIDENT], "agent_config": {"workspace": {"working_dir": "/w"}}}
+)
+ENDED = rpc("<", 1, result={"request_id": "r", "session_id": "s", "created_at": "2026-01-01T00:00:00Z"})
+CONFIRMS = {"session_id": "s", "kind": "tool_confirmation", "timestamp": "2026-01-01T00:00:00Z"}
+CONFIRMED = rpc(
+    ">", 2, "kaiak/client/user_message", params=CONFIRMS | {"payload": {"request_id": "i", "action": "deny"}}
+)
+TAKEN = rpc("<", 2, result={"success": True, "message": "m"})
+CLEANED = {
+    "session_removed": True,
+    "temp_files_cleaned": True,
+    "logs_preserved": True,
+    "warnings": [],
+    "files_removed": 5,
+}
+DELETED = (
+    rpc(">", 3, "kaiak/delete_session", params={"session_id": "s"}),
+    rpc("<", 3, result={"session_id": "s", "status": "deleted", "cleanup_results": CLEANED,
+                        "deleted_at": "2026-01-01T00:00:00Z"}),
+)  # fmt: skip
+
+
+def data(kind: str, **payload: object) -> str:
+    about = {"request_id": "r", "session_id": "s", "kind": kind, "payload": payload}
+    return rpc("<", None, "kaiak/generate_fix/data", params=about)
+
+
+ASKED_FOR = data("user_interaction", interaction_type="tool_confirmation", id="i", tool_name="t", arguments={})
+THOUGHT = data("thinking", thinking="x")
+
+KAIAK_HEAD = [
+    ([BEGUN, THOUGHT, ASKED_FOR, CONFIRMED, TAKEN, ENDED, *DELETED, DELETED[0], DELETED[1]], []),
+    ([BEGUN, CONFIRMED, TAKEN, ENDED], ["interaction: `> kaiak/client/user_message:tool_confirmation` comes in"]),
+    ([BEGUN, ASKED_FOR, CONFIRMED, TAKEN, CONFIRMED, TAKEN, ENDED],
+     ["interaction: `> kaiak/client/user_message:tool_confirmation` comes in the state 'answered'"]),
+    ([BEGUN, data("progress", percentage=1), ENDED], ["data: /params/kind: "]),
+    ([BEGUN, data("thinking", text="x"), ENDED], ["data: /params/payload: expected the member 'thinking'"]),
+    ([BEGUN, ENDED, THOUGHT], ["during: `< kaiak/generate_fix/data` while no kaiak/generate_fix is open", "during: "]),
+    ([BEGUN.replace('"uri"', '"rule_id"'), ENDED], ["fix: /params/incidents/0: expected the member 'uri'"]),
+    ([BEGUN, ENDED, *DELETED, BEGUN.replace('"id": 1', '"id": 4'), ENDED.replace('"id": 1', '"id": 4')],
+     ["session: `< = kaiak/generate_fix` comes in the state 'gone'", "during: "]),
+    ([rpc(">", 1, "workspace/executeCommand", params={"command": "kaiak/configure"}), rpc("<", 1, result={})],
+     ["methods: `> workspace/executeCommand` is no message"]),
+    ([BEGUN, "< {no}", ENDED], []),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("messages", "findings"), KAIAK_HEAD, ids=range(len(KAIAK_HEAD)))
+def test_what_the_later_server_of_the_agent_demands(messages: list[str], findings: list[str], tmp_path: Path) -> None:
+    said = found(tmp_path, "kaiak-head", *messages, framing="content-length")
+
+    assert len(said) == len(findings), said
+    assert all(one.startswith(other) for one, other in zip(said, findings, strict=True)), said
+
+
 def pi(side: str, type: str, **payload: object) -> str:
     return f"{side} {json.dumps(conversations.envelope('1', type, **payload))}"
 
@@ -221,7 +305,7 @@ def test_a_protocol_without_rules_is_only_read(tmp_path: Path) -> None:
     case = lint(path, "x.yaml")
 
     assert case.ok
-    assert case.notes == ("raw: there are no rules for this protocol; it could be read",)
+    assert case.notes == ("raw: nothing is demanded of what is said; all 2 events could be read",)
 
 
 @pytest.mark.parametrize("name", WITH_RULES)

@@ -46,9 +46,9 @@ ROWS = (
     Row("gassist", "uint32", "gassist", conversations.gassist_sdk, "--like", "sdk"),
     Row("waza", "ndjson", "waza", conversations.waza),
     Row("waza", "ndjson", "waza", conversations.waza_python, "--like", "python"),
-    Row("waza-go", "ndjson", "waza", conversations.waza_go, "--like", "go"),
+    Row("waza-go", "ndjson", "waza_go", conversations.waza_go),
     Row("kaiak", "content-length", "kaiak", conversations.kaiak),
-    Row("kaiak-head", "content-length", "kaiak", conversations.kaiak_head, "--like", "head"),
+    Row("kaiak-head", "content-length", "kaiak_head", conversations.kaiak_head),
 )
 EACH = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 

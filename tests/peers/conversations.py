@@ -143,12 +143,28 @@ def waza_python(host: Speaker, names: Names, folder: Path) -> None:
 
 def waza_go(host: Speaker, names: Names, folder: Path) -> None:
     """Other names, ids last, no notification, and an end after what can't be read."""
-    host.say(call(names.id(), "eval.list", dir=str(folder / "evals")))
-    assert inside(host.next(), "result")["evals"] is None
-    host.say(call(names.id(), "eval.run", path=str(folder / "evals/functions/eval.yaml")))
-    run = inside(host.next(), "result")["run_id"]
-    host.say(call(names.id(), "run.status", run_id=run))
-    assert inside(host.next(), "result")["id"] == run
+    path, storage, broken = (str(folder / f"evals/{name}/eval.yaml") for name in ("functions", "storage", "broken"))
+
+    def asked(method: str, **params: object) -> Message:
+        id = names.id()
+        host.say(call(id, method, **params))
+        answer = host.next()
+        assert (answer["id"], list(answer)[-1]) == (id, "id")
+        return answer
+
+    assert inside(asked("eval.list", dir=str(folder / "evals")), "result")["evals"] is not None
+    assert inside(asked("eval.list", dir="nowhere"), "result")["evals"] is None
+    assert inside(asked("eval.list", directory="elsewhere"), "error")["data"] == "dir is required"
+    assert inside(asked("eval.get", path=path), "result")["name"] == "functions"
+    assert inside(asked("eval.get", path=str(folder / "evals/missing/eval.yaml")), "error")["code"] == -32000
+    assert inside(asked("eval.validate", path=storage), "result") == {"valid": True}
+    assert inside(asked("eval.validate", path=broken), "result")["valid"] is False
+    assert inside(asked("task.list", path=path), "result")["tasks"] is not None
+    assert inside(asked("task.get", path=path, task_id="create"), "result")["test_id"] == "create"
+    run = inside(asked("eval.run", path=path), "result")["run_id"]
+    assert inside(asked("run.status", run_id=run), "result")["id"] == run
+    assert inside(asked("run.cancel", run_id=run), "result")["canceled"] is False
+    assert "error" in asked("run.status", run_id="run-0")
     host.write(b"{not json}\n")
     assert host.next()["id"] is None
 
@@ -258,24 +274,36 @@ def kaiak(host: Speaker, names: Names, folder: Path) -> None:
 
 def approve(host: Speaker, names: Names, session: str, asked: Message) -> None:
     """Answer an interaction."""
-    content = inside(asked, "params", "content" if "content" in inside(asked) else "payload")
-    payload = {"request_id": content["interaction_id"], "action": "allow_once"}
+    payload = {"request_id": inside(asked, "params", "content")["interaction_id"], "action": "allow_once"}
     host.say(call(names.id(), "kaiak/client/user_message", session_id=session, kind="approval", payload=payload))
 
 
 def kaiak_head(host: Speaker, names: Names, folder: Path) -> None:
-    """Logs between frames, a session of the server's own, what can't be read."""
+    """Logs between frames, a session of the server's own, in use and not known, what can't be read."""
     agent = {"workspace": {"working_dir": str(folder)}}
-    fix = names.id()
-    host.say(call(fix, "kaiak/generate_fix", incidents=[{"id": "1", "uri": "file:///a"}], agent_config=agent))
+    about = {"id": "1", "uri": "file:///a", "message": "deprecated", "description": "Use of deprecated API"}
+    fix, *others = (names.id() for _ in range(4))
+    host.say(call(fix, "kaiak/generate_fix", incidents=[about], agent_config=agent))
     asked = host.until(tells("kaiak/generate_fix/data", kind="user_interaction"))[-1]
     session = str(inside(asked)["session_id"])
-    approve(host, names, session, asked)
-    host.until(answers(fix))
+    host.say(call(others[0], "kaiak/generate_fix", session_id=session, incidents=[about], agent_config=agent))
+    assert inside(host.until(answers(others[0]))[-1], "error")["code"] == -32013
+    payload = {"request_id": inside(asked, "params", "payload")["id"], "action": "allow_once"}
+    confirmed = {
+        "session_id": session,
+        "kind": "tool_confirmation",
+        "timestamp": f"2026-01-01T00:00:{names.base % 60:02}Z",
+    }
+    host.say(call(others[1], "kaiak/client/user_message", **confirmed, payload=payload))
+    assert inside(host.until(answers(others[1]))[-1], "result")["success"] is True
+    assert inside(host.until(answers(fix))[-1], "result")["session_id"] == session
     host.write(b"Content-Length: 4\r\n\r\n{no}")
     assert "id" not in host.next()
-    host.say(call(names.id(), "kaiak/delete_session", session_id=session))
-    assert inside(host.next(), "result")["session_id"] == session
+    for _ in range(2):
+        host.say(call(names.id(), "kaiak/delete_session", session_id=session))
+        assert inside(host.next(), "result")["status"] == "deleted"
+    host.say(call(others[2], "kaiak/generate_fix", session_id=session, incidents=[about], agent_config=agent))
+    assert inside(host.next(), "error")["code"] == -32003
     assert b"\x1b[32m INFO" in host.junk
 
 

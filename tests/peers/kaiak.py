@@ -1,4 +1,4 @@
-"""A reference server of spec 4 (Kaiak), on stdio and on a Unix socket. `--like head`: as its later server speaks."""
+"""A reference server of spec 4 (Kaiak), on stdio and on a Unix socket. `kaiak_head` is one of its later dialect."""
 
 from __future__ import annotations
 
@@ -161,47 +161,5 @@ class Kaiak(RpcPeer):
         return about | {"incident_count": fix.count, "completed_at": NOW}
 
 
-class LikeHead(Kaiak):
-    """Methods of their own, logs in colour on stdout, header lines that end by a line feed, parse errors without id."""
-
-    def __init__(self, sessions: dict[str, str], write: Write) -> None:
-        super().__init__(sessions, write)
-        self.methods = {
-            "kaiak/generate_fix": self.generate_fix, "kaiak/delete_session": self.delete_session,
-            "kaiak/client/user_message": self.user_message,
-        }  # fmt: skip
-        self.log("kaiak: starting")
-
-    def log(self, message: str) -> None:
-        self.write(f"\x1b[2m{NOW}\x1b[0m \x1b[32m INFO\x1b[0m {message}\n".encode())
-
-    def respond(self, id: Id, result: object) -> None:
-        self.log("kaiak::server: answering")
-        framed = self.connection.response(id, result)
-        self.write(framed.replace(b"\r\n\r\n", b"\n\n", 1))
-
-    def refuse(self, error: RpcError) -> None:
-        body = b'{"jsonrpc":"2.0","error":{"code":%d,"message":"Parse error"}}' % error.code
-        self.write(self.framing.encode(body))
-
-    def stream(self, fix: Fix, kind: str, content: Params) -> None:
-        fix.waits = kind == "user_interaction"
-        payload = content | ({"request_id": fix.interaction} if fix.waits else {})
-        about = {"session_id": fix.session, "request_id": fix.request}
-        self.notify("kaiak/generate_fix/data", about | {"kind": kind, "payload": payload})
-
-    def result(self, fix: Fix) -> object:
-        return {"request_id": fix.request, "session_id": fix.session, "created_at": NOW}
-
-
-KINDS = {"head": LikeHead, "": Kaiak}
-
-
-def main(arguments: list[str]) -> int:
-    """See the module."""
-    like = arguments[arguments.index("--like") + 1] if "--like" in arguments else ""
-    return serve(partial(KINDS[like], {}), arguments)
-
-
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(serve(partial(Kaiak, {}), sys.argv[1:]))

@@ -17,12 +17,14 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 
-# Its name, which is that of its protocol; where it listens, below a folder; its framing; what is said.
+# The name of its module, which is that of its protocol; where it listens, below a folder; its framing; what is said.
 every_listener = pytest.mark.parametrize(
     ("peer", "address", "framing", "conversation"),
     [
         ("waza", "tcp:127.0.0.1:0", "ndjson", conversations.waza),
+        ("waza_go", "tcp:127.0.0.1:0", "ndjson", conversations.waza_go),
         ("kaiak", "unix:{folder}/kaiak.sock", "content-length", conversations.kaiak),
+        ("kaiak_head", "unix:{folder}/kaiak.sock", "content-length", conversations.kaiak_head),
     ],
 )
 

@@ -1,6 +1,6 @@
 """A reference server of spec 3 (waza): evals are files, runs go on by themselves, one event each in turn.
 
-`--like python` and `--like go` are the servers that there are, with what they do otherwise.
+`--like python` is the server in Python, with what it does otherwise; `waza_go` is the one in Go.
 """
 
 from __future__ import annotations
@@ -159,38 +159,7 @@ class LikePython(Waza):
         self.write(b'{"jsonrpc": "2.0", "error": {"code": %d, "message": "Parse error"}}\n' % error.code)
 
 
-class LikeGo(Waza):
-    """Other names of parameters, no notifications, ids last, `null` for an empty list, an end after a parse error."""
-
-    def __init__(self, write: Write) -> None:
-        super().__init__(write)
-        self.methods = {"eval.run": self.run, "eval.list": self.list, "run.status": self.status}
-
-    def run(self, _: Id, params: Params) -> object:
-        read(text(params, "path"))
-        return {"run_id": f"run-{len(self.runs) + 1}"}
-
-    def list(self, _: Id, params: Params) -> object:
-        text(params, "dir")
-        return {"evals": None}
-
-    def status(self, _: Id, params: Params) -> object:
-        return {"id": text(params, "run_id"), "status": "completed"}
-
-    def tick(self) -> bool:
-        return False
-
-    def respond(self, id: Id, result: object) -> None:
-        line = self.connection.response(id, result).decode()
-        start, end = line.index('"id":'), line.index(',"result"')
-        self.write(f"{line[:start]}{line[end + 1 : -2]},{line[start:end]}}}\n".encode())
-
-    def refuse(self, error: RpcError) -> None:
-        super().refuse(error)
-        self.ended = True
-
-
-KINDS = {"python": LikePython, "go": LikeGo, "": Waza}
+KINDS = {"python": LikePython, "": Waza}
 
 
 def main(arguments: list[str]) -> int:

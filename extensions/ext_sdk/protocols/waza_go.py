@@ -11,13 +11,13 @@ DIALECT = Dialect(
     "ndjson",
     "waza's evaluation server, as written in Go",
     bound={
-        "eval.run": _PATHS,
+        "eval.run": _PATHS | {"context": "/params/context_dir"},
         "eval.list": {"evals": "/params/dir"},
         "eval.get": _PATHS,
         "eval.validate": _PATHS,
         "task.list": _PATHS,
         "task.get": _PATHS,
     },
-    names={"": ("/result/run_id",), "*": ("/params/run_id",)},
+    names={"": ("/result/run_id", "/result/id"), "*": ("/params/run_id",)},
     subject={"run.status": "/params/run_id", "run.cancel": "/params/run_id", "task.get": "/params/task_id"},
 )

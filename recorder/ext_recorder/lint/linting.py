@@ -48,9 +48,8 @@ def lint(path: Path, name: str) -> Case:
     with Reader(path) as reader:
         rules = RULES.get(reader.header.protocol)
         if rules is None:
-            note = f"{reader.header.protocol}: there are no rules for this protocol; it could be read"
-            for _ in reader:
-                pass
+            count = sum(1 for _ in reader)
+            note = f"{reader.header.protocol}: nothing is demanded of what is said; all {count} events could be read"
             return Linted(name, seconds=monotonic() - began, notes=[note])
         linter = Linter(reader.header, rules, name)
         for event in reader:
@@ -151,6 +150,8 @@ class Linter:
             self._find(rules.closed, f"`{named.names[-1]}` is no message of this protocol in this direction")
         if is_error:
             self._check("error-object", ERROR, message.at("/error"), "/error")
+            if found is not None and named.names[0][2:4] == "! ":
+                self._check(*found, message.at("/error"), "/error")
             if "result" in message.members:
                 self._find("either", "an answer with a result and an error")
         if event.kind == "out" and message.method in rules.notifications and "id" in message.members:

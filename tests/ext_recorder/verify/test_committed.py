@@ -23,6 +23,7 @@ PEERS = {
     "gassist/notified": ["tests.peers.gassist"],
     "gassist/like-sdk": ["tests.peers.gassist", "--like", "sdk"],
     "kaiak/fix": ["tests.peers.kaiak"],
+    "kaiak-head/fix": ["tests.peers.kaiak_head"],
     "jsonrpc/calls": ["tests.peers.calls"],
 }
 
@@ -38,25 +39,33 @@ def test_a_replayed_child_says_what_the_recorded_one_said(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", [path for path in COMMITTED if name(path) in PEERS], ids=name)
-def test_a_real_peer_says_what_it_said(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_peer_says_what_it_said(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
+    bind = {"workspace": str(tmp_path)} if path.parent.name == "kaiak" else {}
     # A plugin of G-Assist pings and works side by side: which of the two speaks first is chance.
     in_order = path.parent.name != "gassist"
-    options = Options([sys.executable, "-m", *PEERS[name(path)]], in_order=in_order, patience=PATIENCE_S)
+    options = Options([sys.executable, "-m", *PEERS[name(path)]], bind=bind, in_order=in_order, patience=PATIENCE_S)
     case = verify(path, name(path), options)
     assert [problem.text for problem in case.problems] == []
 
 
-@pytest.mark.parametrize(("cassette", "bound", "like"), [("runs", "evals", []), ("like-python", "eval", ["python"])])
+@pytest.mark.parametrize(
+    ("cassette", "bound", "peer"),
+    [
+        ("waza/runs", "evals", ["waza"]),
+        ("waza/like-python", "eval", ["waza", "--like", "python"]),
+        ("waza-go/runs", "evals", ["waza_go"]),
+    ],
+)
 def test_runs_that_go_on_at_once_may_interleave_as_they_like(
-    cassette: str, bound: str, like: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    cassette: str, bound: str, peer: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(ROOT)
     write_evals(tmp_path)
     places = {"evals": str(tmp_path / "evals"), "eval": str(tmp_path / "evals" / "functions" / "eval.yaml")}
-    command = [sys.executable, "-m", "tests.peers.waza", *(["--like", *like] if like else [])]
+    command = [sys.executable, "-m", f"tests.peers.{peer[0]}", *peer[1:]]
     options = Options(command, bind={bound: places[bound]}, patience=PATIENCE_S)
-    case = verify(ROOT / "cassettes" / "waza" / f"{cassette}.yaml", cassette, options)
+    case = verify(ROOT / "cassettes" / f"{cassette}.yaml", cassette, options)
     assert [problem.text for problem in case.problems] == []
 
 

@@ -158,7 +158,7 @@ def test_a_command_that_is_not_there_is_an_error_of_each_cassette(tmp_path: Path
     asked(tmp_path / "c.yaml", "a", "1", answer="1")
     done = verify("c.yaml", cwd=tmp_path, child=["no-such-command"])
     assert done.returncode == 2
-    assert done.stdout.startswith("error   command not found: 'no-such-command'")
+    assert done.stdout.startswith("error   c.yaml: command not found: 'no-such-command'")
 
 
 def test_stderr_counts_when_it_is_asked_for(tmp_path: Path) -> None:
@@ -379,6 +379,18 @@ def test_an_updated_cassette_keeps_its_bindings_and_what_they_stand_for(tmp_path
         assert reader.header.bindings == WAZA
     assert messages(path, "in") == asked
     assert messages(path, "out") == [b'{"jsonrpc": "2.0", "id": 1, "result": {"path": "/tmp/evals/a/eval.yaml"}}']
+
+
+def test_the_second_value_of_a_binding_has_a_name_too(tmp_path: Path) -> None:
+    path = waza(tmp_path / "c.yaml")
+    path.write_text(path.read_text().replace("/tmp/evals/a/", "/tmp/evals-2/"))
+    asked = messages(path, "in")
+    assert "live values: --bind evals-2=…\n" in verify("c.yaml", cwd=tmp_path).stdout
+    verify("--update", "--bind=evals-2=/srv/my/evals", "c.yaml", cwd=tmp_path)
+    assert messages(path, "in") == asked
+    assert messages(path, "out") == [b'{"jsonrpc": "2.0", "id": 1, "result": {"path": "/tmp/evals-2/eval.yaml"}}']
+    refused = verify("--bind=eval-x=/srv/my/evals", "c.yaml", cwd=tmp_path)
+    assert "the cassette has no such binding; it has: home, eval, context, evals" in refused.stdout + refused.stderr
 
 
 def test_only_bindings_that_were_sent_are_asked_for(tmp_path: Path) -> None:

@@ -170,6 +170,8 @@ class AllRules:
         return rules
 
 
-# The others are what real peers speak in the place of a specification, or no calls at all.
-WITH_RULES = ("gevals", "pi", "gassist", "waza", "kaiak", "mcp", "lsp", "dap", "acp", "jsonrpc")
+# All but lines without any further meaning, of which nothing is demanded.
+WITH_RULES = (
+    "gevals", "pi", "gassist", "waza", "waza-go", "kaiak", "kaiak-head", "mcp", "lsp", "dap", "acp", "jsonrpc",
+)  # fmt: skip
 RULES = AllRules()
