@@ -34,7 +34,7 @@ for them. `{program} call OPERATION --describe` shows the arguments in a termina
 
 HEADING = "Other names"
 ANCHOR = HEADING.lower().replace(" ", "-")
-OTHER_NAMES = "A task that was written for another extension runs as it is"
+OTHER_NAMES = "A task that was written for mcpchecker's own extension, in Go, runs as it is"
 
 
 def page(program: str, extension: Extension) -> str:
