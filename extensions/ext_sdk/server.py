@@ -7,12 +7,10 @@ an answer goes out the moment it is there.
 
 from __future__ import annotations
 
-import os
 import select
 import signal
 import threading
 import time
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from .calls import CALL, Calls, Running
@@ -21,6 +19,7 @@ from .hints import LONGEST, hint
 from .protocols import gevals
 from .session import Session
 from .transport import PeerGone, Stdio
+from .wakeup import Wakeup
 from .wire import (
     FRAMINGS,
     Connection,
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from .redaction import Redactor
 
 CLEANUP_SECONDS = 3.0  # the known host kills 5 s after its request to shut down, without asking again
-SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Opening:
@@ -87,8 +85,7 @@ class Server:
         self._peer_gone = False
         self._closed = False
         self._manifest_sent = False
-        self._wake_read, self._wake_write = os.pipe()
-        os.set_blocking(self._wake_write, False)
+        self._wakeup = Wakeup()
 
     def run(self, opening: Opening) -> int:
         """Serve until the host shuts down, closes its end, or a signal comes; after this the process has to end.
@@ -96,7 +93,7 @@ class Server:
         Returns:
             The exit code: 0, or 1 where the host went away without waiting for its answers.
         """
-        self._take_signals()
+        self._wakeup.take_signals(_end_soon)
         self._manifest_sent = opening.manifest_sent
         self._connection.receive_data(opening.received)
         if opening.eof:
@@ -108,12 +105,6 @@ class Server:
             _end_soon()  # a thread that an operation left behind may keep the interpreter from ending
         return int(self._peer_gone)
 
-    def _take_signals(self) -> None:
-        """A signal becomes a byte in the pipe that the loop waits for; it interrupts nothing."""
-        for number in SIGNALS:
-            signal.signal(number, _end_soon)
-        signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
-
     # The loop
 
     def _serve(self) -> None:
@@ -121,15 +112,15 @@ class Server:
         if self._reading:
             poll.register(self._stdio.input, select.POLLIN)
         poll.register(self._stdio.output, 0)  # POLLERR comes unasked when nobody reads any more
-        poll.register(self._wake_read, select.POLLIN)
+        poll.register(self._wakeup.descriptor, select.POLLIN)
         self._handle_received()
         while not self._ending and (self._reading or self._calls):
             ready = dict(poll.poll(self._calls.milliseconds_left()))
             if self._stdio.output in ready:
                 self._peer_gone = True
                 return
-            if self._wake_read in ready:
-                self._woken()
+            if self._wakeup.descriptor in ready and self._wakeup.signalled():
+                self._ending = True
             if self._stdio.input in ready:
                 self._receive()
                 if not self._reading:
@@ -153,15 +144,6 @@ class Server:
         self._reading = False
         self._connection.receive_data(b"\n")
         self._connection.receive_eof()
-
-    def _woken(self) -> None:
-        """Signals write their number, finished operations write 0: they only let the loop look again."""
-        if any(number in SIGNALS for number in os.read(self._wake_read, 512)):
-            self._ending = True
-
-    def _wake(self) -> None:
-        with suppress(BlockingIOError):  # so many wake-ups wait already that one more tells nothing
-            os.write(self._wake_write, b"\0")
 
     def _enforce_deadlines(self) -> None:
         """Answer for operations that did not answer themselves, and tell them to stop."""
@@ -242,7 +224,7 @@ class Server:
             line = self._fitter.error(running.id, self._session.fault(running.call.operation.name, error))
         self._answer(running, line)
         if not self._reading:
-            self._wake()
+            self._wakeup.wake()
 
     def _answer(self, running: Running, line: bytes) -> None:
         """Write a call's answer, unless it has one."""
@@ -271,7 +253,7 @@ class Server:
                 self._stdio.write(line)
         except PeerGone:
             self._peer_gone = self._ending = True
-            self._wake()
+            self._wakeup.wake()
 
     def _keep_whole(self, name: str, text: str) -> str:
         path = self._session.artifact(name)
