@@ -139,7 +139,8 @@ class RecordedChild:
             if self._ended:
                 raise self._failure(f"expected {what}, found the end of the child's output")
             if not select.select([self._out], [], [], max(0.0, until - time.monotonic()))[0]:
-                raise self._failure(f"expected {what} within {timeout:g} s, found nothing")
+                spoken = f"it was spoken to in {self._framing.name}, as `protocol=` in the marker says"
+                raise self._failure(f"expected {what} within {timeout:g} s, found nothing; {spoken}")
             self._read()
 
     def close(self, *, timeout: float = TIMEOUT_S) -> int:
