@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ext_recorder.conformance.host import json_object
 from ext_recorder.conformance.links import Peer
 from ext_recorder.conformance.ruled import ask
 from tests.peers.conversations import INCIDENT, write_evals
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from ext_recorder.sockets.address import Address
 
 ROOT = Path(__file__).parents[2]
+PROFILES = Path(__file__).parent / "profiles"
 
 
 def peer(protocol: str) -> list[str]:
@@ -25,35 +28,14 @@ def peer(protocol: str) -> list[str]:
 
 def profile(protocol: str, folder: Path) -> dict[str, object]:
     """What may be asked of the reference peer; the files that it names are written."""
-    write_evals(folder)
-    profiles: dict[str, dict[str, object]] = {
-        "waza": {
-            "directory": str(folder / "evals"),
-            "eval": str(folder / "evals/functions/eval.yaml"),
-            "broken": str(folder / "evals/broken/eval.yaml"),
-            "task": "create",
-            "executor": "never",
-        },
-        "gassist": {
-            "function": "add",
-            "arguments": {"a": 1, "b": 2},
-            "failing": "limited",
-            "asking": "search",
-            "asking-arguments": {"query": "x"},
-            "input": "more",
-        },
-        "kaiak": {"incidents": [{"id": "incident-1"} | INCIDENT]},
-        "pi": {
-            "tool": "shout",
-            "input": {"text": "hi"},
-            "asking": "count-lines",
-            "asking-input": {"path": "notes.txt"},
-            "host": {"tool": [{"text": "one\n"}, {"text": "two\n"}]},
-            "command": "hello",
-            "event": "turn_end",
-        },
-    }
-    return profiles[protocol]
+    if protocol == "kaiak":
+        return {"incidents": [{"id": "incident-1"} | INCIDENT]}
+    if protocol == "waza":
+        write_evals(folder)
+        evals = {name: str(folder / f"evals/{name}/eval.yaml") for name in ("functions", "broken")}
+        files = {"directory": str(folder / "evals"), "eval": evals["functions"], "broken": evals["broken"]}
+        return {**files, "task": "create", "executor": "never"}
+    return json_object(json.loads((PROFILES / f"{protocol}.json").read_text()), protocol)
 
 
 def verdicts(

@@ -200,8 +200,9 @@ def test_what_is_wrong_with_the_command_line_is_told(words: list[str], said: str
     assert said in done.stderr
 
 
-def test_a_child_that_says_nothing_violates(tmp_path: Path) -> None:
-    command = [*RECORDER, "conformance", "--protocol=waza", "--", "true"]
+def test_a_child_that_says_nothing_violates_and_its_last_words_are_told(tmp_path: Path) -> None:
+    command = [*RECORDER, "conformance", "--protocol=waza", "--", "sh", "-c", "echo 'no licence' >&2"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 1
-    assert "VIOLATED" in done.stdout
+    assert "VIOLATED  waza:answer-each" in done.stdout
+    assert "no licence" in done.stdout

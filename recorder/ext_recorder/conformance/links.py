@@ -187,7 +187,8 @@ class Peer:
     def _started_again(self, server: Child, address: Address) -> Child:
         """The server that has died of what was said to it. Raises RecorderError where that was nothing."""
         if not self._has_served:
-            why = f"the server has ended ({server.status}){self._last_words()}"
+            words = self.last_words()
+            why = f"the server has ended ({server.status})" + (f"; it said:\n{words}" if words else "")
             raise RecorderError(f"no connection to {address}: {why}")
         self._has_served, self._server = False, None
         _stop(server)
@@ -195,11 +196,11 @@ class Peer:
             Path(str(address.place)).unlink(missing_ok=True)  # it could not
         return self._start_server()
 
-    def _last_words(self) -> str:
-        """What it has said on stderr at the end, for messages."""
+    def last_words(self) -> str:
+        """What was said on stderr at the end."""
         size = os.fstat(self._stderr.fileno()).st_size
         words = os.pread(self._stderr.fileno(), STDERR_BYTES, max(0, size - STDERR_BYTES)).decode(errors="replace")
-        return f"; it said:\n{words.strip()[-SHOWN_CHARS:]}" if words.strip() else ""
+        return words.strip()[-SHOWN_CHARS:]
 
 
 def _has_ended(child: Child) -> bool:

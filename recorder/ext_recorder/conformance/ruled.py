@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from .links import Peer
     from .target import Target
 
-_ANY = ("answer-known", "answer-each", "message")  # of everything that is said
+_OWING = "answer-each"
+_ANY = ("answer-known", _OWING, "message")  # of everything that is said
 _UTF_8 = "utf-8"
 
 
@@ -85,6 +86,8 @@ def ask(
             findings.add({id: [str(error)] for id in session.clauses()})
         else:
             findings.look_at(talk)
+    if findings.are_violated([_OWING]) and (words := peer.last_words()):
+        findings.add({_OWING: [f"its last words on stderr:\n{words}"]})
     return findings.verdicts()
 
 
