@@ -60,6 +60,7 @@ SESSIONS = {
     "waza/like-python": _reference("waza", "ndjson", "waza", reference.waza_python, "--like", "python"),
     "waza-go/runs": _reference("waza-go", "ndjson", "waza_go", reference.waza_go),
     "kaiak/fix": _reference("kaiak", "content-length", "kaiak", reference.kaiak),
+    "kaiak/greeted": _reference("kaiak", "content-length", "kaiak", reference.kaiak_greeted),
     "kaiak-head/fix": _reference("kaiak-head", "content-length", "kaiak_head", reference.kaiak_head),
     "mcp/time": PeerSession("mcp", "ndjson", (f"{PEERS}mcp-server-time", "--local-timezone", "UTC"), real.mcp),
     "lsp/document": PeerSession("lsp", "content-length", (f"{PEERS}pylsp",), real.lsp, files=_GREET),

@@ -16,6 +16,7 @@ from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.lint.linting import lint
 from ext_recorder.replay import ORDERS
+from ext_sdk.protocols.detect import Detector
 from ext_sdk.protocols.dialect import DIALECTS
 from ext_sdk.wire.framing import FRAMINGS
 from tests.peers.conversations import Names
@@ -48,6 +49,19 @@ def said(path: Path, kind: str) -> bytes:
 
 def test_each_protocol_has_a_folder_with_cassettes() -> None:
     assert {name.partition("/")[0] for name in SESSIONS} | {"gevals"} == set(DIALECTS)
+
+
+@EACH
+def test_the_recorded_session_tells_what_was_spoken(name: str) -> None:
+    with Reader(path_of(name)) as reader:
+        framing = FRAMINGS[reader.header.framing]
+        detector = Detector()
+        for event in reader:
+            if isinstance(event, Data) and event.kind != "err":
+                wire = event.payload if event.raw else framing.encode(event.payload, event.head)
+                detector.receive("in" if event.kind == "in" else "out", wire)
+
+    assert detector.settle() == (SESSIONS[name].protocol, SESSIONS[name].framing)
 
 
 @EACH

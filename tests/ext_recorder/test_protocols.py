@@ -48,6 +48,7 @@ ROWS = (
     Row("waza", "ndjson", "waza", conversations.waza_python, "--like", "python"),
     Row("waza-go", "ndjson", "waza_go", conversations.waza_go),
     Row("kaiak", "content-length", "kaiak", conversations.kaiak),
+    Row("kaiak", "content-length", "kaiak", conversations.kaiak_greeted),
     Row("kaiak-head", "content-length", "kaiak_head", conversations.kaiak_head),
 )
 EACH = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)

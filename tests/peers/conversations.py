@@ -272,6 +272,20 @@ def kaiak(host: Speaker, names: Names, folder: Path) -> None:
     assert inside(host.heard[-1], "error", "data")["session_id"] == own
 
 
+def kaiak_greeted(host: Speaker, names: Names, folder: Path) -> None:
+    """A client that greets the server as those of LSP are greeted, and takes leave so."""
+    id = names.id()
+    host.say(call(id, "initialize", processId=None, rootUri=None, capabilities={}))
+    provider = inside(host.next(), "result", "capabilities", "executeCommandProvider")
+    assert "kaiak/generate_fix" in str(provider["commands"])
+    host.say({"jsonrpc": "2.0", "method": "initialized", "params": {}})
+    host.say(command(names.id(), "configure", configuration={"workspace": {"working_dir": str(folder)}}))
+    assert inside(host.next(), "result")["status"] == "success"
+    host.say(call(names.id(), "shutdown"))
+    host.next()
+    host.say({"jsonrpc": "2.0", "method": "exit"})
+
+
 def approve(host: Speaker, names: Names, session: str, asked: Message) -> None:
     """Answer an interaction."""
     payload = {"request_id": inside(asked, "params", "content")["interaction_id"], "action": "allow_once"}

@@ -1,8 +1,8 @@
 """Which framing and which protocol is this? Found out by looking at the first bytes of a session.
 
 The framing shows in the first message of either side, whatever is logged before it. The protocol shows in what the host
-says first, or the child where it speaks first; where two dialects begin alike, in the first answer. Nothing is changed
-or consumed: bytes are only looked at.
+says first, or the child where it speaks first; where two dialects begin alike, in the first answer that differs.
+Nothing is changed or consumed: bytes are only looked at.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _fits(value: object, wanted: object) -> bool:
 
 
 # All signs of a protocol are tried; the first protocols of the table win where a message shows several, but for those
-# that begin alike: of them the first answer decides.
+# that begin alike: of them the child's answers decide.
 SIGNS = (
     Sign("gevals", "in", {"/method": "initialize", "/params/protocolVersion": "0.0.1"}),
     Sign("gevals", "in", {"/method": "execute", "/params/operation": str}),
@@ -91,8 +91,22 @@ SIGNS = (
     Sign("dap", "in", {"/type": "request", "/command": str, "/seq": int}),
     Sign("dap", "out", {"/type": "event", "/event": str, "/seq": int}),
 )
-# Two dialects whose hosts may begin with the same words: (as it seems, as it may turn out), and what shows that.
-TURNS = (("waza", Sign("waza-go", "out", {"/result/run_id": _PRESENT})),)
+# Dialects whose hosts may begin with the same words: as it seems, and what the child shows it to be. What shows nothing
+# leaves it open: the next message may tell.
+TURNS = (
+    ("waza", Sign("waza-go", "out", {"/result/run_id": _PRESENT})),
+    ("waza", Sign("waza-go", "out", {"/result/graders": _PRESENT, "/result/config": dict})),
+    ("waza", Sign("waza-go", "out", {"/error/data": str})),
+    ("waza", Sign("waza", "out", {"/result/runId": _PRESENT})),
+    ("waza", Sign("waza", "out", {"/result/path": str})),
+    ("waza", Sign("waza", "out", {"/result/valid": True, "/result/name": str})),
+    ("waza", Sign("waza", "out", {"/result/tasks/0/file": str})),
+    ("waza", Sign("waza", "out", {"/error/data": dict})),
+    # Kaiak's server may want to be greeted as those of LSP are.
+    ("lsp", Sign("kaiak", "out", {"/result/capabilities/executeCommandProvider/commands/0": _KAIAK})),
+    ("lsp", Sign("lsp", "out", {"/result": _PRESENT})),
+    ("lsp", Sign("lsp", "out", {"/error": _PRESENT})),
+)
 
 
 class Detector:
@@ -156,7 +170,8 @@ class Detector:
             return
         if self._seems and side == "out":
             turned = [sign.protocol for seems, sign in TURNS if seems == self._seems and sign.fits(side, "", message)]
-            self._find(turned[0] if turned else self._seems)
+            if turned:
+                self._find(turned[0])
             return
         self._rpc = self._rpc or "jsonrpc" in message or isinstance(message.get("method"), str)
         shown = [sign.protocol for sign in SIGNS if sign.fits(side, self._framing, message)]

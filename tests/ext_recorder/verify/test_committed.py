@@ -23,6 +23,7 @@ PEERS = {
     "gassist/notified": ["tests.peers.gassist"],
     "gassist/like-sdk": ["tests.peers.gassist", "--like", "sdk"],
     "kaiak/fix": ["tests.peers.kaiak"],
+    "kaiak/greeted": ["tests.peers.kaiak"],
     "kaiak-head/fix": ["tests.peers.kaiak_head"],
     "jsonrpc/calls": ["tests.peers.calls"],
 }

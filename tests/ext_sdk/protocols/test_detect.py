@@ -27,7 +27,6 @@ BEGINNINGS = [
     ("waza-go", "ndjson", rpc("eval.list", dir="evals")),
     ("mcp", "ndjson", rpc("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})),
     ("acp", "ndjson", rpc("initialize", protocolVersion=1, clientCapabilities={})),
-    ("lsp", "content-length", LSP),
     ("dap", "content-length", {"seq": 1, "type": "request", "command": "initialize", "arguments": {}}),
     ("jsonrpc", "ndjson", rpc("ping")),
     ("jsonrpc", "content-length", rpc("eval", code="1")),
@@ -65,15 +64,52 @@ def test_it_tells_the_same_byte_by_byte_and_behind_what_the_child_logs(
     assert detector.found == (protocol, framing)
 
 
-@pytest.mark.parametrize(("answer", "protocol"), [({"run_id": "run-1"}, "waza-go"), ({"runId": "a"}, "waza")])
-def test_where_two_begin_alike_the_first_answer_tells(answer: dict[str, object], protocol: str) -> None:
+RUN, GET, CHECK = (rpc(method, path="eval.yaml") for method in ("eval.run", "eval.get", "eval.validate"))
+COMMANDS = {"capabilities": {"executeCommandProvider": {"commands": ["kaiak/configure"]}}}
+ALIKE = [
+    ("ndjson", RUN, {"result": {"run_id": "run-1"}}, "waza-go"),
+    ("ndjson", RUN, {"result": {"runId": "a", "status": "running"}}, "waza"),
+    ("ndjson", RUN, {"error": {"code": -32000, "message": "Eval not found", "data": "eval.yaml"}}, "waza-go"),
+    ("ndjson", RUN, {"error": {"code": -32000, "message": "Eval not found", "data": {"path": "eval.yaml"}}}, "waza"),
+    ("ndjson", GET, {"result": {"name": "a", "config": {}, "tasks": None, "graders": None}}, "waza-go"),
+    ("ndjson", GET, {"result": {"path": "eval.yaml", "name": "a", "config": {}}}, "waza"),
+    ("ndjson", CHECK, {"result": {"valid": True, "name": "a", "skill": "b"}}, "waza"),
+    ("content-length", LSP, {"result": {"capabilities": {}}}, "lsp"),
+    ("content-length", LSP, {"error": {"code": -32603, "message": "no"}}, "lsp"),
+    ("content-length", LSP, {"result": COMMANDS}, "kaiak"),
+]
+
+
+@pytest.mark.parametrize(("framing", "begin", "answer", "protocol"), ALIKE)
+def test_where_two_begin_alike_the_answer_tells(
+    framing: str, begin: dict[str, object], answer: dict[str, object], protocol: str
+) -> None:
     detector = Detector()
-    detector.receive("in", encoded("ndjson", rpc("eval.run", path="eval.yaml")))
+    detector.receive("in", encoded(framing, begin))
+    detector.receive("out", encoded(framing, {"jsonrpc": "2.0", "method": "window/logMessage", "params": {}}))
     assert detector.found is None
 
-    detector.receive("out", encoded("ndjson", {"jsonrpc": "2.0", "id": 1, "result": answer}))
+    detector.receive("out", encoded(framing, {"jsonrpc": "2.0", "id": 1} | answer))
 
-    assert detector.found == (protocol, "ndjson")
+    assert detector.found == (protocol, framing)
+
+
+def test_where_an_answer_tells_nothing_what_is_said_next_does() -> None:
+    detector = Detector()
+    detector.receive("in", encoded("ndjson", CHECK))
+    detector.receive("out", encoded("ndjson", {"jsonrpc": "2.0", "id": 1, "result": {"valid": False, "errors": ["x"]}}))
+    assert detector.found is None
+
+    detector.receive("in", encoded("ndjson", rpc("task.get", path="eval.yaml", task_id="a")))
+
+    assert detector.found == ("waza-go", "ndjson")
+
+
+@pytest.mark.parametrize(("begin", "framing", "protocol"), [(LSP, "content-length", "lsp"), (RUN, "ndjson", "waza")])
+def test_what_is_never_answered_is_what_it_seems(begin: dict[str, object], framing: str, protocol: str) -> None:
+    detector = Detector()
+    detector.receive("in", encoded(framing, begin))
+    assert detector.settle() == (protocol, framing)
 
 
 def test_a_child_that_speaks_first_may_tell() -> None:
