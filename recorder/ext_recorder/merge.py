@@ -60,8 +60,8 @@ def merge(paths: Sequence[Path], target: Path, *, replace: bool = False) -> int:
     merged = _Merged(header)
 
     def lines() -> Iterator[bytes]:
-        for path in paths:
-            yield from merged.session(path, last=path == paths[-1])
+        for number, path in enumerate(paths, 1):
+            yield from merged.session(path, last=number == len(paths))
 
     return write_cassette(target, header, lines(), lambda: redacted, replace=replace)
 

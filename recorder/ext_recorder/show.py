@@ -42,12 +42,19 @@ _LABEL_WIDTH = 22  # most methods with their ids
 
 
 def show(
-    path: str, *, raw: bool = False, as_json: bool = False, file: TextIO | None = None, color: bool | None = None
+    path: str,
+    *,
+    name: str = "",
+    raw: bool = False,
+    as_json: bool = False,
+    file: TextIO | None = None,
+    color: bool | None = None,
 ) -> None:
     """Show a cassette.
 
     Args:
         path: the file.
+        name: what to call it, where that is not its path.
         raw: messages in full.
         as_json: one JSON object a line instead, for programs.
         file: where to; None: standard output.
@@ -72,7 +79,7 @@ def show(
         if color is None:
             color = on_terminal and "NO_COLOR" not in os.environ
         width = _width() if on_terminal else PLAIN_WIDTH
-        file.writelines(redactor.redact_text(line) + "\n" for line in _header_lines(path, reader.header))
+        file.writelines(redactor.redact_text(line) + "\n" for line in _header_lines(name or path, reader.header))
         for event in reader:
             for entry in timeline.entries(event):
                 file.write(_line(entry, 0 if raw else width, raw=raw, color=color) + "\n")

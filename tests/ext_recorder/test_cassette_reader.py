@@ -226,3 +226,12 @@ events:
     with read(tmp_path, text) as reader:
         assert len(list(reader)) == 5
         assert reader.redacted == ("env.API_TOKEN",)
+
+
+def test_the_traffic_beside_a_cassette_is_none_and_that_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "session.http.yaml"
+    path.write_text("# The HTTP traffic of a recorded session.\nhttp: 1\nrecorder: 0.1.0\n")
+    with pytest.raises(
+        CassetteError, match=r"no cassette: .*the HTTP traffic of a session; its cassette stands beside it"
+    ):
+        Reader(path)

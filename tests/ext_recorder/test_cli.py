@@ -157,6 +157,8 @@ WRONG = [
     (["replay", "."], ".: can't be read: Is a directory"),
     (["replay", "--speed", "fast", "missing.yaml"], "--speed fast: expected a number"),
     (["show", "missing.yaml"], "missing.yaml: no such file"),
+    (["replay", "zip://a.yaml::b.zip"], "zip://a.yaml::b.zip: no such file (from an address it is not played"),
+    (["replay", "a.yaml", "b.yaml"], "b.yaml: replay plays one cassette, and runs no program; with --http it runs one"),
     (["show", "--colour", "x"], "No such option '--colour'"),
     (["show", "a.yaml", "b.yaml"], "Got unexpected extra argument (b.yaml). See: ext-recorder show --help"),
     (["scrub", "--secrets", "none.txt", "."], "--secrets none.txt: can't be read: No such file or directory"),

@@ -43,6 +43,12 @@ def server_of(web: Server, tmp_path: Path) -> tuple[list[str], str]:
     return script(SOCKET_SERVER.format(url=web.url, place=str(place))), f"unix:{place}"
 
 
+def uri_of(interaction: dict[str, object]) -> str:
+    request = interaction["request"]
+    assert isinstance(request, dict)
+    return str(request["uri"])
+
+
 def two_clients(address: str) -> None:
     """Both count by one page of the web, with the same id."""
     with Client(address) as one, Client(address) as other:
@@ -69,9 +75,7 @@ def recorded(tmp_path: Path) -> tuple[Path, list[str], str]:
 
 def test_the_traffic_of_a_socket_server_is_recorded_with_the_calls_that_caused_it(tmp_path: Path) -> None:
     cassette, _, _ = recorded(tmp_path)
-    asked = [
-        (str(each["request"]["uri"]).rpartition("/")[2], each["call"]) for each in document(cassette)["interactions"]
-    ]  # type: ignore[index]
+    asked = [(uri_of(each).rpartition("/")[2], each["call"]) for each in document(cassette)["interactions"]]
     assert asked == [("same", 1), ("same", 1), ("other", 2)]
 
 
@@ -155,8 +159,11 @@ def test_a_server_that_is_no_python_program_is_ended_before_it_is_used(tmp_path:
         (["verify", "--http", "--connect=unix:c", "x.yaml"], "expected the command that --http is about"),
         (["replay", "--http", "--listen=unix:l", "x.yaml", "--", "true"], "so leave --listen out; or say by --connect"),
         (["replay", "--http", "--connect=unix:c", "x.yaml", "--", "true"], "both or none"),
-        (["replay", "--connect=unix:c", "x.yaml"], "--connect is for --http"),
-        (["replay", "x.yaml", "--", "true"], "a command behind `--` is for --http"),
+        (
+            ["replay", "--connect=unix:c", "x.yaml"],
+            "--connect unix:c: replay plays one cassette, and runs no program; with --http it runs one",
+        ),
+        (["replay", "x.yaml", "--", "true"], "true: replay plays one cassette, and runs no program"),
         (["replay", "--http", "--fault=drop", "x.yaml", "--", "true"], "--fault is about recorded messages"),
     ],
 )

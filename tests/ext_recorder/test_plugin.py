@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.ext_recorder.http_server import serving
 from tests.ext_recorder.recorded import ECHO
 
 if TYPE_CHECKING:
@@ -137,7 +138,11 @@ def test_a_class_is_part_of_the_name_and_odd_characters_are_not(pytester: pytest
     [
         ("", "*expected a marker that says what is recorded*"),
         ("@pytest.mark.recorded()", "*names no command*"),
-        ('@pytest.mark.recorded("cat", protocl="raw")', "*unexpected keyword argument 'protocl'; it takes: *protocol*"),
+        ('@pytest.mark.recorded("cat", protocl="raw")', "*recorded has no protocl; it takes: *protocol*"),
+        (
+            '@pytest.mark.recorded("cat", http=True, order="any")',
+            "*order, ignore and match_on are about recorded messages; with http=True*",
+        ),
         ('@pytest.mark.recorded("cat", protocol="morse")', "*protocol='morse': expected one of *gevals*"),
     ],
 )
@@ -269,3 +274,41 @@ def test_the_option_of_pytest_recording_is_used_where_it_is_there(pytester: pyte
     pytester.makepyfile(test_it=ECHOES)
     run(pytester, "-p", "pytest_recording").assert_outcomes(passed=1)
     assert (pytester.path / "cassettes" / "test_it" / "test_one.yaml").is_file()
+
+
+def asking(url: str) -> str:
+    """A test of a child that answers by what it finds on the web."""
+    child = (
+        "import json, sys, urllib.request\n"
+        "for line in sys.stdin:\n"
+        "    asked = json.loads(line)\n"
+        f"    found = urllib.request.urlopen({url!r} + asked['method']).read().decode()\n"
+        "    print(json.dumps({'jsonrpc': '2.0', 'id': asked['id'], 'result': found}), flush=True)\n"
+    )
+    return f"""
+        import pytest
+
+        @pytest.mark.recorded({sys.executable!r}, "-c", {child!r}, protocol="jsonrpc", http=True)
+        def test_one(recorded_child):
+            assert recorded_child.request("/count/page") == "1"
+    """
+
+
+def test_the_real_child_runs_without_the_servers_that_it_asks(pytester: pytest.Pytester) -> None:
+    with serving() as server:
+        source = asking(server.url)
+        assert recorded(pytester, source) == ["test_one.http.yaml", "test_one.yaml"]
+    run(pytester).assert_outcomes(passed=1)
+    run(pytester, "--record-mode=once").assert_outcomes(passed=1)
+
+
+def test_what_a_real_child_asks_and_was_not_recorded_fails_the_test(pytester: pytest.Pytester) -> None:
+    with serving() as server:
+        source = asking(server.url)
+        recorded(pytester, source)
+    pytester.makepyfile(
+        test_it=source.replace('"/count/page") == "1"', '"/count/page") == "1"; recorded_child.request("/more")')
+    )
+    result = run(pytester)
+    result.stdout.fnmatch_lines(["*/more: never recorded*", "*pytest --record-mode=all*"])
+    assert result.ret == 1

@@ -16,7 +16,7 @@ from ext_recorder.cassette.reader import Reader
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from tests.ports import NewPort
@@ -49,11 +49,12 @@ base(place if kind == "unix" else ("127.0.0.1", int(place)), Handler).serve_fore
 
 
 class Relay:
-    """A running recorder or replayer of sockets."""
+    """A running recorder or replayer of sockets; `heading` is what it said first."""
 
-    def __init__(self, process: subprocess.Popen[bytes], address: str) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], heading: bytes) -> None:
         self.process = process
-        self.address = address
+        self.heading = heading
+        self.address = heading.decode().partition("listening on ")[2].partition(",")[0]
         self.said = b""
 
     def end(self, number: int = signal.SIGTERM) -> int:
@@ -70,22 +71,27 @@ class Relay:
 
 
 @contextmanager
-def running(*words: str, address: str = "tcp:127.0.0.1:0") -> Iterator[Relay]:
-    """`ext-recorder` with --listen, once it listens."""
-    command = [*RECORDER, words[0], f"--listen={address}", *words[1:]]
+def started(command: Sequence[str]) -> Iterator[Relay]:
+    """A recorder or replayer of sockets, once it listens."""
     pipe = subprocess.PIPE
     # Without a buffer, in which communicate() would not find what has come with the first line.
     process = subprocess.Popen(command, bufsize=0, stdin=subprocess.DEVNULL, stdout=pipe, stderr=pipe)
     assert process.stderr is not None
-    said = process.stderr.readline()
-    assert b"listening on " in said, said + process.stderr.read()
-    relay = Relay(process, said.decode().partition("listening on ")[2].partition(",")[0])
     try:
-        yield relay
+        said = process.stderr.readline()
+        assert b"listening on " in said, said + process.stderr.read()
+        yield Relay(process, said)
     finally:
         if process.poll() is None:
             process.kill()
         process.communicate()
+
+
+@contextmanager
+def running(*words: str, address: str = "tcp:127.0.0.1:0") -> Iterator[Relay]:
+    """`ext-recorder` with --listen, once it listens."""
+    with started([*RECORDER, words[0], f"--listen={address}", *words[1:]]) as relay:
+        yield relay
 
 
 class Client:
@@ -329,3 +335,25 @@ def test_the_socket_file_of_a_dead_server_is_replaced_and_that_of_a_live_one_is_
         assert (done.returncode, b"can't listen" in done.stderr) == (2, True)
         relay.end()
     assert not path.exists()
+
+
+def test_a_shim_of_a_socket_server_records_at_first_and_replays_from_then_on(tmp_path: Path) -> None:
+    words, address = recording(tmp_path, tmp_path / "server.sock")
+    shim = tmp_path / "server"
+    made = [*RECORDER, "shim", f"--listen={address}", *words[1:3], str(shim), *words[3:]]
+    done = subprocess.run(made, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    for doing in (b"for unix:", b"replaying"):
+        with started([str(shim)]) as relay:
+            assert doing in relay.heading
+            two_clients(relay.address)
+            assert relay.end() == -signal.SIGTERM, relay.said
+
+
+def test_a_shim_of_a_socket_server_that_only_replays_needs_no_server(tmp_path: Path, cassette: str) -> None:
+    shim = tmp_path / "server"
+    made = [*RECORDER, "shim", "--mode=none", "--listen=tcp:127.0.0.1:0", "--connect=tcp:1", str(shim), cassette]
+    subprocess.run(made, timeout=PATIENCE_S, check=True)
+    with started([str(shim)]) as relay:
+        two_clients(relay.address)
+        assert relay.end() == -signal.SIGTERM, relay.said

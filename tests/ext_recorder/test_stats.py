@@ -123,3 +123,9 @@ def test_the_command_counts_folders_and_tells_what_it_could_not_read(tmp_path: P
     assert done.returncode == 2
     assert "c.yaml" in done.stderr
     assert "→  a " in done.stdout
+
+
+def test_where_no_cassette_could_be_read_there_is_no_table(tmp_path: Path) -> None:
+    done = stats(str(tmp_path / "missing.yaml"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "missing.yaml: no such file" in done.stderr

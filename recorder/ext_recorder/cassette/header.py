@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 VERSION = 1  # of the format; a reader refuses what it does not know
 SUFFIX = ".yaml"
 
+_HTTP = ".http.yaml"  # what stands beside cassettes
 _TITLE = "# A recorded session. Show it: ext-recorder show FILE\n"
 _NUMBERS = frozenset("0123456789.:TZ-+")  # versions and times of day stand without quotation marks
 
@@ -93,7 +94,8 @@ def header_of(path: str, fields: dict[str, Flow]) -> Header:
     version = fields.get("cassette")
     if version is None:
         found = ", ".join(list(fields)[:4]) or "nothing"
-        raise CassetteError(path, 1, f"no cassette: expected a key `cassette: {VERSION}`, found {found}")
+        advice = "the HTTP traffic of a session; its cassette stands beside it" if str(path).endswith(_HTTP) else ""
+        raise CassetteError(path, 1, f"no cassette: expected a key `cassette: {VERSION}`, found {found}", advice)
     if version != str(VERSION):
         newer = isinstance(version, str) and version.isdigit() and int(version) > VERSION
         advice = "upgrade ext-recorder, or record the session again" if newer else "record the session again"

@@ -58,7 +58,8 @@ class Reader:
         try:
             self._file: BufferedReader = open(path, "rb")  # noqa: PTH123, SIM115 - pathlib is not imported for this alone
         except FileNotFoundError:
-            raise CassetteError(path, 0, "no such file", "record it first: ext-recorder record") from None
+            advice = "record it first: ext-recorder record" if "://" not in str(path) else _NO_ADDRESS
+            raise CassetteError(path, 0, "no such file", advice) from None
         except OSError as error:
             raise CassetteError(path, 0, f"can't be read: {error.strerror}") from None
         try:
@@ -194,6 +195,7 @@ def read_header(path: str, file: BufferedReader) -> tuple[Header, int] | None:
     return None
 
 
+_NO_ADDRESS = "from an address it is not played; fetch it first"
 _RECOVER = "a file that was cut off: ext-recorder recover; one written by hand: end it with `redacted: []`"
 
 

@@ -14,19 +14,20 @@ if TYPE_CHECKING:
 def run(values: Values) -> int:
     """Do what the command line says; returns the exit code."""
     import sys
-    from pathlib import Path
 
     from ext_recorder.convert.converting import STDOUT, Options, convert
+    from ext_recorder.many.names import file_of
 
     options = Options(protocol=one(values, "protocol"), redact=values["redact"], bind=bindings(values))
-    told = convert(
-        Path(one(values, "FILE")),
-        one(values, "output") or STDOUT,
-        options,
-        source=one(values, "from"),
-        to=one(values, "to"),
-        replace=bool(values["force"]),
-    )
+    with file_of(one(values, "FILE")) as (path, _):
+        told = convert(
+            path,
+            one(values, "output") or STDOUT,
+            options,
+            source=one(values, "from"),
+            to=one(values, "to"),
+            replace=bool(values["force"]),
+        )
     if told:
         sys.stdout.write(f"{told}\n")
     return 0

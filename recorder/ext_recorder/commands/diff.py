@@ -15,18 +15,20 @@ if TYPE_CHECKING:
 def run(values: Values) -> int:
     """Do what the command line says; returns the exit code."""
     import sys
-    from pathlib import Path
 
     from ext_recorder.compare.diff import diff
+    from ext_recorder.many.names import file_of
     from ext_recorder.reports.cases import json_line, lines
 
-    case = diff(
-        Path(one(values, "A")),
-        Path(one(values, "B")),
-        ignore=values["ignore"],
-        mask=values["mask"],
-        in_order=one(values, "order") == "strict",
-    )
+    with file_of(one(values, "A")) as (left, name), file_of(one(values, "B")) as (right, other_name):
+        case = diff(
+            left,
+            right,
+            names=(name, other_name),
+            ignore=values["ignore"],
+            mask=values["mask"],
+            in_order=one(values, "order") == "strict",
+        )
     sys.stdout.write(json_line(case) if values["json"] else "".join(f"{line}\n" for line in lines(case)))
     return 0 if case.ok else 1
 

@@ -14,13 +14,16 @@ if TYPE_CHECKING:
 def run(values: Values) -> int:
     """Do what the command line says; returns the exit code."""
     import sys
+    from contextlib import ExitStack
     from pathlib import Path
 
+    from ext_recorder.many.names import file_of
     from ext_recorder.merge import merge
 
     target = output(values)
-    paths = [Path(word) for word in values["CASSETTE"]]
-    events = merge(paths, Path(target), replace=bool(values["force"]))
+    with ExitStack() as stack:
+        paths = [stack.enter_context(file_of(word))[0] for word in values["CASSETTE"]]
+        events = merge(paths, Path(target), replace=bool(values["force"]))
     sys.stdout.write(f"{target}: {len(paths)} sessions, {events} events\n")
     return 0
 

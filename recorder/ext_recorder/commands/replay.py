@@ -13,6 +13,7 @@ from .shared import (
     LISTEN,
     PLAYING,
     REDACT,
+    REPORT,
     SEED,
     behind,
     bindings,
@@ -30,12 +31,11 @@ def run(values: Values) -> int:
     """Do what the command line says; returns the exit code."""
     if values["http"]:
         return _run_http(values)
-    for name in ("COMMAND", "connect"):
-        if values[name]:
-            from ext_recorder.errors import UsageError
+    if values["COMMAND"] or values["connect"]:
+        from ext_recorder.errors import UsageError
 
-            given = "--connect" if name == "connect" else "a command behind `--`"
-            raise UsageError(f"{given} is for --http: replay runs no program without it, the cassette answers")
+        given = f"--connect {one(values, 'connect')}" if values["connect"] else " ".join(values["COMMAND"])
+        raise UsageError(f"{given}: replay plays one cassette, and runs no program; with --http it runs one")
     from ext_recorder.replay import run_replay
 
     options = options_of(values)
@@ -72,7 +72,7 @@ def _run_http(values: Values) -> int:
 
     words = behind(values, "replay --http CASSETTE", HTTP_COMMAND)
     defaults = COMMAND.defaults()
-    for name in (option.name for option in (*PLAYING, FAULT, SEED)):
+    for name in (option.name for option in (*PLAYING, FAULT, SEED) if option is not REPORT):
         if values.get(name, defaults[name]) != defaults[name]:
             raise UsageError(
                 f"--{name} is about recorded messages; with --http those of COMMAND are live: leave it out"
@@ -92,6 +92,7 @@ def _run_http(values: Values) -> int:
         redact=values["redact"],
         listen=listen,
         connect=connect,
+        report=one(values, "report"),
     )
 
 

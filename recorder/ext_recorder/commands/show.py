@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
 def run(values: Values) -> int:
     """Do what the command line says; returns the exit code."""
+    from ext_recorder.many.names import file_of
     from ext_recorder.show import show
 
-    show(one(values, "CASSETTE"), raw=bool(values["raw"]), as_json=bool(values["json"]))
+    with file_of(one(values, "CASSETTE")) as (path, name):
+        show(str(path), name=name, raw=bool(values["raw"]), as_json=bool(values["json"]))
     return 0
 
 
@@ -28,6 +30,7 @@ One line for each thing that happened: when, which way, what, and how long the a
 
     ext-recorder show session.yaml
     ext-recorder show --json session.yaml
+    ext-recorder show zip://session.yaml::sessions.zip
 """,
     run,
     arguments=("CASSETTE",),

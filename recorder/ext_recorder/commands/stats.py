@@ -31,7 +31,7 @@ def run(values: Values) -> int:
     tallies = together(counted)
     if values["json"]:
         sys.stdout.writelines(dumps(tally.as_json()) + "\n" for tally in tallies)
-    else:
+    elif counted:
         sys.stdout.writelines(f"{line.rstrip()}\n" for line in table(tallies))
     return broken
 

@@ -16,6 +16,7 @@ def run(values: Values) -> int:
     import sys
     from pathlib import Path
 
+    from ext_recorder.many.names import file_of
     from ext_recorder.trim import Part, parse_calls, trim
 
     part = Part(
@@ -26,7 +27,8 @@ def run(values: Values) -> int:
         without=values["without"],
     )
     target = output(values)
-    kept, count = trim(Path(one(values, "CASSETTE")), Path(target), part, replace=bool(values["force"]))
+    with file_of(one(values, "CASSETTE")) as (path, _):
+        kept, count = trim(path, Path(target), part, replace=bool(values["force"]))
     sys.stdout.write(f"{target}: {kept} of {count} messages kept\n")
     return 0
 

@@ -48,8 +48,8 @@ def run(values: Values) -> int:
     )
     Comparison(DIALECTS["raw"], options.ignore, options.mask)  # what is wrong with them is told before anything starts
     cassettes = chosen(values)
-    if options.http and (remote := next((each.name for each in cassettes if each.remote), "")):
-        raise UsageError(f"--http: the file beside {remote} is not fetched; verify copies of both")
+    for each in cassettes:
+        each.http = options.http
     if options.update and (remote := next((each.name for each in cassettes if each.remote), "")):
         raise UsageError(f"--update: {remote} can only be read; verify a copy of it")
     return report(

@@ -17,16 +17,18 @@ def run(values: Values) -> int:
     from pathlib import Path
 
     from ext_recorder.errors import UsageError
+    from ext_recorder.many.names import file_of
     from ext_recorder.reports.cases import write
     from ext_recorder.view.page import page
 
-    cassette = one(values, "CASSETTE")
-    text = page(cassette).encode()
-    output = one(values, "output")
+    with file_of(one(values, "CASSETTE")) as (path, _):
+        text = page(str(path)).encode()
+        by_default = path.with_suffix(".html").name
+    output = one(values, "output") or by_default
     if output == "-":
         sys.stdout.buffer.write(text)
         return 0
-    target = Path(output or Path(cassette).with_suffix(".html").name)
+    target = Path(output)
     if target.is_file() and not values["force"] and b'<script id="events"' not in target.read_bytes():
         raise UsageError(f"{target} is there already, and no page of this kind: choose another by -o, or --force")
     write(str(target), text)

@@ -31,13 +31,20 @@ LOOKED_AT = 1_000  # pairs that may differ; the rest are counted as different
 
 
 def diff(
-    one: Path, other: Path, *, ignore: Sequence[str] = (), mask: Sequence[str] = (), in_order: bool = True
+    one: Path,
+    other: Path,
+    *,
+    names: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    mask: Sequence[str] = (),
+    in_order: bool = True,
 ) -> Case:
     """Compare two cassettes.
 
     Args:
         one: the first.
         other: the second.
+        names: what they are called in messages; () for their paths.
         ignore: JSON pointers of what may differ.
         mask: regular expressions of what may differ within texts.
         in_order: whether the order of messages counts.
@@ -46,25 +53,28 @@ def diff(
         CassetteError: one of them can't be read, or they are of two protocols.
         UsageError: a pointer or a pattern is none.
     """
-    compared = _Diff(one, other, ignore, mask)
+    compared = _Diff((one, other), names or (str(one), str(other)), ignore, mask)
     compared.run(in_order=in_order)
     findings = compared.findings
-    return Case(f"{one} {other}", problems=findings.problems(), more=findings.more)
+    return Case(" ".join(names or map(str, (one, other))), problems=findings.problems(), more=findings.more)
 
 
 class _Diff:
     """Two cassettes side by side."""
 
-    def __init__(self, one: Path, other: Path, ignore: Sequence[str], mask: Sequence[str]) -> None:
-        self._paths = (str(one), str(other))
-        self.findings = Findings(str(one))
+    def __init__(
+        self, files: tuple[Path, Path], names: Sequence[str], ignore: Sequence[str], mask: Sequence[str]
+    ) -> None:
+        self._files = files
+        self._names = names
+        self.findings = Findings(names[0])
         self._counterparts = Counterparts()
         self._redactor = Redactor(secret_variables(os.environ), rules=True)
-        with Reader(one) as reader, Reader(other) as second:
+        with Reader(files[0]) as reader, Reader(files[1]) as second:
             protocols = (reader.header.protocol, second.header.protocol)
             if protocols[0] != protocols[1]:
-                raise CassetteError(other, 1, f"speaks {protocols[1]}, and {one} speaks {protocols[0]}")
-            self._comparison = Comparison(dialect_of(reader.header, str(one)), ignore, mask)
+                raise CassetteError(names[1], 1, f"speaks {protocols[1]}, and {names[0]} speaks {protocols[0]}")
+            self._comparison = Comparison(dialect_of(reader.header, names[0]), ignore, mask)
             self._framings = (FRAMINGS[reader.header.framing], FRAMINGS[second.header.framing])
             self._units = (
                 Units(reader, self._framings[0], self._comparison),
@@ -100,7 +110,7 @@ class _Diff:
         if not wanted:
             return found
         lines = {line for line, _ in wanted}
-        with Reader(self._paths[side]) as reader:
+        with Reader(self._files[side]) as reader:
             for event in reader:
                 if reader.line in lines:
                     for at, message in messages(event, self._framings[side], self._comparison):
@@ -133,12 +143,12 @@ class _Diff:
         found = self._comparison.differences(one, other, self._counterparts, answered=answered, most=SHOWN_PLACES)
         self._counterparts.learn(one, other, self._comparison.names(one))
         if found:
-            subject = f"{describe(one, answered)}, {self._paths[1]}:{its[0]}"
+            subject = f"{describe(one, answered)}, {self._names[1]}:{its[0]}"
             self.findings.differs(place[0], subject, found, json_value(one), json_value(other))
 
     def _tell_moved(self, one: Unit, other: Unit, message: Classified | None) -> None:
         subject = describe(message) if message else f"the {one.kind} {one.method}"
-        text = f"{self._paths[0]}:{one.place[0]}: {subject}: stands elsewhere, {self._paths[1]}:{other.place[0]}"
+        text = f"{self._names[0]}:{one.place[0]}: {subject}: stands elsewhere, {self._names[1]}:{other.place[0]}"
         data: dict[str, object] = {"message": subject, "lines": [one.place[0], other.place[0]]}
         self.findings.add("order", text, one.place[0], data)
 
@@ -147,7 +157,7 @@ class _Diff:
         self._tell(kind, subject, unit.place[0], side, message)
 
     def _tell(self, kind: str, subject: str, line: int, side: int, message: Classified | None) -> None:
-        where, there = self._paths[side], self._paths[1 - side]
+        where, there = self._names[side], self._names[1 - side]
         says = excerpt(message) if message else ""
         text = f"{where}:{line}: {subject}: is not in {there}" + (f"\n  {says}" if says else "")
         self.findings.add(kind, text, line if not side else 0, {"message": subject, "line": line, "text": says})

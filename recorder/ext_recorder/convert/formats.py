@@ -74,7 +74,7 @@ def format_of(path: Path) -> str:
         with path.open("rb") as file:
             head = file.read(HEAD_BYTES)
     except FileNotFoundError:
-        raise CassetteError(path, 0, "no such file") from None
+        raise CassetteError(path, 0, "no such file", "record it first: ext-recorder record") from None
     first = head.partition(b"\n")[0]
     line = _members(first)
     if "cassette" in line and ("framing" in line or "protocol" in line) and b"events" not in first:

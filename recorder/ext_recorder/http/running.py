@@ -8,10 +8,11 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ext_recorder.child import exit_like
+from ext_recorder.child import exit_like, way_of_ending
 from ext_recorder.notes import Notes, Report
 from ext_recorder.outlets import claim_standard_files, host_outlet, tell
 from ext_recorder.record import spawn_in
+from ext_recorder.replay import write_report
 from ext_recorder.session import environment_secrets
 from ext_recorder.signals import Signals
 from ext_recorder.tap import Tap
@@ -60,6 +61,7 @@ def run(
     redact: Sequence[str] = (),
     listen: str = "",
     connect: str = "",
+    report: str = "",
 ) -> NoReturn:
     """Run a command with its HTTP traffic answered, and end as it ends.
 
@@ -70,6 +72,7 @@ def run(
         redact: names of further environment variables whose values are secrets.
         listen: where clients of a socket server come; "": to the command itself, or it is on stdio.
         connect: where the command listens then.
+        report: a file that gets a line of JSON about how it went; "" for none.
 
     Raises:
         RecorderError: the file can't be played, the command not be run.
@@ -93,10 +96,13 @@ def run(
         tap = make_tap(child, signals, NoNotes(), stderr)
         status = tap.run()
         tap.linger()
-        report = layer.finish()
-        for line in [*report.warning.splitlines(), *report.text.splitlines()]:
+        traffic = layer.finish()
+        for line in [*traffic.warning.splitlines(), *traffic.text.splitlines()]:
             tell(stderr, line)
-    if not report.ok:
+    if report:
+        code = way_of_ending(status) if traffic.ok else EXIT_DIFFERS
+        write_report(report, path, code, [] if traffic.ok else traffic.text.splitlines())
+    if not traffic.ok:
         os._exit(EXIT_DIFFERS)
     exit_like(status)
 

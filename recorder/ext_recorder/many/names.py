@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ext_recorder.errors import UsageError
+from ext_recorder.errors import CassetteError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,12 +26,14 @@ class Cassette:
     Attributes:
         name: for people: the path as it was given, or the address.
         remote: whether it is on another machine; then it can be read, and not written.
+        http: whether the HTTP traffic beside it is wanted, too.
     """
 
-    __slots__ = ("_address", "_inner", "name")
+    __slots__ = ("_address", "_inner", "http", "name")
 
     def __init__(self, name: str, address: str = "", inner: str = "") -> None:
         self.name = name
+        self.http = False
         self._address = address
         self._inner = inner
 
@@ -48,7 +50,7 @@ class Cassette:
             return
         from .remote import fetched
 
-        with fetched(self._address, self._inner, self.name) as path:
+        with fetched(self._address, self._inner, self.name, http=self.http) as path:
             yield path
 
     def __repr__(self) -> str:
@@ -61,7 +63,8 @@ def named(words: Iterable[str]) -> list[Cassette]:
     - A file is itself, whatever it is called.
     - A folder is all `*.yaml` and `*.yml` in it and below it that begin as a cassette does, or are empty; what is
       hidden (`.name`) is passed over.
-    - A pattern (`*`, `?`, `[…]`, `**` for any folders) is the files that it fits.
+    - A pattern (`*`, `?`, `[…]`, `**` for any folders) is the files that it fits, but for those that begin otherwise:
+      the HTTP traffic of cassettes stands beside them.
     - An address (`s3://bucket/folder`, `zip://*.yaml::file:///sessions.zip`, …) is the same on another file system.
 
     Raises:
@@ -79,6 +82,30 @@ def named(words: Iterable[str]) -> list[Cassette]:
     return sorted(found.values(), key=lambda each: each.name)
 
 
+@contextmanager
+def file_of(word: str) -> Iterator[tuple[Path, str]]:
+    """The one cassette that a word means: (the file to read, what to call it). It may stand at an address.
+
+    Raises:
+        UsageError: at the address there is none, or there are several.
+        CassetteError: it can't be fetched, or, from within, not be read.
+    """
+    if "://" not in word:
+        yield Path(word), word
+        return
+    found = named([word])
+    if len(found) > 1:
+        names = ", ".join(each.name for each in found[:3])
+        raise UsageError(f"{word}: expected one cassette, found {len(found)}: {names}{', …' if found[3:] else ''}")
+    with found[0].local() as path:
+        try:
+            yield path, found[0].name
+        except CassetteError as error:
+            if error.path != str(path):
+                raise
+            raise CassetteError(found[0].name, error.line, error.problem, error.advice) from error  # not about the copy
+
+
 def _meant(word: str) -> Iterator[Cassette]:
     if "://" in word:
         from .remote import listed
@@ -93,17 +120,20 @@ def _meant(word: str) -> Iterator[Cassette]:
         yield Cassette(word)  # a file that is missing is told by whoever opens it, with what to do
     else:
         for each in glob.iglob(word, recursive=True):  # noqa: PTH207 - Path.glob has no absolute patterns
-            if Path(each).is_file():
+            if Path(each).is_file() and _is_cassette(Path(each)):
                 yield Cassette(each)
 
 
 def _in_folder(folder: Path) -> Iterator[Path]:
     for path in folder.rglob("*"):
         hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.suffix in SUFFIXES and not hidden and path.is_file():
-            with path.open("rb") as file:
-                if begins_a_cassette(file.read(HEAD_BYTES)):
-                    yield path
+        if path.suffix in SUFFIXES and not hidden and path.is_file() and _is_cassette(path):
+            yield path
+
+
+def _is_cassette(path: Path) -> bool:
+    with path.open("rb") as file:
+        return begins_a_cassette(file.read(HEAD_BYTES))
 
 
 def begins_a_cassette(head: bytes) -> bool:

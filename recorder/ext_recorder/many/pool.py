@@ -98,7 +98,8 @@ def _done(work: Callable[[Path, str], T], cassette: Cassette) -> Outcome[T]:
         same = CassetteError(cassette.name, error.line, error.problem, error.advice)
         return Outcome(cassette.name, None, str(same), monotonic() - started)
     except RecorderError as error:
-        return Outcome(cassette.name, None, str(error), monotonic() - started)
+        about = "" if str(error).startswith(cassette.name) else f"{cassette.name}: "
+        return Outcome(cassette.name, None, f"{about}{error}", monotonic() - started)
     except OSError as error:
         where = error.filename or cassette.name
         return Outcome(cassette.name, None, f"{where}: {error.strerror or error}", monotonic() - started)

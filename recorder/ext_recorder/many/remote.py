@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from ext_recorder.errors import CassetteError, RecorderError, UsageError
+from ext_recorder.http.naming import SUFFIX, beside
 from ext_sdk.redaction import Redactor
 
 from .names import HEAD_BYTES, SUFFIXES, begins_a_cassette
@@ -54,17 +55,31 @@ def listed(address: str) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def fetched(address: str, inner: str, name: str) -> Iterator[Path]:
-    """A copy on this machine, until the end of the `with`. Raises CassetteError."""
+def fetched(address: str, inner: str, name: str, *, http: bool = False) -> Iterator[Path]:
+    """A copy on this machine, until the end of the `with`.
+
+    Args:
+        address: where it is, as it was given.
+        inner: where it is on that file system.
+        name: what to call it in messages.
+        http: fetch the HTTP traffic that stands beside it, too.
+
+    Raises:
+        CassetteError: it is not to be had.
+    """
     with tempfile.TemporaryDirectory(prefix="ext-recorder-") as folder:
         copy = Path(folder) / (inner.rstrip("/").rpartition("/")[2] or "cassette.yaml")
         try:
             files, _ = _opened(address)
             files.get_file(inner, str(copy))
+            if http:
+                inner = beside(inner)
+                files.get_file(inner, beside(str(copy)))
         except RecorderError:
             raise
         except Exception as failure:  # see above
-            raise CassetteError(name, 0, f"can't be fetched: {_said(failure)}") from failure
+            what = f"{inner.rpartition('/')[2]} beside it " if inner.endswith(SUFFIX) else ""
+            raise CassetteError(name, 0, f"{what}can't be fetched: {_said(failure)}") from failure
         yield copy
 
 
@@ -79,11 +94,12 @@ def _opened(address: str) -> tuple[_FileSystem, str]:
 
 def _paths(files: _FileSystem, path: str) -> list[str]:
     if any(char in path for char in "*?["):
-        return [each for each in files.glob(path) if files.isfile(each)]
-    if files.isdir(path):
+        paths = [each for each in files.glob(path) if files.isfile(each)]
+    elif files.isdir(path):
         paths = [each for each in files.find(path) if each.endswith(SUFFIXES) and "/." not in each[len(path) :]]
-        return [each for each in paths if begins_a_cassette(files.cat_file(each, 0, HEAD_BYTES))]
-    return [path]
+    else:
+        return [path]
+    return [each for each in paths if begins_a_cassette(files.cat_file(each, 0, HEAD_BYTES))]
 
 
 def _name(files: _FileSystem, address: str, inner: str) -> str:

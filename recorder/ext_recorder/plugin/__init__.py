@@ -9,6 +9,8 @@ fixtures use it: `recorded_child` has the child running, `recorded_command` is t
 test that starts its children itself. `--record-mode` has the words and the default of pytest-recording: `none` plays,
 `once` records what is missing, `all` (or `rewrite`) records anew.
 
+With `http=True` the child is the real one, and what it asks of HTTP servers is recorded, and answered.
+
 Each run of pytest imports this module, whether a test uses it or not: what it needs is imported by the fixtures.
 """
 
@@ -49,7 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         f"{MARKER}(*command, cassette=None, protocol='gevals', framing=None, order='strict', ignore=(), match_on=(), "
-        "bind={}, redact=()): a child process that is recorded to a cassette, or replayed from it.",
+        "bind={}, redact=(), http=False): a child process that is recorded to a cassette, or replayed from it.",
     )
     stale = config.stash[_STALE] = Stale()
     config.pluginmanager.register(stale, "ext-recorder-stale")

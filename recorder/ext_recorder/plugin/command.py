@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_recorder.http.naming import beside
 from ext_sdk.protocols.dialect import DIALECTS
 
 from .names import cassette_name
@@ -33,16 +34,26 @@ class _Marked:
     match_on: Sequence[str] = ()
     bind: Mapping[str, str] = field(default_factory=dict)
     redact: Sequence[str] = ()
+    http: bool = False
 
     def options(self) -> list[str]:
         """As they stand on a command line."""
         return [
+            *(["--http"] if self.http else []),
             f"--order={self.order}",
             *(f"--ignore={each}" for each in self.ignore),
             *(f"--match-on={each}" for each in self.match_on),
             *(f"--bind={name}={value}" for name, value in self.bind.items()),
             *(f"--redact={each}" for each in self.redact),
         ]
+
+    def wrong(self) -> str:
+        """What does not go together, or is not known; "" where all is well."""
+        if self.protocol not in DIALECTS:
+            return f"protocol={self.protocol!r}: expected one of {', '.join(DIALECTS)}"
+        if self.http and (self.order != "strict" or self.ignore or self.match_on):
+            return "order, ignore and match_on are about recorded messages; with http=True the child's own are live"
+        return ""
 
     def recording(self) -> list[str]:
         """What only counts while recording."""
@@ -95,9 +106,11 @@ class Recorded:
         options = [*self.marked.options(), f"--report={report}"]
         recorder = [sys.executable, "-P", "-m", "ext_recorder"]
         if self.mode == "none":
-            if not self.path.exists():
-                raise _wrong(f"{self.path}: no such cassette; record it: pytest --record-mode=once")
-            return [*recorder, "replay", *options, str(self.path)]
+            needed = self.path.parent / beside(self.path.name) if self.marked.http else self.path
+            if not needed.exists():
+                raise _wrong(f"{needed}: no such cassette; record it: pytest --record-mode=once")
+            child = ["--", *self.words] if self.marked.http else []
+            return [*recorder, "replay", *options, str(self.path), *child]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         mode = f"--mode={self.mode}"
         return [*recorder, "record", mode, *self.marked.recording(), *options, str(self.path), "--", *self.words]
@@ -119,14 +132,12 @@ def _read(item: pytest.Item) -> tuple[tuple[str, ...], _Marked]:
     found = item.get_closest_marker(MARKER)
     if found is None:
         raise _wrong(f'{item.nodeid}: expected a marker that says what is recorded: @pytest.mark.{MARKER}("ext-shell")')
-    try:
-        marked = _Marked(**found.kwargs)
-    except TypeError as error:
-        known = ", ".join(_Marked.__dataclass_fields__)
-        raise _wrong(f"{item.nodeid}: @pytest.mark.{MARKER}: {error}; it takes: {known}") from None
-    if marked.protocol not in DIALECTS:
-        known = ", ".join(DIALECTS)
-        raise _wrong(f"{item.nodeid}: protocol={marked.protocol!r}: expected one of {known}")
+    known = _Marked.__dataclass_fields__
+    if unknown := [name for name in found.kwargs if name not in known]:
+        raise _wrong(f"{item.nodeid}: @pytest.mark.{MARKER} has no {', '.join(unknown)}; it takes: {', '.join(known)}")
+    marked = _Marked(**found.kwargs)
+    if wrong := marked.wrong():
+        raise _wrong(f"{item.nodeid}: {wrong}")
     words = tuple(str(word) for word in found.args)
     if not words:
         raise _wrong(f'{item.nodeid}: @pytest.mark.{MARKER} names no command: ("ext-shell",) for one')

@@ -153,7 +153,8 @@ def write(path: str, data: bytes) -> None:
 def lines(case: Case) -> list[str]:
     """The case for people: a line, and its problems below, indented."""
     if case.error:
-        return [readable(f"error   {case.error}")]
+        first, *rest = case.error.splitlines()
+        return [readable(line) for line in (f"error   {first}", *(f"        {line}" for line in rest))]
     notes = [f"        {line}" for note in case.notes for line in note.splitlines()]
     head = f"{'ok' if case.ok else case.verdict:7} {case.name}"
     count = len(case.problems) + case.more

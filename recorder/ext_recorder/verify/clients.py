@@ -142,7 +142,9 @@ class Clients:
     def _no_server(self, error: OSError) -> RecorderError:
         why = error.strerror or str(error)
         if not self._live or not self._own:
-            return RecorderError(f"no connection to {self._address}: {why}")
+            return RecorderError(
+                f"no connection to {self._address}: {why}; start the server, or give its command behind `--`"
+            )
         if self._live.has_ended():
             why = f"the server has ended ({self._live.status})"
             self._live.turn(self._own, self._note_own, 0.0)  # what it has said is there

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.errors import CassetteError, UsageError
-from ext_recorder.many.names import named
+from ext_recorder.many.names import file_of, named
 from ext_recorder.many.shards import shard
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def test_a_file_is_itself_whatever_it_is_called(folder: Path) -> None:
     assert names(folder, str(folder / "notes.txt"), str(folder / "faults.yaml")) == ["faults.yaml", "notes.txt"]
 
 
-def test_a_pattern_is_the_files_that_it_fits(folder: Path) -> None:
-    assert names(folder, str(folder / "*.yaml")) == ["b.yaml", "faults.yaml", "torn.yaml"]
+def test_a_pattern_is_the_cassettes_that_it_fits_and_no_other_yaml(folder: Path) -> None:
+    assert names(folder, str(folder / "*.yaml")) == ["b.yaml", "torn.yaml"]
     assert "deeper/c.yaml" in names(folder, str(folder / "**" / "*.yaml"))
 
 
@@ -88,6 +88,45 @@ def test_a_cassette_in_an_archive_is_one_like_any_other(folder: Path, tmp_path: 
     assert found.name == f"zip://x/b.yaml::file://{archive}"
     with found.local() as path:
         assert path.read_text() == CASSETTE
+
+
+def test_a_pattern_at_an_address_means_no_other_yaml_either(folder: Path) -> None:
+    found = named([f"file://{folder}/*.yaml"])
+    assert [each.name.rpartition("/")[2] for each in found] == ["b.yaml", "torn.yaml"]
+
+
+def test_one_cassette_may_stand_at_an_address_and_is_called_by_it(folder: Path) -> None:
+    with file_of(f"file://{folder}/b.yaml") as (path, name):
+        assert path.read_text() == CASSETTE
+        assert name == f"file://{folder}/b.yaml"
+    with file_of(str(folder / "b.yaml")) as (path, name):
+        assert (path, name) == (folder / "b.yaml", str(folder / "b.yaml"))
+
+
+def test_several_cassettes_where_one_is_expected_are_an_error(folder: Path) -> None:
+    with (
+        pytest.raises(UsageError, match=r"expected one cassette, found 4: .*a\.yml, .*, …"),
+        file_of(f"file://{folder}"),
+    ):
+        pass
+
+
+def test_an_error_in_a_copy_is_about_the_address(folder: Path) -> None:
+    address = f"file://{folder}/b.yaml"
+    with pytest.raises(CassetteError) as error, file_of(address) as (path, _):
+        raise CassetteError(path, 3, "broken")
+    assert str(error.value) == f"{address}:3: broken"
+
+
+def test_the_traffic_beside_a_cassette_is_fetched_with_it_where_it_is_wanted(folder: Path) -> None:
+    (folder / "b.http.yaml").write_text("http: 1\n")
+    (found,) = named([f"file://{folder}/b.yaml"])
+    found.http = True
+    with found.local() as path:
+        assert (path.parent / "b.http.yaml").read_text() == "http: 1\n"
+    (folder / "b.http.yaml").unlink()
+    with pytest.raises(CassetteError, match=r"b.http.yaml beside it can't be fetched: no such file"), found.local():
+        pass
 
 
 def test_an_address_that_leads_nowhere_is_an_error_in_words(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_an_error_is_that_of_its_cassette_alone(jobs: int) -> None:
     found = {outcome.name: outcome for outcome in each(cassettes("broken", "disk", "fine", "wrong"), refuse, jobs=jobs)}
     assert found["broken"].error == "broken:7: the problem (the advice)"
     assert found["disk"].error == "/somewhere: Permission denied"
-    assert found["wrong"].error == "not so"
+    assert found["wrong"].error == "wrong: not so"
     assert (found["fine"].result, found["fine"].error) == ("fine", "")
 
 

@@ -185,7 +185,9 @@ def test_no_server_and_one_that_ends_at_once_are_told(tmp_path: Path, folder: Pa
     address = free("tcp")
     done = verify(path, f"--connect={address}")
     assert done.returncode == 2
-    assert f"no connection to {address}: Connection refused" in done.stdout + done.stderr
+    assert (
+        f"{path}: no connection to {address}: Connection refused; start the server, or give its command" in done.stdout
+    )
     done = verify(path, f"--connect={address}", "--", "sh", "-c", "echo broken >&2; exit 3")
     assert done.returncode == 2
     assert f"no connection to {address}: the server has ended (3); it said:\n" in done.stdout + done.stderr
