@@ -6,6 +6,7 @@ several ways, the name goes on after a slash.
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from copy import deepcopy
@@ -226,6 +227,15 @@ def answers_notifications(message: Message) -> list[Message | bytes]:
     return [{"jsonrpc": "2.0", "id": None, "error": error}] if "method" in message and "id" not in message else []
 
 
+class Lingering(Waza):
+    """A server that goes on after the end of its input."""
+
+    def receive(self, data: bytes) -> None:
+        if not data:
+            signal.pause()
+        super().receive(data)
+
+
 class Undying(Plugin):
     """A plugin that goes on after `shutdown`."""
 
@@ -345,7 +355,11 @@ SAID: dict[str, Change] = {
 HEARD: dict[str, Change] = {
     f"{protocol}:unanswered": answers_notifications for protocol in ("waza", "gassist", "kaiak")
 }
-MADE: dict[str, Callable[[Write], Peer]] = {"gassist:shutdown": Undying, "pi:answer-each/deaf": Deaf}
+MADE: dict[str, Callable[[Write], Peer]] = {
+    "waza:end": Lingering,
+    "gassist:shutdown": Undying,
+    "pi:answer-each/deaf": Deaf,
+}
 FAULTS = (*SAID, *HEARD, *MADE)
 
 PEERS: dict[str, Callable[[Write], Peer]] = {"waza": Waza, "gassist": Plugin, "kaiak": partial(Kaiak, {}), "pi": Pi}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LONG, SHORT = 60.0, 1.0
 OWING = (
     "waza:answer-each", "gassist:answer-each", "kaiak:answer-each", "pi:answer-each", "pi:answer-each/deaf",
-    "gassist:utf-8", "waza:complete/never", "pi:order/never", "gassist:shutdown",
+    "gassist:utf-8", "waza:end", "waza:complete/never", "pi:order/never", "gassist:shutdown",
 )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ext_sdk.protocols.places import MISSING, resolve
 from ext_sdk.wire.json_text import dumps
 
-from .conversations.steps import Await, AwaitAnswer, Ends, Say, SayBytes, Unanswered
+from .conversations.steps import Await, AwaitAnswer, EndInput, Ends, Say, SayBytes, Unanswered
 from .exchange import Exchange
 from .host import QUIET_SECONDS
 
@@ -81,6 +81,8 @@ class Talk:
             case Unanswered():
                 stray = next(filter(self._is_stray, self.exchange.heard), None)
                 self._find(step.clause, f"an answer to nothing: {_shown(stray)}" if stray else "")
+            case EndInput():
+                self.exchange.end_input()
             case Ends():
                 left = self._hear_all()
                 ended = not self.exchange.is_open and self._place.ended(left)

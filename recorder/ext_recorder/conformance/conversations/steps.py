@@ -116,13 +116,18 @@ class Unanswered:
 
 
 @dataclass(frozen=True)
+class EndInput:
+    """The host has nothing more to say."""
+
+
+@dataclass(frozen=True)
 class Ends:
-    """The child ends by itself. Args: the clause."""
+    """The child ends by itself; of a server on a socket, the connection. Args: the clause."""
 
     clause: str
 
 
-Step: TypeAlias = Say | SayBytes | AwaitAnswer | Await | Unanswered | Ends
+Step: TypeAlias = Say | SayBytes | AwaitAnswer | Await | Unanswered | EndInput | Ends
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,10 @@ from .steps import (
     ODD_ID,
     UNKNOWN_METHOD,
     Await,
+    AwaitAnswer,
     Conversation,
+    EndInput,
+    Ends,
     Say,
     Session,
     at_fault,
@@ -35,6 +38,7 @@ WAZA = Conversation(
     | {
         "not-found": Clause("Error Codes", "An eval file that does not exist is -32000."),
         "not-valid": Clause("Error Codes", "To run an eval that is not valid is -32001."),
+        "end": Clause("Testing", "What comes right before the end of the input is answered; then the server ends."),
     },
     (
         Session(
@@ -56,6 +60,14 @@ WAZA = Conversation(
                 Say(call(14, "run.cancel", runId=_RUN), clause="cancel"),
             ),
             lingers=True,
+        ),
+        Session(
+            (
+                Say(_UNKNOWN, waits=False),
+                EndInput(),
+                AwaitAnswer(ODD_ID, (want("end", ODD_ID, "/id"),)),
+                Ends("end"),
+            ),
         ),
         *at_fault(probe=_UNKNOWN),
     ),
