@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
 import sys
 import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import jsonschema
@@ -17,9 +14,11 @@ import pytest
 import yaml
 
 from tests.docs.pages import KINDS, ROOT, Block, agrees, blocks, commands
+from tests.docs.running import run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 ALL = list(blocks())
 COPIED = ("README.md", "pyproject.toml", "cassettes", "docs", "tests")
@@ -46,21 +45,6 @@ def checkout(tmp_path: Path) -> Path:
     return directory
 
 
-def run(command: list[str], checkout: Path) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return subprocess.run(
-        command,
-        cwd=checkout,
-        env=os.environ | {"PATH": path, "PYTEST_ADDOPTS": "-p no:cacheprovider"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=LIMIT_SECONDS,
-    )
-
-
 @pytest.mark.parametrize("block", ALL, ids=str)
 def test_a_block_says_what_it_is(block: Block) -> None:
     assert block.kind in KINDS, block.info
@@ -76,7 +60,7 @@ def test_commands_can_be_typed_one_after_the_other(page: str, checkout: Path) ->
                 if target := re.match(r"make ([a-z-]+)", command.text):
                     assert f"\n{target[1]}:" in (ROOT / "Makefile").read_text(), f"{block}: {command.text}"
                     continue
-                done = run(["bash", "-o", "pipefail", "-c", command.text], checkout)
+                done = run(["bash", "-o", "pipefail", "-c", command.text], checkout, LIMIT_SECONDS)
                 assert done.returncode == 0, f"{block}: {command.text}\n{done.stdout}"
                 if command.output:
                     assert agrees(command.output, done.stdout), f"{block}: {command.text}\n{done.stdout}"
@@ -84,7 +68,7 @@ def test_commands_can_be_typed_one_after_the_other(page: str, checkout: Path) ->
 
 @of_kind("python")
 def test_python_runs(block: Block, checkout: Path) -> None:
-    done = run([sys.executable, "-W", "error", "-c", block.text], checkout)
+    done = run([sys.executable, "-W", "error", "-c", block.text], checkout, LIMIT_SECONDS)
     assert done.returncode == 0, done.stdout
 
 

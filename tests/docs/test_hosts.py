@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.docs.pages import ROOT, blocks
+from tests.docs.running import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 LIMIT_SECONDS = 300  # Go compiles a part of its library first
 EXAMPLES = "docs/examples"
@@ -19,21 +20,6 @@ COMMANDS = {
     "javascript": (("node", "--test", "host.test.mjs"),),
     "rust": (("rustc", "--edition", "2021", "--test", "host.rs", "-o", "host"), ("./host",)),
 }
-
-
-def run(command: tuple[str, ...], folder: Path) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env=os.environ | {"PATH": path},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=LIMIT_SECONDS,
-    )
 
 
 @pytest.fixture
@@ -51,7 +37,7 @@ def steps(language: str) -> tuple[tuple[str, ...], ...]:
 @pytest.mark.parametrize("language", COMMANDS)
 def test_a_host_in_another_language_is_tested_with_a_recording(language: str, folder: Path) -> None:
     for command in steps(language):
-        done = run(command, folder)
+        done = run(command, folder, LIMIT_SECONDS)
         assert done.returncode == 0, done.stdout
 
 
@@ -59,7 +45,7 @@ def test_a_host_in_another_language_is_tested_with_a_recording(language: str, fo
 def test_such_a_test_fails_when_the_recording_says_otherwise(language: str, folder: Path) -> None:
     cassette = folder / "greeting.yaml"
     cassette.write_text(cassette.read_text().replace("Hello, Ada!", "Hi, Ada!"))
-    codes = [run(command, folder).returncode for command in steps(language)]
+    codes = [run(command, folder, LIMIT_SECONDS).returncode for command in steps(language)]
     assert codes[-1] != 0
 
 

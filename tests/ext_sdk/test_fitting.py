@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_sdk import Result
-from ext_sdk.fitting import BUDGET_BYTES, ID_LIMIT_BYTES, LINE_LIMIT_BYTES, Fitter, cut, id_fits
+from ext_sdk.fitting import BUDGET_BYTES, ID_LIMIT_BYTES, Fitter, cut, id_fits
 from ext_sdk.redaction import Redactor
 from ext_sdk.wire import RpcError, dumps
+from tests.ext_sdk.fitted import read
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,16 +40,6 @@ def files() -> Files:
 @pytest.fixture
 def fitter(files: Files) -> Fitter:
     return Fitter(Redactor(), files.keep)
-
-
-def read(line: bytes) -> dict[str, object]:
-    """A line as the strictest host reads it."""
-    assert line.endswith(b"\n")
-    assert line.count(b"\n") == 1
-    assert len(line) <= LINE_LIMIT_BYTES + 1
-    message = json.loads(line)
-    assert isinstance(message, dict)
-    return message
 
 
 def result(line: bytes) -> dict[str, object]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import subprocess
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import urllib3
 
+from tests.ext_recorder.recorded import wait_until_gone
 from tests.live.client import ApiError, Client, condition, held_back, wait_until
 from tests.live.conftest import namespace_object
 from tests.live.manifests import (
@@ -300,7 +300,7 @@ def test_nothing_of_a_cluster_is_left_when_its_owner_ends(control_plane: Control
         owner.send_signal(end)
         assert owner.stdout.read() == ""  # it has ended
     for process in processes_of(directory):
-        wait_for_end(process)
+        wait_until_gone(process)
     assert not processes_of(directory)
     assert directory.exists() == (end == signal.SIGKILL)
     shutil.rmtree(directory, ignore_errors=True)
@@ -316,19 +316,3 @@ def processes_of(directory: Path) -> list[int]:
         except OSError:  # it has ended
             continue
     return found
-
-
-def wait_for_end(pid: int) -> None:
-    """Wait until a process, not a child of this one, has ended."""
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError:
-        return
-    try:
-        import select
-
-        poll = select.poll()
-        poll.register(descriptor, select.POLLIN)
-        assert poll.poll(60_000), f"process {pid} does not end"
-    finally:
-        os.close(descriptor)

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ext_sdk import Result
-from ext_sdk.fitting import LINE_LIMIT_BYTES, Fitter
+from ext_sdk.fitting import Fitter
 from ext_sdk.redaction import Redactor
 from ext_sdk.wire import RpcError
+from tests.ext_sdk.fitted import read
 
 # Characters of every cost in JSON: 1, 2, 3, 4 and 6 bytes, and escapes of 2.
 pieces = st.one_of(
@@ -41,15 +42,6 @@ class Files:
 
 
 directories = st.sampled_from(["/tmp", "/long" * 100, "/longest" * 500])
-
-
-def read(line: bytes) -> dict[str, object]:
-    assert line.endswith(b"\n")
-    assert line.count(b"\n") == 1
-    assert len(line) <= LINE_LIMIT_BYTES + 1
-    message = json.loads(line)
-    assert isinstance(message, dict)
-    return message
 
 
 @given(ids, results, directories)
