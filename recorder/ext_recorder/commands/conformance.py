@@ -31,7 +31,7 @@ def run(values: Values) -> int:
 
 COMMAND = Command(
     "conformance",
-    "Ask any extension for the clauses of its protocol's specification.",
+    "Hold any extension against the clauses of its protocol's specification.",
     """
 The specification's text, and what real hosts do beyond it, as clauses with a check each: a table says which are met.
 COMMAND is started anew for each, in an empty directory, and talked to by a host that shares no code with any SDK.
