@@ -37,14 +37,17 @@ recorded order more or less needs no more memory than in order `strict`. One tha
 
 from __future__ import annotations
 
+from itertools import islice
+
 from ext_sdk.protocols.glance import glance
 
 from .cassette.events import Data, Mark
 from .cutter import Cutter
 from .errors import UsageError
 from .free import FreeThreads
+from .misses import describe
 from .player import LISTED, NEAR, SECOND_CONNECTION, Player
-from .threads import Question, Thread
+from .running import Running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
     from .cassette.reader import Reader
     from .hearing import Ear, Recorded
     from .stage import Stage
-    from .threads import Turn
+    from .threads import Thread
     from .voice import Voice
 
 READ_AHEAD = 64  # threads
@@ -82,8 +85,7 @@ class AnyOrderPlayer(Player):
         self._cut = Cutter(ear, framing)
         self._free = FreeThreads(ear)
         self._played = bytearray()  # by number: those that were taken
-        self._asked: list[Question] = []  # and not answered to the end
-        self._held: dict[Turn, list[Thread]] = {}  # what threads wait for
+        self._running = Running(ear, stage, self._settle, self._play)
         self._left: list[Recorded] | None = None  # once nothing will be looked up any more: the first that never came
         self._left_count = 0
 
@@ -127,10 +129,10 @@ class AnyOrderPlayer(Player):
             self._left.append(thread.origin)
 
     def start(self) -> None:
-        self._run([self._cut.first], 0.0)
+        self._running.begin(self._cut.first)
 
     def _hear(self, payload: bytes) -> None:
-        if self._kind(payload) == "response" and self._answered(payload):
+        if self._kind(payload) == "response" and self._running.answered(payload):
             return
         thread = self._find(payload)
         if thread is None:
@@ -150,19 +152,6 @@ class AnyOrderPlayer(Player):
         return any(method.encode() in payload for method in dialect.final) and (
             dialect.classify(payload).method in dialect.final
         )
-
-    def _answered(self, payload: bytes) -> bool:
-        """Take the host's answer to a request of the child."""
-        for question in self._asked:
-            due = next((turn for turn in question.answers if not turn.taken), None)
-            if due is None or due.origin is None or not self._ear.accepts(due.origin, payload):
-                continue
-            due.taken = True
-            if due is question.answers[-1]:
-                self._asked.remove(question)
-            self._run(self._held.pop(due, []), due.time)
-            return True
-        return False
 
     def _hear_junk(self, wire: bytes) -> None:
         thread = self._free.by_text(wire)
@@ -195,55 +184,14 @@ class AnyOrderPlayer(Player):
             pass
         threads = self._cut.marks.get(name)
         if threads:
-            thread = threads.pop(0)
-            self._run([thread], thread.time)
+            self._running.begin(threads.pop(0))
 
     def _begin(self, thread: Thread) -> None:
         """A live message has begun this thread: it is no longer free."""
         self._free.take(thread)
         self._played.extend(bytes(max(0, thread.number + 1 - len(self._played))))
         self._played[thread.number] = 1
-        self._run([thread, *self._held.pop(thread, ())], thread.time)
-
-    def _run(self, threads: list[Thread], since: float) -> None:
-        """Play threads up to what each waits for next.
-
-        Args:
-            threads: those that something of the host sets going.
-            since: when it was done, in the recording.
-        """
-        ready = [thread for thread in threads if self._is_ready(thread)]
-        while ready and not self._stage.over:
-            thread = min(ready, key=_next_place) if len(ready) > 1 else ready[0]
-            step = thread.steps[thread.position][1]
-            event = step.event if isinstance(step, Question) else step
-            assert isinstance(event, (Data, Mark))
-            self._stage.after = max(0.0, event.time - since)
-            self._play(event)
-            thread.position += 1
-            if isinstance(step, Question):
-                step.taken = True
-                if step.answers:
-                    self._asked.append(step)
-                ready += [other for other in self._held.pop(step, ()) if self._is_ready(other)]
-            if not self._is_ready(thread):
-                ready.remove(thread)
-
-    def _is_ready(self, thread: Thread) -> bool:
-        """Is something of the child its next step? Else it is over, or is held until something has been done."""
-        self._settle(thread)
-        while thread.position < len(thread.steps):
-            step = thread.steps[thread.position][1]
-            if isinstance(step, (Data, Mark)):
-                return True
-            turn = step.holds(thread)
-            if turn is not None:
-                self._held.setdefault(turn, []).append(thread)
-                return False
-            if isinstance(step, Question) and step.asks(thread):
-                return True
-            thread.position += 1
-        return False
+        self._running.begin(thread)
 
     # Which thread
 
@@ -264,6 +212,15 @@ class AnyOrderPlayer(Player):
         while self._cut.count < upto and self._read():
             pass
 
+    def _end(self, status: int | str) -> None:
+        """Also what some call waited for in vain."""
+        for thread, cause in islice(self._running.in_vain(), LISTED):
+            self._tell(f"{self._spelled(thread)}: what follows waits for {self._spelled(cause)}")
+        super()._end(status)
+
+    def _spelled(self, item: Recorded) -> str:
+        return f"{self._name}:{item.line}: {describe(item.message(self._ear.dialect))}"
+
     def _never_played(self) -> tuple[list[Recorded], int]:
         if self._left is None:
             self._left = []
@@ -281,8 +238,3 @@ class AnyOrderPlayer(Player):
                     if thread.origin is not None:
                         played = thread.number < len(self._played) and bool(self._played[thread.number])
                         yield thread.origin, played, thread.number < NEAR
-
-
-def _next_place(thread: Thread) -> int:
-    """Where its next step stands in the recording."""
-    return thread.steps[thread.position][0]

@@ -33,6 +33,10 @@ class Turn:
         """What has to be done before this thread goes on beyond this; None: nothing any more."""
         return None if self.taken else self
 
+    def missing(self) -> Thread | None:
+        """What of the host's own account has not been done, and this waits for; None: it waits for an answer."""
+        return None
+
 
 class Thread(Turn):
     """One thing that the host did on its own account, and what follows from it.
@@ -52,6 +56,10 @@ class Thread(Turn):
         self.steps: list[tuple[int, Step]] = []
         self.position = 0
         self.open = 0
+
+    def missing(self) -> Thread | None:
+        """See Turn."""
+        return None if self.taken else self
 
 
 class Question(Turn):
@@ -78,6 +86,10 @@ class Question(Turn):
         if thread is not self.threads[-1]:
             return self
         return next((other for other in self.threads if other is not thread and not other.taken), None)
+
+    def missing(self) -> Thread | None:
+        """See Turn."""
+        return next((thread for thread in self.threads if not thread.taken), None)
 
     def asks(self, thread: Thread) -> bool:
         """Is it for this thread to ask it, and not asked yet?"""

@@ -148,6 +148,18 @@ def test_calls_of_which_either_may_have_asked_play_as_one_from_question_to_answe
         assert (host.status, host.err) == (0, "")
 
 
+def test_a_call_that_waits_in_vain_for_another_is_told_with_what_it_waits_for(path: Path) -> None:
+    events = said(
+        ("in", call(1, "a")), ("in", call(2, "b")), ("out", call(7, "ask")), ("in", answer(7, 7)),
+        ("out", answer(2, 2)), ("out", answer(1, 1)),
+    )  # fmt: skip
+    with Host(cassette(path, events + END), ANY) as host:
+        assert host.say(call(1, "a")) == []
+        host.close()
+        assert f"{path}:7: request a (id 1): what follows waits for {path}:8: request b (id 2)\n" in host.err
+        assert host.status == 0
+
+
 def test_two_questions_at_once_are_answered_in_any_order(path: Path) -> None:
     events = said(
         ("in", call(1, "a")), ("in", call(2, "b")), ("out", call(7, "ask a")), ("out", call(8, "ask b")),
