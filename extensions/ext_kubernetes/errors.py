@@ -80,7 +80,7 @@ class Unreachable(KubernetesError):
         super().__init__(
             f"the API server at {address} can't be reached",
             error=f"no answer from the API server at {address}: {reason}; {since}{doubt}. "
-            + (UNTRUSTED if "CERTIFICATE_VERIFY_FAILED" in reason else ABSENT),
+            + (UNTRUSTED if "CERTIFICATE_VERIFY_FAILED" in reason or "X509" in reason else ABSENT),
         )
         self.address = address
         self.reason = reason

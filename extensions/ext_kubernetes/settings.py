@@ -105,6 +105,29 @@ class Kubeconfig:
             )
         return self.contexts[wanted]
 
+    def usable(self, name: str = "") -> Entry:
+        """A context by name, or the current one, whose server is known, and the user that it names.
+
+        Raises:
+            NoConfiguration: there is none, or that is not so.
+        """
+        found = self.context(name)
+        for kind, known in (("cluster", self.clusters), ("user", self.users)):
+            wanted = found.get(kind)
+            if isinstance(wanted, str) and wanted and wanted not in known:
+                raise NoConfiguration(
+                    f"no {kind} {wanted!r}",
+                    error=f"the kubeconfig {self.where} has no {kind} {wanted!r}, which its context "
+                    f"{name or self.current!r} names; {hint(wanted, known)}",
+                )
+        cluster = found.get("cluster")
+        if isinstance(cluster, str) and cluster and not self.clusters[cluster].get("server"):
+            raise NoConfiguration(
+                f"no server of cluster {cluster!r}",
+                error=f"the kubeconfig {self.where} has no `server`, an address, in its cluster {cluster!r}",
+            )
+        return found
+
 
 def source_of(context: ext_sdk.Context) -> Source:
     """Where the settings for a call come from.

@@ -138,6 +138,43 @@ def test_a_credential_plugin_that_fails_is_told(api: FakeApi, start: Starter, tm
     assert not api.asked
 
 
+def test_a_credential_plugin_that_does_not_end_is_told(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    kube = start(with_plugin(api, tmp_path, "import signal; signal.pause()"))
+    told = kube.failed("get", NOWHERE | {"timeout": "0s"})
+    assert "it did not end in time, and was ended; does it wait for somebody to log in?" in told
+
+
+def test_a_credential_plugin_reads_nothing_of_what_the_host_says(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    kube = start(with_plugin(api, tmp_path, "import sys; sys.exit(f'read {sys.stdin.read()!r}')"))
+    assert "process returned 1. read ''" in kube.failed("get", NOWHERE)
+
+
+@pytest.mark.parametrize("member", ["clusters", "users"])
+def test_what_a_context_names_has_to_be_there(api: FakeApi, start: Starter, tmp_path: Path, member: str) -> None:
+    kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
+    kubeconfig.write_text(json.dumps(json.loads(kubeconfig.read_text()) | {member: []}))
+    told = start(kubeconfig).failed("get", NOWHERE)
+    assert f"has no {member.removesuffix('s')} 'fake', which its context 'fake' names; none is known" in told
+
+
+def test_a_cluster_without_an_address_is_told(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
+    content = json.loads(kubeconfig.read_text())
+    del content["clusters"][0]["cluster"]["server"]
+    kubeconfig.write_text(json.dumps(content))
+    assert "has no `server`, an address, in its cluster 'fake'" in start(kubeconfig).failed("get", NOWHERE)
+
+
+def test_a_proxy_that_is_away_is_told_and_nothing_was_carried_out(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
+    content = json.loads(kubeconfig.read_text())
+    content["clusters"][0]["cluster"]["proxy-url"] = "http://127.0.0.1:1"
+    kubeconfig.write_text(json.dumps(content))
+    told = start(kubeconfig, {"NO_PROXY": "", "no_proxy": ""}).failed("get", NOWHERE | {"timeout": "0s"})
+    assert "Unable to connect to proxy: " in told
+    assert "may have been carried out" not in told
+
+
 def test_credentials_that_are_refused_are_told_and_not_shown(api: FakeApi, start: Starter, tmp_path: Path) -> None:
     api.token = "another"
     kube = start(api.kubeconfig(tmp_path / "kubeconfig", token="sesame-opens-it"))

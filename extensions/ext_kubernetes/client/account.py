@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import threading
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ext_kubernetes import settings
+from ext_kubernetes.errors import NoConfiguration
+from ext_sdk import Deadline
 
 from .connection import Connection
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ext_kubernetes.settings import Source
 
 RENEWABLE = frozenset({"exec", "tokenFile", "auth-provider"})  # members of a user that may have another token by now
@@ -51,17 +56,42 @@ class Account:
 
     def _context(self) -> settings.Entry:
         if self._entry is None:
-            self._entry = settings.read(self.source).context(self.source.context)
+            self._entry = settings.read(self.source).usable(self.source.context)
         return self._entry
 
-    def connect(self) -> Connection:
-        """The connection; its credentials are loaded at the first call. Raises NoConfiguration."""
-        with self._lock:
+    def connect(self, deadline: Deadline | None = None) -> Connection:
+        """The connection; its credentials are loaded at the first call.
+
+        Args:
+            deadline: for that; None for none.
+
+        Raises:
+            NoConfiguration: there are none, or not in time.
+        """
+        if (connection := self._connection) is not None:
+            return connection
+        deadline = deadline or Deadline()
+        with self._loading(deadline):
             if self._connection is None:
                 if not self.source.in_cluster:
                     self._context()
-                self._connection = Connection(self.source)
+                self._connection = Connection(self.source, deadline)
             return self._connection
+
+    @contextmanager
+    def _loading(self, deadline: Deadline) -> Iterator[None]:
+        """Nobody else loads credentials meanwhile: a plugin may take its time."""
+        if not (
+            self._lock.acquire(blocking=False)
+            or self._lock.acquire(timeout=min(deadline.remaining(), threading.TIMEOUT_MAX))
+        ):
+            raise NoConfiguration(
+                "no credentials", error=f"the credentials of {self.source} are not there yet: another call loads them"
+            )
+        try:
+            yield
+        finally:
+            self._lock.release()
 
     def close(self) -> None:
         """End the connections."""

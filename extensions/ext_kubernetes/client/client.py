@@ -67,9 +67,9 @@ class Client:
         """Whether the server has come back only now: what it refuses, it may not have read the reasons for yet."""
         return self._health.settling
 
-    def connect(self) -> Connection:
-        """Load the credentials, at the first call. Raises NoConfiguration."""
-        return self._account.connect()
+    def connect(self, deadline: ext_sdk.Deadline | None = None) -> Connection:
+        """Load the credentials, at the first call; see Account.connect. Raises NoConfiguration."""
+        return self._account.connect(deadline)
 
     def close(self) -> None:
         """End the connections."""
@@ -185,7 +185,7 @@ class Client:
         """
         where = f"GET {path}"
         try:
-            return self.connect().websocket(path, query, protocol, self._seconds(deadline))
+            return self.connect(deadline).websocket(path, query, protocol, self._seconds(deadline))
         except Refused as refused:
             raise self._refusal(refused, where) from refused
         except Broken as problem:
@@ -197,7 +197,7 @@ class Client:
         seconds = self._seconds(deadline)
         timeout = (min(CONNECT_SECONDS, seconds), min(read, seconds))
         try:
-            response = self.connect().send(request, timeout, deadline.stopped)
+            response = self.connect(deadline).send(request, timeout, deadline.stopped)
         except Refused as refused:
             self._health.note_answer()
             raise self._refusal(refused, f"{request.method} {request.path}") from refused

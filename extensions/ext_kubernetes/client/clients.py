@@ -28,6 +28,6 @@ def client_for(context: ext_sdk.Context) -> Client:
         NoConfiguration: there is no kubeconfig, or it can't be used.
     """
     client = context.extension_state(Clients).get(settings.source_of(context))
-    for name, value in client.connect().secrets():
+    for name, value in client.connect(context.deadline).secrets():
         context.secrets.add(name, value)
     return client

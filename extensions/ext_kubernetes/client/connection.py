@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from kubernetes.dynamic import DynamicClient
 
     from ext_kubernetes.settings import Source
+    from ext_sdk import Deadline
 
     from .failing import Pool
 
@@ -103,19 +104,20 @@ class Connection:
 
     Args:
         source: where the settings are.
+        deadline: for a credential plugin.
 
     Raises:
         NoConfiguration: they can't be used.
     """
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, deadline: Deadline) -> None:
         warm_up()
         from kubernetes.client.api_client import ApiClient
         from kubernetes.dynamic import DynamicClient
 
         self._files = tempfile.mkdtemp(prefix="ext-kubernetes-")  # the package's, for certificates and keys
         try:
-            self.configuration = loaded(source, self._files)
+            self.configuration = loaded(source, self._files, deadline)
         except NoConfiguration:
             shutil.rmtree(self._files, ignore_errors=True)
             raise
@@ -217,12 +219,19 @@ def broken(error: Exception) -> Broken:
     """What an exception of urllib3 means."""
     from urllib3 import exceptions
 
-    never_sent = (exceptions.NewConnectionError, exceptions.ConnectTimeoutError, exceptions.SSLError)
+    never_sent = (
+        exceptions.NewConnectionError,
+        exceptions.ConnectTimeoutError,
+        exceptions.ProxyError,
+        exceptions.SSLError,
+    )
     text = str(error)
     if isinstance(error, exceptions.ProtocolError) and error.args:
         text = str(error.args[-1])
     if isinstance(error, exceptions.NewConnectionError):  # a ConnectTimeoutError, too
         text = text.split(": ", 1)[-1]
+    elif isinstance(error, exceptions.ProxyError):
+        text = f"{error.args[0]}: {str(error.original_error).split(': ', 1)[-1]}"
     elif isinstance(error, exceptions.ConnectTimeoutError):
         text = "no connection in time"
     elif isinstance(error, exceptions.ReadTimeoutError):

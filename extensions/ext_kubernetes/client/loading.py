@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Protocol, Self, cast
 
 from ext_kubernetes.errors import NoConfiguration
 
+from .plugins import bounded
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ext_kubernetes.settings import Source
+    from ext_sdk import Deadline
 
 
 class Configuration(Protocol):
@@ -38,14 +41,23 @@ class _InCluster(Protocol):
         """Set address, certificate and token, and read the token again every minute."""
 
 
-def loaded(source: Source, directory: str) -> Configuration:
-    """The configuration, with certificates and keys in a directory of ours. Raises NoConfiguration."""
+def loaded(source: Source, directory: str, deadline: Deadline) -> Configuration:
+    """The configuration.
+
+    Args:
+        source: where it is.
+        directory: of ours, for certificates and keys.
+        deadline: for a credential plugin.
+
+    Raises:
+        NoConfiguration: it can't be used.
+    """
     from kubernetes.client.configuration import Configuration as TheirConfiguration
     from kubernetes.config import config_exception, incluster_config, kube_config
 
     configuration = cast("Configuration", cast("Callable[[], object]", TheirConfiguration)())
     try:
-        with _Told() as told:
+        with _Told() as told, bounded(deadline):
             if source.in_cluster:
                 make = cast("Callable[..., _InCluster]", incluster_config.InClusterConfigLoader)
                 make(str(source.account / "token"), str(source.account / "ca.crt")).load_and_set(configuration)
