@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder import shim
+from ext_recorder.modes import MODES
 from tests.ext_recorder.recorded import ECHO, PATIENCE_S, RECORDER, hear_line, messages, run
 
 if TYPE_CHECKING:
@@ -40,6 +41,12 @@ def test_a_shim_records_at_first_and_replays_from_then_on(tmp_path: Path) -> Non
     before = cassette.read_bytes()
     assert play(file).stdout == LINE
     assert cassette.read_bytes() == before
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_it_will_do_is_told(mode: str, tmp_path: Path) -> None:
+    done = write("--mode", mode, "child", "c.yaml", "--", *ECHO, cwd=tmp_path)
+    assert done.stdout == f"child, with {tmp_path}/c.yaml: {MODES[mode].help}\n"
 
 
 def test_what_the_host_passes_goes_to_the_command(tmp_path: Path) -> None:
@@ -80,7 +87,7 @@ def test_a_shim_without_a_command_only_replays(tmp_path: Path) -> None:
     file, cassette = tmp_path / "child", tmp_path / "session.yaml"
     done = write(str(file), str(cassette))
     said = f"ext-recorder: {file} can only replay {cassette}, which is not there yet\n"
-    assert (done.returncode, done.stderr) == (0, said)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{file}, with {cassette}: replay only\n", said)
     missing = play(file, "what a host passes does not matter")
     assert missing.returncode == 2
     assert b"no such file" in missing.stderr

@@ -35,6 +35,8 @@ def run(values: Values) -> int:
     else:
         words = ["record", *_spelled(record.COMMAND, values), str(cassette), "--", *shim.located(command, file)]
     shim.write(file, shim.script(words, pass_on=words[0] == "record"), force=bool(values["force"]))
+    does = known("none" if words[0] == "replay" else mode).help
+    sys.stdout.write(f"{file}, with {cassette}: {does}\n")
     if words[0] == "replay" and not cassette.exists():
         sys.stderr.write(f"ext-recorder: {file} can only replay {cassette}, which is not there yet\n")
     return 0
