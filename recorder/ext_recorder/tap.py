@@ -239,6 +239,8 @@ class Tap:
             wire.unwatch(fd)
         self._signals.close()
         self._notes.forget()
+        if all(stream.outlet is not self._stderr for stream, _ in wire.streams.values()):
+            self._stderr.close()  # whoever waits for its end need not wait for us
         self._pause(on=False)
         wire.on_last_closed = self._stop
         self._running = True

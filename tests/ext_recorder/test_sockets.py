@@ -357,3 +357,26 @@ def test_a_shim_of_a_socket_server_that_only_replays_needs_no_server(tmp_path: P
     with started([str(shim)]) as relay:
         two_clients(relay.address)
         assert relay.end() == -signal.SIGTERM, relay.said
+
+
+# Says much to its client, more than a socket holds, and ends at once.
+LEAVING = """
+import socket, sys
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen()
+client, _ = server.accept()
+client.recv(1)
+client.sendall(bytes(300_000))
+"""
+
+
+def test_a_client_that_reads_later_has_all_that_a_server_said_before_its_end(tmp_path: Path) -> None:
+    place, address = tmp_path / "server.sock", f"unix:{tmp_path}/relay.sock"
+    server = [sys.executable, "-c", LEAVING, str(place)]
+    words = ["record", "--protocol=raw", f"--connect=unix:{place}", str(tmp_path / "session.yaml"), "--", *server]
+    with running(*words, address=address) as relay, Client(relay.address) as client:
+        client.socket.sendall(b"\n")
+        assert relay.wait() == 0, relay.said
+        assert not (tmp_path / "relay.sock").exists()
+        assert len(client.lines.read()) == 300_000

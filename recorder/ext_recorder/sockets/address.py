@@ -112,9 +112,10 @@ class Listener:
         return client
 
     def close(self) -> None:
-        """Listen no more; a socket file is removed."""
+        """Listen no more, once; a socket file is removed."""
+        was_open = self._server.fileno() >= 0
         self._server.close()
-        if self.address.family == socket.AF_UNIX:
+        if was_open and self.address.family == socket.AF_UNIX:
             with contextlib.suppress(OSError):
                 Path(str(self.address.place)).unlink()
 

@@ -74,6 +74,7 @@ def record(session: Session, http: Callable[[Session], Layer] | None = None) -> 
         notes = scribe.start(session, child.pid if child else NOBODY)
         relay = make_relay(child, signals, notes, stderr)
         status = relay.run()
+        relay.linger()
     report = notes.finish()
     tell(stderr, report.text)
     if child:
@@ -131,6 +132,15 @@ class Relay(Tap):
         """As a tap does it; where no server was started, until a signal comes."""
         tell(self._stderr, f"listening on {self._listener.address}, for {self._target}")
         return super().run()
+
+    def linger(self) -> None:
+        """As a tap does it, for clients that have not yet read all that a server has said before its end."""
+        self._wire.unwatch(self._listener.fd)
+        self._listener.close()
+        for _, client in self._pending:
+            client.close()
+        if self._server is not None:
+            super().linger()
 
     def _open(self, child: Child | None) -> None:
         self._wire.watch(self._listener.fd, POLLIN, self._on_client)
