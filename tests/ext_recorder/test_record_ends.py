@@ -68,6 +68,21 @@ def test_signals_are_passed_on_and_noted(cassette: Path, name: str) -> None:
     assert marks(cassette, "signal") == [("signal", name)]
 
 
+def test_at_a_terminal_it_is_told_that_what_is_there_is_replayed_and_elsewhere_not(cassette: Path) -> None:
+    line = b'{"jsonrpc":"2.0","id":1,"method":"a"}\n'
+    run(cassette, ECHO, stdin=line)
+    ours, theirs = pty.openpty()
+    again = subprocess.run(
+        recorder(cassette, ECHO), input=line, stdout=subprocess.PIPE, stderr=theirs, timeout=PATIENCE_S, check=True
+    )
+    told = os.read(ours, 4096).decode()
+    os.close(theirs)
+    os.close(ours)
+    assert again.stdout == line
+    assert told == f"ext-recorder: {cassette} is there, and replayed; --mode all records it anew\r\n"
+    assert run(cassette, ECHO, stdin=line).err == b""
+
+
 def test_ctrl_c_at_a_terminal_reaches_the_child_once(cassette: Path) -> None:
     ours, theirs = pty.openpty()
     name = os.ttyname(theirs)

@@ -25,8 +25,12 @@ def run(values: Values) -> int:
         kept = beside(cassette)
     what = act(one(values, "mode"), kept)
     if what == "replay":
+        import os
+
         from .replay import run as replay
 
+        if os.isatty(2):
+            os.write(2, os.fsencode(f"ext-recorder: {kept} is there, and replayed; --mode all records it anew\n"))
         return replay(values if values["http"] else values | {"COMMAND": (), "connect": ()})
     from ext_recorder.errors import UsageError
     from ext_recorder.record import record
