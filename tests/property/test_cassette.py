@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 # One file in a fixed place is written anew for each example: that is what the health check warns of, and what is
 # meant.
-files = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+files = settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 
 TRICKY = "'\"\\{}[],:#&*!|>%@` \t\r\n\u0085\u00a0\u2028\u2029\ufeff\ufffd\x00\x1b\x7fé漢😀-?~"
 texts = st.text(st.one_of(st.sampled_from(TRICKY), st.characters(codec="utf-8")), max_size=60)

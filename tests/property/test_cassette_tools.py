@@ -43,7 +43,9 @@ def changed(data: bytes, edits: list[tuple[float, int, bytes]], moves: list[tupl
     return data
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150, deadline=None
+)
 @given(protocol=st.sampled_from(PROTOCOLS), framing=st.sampled_from(FRAMINGS), edits=changes, moves=swaps)
 def test_every_tool_ends_by_a_result_or_by_an_error_in_one_line(
     tmp_path: Path, protocol: str, framing: str, edits: list[tuple[float, int, bytes]], moves: list[tuple[int, int]]

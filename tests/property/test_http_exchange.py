@@ -107,7 +107,7 @@ def is_no_fault(answer: dict[str, object]) -> bool:
 
 
 @given(args=ARGUMENTS)
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_arguments_are_an_internal_error(args: dict[str, object], peer: Peer) -> None:
     answer = peer.execute("request", {**args, "timeout": "200ms"})
     assert is_no_fault(answer), answer
@@ -123,7 +123,7 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 
 @given(data=mutated(), digest=st.booleans(), redirects=st.integers(0, 2))
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_answer_is_an_internal_error(
     data: bytes, digest: bool, redirects: int, peer: Peer, server: OddServer
 ) -> None:
