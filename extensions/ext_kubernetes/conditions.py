@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from .manifests import Object
 
 
+# Ends of types that say by True what others say by False: ReplicaFailure, MemoryPressure, NetworkUnavailable.
+TROUBLES = ("Failure", "Failed", "FailureTarget", "Pressure", "NetworkUnavailable", "Degraded", "Stalled")
+
+
 class Condition(NamedTuple):
     """One condition.
 
@@ -28,6 +32,11 @@ class Condition(NamedTuple):
     message: str
     since: str
     outdated: bool
+
+    @property
+    def is_trouble(self) -> bool:
+        """Whether it tells of something wrong: ReplicaFailure=True does, and so does Ready=False."""
+        return (self.status == "True") == self.type.endswith(TROUBLES)
 
     def __str__(self) -> str:
         told = ": ".join(part for part in (self.reason, self.message) if part)

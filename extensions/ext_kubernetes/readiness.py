@@ -80,7 +80,8 @@ def _deployment(item: Object, now: datetime) -> Readiness:
     if is_unseen(item):
         return progressing("its controller has not seen it yet")
     if updated < wanted:
-        return progressing(f"{updated} of {wanted} replicas are of the newest template")
+        failure = f"; {condition_of(item, 'ReplicaFailure')}" if has(item, "ReplicaFailure", "True") else ""
+        return progressing(f"{updated} of {wanted} replicas are of the newest template{failure}")
     if total > min(updated, wanted):
         return progressing(f"{total - min(updated, wanted)} replicas are still to go")
     if available < wanted:

@@ -137,7 +137,7 @@ class _Teller:
             head += f", being deleted for {age_told(text(metadata, 'deletionTimestamp'))}, held by finalizers: {held}"
         if phase := text(item, "status", "phase"):
             head += f", phase {phase}"
-        lines = [head, *(f"  {one}{_since(one.since)}" for one in conditions_of(item) if one.status != "True")]
+        lines = [head, *(f"  {one}{_since(one.since)}" for one in conditions_of(item) if one.is_trouble)]
         if text(item, "kind") == "Pod" and (containers := containers_told(item)):
             lines.append(f"  {containers}")
         whole = [head, *(f"  {one}{_since(one.since)}" for one in conditions_of(item)), *lines[1:]]
@@ -166,9 +166,7 @@ class _Teller:
         lines = []
         for pod in self._list(path, ("labelSelector", selector)):
             name, phase = text(pod, "metadata", "name"), text(pod, "status", "phase")
-            if told := containers_told(pod) or "; ".join(
-                str(one) for one in conditions_of(pod) if one.status != "True"
-            ):
+            if told := containers_told(pod) or "; ".join(str(one) for one in conditions_of(pod) if one.is_trouble):
                 lines.append(f"  pod {name}: phase {phase}; {told}")
         return lines
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ext_kubernetes.conditions import condition_of, has, status_of
+from ext_kubernetes.conditions import condition_of, conditions_of, has, status_of
 
 
 def made(*conditions: tuple[str, str], generation: int = 1, **status: Any) -> dict[str, Any]:
@@ -52,3 +52,19 @@ def test_what_a_condition_says_is_told_whole() -> None:
     item = made()
     item["status"]["conditions"] = [{"type": "Ready", "status": "False", "reason": "Why", "message": "because\n"}]
     assert str(condition_of(item, "Ready")) == "Ready=False (Why: because)"
+
+
+@pytest.mark.parametrize(("type", "status", "trouble"), [
+    ("Ready", "False", True),
+    ("Ready", "Unknown", True),
+    ("Ready", "True", False),
+    ("Available", "True", False),
+    ("ReplicaFailure", "True", True),
+    ("ReplicaFailure", "False", False),
+    ("MemoryPressure", "Unknown", False),
+    ("NetworkUnavailable", "False", False),
+    ("Failed", "True", True),
+])  # fmt: skip
+def test_some_conditions_tell_of_trouble_by_true(type: str, status: str, trouble: bool) -> None:
+    (found,) = conditions_of(made((type, status)))
+    assert found.is_trouble is trouble

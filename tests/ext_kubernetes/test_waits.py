@@ -288,3 +288,15 @@ def test_an_object_whose_name_was_forgotten_does_not_stand_for_all(
         assert "metadata.name: this is required" in kube.refused(operation, named | wanted)
         assert kube.ok(operation, {"kind": "Pod"} | wanted)["count"] == "1"
     assert kube.ok("wait", {"resource": "pod/one", "metadata": metadata, "for": "exists"})["count"] == "1"
+
+
+def test_pods_that_the_cluster_refuses_are_told_with_the_reason(kube: Extension, api: FakeApi) -> None:
+    refused = {"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "exceeded quota: one"}
+    conditions = [refused, {"type": "Progressing", "status": "True", "reason": "NewReplicaSetCreated"}]
+    status = {"observedGeneration": 1, "conditions": conditions}
+    api.put("deployments", {"metadata": {"name": "web", "generation": 1}, "spec": {"replicas": 1}, "status": status})
+    result = kube.result("wait", {"resource": "deploy/web", "for": "ready", "timeout": "0s"})
+    told = "ReplicaFailure=True (FailedCreate: exceeded quota: one)"
+    assert f"0 of 1 replicas are of the newest template; {told}" in str(result["outputs"])
+    assert f"\n  {told}" in str(result["error"])
+    assert "NewReplicaSetCreated" not in str(result["error"])
