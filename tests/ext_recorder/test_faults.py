@@ -38,7 +38,8 @@ def cassette(folder: Path, framing: str = "ndjson") -> str:
             lines += f"- {{t: {id}.1, out: '{NEWS.decode()}'}}\n"
         lines += f"- {{t: {id}.2, out: '{answer(id).decode()}'}}\n"
     path = folder / "session.yaml"
-    path.write_text(lines + "- {t: 9.0, eof: in}\n- {t: 9.1, exit: 0}\nredacted: []\n")
+    end = "- {t: 9.0, eof: in}\n- {t: 9.1, eof: err}\n- {t: 9.1, eof: out}\n- {t: 9.1, exit: 0}\n"
+    path.write_text(f"{lines}{end}redacted: []\n")
     return str(path)
 
 
