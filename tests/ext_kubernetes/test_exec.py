@@ -104,13 +104,13 @@ def test_at_the_deadline_the_connection_is_ended(kube: Extension, pod: FakeApi) 
     over = threading.Event()
 
     def hang(stdin: bytes) -> Answer:
-        over.wait(20)
+        over.wait(60)
         return []
 
     pod.commands["sleep"] = hang
-    told = kube.failed("exec", {"resource": "pod/web-2", "command": ["sleep"], "timeout": "300ms"})
+    told = kube.failed("exec", {"resource": "pod/web-2", "command": ["sleep"], "timeout": "2s"})
     over.set()
-    assert "it did not end in time (300ms), and may still run" in told
+    assert "it did not end in time (2s), and may still run" in told
 
 
 def test_who_may_not_do_it_is_told(kube: Extension, pod: FakeApi) -> None:

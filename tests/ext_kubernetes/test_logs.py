@@ -107,14 +107,14 @@ def test_a_text_that_will_never_come_is_not_waited_for(kube: Extension, pod: Fak
 
 
 def test_at_the_deadline_the_log_is_put_out(kube: Extension, pod: FakeApi) -> None:
-    args = {"resource": "pod/web-1", "follow": True, "expect": {"contains": "four"}, "timeout": "100ms"}
+    args = {"resource": "pod/web-1", "follow": True, "expect": {"contains": "four"}, "timeout": "2s"}
     result = kube.result("logs", args)
     assert result["success"] is False
     assert result["outputs"] == {"log": "one\ntwo\nthree\n", "lines": "3", "pods": "web-1"}
 
 
 def test_following_goes_on_to_the_end_of_the_containers(kube: Extension, pod: FakeApi) -> None:
-    assert "they go on" in kube.failed("logs", {"resource": "pod/web-1", "follow": True, "timeout": "50ms"})
+    assert "they go on" in kube.failed("logs", {"resource": "pod/web-1", "follow": True, "timeout": "2s"})
     put_pod(pod, "web-1", "main", phase="Failed")
     assert kube.ok("logs", {"resource": "pod/web-1", "follow": True})["lines"] == "3"
 
