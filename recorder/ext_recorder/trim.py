@@ -74,6 +74,8 @@ def parse_calls(text: str) -> tuple[tuple[int, int], ...]:
         if not (first.isascii() and first.isdigit()) or (dash and last and not (last.isascii() and last.isdigit())):
             raise UsageError(f"--calls {text}: expected numbers of requests, as in --calls 3-7,9 or --calls 5-")
         ranges.append((int(first), int(last or 10**9) if dash else int(first)))
+        if ranges[-1][1] < ranges[-1][0]:
+            raise UsageError(f"--calls {text}: expected the first number of a range to be the smaller one, as in 3-7")
     return tuple(ranges)
 
 

@@ -99,7 +99,7 @@ def test_calls_are_chosen_by_their_numbers(tmp_path: Path) -> None:
     assert heard(trimmed(tmp_path, Part(calls=((4, 4),)))) == [*FRAME, ask(3), SHUTDOWN]
     assert parse_calls("3-7,9,11-") == ((3, 7), (9, 9), (11, 10**9))
     assert parse_calls("") == ()
-    for text in ("x", "3-x", "-3", "1.5"):
+    for text in ("x", "3-x", "-3", "1.5", "7-3"):
         with pytest.raises(UsageError, match="--calls"):
             parse_calls(text)
 
@@ -184,7 +184,11 @@ def test_the_command_says_what_was_kept(tmp_path: Path) -> None:
     command = [*RECORDER, "trim", "--before", "1.5", "--without", "log", "-o", "out.yaml", "c.yaml"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "out.yaml: 7 of 15 messages kept\n", "")
-    wrong = {"-o FILE": ["c.yaml"], "--after x: expected seconds": ["--after", "x", "-o", "y", "c.yaml"]}
+    wrong = {
+        "-o FILE": ["c.yaml"],
+        "--after x: expected seconds": ["--after", "x", "-o", "y", "c.yaml"],
+        "nothing is after the one and before the other": ["--after", "2", "--before", "1.5", "-o", "y", "c.yaml"],
+    }
     for says, words in wrong.items():
         done = subprocess.run(
             [*RECORDER, "trim", *words], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S, check=False

@@ -16,6 +16,7 @@ def run(values: Values) -> int:
     import sys
     from pathlib import Path
 
+    from ext_recorder.errors import UsageError
     from ext_recorder.many.names import file_of
     from ext_recorder.trim import Part, parse_calls, trim
 
@@ -26,6 +27,10 @@ def run(values: Values) -> int:
         only=values["only"],
         without=values["without"],
     )
+    if part.before <= part.after:
+        raise UsageError(
+            f"--after {part.after:g} --before {part.before:g}: nothing is after the one and before the other"
+        )
     target = output(values)
     with file_of(one(values, "CASSETTE")) as (path, _):
         kept, count = trim(path, Path(target), part, replace=bool(values["force"]))
