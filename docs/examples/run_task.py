@@ -72,14 +72,24 @@ def main() -> int:
     parser.add_argument("--agent", required=True)
     parser.add_argument("programs", nargs="*", metavar="NAME=PROGRAM")
     given = parser.parse_intermixed_args()
-    programs = dict(each.split("=", 1) for each in given.programs)
-    spec = yaml.safe_load(given.task.read_text())["spec"]
+    programs = dict(each.partition("=")[::2] for each in given.programs)
+    try:
+        return run(given.task, given.agent, programs)
+    except (OSError, EOFError, RpcError, yaml.YAMLError) as error:
+        sys.exit(f"{given.task}: {error}")
+    except KeyError as missing:
+        sys.exit(f"{given.task}: expected {missing}: a key of the task, or an extension that it requires")
+
+
+def run(task: Path, agent: str, programs: dict[str, str]) -> int:
+    """Start the extensions, run the task, end them. Returns 0 where all went well."""
+    spec = yaml.safe_load(task.read_text())["spec"]
     with ExitStack() as stack:
         names = [each["extension"] for each in spec["requires"]]
         hosts = {name: stack.enter_context(Host([programs.get(name, f"ext-{name}")])) for name in names}
         for host in hosts.values():
             host.call("initialize", {"protocolVersion": "0.0.1"})
-        failed = Task(spec, hosts).run(given.agent)
+        failed = Task(spec, hosts).run(agent)
         for host in hosts.values():
             host.try_call("shutdown", {})
         return max(failed, *(host.end() for host in hosts.values()))

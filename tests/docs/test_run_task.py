@@ -15,6 +15,11 @@ LIMIT_SECONDS = 120
 
 
 def run(workdir: Path, task: str, agent: str, *programs: str) -> tuple[int, str]:
+    done = completed(workdir, task, agent, *programs)
+    return done.returncode, done.stdout
+
+
+def completed(workdir: Path, task: str, agent: str, *programs: str) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         [sys.executable, "-m", "docs.examples.run_task", str(TASKS / task), "--agent", agent, *programs],
@@ -26,7 +31,7 @@ def run(workdir: Path, task: str, agent: str, *programs: str) -> tuple[int, str]
         timeout=LIMIT_SECONDS,
     )
     assert "Traceback" not in done.stderr
-    return done.returncode, done.stdout
+    return done
 
 
 def verdicts(told: str) -> list[tuple[str, ...]]:
@@ -70,3 +75,16 @@ def test_the_task_on_a_cluster_runs_on_its_recorded_session_without_one(tmp_path
     code, told = run(tmp_path, "create-pod.yaml", "echo made", f"kubernetes={shim}")
     assert code == 0, told
     assert [verdict for _, verdict, _ in filter(lambda each: each[1:], verdicts(told))] == ["ok"] * 6
+
+
+def test_what_cannot_be_run_is_told_in_a_line(tmp_path: Path) -> None:
+    for task, programs, says in (
+        ("none.yaml", (), "No such file or directory: "),
+        ("fix-the-greeting.yaml", ("shell=no-such-program",), "No such file or directory: 'no-such-program'"),
+        ("verify-job.yaml", (), "expected 'requires': a key of the task, or an extension that it requires"),
+    ):
+        done = completed(tmp_path, task, "true", *programs)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith(f"{TASKS / task}: ")
+        assert says in done.stderr
+        assert done.stderr.count("\n") == 1
