@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.sockets.address import receive, shut
 
-from .running import together
-
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
@@ -83,10 +81,10 @@ class Link:
                 script.outbox.clear()
 
     def _take(self, connection: socket.socket) -> None:
-        each = self.script.outbox.popleft()
+        each = self.script.take()
         if isinstance(each, bytes):
-            self.rest = memoryview(together(each, self.script.outbox))
-            self._note("in", bytes(self.rest))
+            self.rest = memoryview(each)
+            self._note("in", each)
         elif each is None:
             self._note("in", b"")
             shut(connection)

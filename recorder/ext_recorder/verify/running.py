@@ -13,7 +13,6 @@ from ext_recorder.signals import signal_name, signal_number
 from ext_sdk.process import Command, Output, ProcessError, Spawner
 
 if TYPE_CHECKING:
-    from collections import deque
     from collections.abc import Callable, Mapping
     from typing import Self, TypeAlias
 
@@ -211,7 +210,7 @@ class Live:
 
     def _take(self, script: Script, note: Note) -> bool:
         """Do what is next in the outbox. Returns whether there is something to write."""
-        each = script.outbox.popleft()
+        each = script.take()
         when = monotonic() - self._started
         if each is None:
             self._close_input()
@@ -220,8 +219,8 @@ class Live:
             self._child.send_signal(_number(each))
             note(when, "signal", each)
         elif self._in >= 0:
-            self._rest = memoryview(together(each, script.outbox))
-            note(when, "in", bytes(self._rest))
+            self._rest = memoryview(each)
+            note(when, "in", each)
         return bool(self._rest)
 
     def _close_input(self) -> None:
@@ -237,15 +236,6 @@ class Live:
         self._poll.unregister(fd)
         os.close(fd)
         del self._sources[fd]
-
-
-def together(first: bytes, outbox: deque[bytes | str | None]) -> bytes:
-    """What goes out in one write, as of a host that has all of it to say: a child may act between two of them."""
-    parts = [first]
-    while outbox and isinstance(outbox[0], bytes):
-        parts.append(outbox[0])
-        outbox.popleft()
-    return b"".join(parts)
 
 
 def _number(name: str) -> int:

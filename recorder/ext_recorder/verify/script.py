@@ -43,7 +43,8 @@ class Script:
         may: asked about other connections: has all that stands above this line been said?
 
     Attributes:
-        outbox: what is to be done: bytes for the child, None to close its input, the name of a signal to send.
+        outbox: what is to be done: bytes for the child, None to close its input, the name of a signal to send;
+            see `take`.
         over: nothing more is sent; the child may end.
         gave_up: the session did not get to its end.
         sent: messages of the host that went out.
@@ -133,6 +134,17 @@ class Script:
             return
         self._findings.late(owed, max(0.0, owed.time - self._child.reached), self._patience)
         self.give_up()
+
+    def take(self) -> bytes | str | None:
+        """What is next in the outbox; bytes all together, as of a host that has all of it to say, in one write."""
+        first = self.outbox.popleft()
+        if not isinstance(first, bytes):
+            return first
+        parts = [first]
+        while self.outbox and isinstance(self.outbox[0], bytes):
+            parts.append(self.outbox[0])
+            self.outbox.popleft()
+        return b"".join(parts)
 
     def give_up(self) -> None:
         """The session can't go on."""
