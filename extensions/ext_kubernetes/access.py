@@ -9,8 +9,8 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 
 from .client import client_for
-from .errors import UnknownKind, doing
-from .objects import items, members, text
+from .errors import ApiError, UnknownKind, doing
+from .objects import at, items, members, text
 
 if TYPE_CHECKING:
     from .client import Client
@@ -70,7 +70,7 @@ def auth_can_i(args: AuthCanI, context: ext_sdk.Context) -> ext_sdk.Result:
         kind = "SubjectAccessReview" if args.as_ else "SelfSubjectAccessReview"
         spec: Object = {"user": args.as_, "groups": args.groups} if args.as_ else {}
         attributes, doubt = _attributes(args, context, client)
-        status = members(_review(kind, spec | attributes, context, client), "status")
+        status = members(review(kind, spec | attributes, context, client), "status")
     allowed = status.get("allowed") is True
     reason = text(status, "reason") or text(status, "evaluationError")
     where = f"in namespace {args.namespace}" if args.namespace else "cluster-wide"
@@ -115,14 +115,41 @@ def _attributes(args: AuthCanI, context: ext_sdk.Context, client: Client) -> tup
     return {"resourceAttributes": {key: value for key, value in attributes.items() if value}}, doubt
 
 
-def _review(kind: str, spec: Object, context: ext_sdk.Context, client: Client) -> object:
+def refuse_unless_allowed(attributes: Object, context: ext_sdk.Context, client: Client) -> None:
+    """Ask before something whose refusal would be seen by nobody.
+
+    Args:
+        attributes: of the resource, and the verb.
+        context: of the call.
+        client: of the server.
+
+    Raises:
+        ext_sdk.OperationFailed: the server says no.
+    """
+    try:
+        found = review("SelfSubjectAccessReview", {"resourceAttributes": attributes}, context, client)
+    except ApiError:  # who may not ask may be right all the same
+        return
+    if at(found, "status", "allowed") is not False:
+        return
+    what = f"{attributes['verb']} {attributes['resource']}/{attributes['subresource']}"
+    reason = text(found, "status", "reason")
+    raise ext_sdk.OperationFailed(
+        f"you may not {what}",
+        error=f"expected to be allowed to {what} in namespace {attributes['namespace']}, found that it is denied"
+        f"{f' ({reason})' if reason else ''}. Give the user a Role with that verb and resource",
+    )
+
+
+def review(kind: str, spec: Object, context: ext_sdk.Context, client: Client) -> object:
+    """What the server says of an access, or of all."""
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
     return client.request("POST", f"{REVIEWS}/{kind.lower()}s", body=body, deadline=context.deadline)
 
 
 def _rules(args: AuthCanI, context: ext_sdk.Context, client: Client) -> ext_sdk.Result:
     namespace = args.namespace or "default"
-    status = members(_review("SelfSubjectRulesReview", {"namespace": namespace}, context, client), "status")
+    status = members(review("SelfSubjectRulesReview", {"namespace": namespace}, context, client), "status")
     lines = [_rule(rule) for rule in items(status, "resourceRules")]
     lines += [_rule(rule) for rule in items(status, "nonResourceRules")]
     outputs: dict[str, str | int | bool] = {

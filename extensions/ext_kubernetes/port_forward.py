@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 import ext_sdk
 from ext_sdk.files import os_errors
 
+from .access import refuse_unless_allowed
 from .client import client_for
 from .client.forward import LOOPBACK, Forward
 from .containers import Pods
@@ -87,6 +88,9 @@ def port_forward(args: PortForward, context: ext_sdk.Context) -> ext_sdk.Result:
     with doing(f"failed to forward a port of {pods.target.where}"), os_errors("listen at port", str(args.local_port)):
         pod = running(pods)
         name, port = text(pod, "metadata", "name"), _port(args, pod, pods, context, client)
+        # Connections to the pod are made when somebody connects to this machine's port, and then nobody would be told.
+        asked: Object = {"verb": "get", "resource": "pods", "subresource": "portforward", "name": name}
+        refuse_unless_allowed(asked | {"namespace": pods.target.namespace}, context, client)
         forward = Forward(client, f"{pods.path}/{name}/portforward", port, args.local_port)
     forwards.add(forward)
     address = f"{LOOPBACK}:{forward.local}"

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.ext_kubernetes.fake_api import Fault
+
 if TYPE_CHECKING:
     from tests.ext_kubernetes.conftest import Extension
     from tests.ext_kubernetes.fake_api import FakeApi
@@ -61,6 +63,22 @@ def test_what_the_pod_refuses_is_told(kube: Extension, pod: FakeApi) -> None:
     with connected(port) as connection:
         assert connection.recv(100) == b""
     assert "connection refused" in kube.ok("port-forward", {"action": "stop"})["problems"]
+
+
+def test_who_may_not_forward_ports_learns_it_at_once(kube: Extension, pod: FakeApi) -> None:
+    pod.denied.add(("get", "pods"))
+    told = kube.failed("port-forward", START)
+    assert "you may not get pods/portforward" in told
+    assert "in namespace default, found that it is denied (denied by the fake)" in told
+    (asked,) = pod.requests("POST")
+    assert asked.body["spec"]["resourceAttributes"]["name"] == "web"
+
+
+def test_who_may_not_ask_may_forward_ports_all_the_same(kube: Extension, pod: FakeApi) -> None:
+    pod.faults.append(Fault("POST", "/selfsubjectaccessreviews", status=403, reason="Forbidden"))
+    with connected(kube.ok("port-forward", START)["localPort"]) as end:
+        end.sendall(b"hello")
+        assert end.recv(5) == b"hello"
 
 
 def test_a_port_that_is_taken_is_told(kube: Extension, pod: FakeApi) -> None:
