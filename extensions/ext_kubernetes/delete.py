@@ -63,13 +63,18 @@ def delete(args: Delete, context: ext_sdk.Context) -> ext_sdk.Result:
     chosen, asked = _chosen(args, context, client)
     gone: list[Gone] = []
     missing: list[str] = []
+    refused: list[tuple[Gone, ApiError]] = []  # of some; the others go all the same, for this may be the end of a task
     for one in chosen:
         try:
             with doing(f"failed to delete {one}"):
                 gone.append(_delete(one, args, context, client))
         except NotFound:
             missing.append(str(one))
+        except ApiError as error:
+            refused.append((one, error))
     outputs: dict[str, str | int | bool] = {"count": len(gone), "resources": "\n".join(map(str, gone))}
+    if refused:
+        raise _refusal(refused, len(chosen), outputs)
     if missing and not args.ignore_not_found:
         told = ", ".join(missing[:MOST_TOLD])
         raise ext_sdk.OperationFailed(
@@ -83,6 +88,16 @@ def delete(args: Delete, context: ext_sdk.Context) -> ext_sdk.Result:
         return ext_sdk.Result.ok(f"{', '.join(missing[:MOST_TOLD])} not found (ignored)", outputs=outputs)
     what = str(gone[0]) if len(gone) == 1 else f"{len(gone)} {asked}"
     return ext_sdk.Result.ok(f"{'Would delete' if args.dry_run else 'Deleted'} {what}", outputs=outputs)
+
+
+def _refusal(refused: list[tuple[Gone, ApiError]], of: int, outputs: ext_sdk.result.Outputs) -> ext_sdk.OperationFailed:
+    """What to say where an object can't be deleted, or some of several."""
+    if of == 1:
+        return ext_sdk.OperationFailed(refused[0][1].message, error=refused[0][1].error, outputs=outputs)
+    message = f"failed to delete {len(refused)} of {of} objects"
+    lines = [f"{one}: {error.error}" for one, error in refused[:MOST_TOLD]]
+    lines += [f"… and {len(refused) - MOST_TOLD} more"] if len(refused) > MOST_TOLD else []
+    return ext_sdk.OperationFailed(message, error="\n".join(lines), outputs=outputs)
 
 
 def delete_one(

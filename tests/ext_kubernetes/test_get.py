@@ -141,3 +141,13 @@ def test_a_namespace_that_is_told_twice_is_told_once(kube: Extension, pods: Fake
 def test_a_kind_that_is_no_longer_served_is_told(kube: Extension, api: FakeApi) -> None:
     api.faults.append(Fault("GET", "/pods/a", status=404, body=b"404 page not found"))
     assert "was its definition (CRD) deleted?" in kube.failed("get", {"resource": "pod/a"})
+
+
+def test_what_can_not_be_deleted_does_not_keep_the_others(kube: Extension, pods: FakeApi) -> None:
+    pods.faults.append(Fault("DELETE", "/pods/a", status=403, reason="Forbidden", message="it is protected"))
+    result = kube.result("delete", {"resource": "pods", "all": True})
+    assert result["success"] is False
+    assert result["message"] == "failed to delete 1 of 3 objects"
+    assert "Pod/a: it is protected (403 Forbidden)" in str(result["error"])
+    assert result["outputs"] == {"count": "2", "resources": "Pod/b\nPod/c"}
+    assert [name for name in "abc" if pods.get("pods", name)] == ["a"]
