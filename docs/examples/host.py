@@ -1,4 +1,4 @@
-"""A host in 60 lines: start an extension, run the steps of a task, end it.
+"""A small host: start an extension, run the steps of a task, end it.
 
     python docs/examples/host.py COMMAND... < steps.jsonl
 
@@ -81,12 +81,17 @@ class Host:
 
 def main() -> int:
     """See the module."""
-    with Host(sys.argv[1:]) as host:
-        host.call("initialize", {"protocolVersion": "0.0.1"})
-        for line in sys.stdin:
-            print(json.dumps(host.call("execute", json.loads(line)), ensure_ascii=False))
-        host.call("shutdown")
-        return host.end()
+    if not sys.argv[1:]:
+        sys.exit(__doc__)
+    try:
+        with Host(sys.argv[1:]) as host:
+            host.call("initialize", {"protocolVersion": "0.0.1"})
+            for line in sys.stdin:
+                print(json.dumps(host.call("execute", json.loads(line)), ensure_ascii=False))
+            host.call("shutdown")
+            return host.end()
+    except (OSError, EOFError, RpcError, ValueError) as error:
+        sys.exit(f"{' '.join(sys.argv)}: {error}")
 
 
 if __name__ == "__main__":
