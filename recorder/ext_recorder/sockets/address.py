@@ -78,7 +78,8 @@ class Address:
             server.listen(BACKLOG)
         except OSError as error:
             server.close()
-            raise UsageError(f"can't listen at {self}: {error.strerror or error}") from None
+            advice = _IN_USE if error.errno == errno.EADDRINUSE else ""
+            raise UsageError(f"can't listen at {self}: {error.strerror or error}{advice}") from None
         server.settimeout(0.0)
         return Listener(server, Address(self.family, server.getsockname()))
 
@@ -87,6 +88,9 @@ class Address:
             return f"unix:{self.place}"
         host, port = self.place[:2]
         return f"tcp:[{host}]:{port}" if ":" in host else f"tcp:{host}:{port}"
+
+
+_IN_USE = "; end what listens there, or choose another place (tcp:HOST:0 is any free port)"
 
 
 class Listener:
