@@ -9,9 +9,10 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cassettes.peer_sessions import SESSIONS
-from tests.peers.conversations import Names
-from tests.peers.speaking import Started
+from cassettes.peer_sessions import MEETINGS, SESSIONS
+from tests.peers.conversations import EVALS, Names
+from tests.peers.listening import listening
+from tests.peers.speaking import Started, connected
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,6 +46,29 @@ def record(name: str) -> Path:
     for pattern, neutral in session.spelled:
         text = re.sub(pattern, neutral, text)
     path.write_text(text)
+    return path
+
+
+def record_meeting(name: str) -> Path:
+    """Record a session over sockets; the cassette's path. Raises SystemExit where the recorder is not content."""
+    meeting = MEETINGS[name]
+    path = ROOT / "cassettes" / f"{name}.yaml"
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as sockets:
+        write(Path(folder), EVALS)
+        own, listen = (meeting.address.format(folder=sockets, name=each) for each in ("server", "recorder"))
+        with listening(meeting.peer, own) as server:
+            options = ["--mode", "all", "--protocol", meeting.protocol, f"--listen={listen}", f"--connect={server}"]
+            command = [str(BIN / "ext-recorder"), "record", *options, str(path)]
+            with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as recorder:
+                assert recorder.stderr is not None
+                place = recorder.stderr.readline().partition("listening on ")[2].partition(",")[0].strip()
+                (one, first), (other, second) = (connected(place, meeting.framing) for _ in range(2))
+                with one, other:
+                    meeting.meeting(first, second, Names(), Path(folder))
+                recorder.terminate()
+                told = recorder.communicate()[1]
+    if not path.exists():
+        raise SystemExit(f"{name}: {told}")
     return path
 
 

@@ -11,7 +11,7 @@ from tests.peers import conversations as reference
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from tests.peers.conversations import Conversation
+    from tests.peers.conversations import Conversation, Meeting
 
 PEERS = "{peers}/"  # the programs of requirements.txt
 
@@ -70,4 +70,31 @@ SESSIONS = {
     "acp/prompt": PeerSession("acp", "ndjson", (f"{PEERS}python", "cassettes/agent.py"), real.acp, files=_GREET),
     "jsonrpc/calls": _reference("jsonrpc", "ndjson", "calls", reference.calls),
     "raw/lines": PeerSession("raw", "ndjson", ("sed", "-u", "s/^/you said: /"), reference.lines),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Sockets:
+    """A session of a reference server on sockets, with two clients.
+
+    Attributes:
+        protocol: the dialect.
+        framing: what its messages are told apart by.
+        peer: the module of the server.
+        address: where it listens, and the recorder: below `{folder}`.
+        meeting: what the clients say; it asserts what they hear.
+    """
+
+    protocol: str
+    framing: str
+    peer: str
+    address: str
+    meeting: Meeting
+
+
+MEETINGS = {
+    "waza/two-clients": Sockets("waza", "ndjson", "waza", "tcp:127.0.0.1:0", reference.waza_two_clients),
+    "kaiak/two-clients": Sockets(
+        "kaiak", "content-length", "kaiak", "unix:{folder}/{name}.sock", reference.kaiak_two_clients
+    ),
 }

@@ -47,7 +47,7 @@ CONTEXT = "eval"  # what the cluster, the user and the context of a recording ar
 
 def main(names: list[str]) -> int:
     """See the module."""
-    known = [*SESSIONS, *peer_sessions.SESSIONS]
+    known = [*SESSIONS, *peer_sessions.SESSIONS, *peer_sessions.MEETINGS]
     if unknown := [name for name in names if name not in known]:
         print(f"{unknown[0]}: no such session; there are {', '.join(known)}", file=sys.stderr)
         return 2
@@ -55,6 +55,9 @@ def main(names: list[str]) -> int:
         for name in names or known:
             if name in peer_sessions.SESSIONS:
                 print(peer_recording.record(name))
+                continue
+            if name in peer_sessions.MEETINGS:
+                print(peer_recording.record_meeting(name))
                 continue
             try:
                 kubeconfig = clusters.kubeconfig() if SESSIONS[name].cluster else SESSIONS[name].kubeconfig

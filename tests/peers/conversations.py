@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tests.peers.speaking import Message, Speaker
 
     Conversation = Callable[[Speaker, "Names", Path], None]
+    Meeting = Callable[[Speaker, Speaker, "Names", Path], None]  # two clients of one server
 
 
 class Names:
@@ -129,6 +130,18 @@ def waza(host: Speaker, names: Names, folder: Path) -> None:
         host.say(call(names.id(), method, runId=run))
         host.next()
     assert "error" in host.heard[-1]
+
+
+def waza_two_clients(first: Speaker, second: Speaker, names: Names, folder: Path) -> None:
+    """Each has a run of its own, and hears of no other."""
+    for host, name in ((first, "functions"), (second, "storage")):
+        host.say(call(names.id(), "eval.run", path=str(folder / f"evals/{name}/eval.yaml")))
+    for host in (first, second):
+        run = inside(host.next(), "result")["runId"]
+        told = host.until(tells("eval.complete"))
+        assert {inside(message)["runId"] for message in told} == {run}
+        host.say(call(names.id(), "run.status", runId=run))
+        assert inside(host.next(), "result")["status"] == "completed"
 
 
 def waza_python(host: Speaker, names: Names, folder: Path) -> None:
@@ -270,6 +283,27 @@ def kaiak(host: Speaker, names: Names, folder: Path) -> None:
         host.next()
     assert inside(host.heard[-3], "result")["session_id"] == session
     assert inside(host.heard[-1], "error", "data")["session_id"] == own
+
+
+def kaiak_two_clients(first: Speaker, second: Speaker, names: Names, folder: Path) -> None:
+    """A session that another client uses, and may use once it is free; what is streamed is for its own client alone."""
+    session = names.name("550e8400")
+    about = {"session_id": session, "incidents": [{"id": "incident-1"} | INCIDENT]}
+    fix, second_fix = names.id(), names.id()
+    first.say(command(fix, "generate_fix", **about))
+    asked = first.until(tells("kaiak/stream/user_interaction"))[-1]
+    second.say(command(second_fix, "generate_fix", **about))
+    assert inside(second.next(), "error")["code"] == -32016
+    approve(first, names, session, asked)
+    first.until(answers(fix))
+    again = names.id()
+    second.say(command(again, "generate_fix", **about))
+    asked = second.until(tells("kaiak/stream/user_interaction"))[-1]
+    approve(second, names, session, asked)
+    assert inside(second.until(answers(again))[-1], "result")["session_id"] == session
+    gone = names.id()
+    first.say(command(gone, "delete_session", session_id=session))
+    assert inside(first.next(), "result")["status"] == "deleted"
 
 
 def kaiak_greeted(host: Speaker, names: Names, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import IO, TYPE_CHECKING, cast
 import pytest
 
 from tests.peers import conversations
+from tests.peers.speaking import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,5 +38,20 @@ def listening(peer: str, address: str) -> Iterator[str]:
     with subprocess.Popen(program, stderr=subprocess.PIPE, cwd=ROOT) as process:
         try:
             yield cast("IO[bytes]", process.stderr).readline().decode().split()[-1]
+        finally:
+            process.kill()
+
+
+@contextmanager
+def recorder(*words: str) -> Iterator[str]:
+    """`ext-recorder` that listens: where; it is ended by a signal, and has to be content."""
+    command = [sys.executable, "-P", "-m", "ext_recorder", words[0], "--listen=tcp:127.0.0.1:0", *words[1:]]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            said = cast("IO[bytes]", process.stderr).readline().decode()
+            yield said.partition("listening on ")[2].partition(",")[0].strip()
+            process.send_signal(signal.SIGTERM)
+            _, err = process.communicate(timeout=PATIENCE_S)
+            assert b"no match" not in err, err
         finally:
             process.kill()

@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import signal
-import subprocess
-import sys
-from contextlib import contextmanager
-from typing import IO, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.reader import Reader
 from tests.peers.conversations import Names, write_evals
-from tests.peers.listening import every_listener, listening
-from tests.peers.speaking import PATIENCE_S, connected
+from tests.peers.listening import every_listener, listening, recorder
+from tests.peers.speaking import connected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
     from tests.peers.conversations import Conversation
-
-
-@contextmanager
-def recorder(*words: str) -> Iterator[str]:
-    """`ext-recorder` that listens: where; it is ended by a signal, and has to be content."""
-    command = [sys.executable, "-P", "-m", "ext_recorder", words[0], "--listen=tcp:127.0.0.1:0", *words[1:]]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        try:
-            said = cast("IO[bytes]", process.stderr).readline().decode()
-            yield said.partition("listening on ")[2].partition(",")[0].strip()
-            process.send_signal(signal.SIGTERM)
-            _, err = process.communicate(timeout=PATIENCE_S)
-            assert b"no match" not in err, err
-        finally:
-            process.kill()
 
 
 @every_listener
