@@ -51,8 +51,8 @@ def test_one_child_serves_many_searches() -> None:
 
 
 def test_a_search_without_end_is_stopped_and_the_next_one_works() -> None:
-    with Searcher(0.1) as searcher:
-        with pytest.raises(SearchFailed, match=r"'\(a\+\)\+\$' took longer than 0\.1 s; make the pattern simpler"):
+    with Searcher(1.0) as searcher:
+        with pytest.raises(SearchFailed, match=r"'\(a\+\)\+\$' took longer than 1 s; make the pattern simpler"):
             searcher.search("(a+)+$", "a" * 100 + "b")
         assert searcher.search("a", "a")
 
@@ -109,7 +109,7 @@ def test_the_child_ends_when_its_owner_is_killed_in_the_middle_of_a_search() -> 
     child = int(owner.stdout.readline())
     owner.kill()
     owner.communicate()
-    give_up = time.monotonic() + 30
+    give_up = time.monotonic() + 60
     while is_running(child):
         assert time.monotonic() < give_up, "the child outlived its owner"
         time.sleep(0.02)
