@@ -18,6 +18,7 @@ from ext_sdk.wire.json_text import dumps, loads
 from .cassette.events import OWN_FILES, STDERR_FRAMING, Data, note, pieces
 from .cassette.header import Header
 from .cassette.reader import Reader
+from .http.naming import SUFFIX
 from .rewriting import line_of, write_cassette
 
 if TYPE_CHECKING:
@@ -27,28 +28,32 @@ if TYPE_CHECKING:
 
     from .cassette.events import Event
 
-_PLACEHOLDER = re.compile(rb"\[redacted:([A-Za-z0-9_.-]{1,96})#[0-9]{1,9}\]")
+PLACEHOLDER = re.compile(rb"\[redacted:([A-Za-z0-9_.-]{1,96})#[0-9]{1,9}\]")
 
 
 class Scrubbed:
-    """What became of one cassette; picklable.
+    """What became of one file; picklable.
 
     Attributes:
-        name: the cassette's.
+        name: the file's.
         replaced: how often each rule has replaced something.
-        lines: where the first few of these places are.
+        numbers: where the first few of these places are.
+        places: what is numbered.
     """
 
-    __slots__ = ("lines", "name", "replaced")
+    __slots__ = ("name", "numbers", "places", "replaced")
 
-    def __init__(self, name: str, replaced: Mapping[str, int], lines: tuple[int, ...]) -> None:
+    def __init__(
+        self, name: str, replaced: Mapping[str, int], numbers: tuple[int, ...], *, places: str = "lines"
+    ) -> None:
         self.name = name
         self.replaced = dict(replaced)
-        self.lines = lines
+        self.numbers = numbers
+        self.places = places
 
 
 def scrub(path: Path, name: str, *, secrets: Mapping[str, str], check: bool = False) -> Scrubbed:
-    """Redact a cassette anew; where there is nothing to redact it stays as it is, to the byte.
+    """Redact a cassette anew, or the HTTP traffic beside one; without anything to redact it stays as it is.
 
     Args:
         path: the file.
@@ -59,6 +64,10 @@ def scrub(path: Path, name: str, *, secrets: Mapping[str, str], check: bool = Fa
     Raises:
         CassetteError, CassetteInUse, OSError: it can't be read, or rewritten.
     """
+    if name.endswith(SUFFIX):
+        from .http.scrubbing import scrub as scrub_traffic
+
+        return scrub_traffic(path, name, secrets=secrets, check=check)
     redactor = Redactor(secrets, rules=True)
     _learn(path, redactor)
     changes: Counter[str] = Counter()
@@ -89,7 +98,7 @@ def _learn(path: Path, redactor: Redactor) -> None:
     with Reader(path) as reader:
         for event in reader:
             if isinstance(event, Data) and b"[redacted:" in event.payload:
-                for match in _PLACEHOLDER.finditer(event.payload):
+                for match in PLACEHOLDER.finditer(event.payload):
                     placeholders[match[0]] = None
     redactor.redact(b"token: " + b" ".join(placeholders))  # a word that makes it look closely
     with Reader(path) as reader:
@@ -140,5 +149,5 @@ def _scrubbed(event: Event, framing: Framing, redactor: Redactor, changes: Count
 def _count(before: bytes, after: bytes, changes: Counter[str]) -> None:
     """Which placeholders are new."""
     if after is not before and after != before:
-        new = Counter(_PLACEHOLDER.findall(after)) - Counter(_PLACEHOLDER.findall(before))
+        new = Counter(PLACEHOLDER.findall(after)) - Counter(PLACEHOLDER.findall(before))
         changes.update({rule.decode(): count for rule, count in new.items()})

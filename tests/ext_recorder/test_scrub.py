@@ -5,18 +5,20 @@ from __future__ import annotations
 import base64
 import os
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import yaml
 
 from ext_recorder.cassette.reader import Reader
+from ext_recorder.errors import CassetteError
 from ext_recorder.scrub import scrub
 from tests.ext_recorder.played import cassette
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, events
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 GITHUB = "ghp_" + "a1b2" * 9
 OTHER = "ghp_" + "c3d4" * 9
@@ -46,7 +48,7 @@ def test_what_a_recorder_would_have_replaced_is_replaced_and_the_rest_stays(tmp_
     before = path.read_text()
     found = scrub(path, "c", secrets={})
     (rule,) = found.replaced
-    assert (found.replaced[rule], found.lines) == (1, (7,))
+    assert (found.replaced[rule], found.numbers) == (1, (7,))
     changed = before.replace(GITHUB, f"[redacted:{rule}#1]").replace("redacted: []", f"redacted: [{rule}]")
     assert path.read_text() == changed.replace("t: 0.5,", "t: 0.500000,").replace("t: 1,", "t: 1.000000,").replace(
         "t: 9,", "t: 9.000000,"
@@ -171,3 +173,57 @@ def test_a_variable_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     done = command("--redact", "NO_SUCH_VARIABLE", str(tmp_path))
     assert done.returncode == 2
     assert "--redact NO_SUCH_VARIABLE: expected the name" in done.stderr
+
+
+# --- HTTP traffic -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def traffic(tmp_path: Path) -> Path:
+    """A recorded session of ext-http, with its HTTP traffic: of that, the file."""
+    folder = Path(__file__).parents[2] / "cassettes" / "http"
+    for name in ("offline.yaml", "offline.http.yaml"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    return tmp_path / "offline.http.yaml"
+
+
+def test_the_traffic_beside_a_cassette_is_scrubbed_with_it_and_nothing_else_in_it_changes(traffic: Path) -> None:
+    before = traffic.read_text()
+    traffic.write_text(before.replace("/count/up\n", f"/count/up?token={PLAIN}\n", 1))
+    found = command("--check", str(traffic.parent / "offline.yaml"))
+    assert (found.returncode, PLAIN in traffic.read_text()) == (1, True)
+    assert found.stdout.endswith("offline.http.yaml: found key.token (1); interactions 1\n")
+    done = command(str(traffic.parent))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith("offline.http.yaml: replaced key.token (1); interactions 1\n")
+    rules = yaml.load(before, yaml.CSafeLoader)["redacted"]
+    redacted = ", ".join(sorted([*rules, "key.token"]))
+    assert traffic.read_text() == before.replace("/count/up\n", "/count/up?token=[redacted:key.token#1]\n", 1).replace(
+        f"redacted: [{', '.join(rules)}]", f"redacted: [{redacted}]"
+    )
+
+
+def test_traffic_without_secrets_is_not_touched(traffic: Path) -> None:
+    before = traffic.read_bytes()
+    done = command(str(traffic), str(traffic.parent / "offline.yaml"))
+    assert done.stdout.count("nothing to replace\n") == 2
+    assert traffic.read_bytes() == before
+
+
+def test_a_secret_in_traffic_is_found_before_the_request_that_tells_of_it(traffic: Path) -> None:
+    text = traffic.read_text()
+    first, second = text.index("uri: http"), text.rindex("uri: http")
+    ends = [text.index("\n", at) for at in (first, second)]
+    told = text[: ends[0]] + f"?x={PLAIN}" + text[ends[0] : ends[1]] + f"?token={PLAIN}" + text[ends[1] :]
+    traffic.write_text(told)
+    found = scrub(traffic, str(traffic), secrets={})
+    assert len(found.numbers) == 2
+    assert PLAIN not in traffic.read_text()
+    assert scrub(traffic, str(traffic), secrets={}).replaced == {}
+
+
+def test_a_file_of_vcrpy_itself_is_left_to_vcrpy(tmp_path: Path) -> None:
+    path = tmp_path / "other.http.yaml"
+    path.write_text("interactions: []\nversion: 1\n")
+    with pytest.raises(CassetteError, match="vcrpy has written this"):
+        scrub(path, str(path), secrets={})

@@ -9,6 +9,7 @@ from .shared import REDACT, jobs, one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ext_recorder.many.names import Cassette
     from ext_recorder.options import Values
     from ext_recorder.scrub import Scrubbed
 
@@ -27,7 +28,7 @@ def run(values: Values) -> int:
 
     check = bool(values["check"])
     secrets = secret_variables(os.environ) | environment_secrets(values["redact"]) | _listed(one(values, "secrets"))
-    cassettes = chosen(values)
+    cassettes = _with_traffic(chosen(values))
     if not check and (remote := next((found.name for found in cassettes if found.remote), "")):
         raise UsageError(f"{remote} can only be read; scrub a copy of it, or look at it by --check")
     code = 0
@@ -40,6 +41,22 @@ def run(values: Values) -> int:
         if check and outcome.result.replaced:
             code = code or 1
     return code
+
+
+def _with_traffic(cassettes: list[Cassette]) -> list[Cassette]:
+    """The cassettes, each followed by the HTTP traffic that stands beside it."""
+    from pathlib import Path
+
+    from ext_recorder.http.naming import beside
+    from ext_recorder.many.names import Cassette
+
+    found = {}
+    for each in cassettes:
+        found[each.name] = each
+        traffic = beside(each.name)
+        if not each.remote and Path(traffic).is_file():
+            found.setdefault(traffic, Cassette(traffic))
+    return list(found.values())
 
 
 def _listed(path: str) -> dict[str, str]:
@@ -61,8 +78,8 @@ def _told(found: Scrubbed, *, check: bool) -> str:
     if not found.replaced:
         return f"{found.name}: nothing to replace\n"
     rules = ", ".join(f"{rule} ({count})" for rule, count in sorted(found.replaced.items()))
-    lines = ", ".join(map(str, found.lines))
-    return f"{found.name}: {'found' if check else 'replaced'} {rules}; lines {lines or 'of the head'}\n"
+    numbers = ", ".join(map(str, found.numbers))
+    return f"{found.name}: {'found' if check else 'replaced'} {rules}; {found.places} {numbers or 'of the head'}\n"
 
 
 CHECK = Option("check", "write nothing; the exit code is 1 where there is something to replace")
@@ -74,6 +91,7 @@ COMMAND = Command(
 For cassettes that were recorded before a secret was known, written by hand, or converted. Secrets are replaced by
 numbered placeholders, in messages, lines of standard error and the recorded command; what was replaced before stays as
 it is, and a cassette with nothing in it to replace is not touched. What was replaced is told by the names of the rules.
+The HTTP traffic of a cassette, NAME.http.yaml, is scrubbed with it.
 
     ext-recorder scrub session.yaml
     ext-recorder scrub --redact DB_URL --secrets leaked.txt cassettes/

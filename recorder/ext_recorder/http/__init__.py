@@ -15,6 +15,7 @@
     writer      the file: YAML that vcrpy loads as well, written as it happens
     reader      the same file, or one of vcrpy's own, as data
     recovery    the file of a recorder that was killed
+    scrubbing   the file without secrets that were not known when it was recorded
     kubeconfig  what a child finds in the place of a kubeconfig
 
     answering   what children ask, and what they are told
