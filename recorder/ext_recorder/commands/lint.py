@@ -39,8 +39,8 @@ The exit code is 1 when there are findings.
     ext-recorder lint --json cassettes/
 
 {NAMING}
-For protocols without a specification (raw, and what real peers speak in the place of one), lint only checks that the
-file can be read.
+What real servers speak in the place of a specification (waza-go, kaiak-head) is held against what they demand and give.
+Of raw lines nothing is demanded: lint only checks that the file can be read.
 """,
     run,
     arguments=("CASSETTE",),
