@@ -60,8 +60,8 @@ def merge(paths: Sequence[Path], target: Path, *, replace: bool = False) -> int:
     merged = _Merged(header)
 
     def lines() -> Iterator[bytes]:
-        for number, path in enumerate(paths, 1):
-            yield from merged.session(path, last=number == len(paths))
+        for count, path in enumerate(paths, 1):
+            yield from merged.session(path, last=count == len(paths))
 
     return write_cassette(target, header, lines(), lambda: redacted, replace=replace)
 
