@@ -53,7 +53,7 @@ def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:
     """Make objects, or change them into what a manifest says, by server-side apply; tells what was changed.
 
     A conflict with another manager fails, naming it and the field, unless `force` takes the field over. Unknown fields
-    are errors. Namespaces and definitions of custom resources go first.
+    are errors. Namespaces, definitions of custom resources and what pods need go first, all else as it is written.
     """
     manifests = manifests_of(args, context)
     client = client_for(context)
