@@ -46,6 +46,8 @@ def start(session: Session, child: int) -> Notes:
     """
     batches, batches_in = os.pipe()
     report, report_in = os.pipe()
+    # Until it has stepped aside, it too would tell of a signal to the whole group, in the wake-up pipe of the tap.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     try:
         scribe = os.fork()
     except OSError:  # the session counts more than its recording; the tap will see that nobody reads
@@ -55,6 +57,7 @@ def start(session: Session, child: int) -> Notes:
             _live(session, child, batches, report_in)
         finally:
             os._exit(0)
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     os.close(batches)
     os.close(report_in)
     return Notes(scribe, batches_in, report, session.partial)

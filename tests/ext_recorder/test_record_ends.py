@@ -123,6 +123,22 @@ def test_ctrl_c_at_a_terminal_reaches_the_child_once(cassette: Path) -> None:
     end(host)
 
 
+def test_a_signal_that_meets_the_scribe_as_it_is_born_is_not_passed_on_for_it(cassette: Path) -> None:
+    change = (
+        "import os, signal\n"
+        "fork = os.fork\n"
+        "def hit():\n"
+        "    pid = fork()\n"
+        "    if not pid: os.kill(os.getpid(), signal.SIGUSR1)\n"
+        "    return pid\n"
+        "os.fork = hit"
+    )
+    command = patched(recorder(cassette, ECHO), change)
+    done = subprocess.run(command, input=b"hello\n", capture_output=True, timeout=PATIENCE_S, check=False)
+    assert (done.returncode, done.stdout) == (0, b"hello\n")
+    assert marks(cassette, "signal") == []
+
+
 def test_a_signal_that_ends_the_child_ends_the_recorder(cassette: Path) -> None:
     host = start(cassette, python("import os, signal; os.write(1, b'ready\\n'); signal.pause()"))
     hear_line(host)
