@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import http.client
 import os
 import socket
@@ -13,6 +14,7 @@ from ext_http.mock.mocks import Mocks
 from ext_http.mock.start import MockStart, mock_start
 from ext_http.mock.stop import MockStop, mock_stop
 from ext_http.mock.verify import MockVerify, mock_verify
+from ext_sdk import Duration
 from ext_sdk.validation import validate
 from tests.ext_http.http_contexts import context_in
 
@@ -84,7 +86,11 @@ class Started:
             return read_all(one)
 
     def verify(self, **args: object) -> Result:
-        return mock_verify(validate(MockVerify, {"name": self.name} | args), self._mocks.context)
+        wanted = validate(MockVerify, {"name": self.name} | args)
+        context = copy.copy(self._mocks.context)
+        if isinstance(wanted.timeout, Duration):
+            context.deadline = context.deadline.limit(wanted.timeout)  # as a session does
+        return mock_verify(wanted, context)
 
     def stop(self) -> Result:
         return mock_stop(validate(MockStop, {"name": self.name}), self._mocks.context)

@@ -115,7 +115,8 @@ class Server:
     def _start(self, connection: socket.socket) -> None:
         try:
             threading.Thread(target=self._serve, args=(connection,), daemon=True, name="mock connection").start()
-        except RuntimeError:  # the system gives no more threads
+        except RuntimeError as error:  # the system gives no more threads
+            self._journal.note(f"a connection that could not be served: {error}")
             self._end(connection)
 
     def _end(self, connection: socket.socket) -> None:
