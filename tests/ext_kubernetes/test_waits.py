@@ -221,6 +221,7 @@ def test_many_waits_share_looks_and_one_watch(kube: Extension, api: FakeApi) -> 
         api.put("configmaps", state("done", name))
     assert all(answer["success"] for answer in answers(kube, names))
     assert len(api.asked) - before < len(names)
+    assert len(api.requests("GET", "/configmaps/it-")) < len(names)  # they are listed, not got one by one
 
 
 def test_a_wait_ends_with_the_extension(kube: Extension, api: FakeApi) -> None:
