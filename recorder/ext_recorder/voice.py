@@ -86,7 +86,7 @@ class Voice:
         seen = glance(payload)
         if seen is None:
             if b'"id"' not in payload and payload[:1] == b"{" and not self.minted:
-                return self._bound(payload)  # a notification, most often; no answer in any case
+                return self._bindings.here(payload)  # a notification, most often; no answer in any case
             return self._read(payload)
         kind, start, end = seen
         if kind == "response":
@@ -105,11 +105,11 @@ class Voice:
             return self._bindings.to_live(payload, json=False)
         parts, position = [], 0
         for start, end, spelling in sorted(self._edits(message)):
-            parts += [self._bound(_bytes(message.text[position:start])), spelling]
+            parts += [self._bindings.here(_bytes(message.text[position:start])), spelling]
             position = end
         if not parts:
-            return self._bound(payload)
-        return b"".join([*parts, self._bound(_bytes(message.text[position:]))])
+            return self._bindings.here(payload)
+        return b"".join([*parts, self._bindings.here(_bytes(message.text[position:]))])
 
     def _edits(self, message: Classified) -> Iterator[tuple[int, int, bytes]]:
         """What is spelled another way here: (start, end, live spelling), each place once."""
@@ -143,9 +143,6 @@ class Voice:
             live = self._calls.live(key)
         if live != key:
             yield *message.span, live
-
-    def _bound(self, data: bytes) -> bytes:
-        return self._bindings.here(data)
 
 
 def _bytes(text: str) -> bytes:
