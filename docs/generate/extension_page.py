@@ -28,8 +28,11 @@ items of a list. An argument without a default is optional unless it says *requi
 `1m30s`, `100ms`.
 
 Every operation also takes `as: NAME`, which keeps its outputs: later steps of the same workdir write `${{NAME.key}}`
-for them. `{program} call OPERATION --describe` shows the arguments in a terminal, and
-`{program} call OPERATION '{{…}}'` runs an operation by hand. The examples are steps of one task, one after the other.
+for them. A later step gets the complete value, also of an output that is shown shortened or redacted; see
+[Results](../writing-extensions.md#results) for the limits.
+
+`{program} call OPERATION --describe` shows the arguments in a terminal, and `{program} call OPERATION '{{…}}'` runs an
+operation by hand. The examples are steps of one task, one after the other.
 """
 
 HEADING = "Other names"

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .errors import InvalidArgs, OperationFailed, RequirementNotMet
     from .extension import Extension
     from .operation import Args, Config, Operation, Verbatim
-    from .result import Result
+    from .result import NotKept, Result
     from .version import __version__
 
 __all__ = [
@@ -45,6 +45,7 @@ __all__ = [
     "InvalidArgs",
     "Log",
     "Meta",
+    "NotKept",
     "Operation",
     "OperationFailed",
     "RequirementNotMet",
@@ -65,6 +66,7 @@ _HOMES = {
     "InvalidArgs": "ext_sdk.errors",
     "Log": "ext_sdk.context",
     "Meta": "msgspec",
+    "NotKept": "ext_sdk.result",
     "Operation": "ext_sdk.operation",
     "OperationFailed": "ext_sdk.errors",
     "RequirementNotMet": "ext_sdk.errors",

@@ -11,6 +11,22 @@ if TYPE_CHECKING:
 Outputs = Mapping[str, str | int | bool]
 
 
+class NotKept:
+    """Value of an output that later steps can't get; a reference to it is refused with the reason.
+
+    Args:
+        reason: why, and what to do: `binary: 512 bytes; use the operation download`.
+    """
+
+    __slots__ = ("reason",)
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+
+    def __repr__(self) -> str:
+        return f"NotKept({self.reason!r})"
+
+
 class Result:
     """Success or failure, a message for people, and outputs for later steps.
 
@@ -22,13 +38,15 @@ class Result:
             dots: a host splits `step.operation.name` at them.
         secret_outputs: values that only reach later steps of the same workdir as `${NAME.key}`, never the
             host.
+        whole: the complete values of outputs that are shortened or redacted in `outputs`. Later steps get these
+            as `${NAME.key}`; the host never does. NotKept refuses a reference to a value that is not available.
 
     Raises:
         ValueError: a name of an output has a dot, or is empty.
         TypeError: an output is no string, integer or boolean.
     """
 
-    __slots__ = ("error", "message", "outputs", "secret_outputs", "success")
+    __slots__ = ("error", "message", "outputs", "secret_outputs", "success", "whole")
 
     def __init__(
         self,
@@ -38,17 +56,28 @@ class Result:
         error: str = "",
         outputs: Outputs | None = None,
         secret_outputs: Outputs | None = None,
+        whole: Mapping[str, str | NotKept] | None = None,
     ) -> None:
         self.success = success
         self.message = message
         self.error = error
         self.outputs = {name: _text(name, value) for name, value in (outputs or {}).items()}
         self.secret_outputs = {name: _text(name, value) for name, value in (secret_outputs or {}).items()}
+        self.whole = {
+            name: value if isinstance(value, NotKept) else _text(name, value) for name, value in (whole or {}).items()
+        }
 
     @classmethod
-    def ok(cls, message: str = "", *, outputs: Outputs | None = None, secret_outputs: Outputs | None = None) -> Result:
+    def ok(
+        cls,
+        message: str = "",
+        *,
+        outputs: Outputs | None = None,
+        secret_outputs: Outputs | None = None,
+        whole: Mapping[str, str | NotKept] | None = None,
+    ) -> Result:
         """What was asked is done."""
-        return cls(success=True, message=message, outputs=outputs, secret_outputs=secret_outputs)
+        return cls(success=True, message=message, outputs=outputs, secret_outputs=secret_outputs, whole=whole)
 
     @classmethod
     def failed(cls, message: str, *, error: str = "", outputs: Outputs | None = None) -> Result:
@@ -59,6 +88,11 @@ class Result:
     def of_failure(cls, failure: OperationFailed) -> Result:
         """The result that an OperationFailed stands for."""
         return cls.failed(failure.message, error=failure.error, outputs=failure.outputs)
+
+    @property
+    def kept(self) -> dict[str, str | NotKept]:
+        """The values that later steps get, by name."""
+        return self.outputs | self.whole | self.secret_outputs
 
     def __repr__(self) -> str:
         return f"Result({self.success}, {self.message!r}, error={self.error!r}, outputs={self.outputs!r})"

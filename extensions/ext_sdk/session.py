@@ -164,7 +164,7 @@ class Session:
         except BaseException as error:
             raise self.fault(call.operation.name, error) from error
         if call.keep_as:
-            self._variables.keep(call.context.workdir, call.keep_as, result.outputs | result.secret_outputs)
+            self._variables.keep(call.context.workdir, call.keep_as, result.kept)
         for name, value in result.secret_outputs.items():
             self._secrets.add(f"output.{name}", value)
         return result

@@ -4,6 +4,9 @@ Hosts fill no templates into the arguments of extensions, so the SDK does: an op
 keeps its outputs under that name, for all later operations of the same workdir. `$${` stands for `${`. Only
 strings are looked through, once: what a value brings in is never expanded again, and fields marked Verbatim
 (scripts, above all) are left alone.
+
+Values are kept complete or not at all: a reference to one that was too long, or that was dropped to make room, is
+refused with the reason. A value cut in the middle would let the next step succeed with wrong data.
 """
 
 from __future__ import annotations
@@ -15,12 +18,16 @@ from typing import TYPE_CHECKING
 
 from .errors import InvalidArgs
 from .hints import LONGEST, hint
+from .result import NotKept
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+LONGEST_VALUE = 16 * 1024 * 1024  # characters of one value; a body of the default maxBody has at most 10 Mi
+MOST_KEPT = 64 * 1024 * 1024  # characters of all long values of a session together
+LONG = 64 * 1024  # characters from which on a value is long: shorter ones are never dropped
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
 
 
@@ -28,16 +35,35 @@ class Variables:
     """The named outputs of every workdir. Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._values: dict[str, dict[str, str]] = {}
+        self._values: dict[str, dict[str, str | NotKept]] = {}
+        self._long: dict[tuple[str, str], int] = {}  # length of each long value, by workdir and reference, oldest first
         self._lock = threading.Lock()
 
-    def keep(self, workdir: Path, name: str, outputs: Mapping[str, str]) -> None:
+    def keep(self, workdir: Path, name: str, outputs: Mapping[str, str | NotKept]) -> None:
         """Keep outputs under a name; an earlier set of the same name is replaced whole."""
+        place = _key(workdir)
         with self._lock:
-            known = self._values.setdefault(_key(workdir), {})
+            known = self._values.setdefault(place, {})
             for reference in [key for key in known if key.startswith(f"{name}.")]:
                 del known[reference]
-            known.update({f"{name}.{key}": value for key, value in outputs.items()})
+                self._long.pop((place, reference), None)
+            for key, value in outputs.items():
+                self._keep(place, f"{name}.{key}", value)
+
+    def _keep(self, place: str, reference: str, value: str | NotKept) -> None:
+        """Keep one value, within the limits."""
+        size = 0 if isinstance(value, NotKept) else len(value)
+        if size > LONGEST_VALUE:
+            value = NotKept(f"it has {size:,} characters, and at most {LONGEST_VALUE:,} are kept; {_CAPTURE}")
+        elif size > LONG:
+            self._long[place, reference] = size
+        self._values[place][reference] = value
+        while sum(self._long.values()) > MOST_KEPT:
+            oldest, dropped = next(iter(self._long)), self._long.pop(next(iter(self._long)))
+            self._values[oldest[0]][oldest[1]] = NotKept(
+                f"its {dropped:,} characters were dropped for later values: {MOST_KEPT:,} characters of long values "
+                f"are kept; refer to it earlier, or {_CAPTURE}"
+            )
 
     def expand(
         self, workdir: Path, args: Mapping[str, object], verbatim: frozenset[str] = frozenset()
@@ -63,7 +89,7 @@ class Variables:
             return [self._expand(item, f"{field}[{at}]", workdir) for at, item in enumerate(value)]
         return value
 
-    def _known(self, workdir: Path) -> dict[str, str]:
+    def _known(self, workdir: Path) -> dict[str, str | NotKept]:
         with self._lock:
             return dict(self._values.get(_key(workdir), {}))
 
@@ -72,19 +98,25 @@ def _key(workdir: Path) -> str:
     return os.path.realpath(workdir)
 
 
-def _expand_text(text: str, field: str, known: Mapping[str, str]) -> str:
+_CAPTURE = "`capture` the part that is needed"
+
+
+def _expand_text(text: str, field: str, known: Mapping[str, str | NotKept]) -> str:
     def replaced(match: re.Match[str]) -> str:
         reference = match[1]
         if reference is None:
             return "${"
         if reference not in known:
             raise InvalidArgs(field, _unknown(reference, known))
-        return known[reference]
+        value = known[reference]
+        if isinstance(value, NotKept):
+            raise InvalidArgs(field, f"the value of ${{{reference[:LONGEST]}}} was not kept: {value.reason}")
+        return value
 
     return _REFERENCE.sub(replaced, text)
 
 
-def _unknown(reference: str, known: Mapping[str, str]) -> str:
+def _unknown(reference: str, known: Mapping[str, object]) -> str:
     text = f"${{{reference[:LONGEST]}}} is not known in this workdir"
     if known:
         names = hint(f"${{{reference}}}", [f"${{{name}}}" for name in sorted(known)])

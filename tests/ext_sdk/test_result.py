@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ext_sdk import InvalidArgs, OperationFailed, RequirementNotMet, Result
+from ext_sdk import InvalidArgs, NotKept, OperationFailed, RequirementNotMet, Result
 from ext_sdk.errors import ExtensionError
 
 
@@ -47,6 +47,20 @@ def test_secrets_are_not_among_the_outputs_nor_in_a_log() -> None:
     assert result.outputs == {"a": "1"}
     assert result.secret_outputs == {"token": "t"}
     assert repr(result) == "Result(True, 'm', error='', outputs={'a': '1'})"
+
+
+def test_later_steps_get_the_complete_value_and_the_host_the_shown_one() -> None:
+    result = Result.ok(
+        "m", outputs={"a": "x…", "b": 1}, whole={"a": "xyz", "c": NotKept("why")}, secret_outputs={"t": "s"}
+    )
+    assert result.outputs == {"a": "x…", "b": "1"}
+    kept = result.kept
+    assert repr(kept.pop("c")) == "NotKept('why')"
+    assert kept == {"a": "xyz", "b": "1", "t": "s"}
+    with pytest.raises(ValueError, match="a name without dots"):
+        Result.ok(whole={"a.b": "x"})
+    with pytest.raises(TypeError, match="output 'a' must be a string"):
+        Result.ok(whole={"a": b"x"})  # type: ignore[dict-item]
 
 
 @pytest.mark.parametrize(

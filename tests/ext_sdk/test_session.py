@@ -325,6 +325,19 @@ def test_outputs_of_a_failure_are_kept_as_well() -> None:
     assert prepared(session, {"text": "${o.known}"}).args == Run(text="all the same")
 
 
+@extension.operation()
+def shorten(args: Run, context: Context) -> Result:
+    """Show a part of the text."""
+    return Result.ok(args.text, outputs={"text": args.text[:1]}, whole={"text": args.text})
+
+
+def test_a_later_step_gets_the_complete_value_of_an_output_that_was_shortened() -> None:
+    session = new()
+    shown = session.perform(prepared_for(session, "shorten", {"text": "long", "as": "s"}))
+    assert shown.outputs == {"text": "l"}
+    assert prepared(session, {"text": "${s.text}"}).args == Run(text="long")
+
+
 def test_without_a_name_nothing_is_kept() -> None:
     session = new()
     session.perform(prepared(session, {"text": "first"}))

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ext_sdk import InvalidArgs
-from ext_sdk.variables import NAME, Variables
+from ext_sdk import InvalidArgs, NotKept
+from ext_sdk.variables import LONGEST_VALUE, MOST_KEPT, NAME, Variables
 
 HERE, ELSEWHERE = Path("/here"), Path("/elsewhere")
 
@@ -114,3 +114,39 @@ def test_a_later_call_of_the_same_name_replaces_all_of_it(variables: Variables) 
 @pytest.mark.parametrize(("name", "ok"), [("a", True), ("_a-B_9", True), ("9a", False), ("a.b", False), ("ä", False)])
 def test_names_are_letters_digits_and_two_signs(name: str, ok: bool) -> None:
     assert bool(NAME.fullmatch(name)) == ok
+
+
+def test_a_value_that_is_not_available_is_refused_with_the_reason(variables: Variables) -> None:
+    variables.keep(HERE, "page", {"body": NotKept("binary: 3 bytes; download it"), "status": "200"})
+    assert variables.expand(HERE, {"a": "${page.status}"}) == {"a": "200"}
+    with pytest.raises(InvalidArgs) as caught:
+        variables.expand(HERE, {"a": ["${page.body}"]})
+    assert str(caught.value) == "a[0]: the value of ${page.body} was not kept: binary: 3 bytes; download it"
+
+
+def test_a_long_value_is_kept_complete_or_not_at_all(variables: Variables) -> None:
+    longest = "x" * LONGEST_VALUE
+    variables.keep(HERE, "page", {"body": longest, "more": longest + "y"})
+    assert variables.expand(HERE, {"a": "${page.body}"}) == {"a": longest}
+    with pytest.raises(InvalidArgs, match=r"\$\{page.more\} was not kept: it has 16,777,217 characters, and at most"):
+        variables.expand(HERE, {"a": "${page.more}"})
+
+
+def test_the_oldest_long_values_are_dropped_and_short_ones_never(variables: Variables) -> None:
+    """A process that serves hundreds of tasks keeps a bounded amount, whatever workdir the values are of."""
+    long = "x" * LONGEST_VALUE
+    variables.keep(ELSEWHERE, "first", {"body": long, "status": "200"})
+    for number in range(MOST_KEPT // LONGEST_VALUE):
+        variables.keep(HERE, f"page{number}", {"body": long})
+    assert variables.expand(HERE, {"a": "${page0.body}"}) == {"a": long}
+    assert variables.expand(ELSEWHERE, {"a": "${first.status}"}) == {"a": "200"}
+    with pytest.raises(InvalidArgs, match=r"\$\{first.body\} was not kept: its 16,777,216 characters were dropped"):
+        variables.expand(ELSEWHERE, {"a": "${first.body}"})
+
+
+def test_a_replaced_value_takes_no_room(variables: Variables) -> None:
+    long = "x" * LONGEST_VALUE
+    variables.keep(HERE, "first", {"body": long})
+    for _ in range(2 * MOST_KEPT // LONGEST_VALUE):
+        variables.keep(HERE, "again", {"body": long})
+    assert variables.expand(HERE, {"a": "${first.body}"}) == {"a": long}
