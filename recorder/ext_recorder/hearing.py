@@ -85,6 +85,8 @@ class Ear:
         self._minted = minted
         self._names = names
         self._glances = dialect.calls and dialect.glances
+        # Methods whose id the child repeats in notifications, in quotes as a request has them.
+        self._echoed_ids = [b'"' + name.encode() + b'"' for name, places in dialect.minted.items() if "/id" in places]
         self._renamed = False  # some lasting name of the host is another one here
 
     def accepts(self, recorded: Recorded, payload: bytes) -> bool:
@@ -106,10 +108,14 @@ class Ear:
             before = here(before)
         if payload.startswith(before) and payload.endswith(after):
             id = payload[len(before) : len(payload) - len(after)]
-            if is_plain(id):
+            if is_plain(id) and not (id != expected[start:end] and self._id_is_echoed(expected)):
                 self._calls.begin(expected[start:end], id)
                 return True
         return self._closely(recorded, payload)
+
+    def _id_is_echoed(self, request: bytes) -> bool:
+        """Return True if notifications of the child may repeat the id of this request."""
+        return any(method in request for method in self._echoed_ids)
 
     def _without_glance(self, recorded: Recorded, payload: bytes) -> bool:
         if self.dialect.calls and recorded.is_message:

@@ -367,3 +367,54 @@ def test_what_came_before_the_first_message_is_in_the_cassette_once(path: Path) 
     assert b"protocol: gevals\n" in path.read_bytes()
     assert messages(path, "out")[0] == b"log"
     assert path.read_bytes().count(b"out: 'log'") == 1
+
+
+# --- MCP: what differs between clients and runs ------------------------------------------------------------------
+
+
+def mcp(id: object, method: str, version: str = "1", trace: str = "a", **params: object) -> str:
+    """A request of revision 2026-07-28."""
+    prefix = "io.modelcontextprotocol"
+    meta = {
+        f"{prefix}/protocolVersion": "2026-07-28",
+        f"{prefix}/clientInfo": {"name": "host", "version": version},
+        "traceparent": trace,
+    }
+    return json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": {**params, "_meta": meta}})
+
+
+@pytest.mark.parametrize("options", [Options(), ANY])
+def test_a_session_of_mcp_is_replayed_for_another_client(path: Path, options: Options) -> None:
+    answers = [f'{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete"}}}}' for id in (1, 2)]
+    call = {"name": "a", "arguments": {"b": 1}}
+    discover, called = mcp(1, "server/discover"), mcp(2, "tools/call", **call)
+    session(path, "mcp", f"> {discover}", f"< {answers[0]}", f"> {called}", f"< {answers[1]}")
+    with Host(path, options) as host:
+        assert host.say(mcp(1, "server/discover", "2", "b")) == [answers[0]]
+        assert host.say(mcp(2, "tools/call", "2", "c", **call)) == [answers[1]]
+
+
+@pytest.mark.parametrize("options", [Options(), ANY])
+def test_the_handshake_of_mcp_is_replayed_for_another_client(path: Path, options: Options) -> None:
+    first = rpc(1, "initialize", protocolVersion="2024-11-05", capabilities={}, clientInfo={"name": "a"})
+    other = rpc(1, "initialize", protocolVersion="2025-06-18", capabilities={"roots": {}}, clientInfo={"name": "b"})
+    answer = '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2024-11-05"}}'
+    session(path, "mcp", f"> {first}", f"< {answer}")
+    with Host(path, options) as host:
+        assert host.say(other) == [answer]
+
+
+@pytest.mark.parametrize("options", [Options(), ANY])
+def test_notifications_of_a_subscription_name_the_live_request(path: Path, options: Options) -> None:
+    def notified(id: str) -> list[str]:
+        meta = f'{{"io.modelcontextprotocol/subscriptionId":"{id}"}}'
+        told = '{"jsonrpc":"2.0","method":"notifications/%s","params":{"_meta":%s}}'
+        end = f'{{"jsonrpc":"2.0","id":"{id}","result":{{"_meta":{meta}}}}}'
+        return [told % ("subscriptions/acknowledged", meta), told % ("tools/list_changed", meta), end]
+
+    listen = {"notifications": {"toolsListChanged": True}}
+    session(
+        path, "mcp", f"> {mcp('l-1', 'subscriptions/listen', **listen)}", *(f"< {text}" for text in notified("l-1"))
+    )
+    with Host(path, options) as host:
+        assert host.say(mcp("x-9", "subscriptions/listen", **listen)) == notified("x-9")

@@ -300,6 +300,47 @@ def test_the_clauses_of_the_extension_protocol_of_pi(messages: list[str], findin
     assert all(one.startswith(other) for one, other in zip(said, findings, strict=True)), said
 
 
+REVISION = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+DISCOVER = rpc(">", 1, "server/discover", params={"_meta": REVISION})
+DISCOVERED = rpc("<", 1, result={"supportedVersions": ["2026-07-28"], "capabilities": {}, "resultType": "complete"})
+REFUSED = rpc("<", 1, error={"code": -32601, "message": "Method not found"})
+CLIENT = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}
+SERVER = {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "b", "version": "1"}}
+INITIALIZE = (
+    rpc(">", 2, "initialize", params=CLIENT),
+    rpc("<", 2, result=SERVER),
+    rpc(">", None, "notifications/initialized"),
+)
+OLD_CALL = rpc(">", 3, "tools/call", params={"name": "a", "arguments": {}})
+CALL = rpc(">", 3, "tools/call", params={"name": "a", "arguments": {}, "_meta": REVISION})
+CALLED = rpc("<", 3, result={"content": []})
+
+MCP = [
+    ([*INITIALIZE, OLD_CALL, CALLED], []),
+    ([OLD_CALL, CALLED], ["phases: `> tools/call` comes in the state 'new'"]),
+    ([DISCOVER, DISCOVERED, CALL, CALLED], []),
+    ([CALL, CALLED], []),
+    ([DISCOVER, REFUSED, *INITIALIZE, OLD_CALL, CALLED], []),
+    ([DISCOVER, CALL, DISCOVERED, CALLED], ["phases: `> tools/call:2026-07-28` comes in the state 'discovering'"]),
+    ([DISCOVER, DISCOVERED, OLD_CALL, CALLED], ["phases: `> tools/call` comes in the state 'discovered'"]),
+    ([rpc(">", 1, "server/discover"), DISCOVERED], ["discover: /params: expected the member '_meta'"]),
+    ([DISCOVER, rpc("<", 1, result={})], ["discover: /result: expected the members 'supportedVersions', "]),
+    ([CALL, rpc("<", 3, result={"resultType": "input_required", "inputRequests": {}})], []),
+    ([CALL, rpc("<", 3, result={"task": {"taskId": "t", "status": "working"}})], []),
+    ([CALL, rpc("<", 3, result={"resultType": "complete"})], ["tools: /result: expected the member 'content'"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("messages", "findings"), MCP)
+def test_the_clauses_of_mcp_with_and_without_a_handshake(
+    messages: list[str], findings: list[str], tmp_path: Path
+) -> None:
+    problems = found(tmp_path, "mcp", *messages)
+
+    assert len(problems) == len(findings), problems
+    assert all(problem.startswith(finding) for problem, finding in zip(problems, findings, strict=True)), problems
+
+
 def test_a_protocol_without_rules_is_only_read(tmp_path: Path) -> None:
     path = cassette(tmp_path / "x.yaml", "- {t: 1, out: 'hello'}\n- {t: 2, exit: 0}", protocol="raw")
     case = lint(path, "x.yaml")

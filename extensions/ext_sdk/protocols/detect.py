@@ -86,6 +86,8 @@ SIGNS = (
     Sign("waza-go", "in", {"/method": _WAZA, "/params/run_id": _PRESENT}),
     Sign("waza", "in", {"/method": _WAZA}),
     Sign("mcp", "in", {"/method": "initialize", "/params/protocolVersion": str, "/params/capabilities": dict}),
+    Sign("mcp", "in", {"/method": "server/discover"}),
+    Sign("mcp", "in", {"/method": str, "/params/_meta/io.modelcontextprotocol~1protocolVersion": str}),
     Sign("acp", "in", {"/method": "initialize", "/params/protocolVersion": int}),
     Sign("lsp", "in", {"/method": "initialize", "/params/capabilities": dict}, "content-length"),
     Sign("dap", "in", {"/type": "request", "/command": str, "/seq": int}),

@@ -16,6 +16,7 @@ def rpc(method: str, **params: object) -> dict[str, object]:
 
 
 LSP = rpc("initialize", processId=1, rootUri=None, capabilities={})
+META = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
 BEGINNINGS = [
     ("gevals", "ndjson", rpc("initialize", protocolVersion="0.0.1")),
     ("gevals", "ndjson", rpc("execute", operation="run", args={}, context={})),
@@ -26,6 +27,8 @@ BEGINNINGS = [
     ("kaiak-head", "content-length", rpc("kaiak/generate_fix", incidents=[])),
     ("waza-go", "ndjson", rpc("eval.list", dir="evals")),
     ("mcp", "ndjson", rpc("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={})),
+    ("mcp", "ndjson", rpc("server/discover", _meta=META)),
+    ("mcp", "ndjson", rpc("tools/list", _meta=META)),
     ("acp", "ndjson", rpc("initialize", protocolVersion=1, clientCapabilities={})),
     ("dap", "content-length", {"seq": 1, "type": "request", "command": "initialize", "arguments": {}}),
     ("jsonrpc", "ndjson", rpc("ping")),
