@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -386,7 +386,7 @@ def mcp(id: object, method: str, version: str = "1", trace: str = "a", **params:
 @pytest.mark.parametrize("options", [Options(), ANY])
 def test_a_session_of_mcp_is_replayed_for_another_client(path: Path, options: Options) -> None:
     answers = [f'{{"jsonrpc":"2.0","id":{id},"result":{{"resultType":"complete"}}}}' for id in (1, 2)]
-    call = {"name": "a", "arguments": {"b": 1}}
+    call: dict[str, Any] = {"name": "a", "arguments": {"b": 1}}
     discover, called = mcp(1, "server/discover"), mcp(2, "tools/call", **call)
     session(path, "mcp", f"> {discover}", f"< {answers[0]}", f"> {called}", f"< {answers[1]}")
     with Host(path, options) as host:
@@ -412,7 +412,7 @@ def test_notifications_of_a_subscription_name_the_live_request(path: Path, optio
         end = f'{{"jsonrpc":"2.0","id":"{id}","result":{{"_meta":{meta}}}}}'
         return [told % ("subscriptions/acknowledged", meta), told % ("tools/list_changed", meta), end]
 
-    listen = {"notifications": {"toolsListChanged": True}}
+    listen: dict[str, Any] = {"notifications": {"toolsListChanged": True}}
     session(
         path, "mcp", f"> {mcp('l-1', 'subscriptions/listen', **listen)}", *(f"< {text}" for text in notified("l-1"))
     )
