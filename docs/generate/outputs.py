@@ -61,6 +61,6 @@ OUTPUTS: dict[str, dict[str, dict[str, str]]] = {
         },
         "make-temp": {"path": "the absolute path", "name": "its last part"},
         "remove": {"removed": "how many entries were removed"},
-        "assert-agent": {"output": "what the agent said"},
+        "assert-agent": {"output": "where the host sends it: what the agent said"},
     },
 }

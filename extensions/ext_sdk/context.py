@@ -21,11 +21,11 @@ T = TypeVar("T")
 
 
 class Agent:
-    """What the agent was asked and what it answered (spec 0, "Agent Context Object")."""
+    """Prompt and output of the agent (spec 0, "Agent Context Object"); None for a part that the host did not send."""
 
     __slots__ = ("output", "prompt")
 
-    def __init__(self, prompt: str, output: str) -> None:
+    def __init__(self, prompt: str | None, output: str | None) -> None:
         self.prompt = prompt
         self.output = output
 

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from .context import Agent
 from .duration import Duration
 from .protocols import gevals
 from .wire import RpcError, dumps
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 def read_object(value: object, name: str) -> dict[str, object]:
@@ -83,15 +86,18 @@ def read_env(value: object) -> dict[str, str]:
 
 
 def read_agent(value: object) -> Agent | None:
-    """What the agent was asked and said; a part that is missing is empty."""
+    """Return the agent's prompt and output; a part that is missing is None."""
     if value is None:
         return None
     members = read_object(value, "context.agent")
-    texts = {name: members.get(name, "") for name in ("prompt", "output")}
-    for name, text in texts.items():
-        if not isinstance(text, str):
-            raise RpcError(gevals.INVALID_PARAMS, f"context.agent.{name}: expected a string, found {shown(text)}")
-    return Agent(str(texts["prompt"]), str(texts["output"]))
+    return Agent(_agent_text(members, "prompt"), _agent_text(members, "output"))
+
+
+def _agent_text(members: Mapping[str, object], name: str) -> str | None:
+    text = members.get(name)
+    if name in members and not isinstance(text, str):
+        raise RpcError(gevals.INVALID_PARAMS, f"context.agent.{name}: expected a string, found {shown(text)}")
+    return text if isinstance(text, str) else None
 
 
 def shown(value: object) -> str:

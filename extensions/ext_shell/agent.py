@@ -31,14 +31,21 @@ def assert_agent(args: AssertAgent, context: ext_sdk.Context) -> ext_sdk.Result:
             error="expected the agent's prompt and output in context.agent, got none (phase: "
             f"{context.phase or 'unknown'}); hosts send them in the verify phase, so make this a step of verify",
         )
-    texts = (("the agent's output", args.output, agent.output), ("the prompt", args.prompt, agent.prompt))
+    texts = (("output", args.output, agent.output), ("prompt", args.prompt, agent.prompt))
     checks = []
     with expect.Searcher() as searcher:
-        for where, wanted, text in texts:
-            if not isinstance(wanted, UnsetType):
-                redact = context.secrets.redact
-                checks += expect.check_text(wanted, text, where=where, searcher=searcher, redact=redact)
-    return expect.conclude(checks, done="Checked the agent", outputs={"output": agent.output})
+        for name, wanted, text in texts:
+            if isinstance(wanted, UnsetType):
+                continue
+            if text is None:
+                raise ext_sdk.OperationFailed(
+                    f"the agent's {name} is missing",
+                    error=f"context.agent.{name}: expected the agent's {name}, got none; the host has to send it",
+                )
+            where = "the prompt" if name == "prompt" else "the agent's output"
+            checks += expect.check_text(wanted, text, where=where, searcher=searcher, redact=context.secrets.redact)
+    outputs = {} if agent.output is None else {"output": agent.output}
+    return expect.conclude(checks, done="Checked the agent", outputs=outputs)
 
 
 OPERATIONS = (Operation("assert-agent", assert_agent, {"output": {"contains": "created", "ignoreCase": True}}),)

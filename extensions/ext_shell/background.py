@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ext_sdk.expect import Searcher
 
     from .arguments import Capture
-    from .expectations import EndExpectation
+    from .expectations import OutputExpectation
     from .processes import Process
 
 AFTER_KILL = 2.0  # seconds after SIGKILL that an answer waits for what does not go
@@ -53,15 +53,16 @@ def end(process: Process, grace: float, number: int = signal.SIGTERM) -> None:
 
 def finish(
     process: Process,
-    expect: EndExpectation | None,
+    expect: OutputExpectation | None,
     captures: Mapping[str, Capture],
     context: ext_sdk.Context,
     searcher: Searcher,
     *,
     running: bool = False,
+    any_end: bool = False,
     reason: str = "",
 ) -> Outcome:
-    """What a process has done so far, checked.
+    """Check what a process has done so far.
 
     Args:
         process: that process.
@@ -70,16 +71,19 @@ def finish(
         context: of the call.
         searcher: for regular expressions.
         running: it has not ended.
+        any_end: see check_attempt.
         reason: why this is a failure whatever holds; "" if it is none.
     """
     attempt = process.attempt()
     streams = {"stdout": attempt.stdout.text, "stderr": attempt.stderr.text} if captures else {}
     captured = capture_all(captures, streams, context.secrets, searcher)
-    checks = [] if expect is None else check_attempt(expect, attempt, context, searcher, running=running)
+    checks = captured.failures
+    if expect is not None:
+        checks = check_attempt(expect, attempt, context, searcher, running=running, any_end=any_end) + checks
     return Outcome(
         f"{process.name}: {process.prepared.label}",
         attempt,
-        without_texts(checks + captured.failures, captured.withheld),
+        without_texts(checks, captured.withheld),
         captured,
         limits=process.prepared.limits,
         context=context,

@@ -30,14 +30,13 @@ if TYPE_CHECKING:
     from .attempt import Attempt
 
 
-class EndExpectation(Expectation):
-    """How a command must have ended."""
+class OutputExpectation(Expectation):
+    """How a command must have ended, and what it must have written; all that is given must hold."""
 
-    exit_code: Annotated[
-        Integer | UnsetType,
-        Meta(description='0, [0, 1], "nonzero", {"lt": 3}; 0 where neither this nor `signal` is given'),
-    ] = UNSET
+    exit_code: Annotated[Integer | UnsetType, Meta(description='0, [0, 1], "nonzero", {"lt": 3}')] = UNSET
     signal: Annotated[str | UnsetType, Meta(description="The signal that must have ended it, such as SIGTERM")] = UNSET
+    stdout: Annotated[Text | UnsetType, Meta(description="A text that it must equal, or an object")] = UNSET
+    stderr: Annotated[Text | UnsetType, Meta(description="A text that it must equal, or an object")] = UNSET
 
     def __post_init__(self) -> None:
         self.refuse_empty()
@@ -45,13 +44,6 @@ class EndExpectation(Expectation):
             if self.exit_code is not UNSET:
                 raise ValueError("expected one of exitCode and signal: a command that a signal ends has no exit code")
             signal_number(self.signal)
-
-
-class OutputExpectation(EndExpectation):
-    """How a command must have ended, and what it must have written; all that is given must hold."""
-
-    stdout: Annotated[Text | UnsetType, Meta(description="A text that it must equal, or an object")] = UNSET
-    stderr: Annotated[Text | UnsetType, Meta(description="A text that it must equal, or an object")] = UNSET
 
 
 class RunExpectation(OutputExpectation):
@@ -77,12 +69,13 @@ def signal_number(name: str) -> int:
 
 
 def check_attempt(
-    expectation: EndExpectation,
+    expectation: OutputExpectation,
     attempt: Attempt,
     context: ext_sdk.Context,
     searcher: Searcher,
     *,
     running: bool = False,
+    any_end: bool = False,
 ) -> list[Check]:
     """Hold what a command did against what was expected; secrets are not shown.
 
@@ -91,15 +84,15 @@ def check_attempt(
         attempt: what it did.
         context: of the call.
         searcher: for regular expressions.
-        running: it has not ended, so that nothing is expected of its end that was not asked for.
+        running: the command has not ended.
+        any_end: exit code 0 is not the default, since the command still runs or was stopped.
 
     Raises:
         OperationFailed: the path of a file leads out of the workdir.
     """
     asked = expectation.exit_code is not UNSET or expectation.signal is not UNSET
-    checks = _check_end(expectation, attempt, running=running) if asked or not running else []
-    if isinstance(expectation, OutputExpectation):
-        checks += _check_outputs(expectation, attempt, context, searcher)
+    checks = _check_end(expectation, attempt, running=running) if asked or not any_end else []
+    checks += _check_outputs(expectation, attempt, context, searcher)
     if isinstance(expectation, RunExpectation):
         if expectation.files is not UNSET:
             checks += check_files(expectation.files, context, searcher)
@@ -162,7 +155,7 @@ def _without_text(check: Check) -> Check:
     return Check(False, check.what, check.expected, found, where=check.where)  # noqa: FBT003
 
 
-def _check_end(expectation: EndExpectation, attempt: Attempt, *, running: bool) -> list[Check]:
+def _check_end(expectation: OutputExpectation, attempt: Attempt, *, running: bool) -> list[Check]:
     status = attempt.status
     unknown = "it still runs" if running else "no known end: its supervisor was killed"
     how = unknown if status is None else str(status)

@@ -69,7 +69,9 @@ class Run(OutputArgs):
             "Hosts give some 30 s: for longer work use `start` and `wait`"
         ),
     ] = ext_sdk.Duration.parse("5m")
-    expect: Annotated[RunExpectation, Meta(description="What must hold; exit code 0 if left out")] = DEFAULT
+    expect: Annotated[
+        RunExpectation, Meta(description="What must hold; exit code 0 unless `exitCode` or `signal` is given")
+    ] = DEFAULT
     retry: Annotated[Retry | UnsetType, Meta(description="Run again until what is expected holds")] = UNSET
     capture: Annotated[dict[str, Capture], Meta(description="Parts of the output that become outputs, by name")] = (
         field(default_factory=dict)

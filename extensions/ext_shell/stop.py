@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_sdk.expect import Searcher
 
+from .arguments import Capture  # noqa: TC001 - msgspec reads it
 from .background import ProcessName, end, find, finish
-from .expectations import EndExpectation, signal_number
+from .capture import check_names
+from .expectations import OutputExpectation, signal_number
 from .processes import Processes
 
 
@@ -20,10 +22,16 @@ class Stop(ext_sdk.Args):
     name: ProcessName
     signal: Annotated[str, Meta(description="For the process and all that it started")] = "SIGTERM"
     timeout: Annotated[ext_sdk.Duration, Meta(description="Until SIGKILL")] = ext_sdk.Duration.parse("5s")
-    ignore_missing: Annotated[bool, Meta(description="A success if there is no such process")] = False
+    ignore_missing: Annotated[
+        bool, Meta(description="A success if there is no such process, unless `expect` or `capture` is given")
+    ] = False
     expect: Annotated[
-        EndExpectation | UnsetType, Meta(description="How it must have ended; any end is fine if left out")
+        OutputExpectation | UnsetType,
+        Meta(description="What must hold; any end is fine unless `exitCode` or `signal` is given"),
     ] = UNSET
+    capture: Annotated[dict[str, Capture], Meta(description="Parts of its output that become outputs, by name")] = (
+        field(default_factory=dict)
+    )
 
     def __post_init__(self) -> None:
         signal_number(self.signal)
@@ -34,14 +42,26 @@ def stop(args: Stop, context: ext_sdk.Context) -> ext_sdk.Result:
 
     It gets SIGTERM, or another signal, and SIGKILL at the timeout. One that has ended before is a success too.
     """
+    check_names(args.capture)
     processes = context.state(Processes)
-    if args.ignore_missing and processes.get(args.name) is None:
+    checked = args.expect is not UNSET or bool(args.capture)
+    if args.ignore_missing and not checked and processes.get(args.name) is None:
         return ext_sdk.Result.ok(f"there is no process {args.name!r} to stop")
     process = find(args.name, context)
     end(process, context.deadline.remaining(), signal_number(args.signal))
     with Searcher() as searcher:
         expect = None if args.expect is UNSET else args.expect
-        outcome = finish(process, expect, {}, context, searcher, running=not process.ended)
+        reason = "" if process.ended else "it did not end in spite of SIGKILL"
+        outcome = finish(
+            process,
+            expect,
+            args.capture,
+            context,
+            searcher,
+            running=not process.ended,
+            any_end=True,
+            reason=reason,
+        )
     if process.ended:
         processes.remove(process)
     return outcome.result()

@@ -34,11 +34,13 @@ class Wait(ext_sdk.Args):
     allow_running: Annotated[
         bool,
         Meta(
-            description="A success, with output `running`, if it still runs at the timeout: for all waits but the last"
+            description="A success, with output `running`, if it still runs at the timeout and `expect` holds of its "
+            "output so far: for all waits but the last"
         ),
     ] = False
     expect: Annotated[
-        OutputExpectation | UnsetType, Meta(description="What must hold; exit code 0 for `exit` if left out")
+        OutputExpectation | UnsetType,
+        Meta(description="What must hold; of its end: exit code 0 unless `exitCode` or `signal` is given"),
     ] = UNSET
     capture: Annotated[dict[str, Capture], Meta(description="Parts of its output that become outputs, by name")] = (
         field(default_factory=dict)
@@ -79,7 +81,8 @@ def _until_ready(args: Wait, process: Process, context: ext_sdk.Context, searche
         raise ext_sdk.InvalidArgs("for", text)
     await_ready(process, conditions_of(ready, process, context, searcher), context)
     expect = None if args.expect is UNSET else args.expect
-    return finish(process, expect, args.capture, context, searcher, running=not process.exited).result()
+    running = not process.exited
+    return finish(process, expect, args.capture, context, searcher, running=running, any_end=True).result()
 
 
 def _still_running(args: Wait, process: Process, context: ext_sdk.Context, searcher: Searcher) -> ext_sdk.Result:
@@ -93,4 +96,7 @@ def _still_running(args: Wait, process: Process, context: ext_sdk.Context, searc
     )
     if context.deadline.stopped.is_set():
         reason = "the wait ended because the extension was told to end"
-    return finish(process, None, {}, context, searcher, running=True, reason=reason).result()
+    if reason:
+        return finish(process, None, {}, context, searcher, running=True, reason=reason).result()
+    expect = None if args.expect is UNSET else args.expect
+    return finish(process, expect, args.capture, context, searcher, running=True, any_end=True).result()

@@ -252,7 +252,7 @@ def test_null_is_nothing(null: str) -> None:
 def test_a_part_of_the_agents_context_may_be_missing() -> None:
     agent = prepared(new(), agent={"output": "o"}).context.agent
     assert agent is not None
-    assert (agent.prompt, agent.output) == ("", "o")
+    assert (agent.prompt, agent.output) == (None, "o")
 
 
 def test_a_relative_workdir_is_one_of_the_extensions_own() -> None:

@@ -50,6 +50,37 @@ def test_a_process_that_has_ended_by_itself_is_a_success(shell: Extension) -> No
     assert shell.ok("stop", name="web").outputs["exitCode"] == "3"
 
 
+def test_what_it_wrote_is_checked_and_captured_as_by_run(shell: Extension) -> None:
+    script = "trap 'echo bye >&2; exit 0' TERM; echo id=42; while :; do sleep 0.01; done"
+    shell.ok("start", name="web", script=script, ready={"logLine": "id"})
+    expect = {"exitCode": 0, "stdout": "id=42", "stderr": {"contains": "bye"}}
+    answer = shell.ok("stop", name="web", expect=expect, capture={"id": {"regex": "=(.*)"}})
+    assert answer.outputs["id"] == "42"
+    assert "3 checks passed" in answer.message
+
+
+def test_any_end_is_fine_for_a_check_of_the_output(shell: Extension) -> None:
+    shell.ok("start", name="web", script="echo up; sleep 3600", ready={"logLine": "up"})
+    answer = shell.ok("stop", name="web", expect={"stdout": "up"})
+    assert answer.outputs["signal"] == "SIGTERM"
+    assert "1 check passed" in answer.message
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ({"expect": {"stdout": {"contains": "down"}}}, 'stdout: expected to contain "down", got "up'),
+        ({"capture": {"id": {"regex": "id=(.*)"}}}, "capture id: expected to be found"),
+    ],
+)
+def test_output_that_was_not_expected_is_a_failure_but_an_end(
+    args: dict[str, object], said: str, shell: Extension
+) -> None:
+    shell.ok("start", name="web", script="echo up; sleep 3600", ready={"logLine": "up"})
+    assert said in shell.failed("stop", name="web", **args).error
+    assert "there is no process" in shell.failed("stop", name="web").message
+
+
 def test_a_stopped_process_is_forgotten(shell: Extension) -> None:
     shell.ok("start", name="web", command=["sleep", "3600"])
     shell.ok("stop", name="web")
@@ -62,7 +93,9 @@ def test_a_stopped_process_is_forgotten(shell: Extension) -> None:
     [
         ({"signal": "SIGNOTHING"}, "expected the name of a signal"),
         ({"expect": {}}, "this checks nothing"),
-        ({"expect": {"stdout": "x"}}, "unknown argument 'stdout'"),
+        ({"expect": {"stdout": {}}}, "this checks nothing"),
+        ({"expect": {"files": {"a": {"exists": True}}}}, "unknown argument 'files'"),
+        ({"capture": {"pid": {}}}, "capture.pid: this is the name of another output"),
         ({"timeout": "soon"}, "timeout"),
     ],
 )

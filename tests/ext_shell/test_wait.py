@@ -80,6 +80,17 @@ def test_long_work_is_a_start_and_several_waits(shell: Extension) -> None:
     assert last.outputs["stdout"] == "finished\n"
 
 
+def test_what_is_expected_of_a_process_that_may_still_run_is_checked(shell: Extension) -> None:
+    _start(shell, "echo id=42; sleep 3600", ready={"logLine": "id"})
+    wait = {"name": "job", "timeout": "1ms", "allowRunning": True}
+    answer = shell.ok("wait", **wait, expect={"stdout": "id=42"}, capture={"id": {"regex": "=(.*)"}})
+    assert "1 check passed" in answer.message
+    assert answer.outputs["id"] == "42"
+    assert "stdout: expected to equal" in shell.failed("wait", **wait, expect={"stdout": "x"}).error
+    assert "got none (it still runs)" in shell.failed("wait", **wait, expect={"exitCode": 0}).error
+    assert "capture no: expected to be found" in shell.failed("wait", **wait, capture={"no": {"regex": "no"}}).error
+
+
 def test_a_wait_may_be_for_other_conditions(shell: Extension) -> None:
     os.mkfifo(shell.workdir / "go")
     _start(shell, "read -r line <go; echo $line; touch file; sleep 3600")

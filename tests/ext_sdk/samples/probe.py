@@ -67,8 +67,8 @@ def circumstances(args: Text, context: ext_sdk.Context) -> ext_sdk.Result:
             "workdir": str(context.workdir),
             "phase": context.phase,
             "env": repr(context.env),
-            "prompt": context.agent.prompt if context.agent else "no agent",
-            "output": context.agent.output if context.agent else "no agent",
+            "prompt": str(context.agent.prompt) if context.agent else "no agent",
+            "output": str(context.agent.output) if context.agent else "no agent",
             "remaining": "unlimited" if remaining == float("inf") else round(remaining),
             "greeting": context.config.greeting,
         }
