@@ -10,6 +10,7 @@ import ext_sdk
 
 from .hub import subscribe
 from .objects import text
+from .secret_data import marked
 from .waiting import Verdict, Waited, wait_until
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def await_target(
     with subscribe(target, context, client, selector=selector) as subscription:
 
         def check(age: float) -> Verdict:
-            found[:] = subscription.see(age, context.deadline)
+            found[:] = map(marked, subscription.see(age, context.deadline))
             verdict = judge(found)
             if told[-1:] != [verdict.status]:
                 told.append(verdict.status)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import ext_sdk
 
+from .conditions import condition_of, has
 from .naming import target_of
-from .objects import at, items, members, text
+from .objects import at, items, members, number, text
 
 if TYPE_CHECKING:
     from .client import Client
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from .naming import TargetArgs
 
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"  # kubectl's annotation, which deployments set
+PHASES = {"Running": 0, "Unknown": 1, "Pending": 2}  # in the order of preference; pods that have ended come last
+LATEST = "~"  # sorts after every timestamp
 OPERATORS = {
     "In": "{key} in ({values})",
     "NotIn": "{key} notin ({values})",
@@ -53,13 +56,17 @@ class Pods:
         return f"/api/v1/namespaces/{self.target.namespace}/pods"
 
     def see(self) -> list[Object]:
-        """Those that are there now, by name. Raises KubernetesError; OperationFailed for what can't have pods."""
+        """Return the pods that exist now, the preferred one first: see `preferred`.
+
+        Raises:
+            KubernetesError: they can't be read.
+            ext_sdk.OperationFailed: the target has no selector of pods.
+        """
         deadline = self._context.deadline
         if self.target.resource.kind == "Pod" and self.target.name:
             return [members(self._client.request("GET", self.target.path, deadline=deadline))]
         query = [("labelSelector", self._selector or self._owners())]
-        found = items(self._client.request("GET", self.path, query=query, deadline=deadline), "items")
-        return sorted(found, key=lambda pod: text(pod, "metadata", "name"))
+        return preferred(items(self._client.request("GET", self.path, query=query, deadline=deadline), "items"))
 
     def _owners(self) -> str:
         owner = self._client.request("GET", self.target.path, deadline=self._context.deadline)
@@ -69,6 +76,34 @@ class Pods:
             f"{self.target} has no pods of its own",
             error=f"expected a pod, or what has a selector of pods; {self.target.where} has none",
         )
+
+
+def preferred(pods: list[Object]) -> list[Object]:
+    """Return pods in the order in which kubectl prefers them for exec and port-forward.
+
+    The order: assigned to a node, running, ready, ready for longer, fewer restarts, older, by name. Unlike kubectl, a
+    pod that is being deleted is left out as long as another one may run: kubectl takes it while it is still ready.
+    """
+    lasting = [pod for pod in pods if not text(pod, "metadata", "deletionTimestamp")]
+    candidates = pods if all(map(ended, lasting)) else lasting
+    return sorted(candidates, key=_rank)
+
+
+def _rank(pod: Object) -> tuple[object, ...]:
+    ready = condition_of(pod, "Ready") if has(pod, "Ready", "True") else None
+    statuses = items(pod, "status", "containerStatuses")
+    sidecars = {text(one, "name") for one in items(pod, "spec", "initContainers") if text(one, "restartPolicy")}
+    begun = [one for one in items(pod, "status", "initContainerStatuses") if text(one, "name") in sidecars]
+    return (
+        not text(pod, "spec", "nodeName"),
+        PHASES.get(text(pod, "status", "phase"), len(PHASES)),
+        ready is None,
+        (ready.since if ready else "") or LATEST,
+        max((number(one, "restartCount") for one in statuses), default=0),
+        max((number(one, "restartCount") for one in begun), default=0),
+        text(pod, "metadata", "creationTimestamp") or LATEST,
+        text(pod, "metadata", "name"),
+    )
 
 
 def selector_of(selector: Object) -> str:

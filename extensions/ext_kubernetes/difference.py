@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from ext_sdk.expect.excerpt import shown
 
+from .secret_data import masked
+
 
 class Difference(NamedTuple):
     """One thing that is not as expected: where, and both sides as text."""
@@ -29,5 +31,5 @@ NOTHING = Nothing()
 
 
 def told(value: object) -> str:
-    """A value in words."""
-    return "nothing" if value is NOTHING else shown(value)
+    """Return a value as text for messages; values of Secrets are masked."""
+    return "nothing" if value is NOTHING else shown(masked(value))

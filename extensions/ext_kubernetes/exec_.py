@@ -56,7 +56,7 @@ class Exec(TargetArgs):
 
 
 def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Run a command in a container of a pod, or of one of the running pods of a Deployment, Service and the like.
+    """Run a command in a container of a pod, or of a pod (a ready one, if any) of a Deployment, Service and the like.
 
     Expects exit code 0 unless `expect` says otherwise. At the deadline the connection ends; the command may live on.
     """
@@ -77,14 +77,14 @@ def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:
 
 
 def running(pods: Pods) -> Object:
-    """The pod that was named, or one that runs. Raises OperationFailed where none does."""
+    """Return the named pod, or the preferred one of several. Raises OperationFailed if none is running."""
     found = pods.see()
-    running = [pod for pod in found if text(pod, "status", "phase") == "Running"]
-    if running:
-        return running[0]
+    if found and text(found[0], "status", "phase") == "Running":
+        return found[0]
     told = ", ".join(f"{text(pod, 'metadata', 'name')} is {text(pod, 'status', 'phase') or 'new'}" for pod in found[:5])
     raise ext_sdk.OperationFailed(
-        f"{pods.target} does not run", error=f"expected a running pod of {pods.target.where}, found {told or 'none'}"
+        f"no running pod of {pods.target.where}",
+        error=f"expected a running pod of {pods.target.where}, found {told or 'none'}",
     )
 
 

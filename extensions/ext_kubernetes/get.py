@@ -16,6 +16,7 @@ from .errors import NotFound, doing
 from .jsonpath import PathFailed, problem, text_of, values
 from .naming import TargetArgs, namespace_missing, target_of
 from .objects import identity, items, members, text
+from .secret_data import has_hidden, marked
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,9 +34,9 @@ class Output(ext_sdk.Args):
     path: Annotated[str, Meta(description="JSONPath: $.status.phase (RFC 9535), or {.status.phase} as kubectl has it")]
     default: Annotated[str | UnsetType, Meta(description="Where there is nothing, else a failure")] = UNSET
     decode: Annotated[Literal["none", "base64"], Meta(description="base64 for the data of a Secret")] = "none"
-    secret: Annotated[bool, Meta(description="Only for later steps, as ${NAME.key}, and hidden wherever it shows")] = (
-        False
-    )
+    secret: Annotated[
+        bool, Meta(description="Only for later steps, as ${NAME.key}; always so for data of a Secret")
+    ] = False
 
 
 class Get(TargetArgs):
@@ -61,7 +62,8 @@ class Get(TargetArgs):
 def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
     """Read an object, or all of a kind, and put out what JSONPaths find in it, in the dialect of RFC 9535 or kubectl.
 
-    A path that finds several values puts out one a line; text as it is, all else as JSON.
+    A path that finds several values puts out one a line; text as it is, all else as JSON. Values of a Secret are never
+    shown: later steps use them as ${NAME.key}.
     """
     client = client_for(context)
     listing = "/" not in args.resource and not args.metadata.name
@@ -85,15 +87,15 @@ def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
         told |= identity(found)
     secret: dict[str, str | int | bool] = {}
     for name, output in args.outputs.items():
-        hidden = isinstance(output, Output) and output.secret
-        (secret if hidden else told)[name] = _value(name, output, found, target)
+        value, hidden = _value(name, output, found, target)
+        (secret if hidden else told)[name] = value
     what = f"{told['count']} {target.resource.plural}" if listing else str(target)
     return ext_sdk.Result.ok(f"Got {what}", outputs=told, secret_outputs=secret)
 
 
 def _one(target: Target, args: Get, context: ext_sdk.Context) -> Object:
     path = target.resource.path(target.namespace, target.name, args.subresource)
-    return members(client_for(context).request("GET", path, deadline=context.deadline))
+    return marked(members(client_for(context).request("GET", path, deadline=context.deadline)), target.resource.kind)
 
 
 def _listed(target: Target, args: Get, context: ext_sdk.Context) -> Object:
@@ -110,7 +112,7 @@ def _listed(target: Target, args: Get, context: ext_sdk.Context) -> Object:
             query=[*query, ("continue", following)] if following else query,
             deadline=context.deadline,
         )
-        found += items(page, "items")
+        found += [marked(item, target.resource.kind) for item in items(page, "items")]
         following = text(page, "metadata", "continue")
         if not following:
             break
@@ -125,7 +127,8 @@ def _path(output: str | Output) -> str:
     return output if isinstance(output, str) else output.path
 
 
-def _value(name: str, output: str | Output, found: Object, target: Target) -> str:
+def _value(name: str, output: str | Output, found: Object, target: Target) -> tuple[str, bool]:
+    """Return the value of an output, and whether only later steps may see it."""
     path = _path(output)
     try:
         selected = values(path, found)
@@ -133,14 +136,16 @@ def _value(name: str, output: str | Output, found: Object, target: Target) -> st
         raise ext_sdk.InvalidArgs(f"outputs.{name}", str(error)) from error
     if not selected:
         if isinstance(output, Output) and output.default is not UNSET:
-            return output.default
+            return output.default, output.secret
         raise ext_sdk.OperationFailed(
             f"nothing is at {path} of {target}",
             error=f"outputs.{name}: expected a value at {path} of {target.where}, found none; it has "
             f"{_outline(found)}. `default` says what to put out then",
         )
-    value = text_of(selected)
-    return value if isinstance(output, str) else _DECODERS[output.decode](name, value)
+    value, hidden = text_of(selected), has_hidden(selected)
+    if isinstance(output, str):
+        return value, hidden
+    return _DECODERS[output.decode](name, value), hidden or output.secret
 
 
 def _outline(found: Mapping[str, object]) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .kubectl_path import PathFailed, template
 from .kubectl_select import rendered, select, text_of_one
+from .secret_data import Hidden, has_hidden
 
 __all__ = ["PathFailed", "problem", "text_of", "values"]
 
@@ -42,7 +43,9 @@ def values(path: str, document: object) -> list[object]:
     parts = template(path)
     if len(parts) == 1 and parts[0].kind == "path":
         return list(select(parts[0].steps, document, document))
-    return ["".join(rendered(parts, document, document))]
+    pieces: list[object] = list(rendered(parts, document, document))
+    made = "".join(map(str, pieces))
+    return [Hidden(made) if has_hidden(pieces) else made]
 
 
 def text_of(found: list[object]) -> str:

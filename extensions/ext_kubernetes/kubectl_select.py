@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from .kubectl_path import PathFailed
+from .secret_data import Hidden, has_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -106,18 +107,20 @@ _STEPPERS: Mapping[str, Callable[[object, object, object], Iterator[object]]] = 
 
 
 def rendered(parts: list[Part], value: object, root: object) -> Iterator[str]:
-    """The text that a template makes, piece by piece."""
+    """Yield the text that a template makes, piece by piece; Hidden where it holds a value of a Secret."""
     position = 0
     while position < len(parts):
         part = parts[position]
         if part.kind == "text":
             yield part.text
         elif part.kind == "path":
-            yield " ".join(text_of_one(found) for found in select(part.steps, value, root))
+            found = list(select(part.steps, value, root))
+            made = " ".join(map(text_of_one, found))
+            yield Hidden(made) if has_hidden(found) else made
         elif part.kind == "range":
             end = _end_of(parts, position)
-            for found in select(part.steps, value, root):
-                yield from rendered(parts[position + 1 : end], found, root)
+            for one in select(part.steps, value, root):
+                yield from rendered(parts[position + 1 : end], one, root)
             position = end
         position += 1
 

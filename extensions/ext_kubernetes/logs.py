@@ -72,7 +72,8 @@ class Logs(TargetArgs):
 def logs(args: Logs, context: ext_sdk.Context) -> ext_sdk.Result:
     """Read the logs of a pod, of those with some labels, or of those of a Deployment, Job, Service and the like.
 
-    With `follow`, reads again until they are as expected. Of a container's log, or its `tail`, the first 8 MiB count.
+    Pods that are being deleted are left out as long as others exist. With `follow`, reads again until they are as
+    expected. Of a container's log, or its `tail`, the first 8 MiB count.
     """
     if args.selector and not (args.resource or args.kind):
         args = _of_pods(args)
@@ -156,7 +157,7 @@ class _Reading:
         return POLLING._replace(longest=POLLING.longest * (1 + len(self._log) // 100_000))
 
     def _read(self) -> None:
-        self._found = self.pods.see()[:MOST_PODS]
+        self._found = sorted(self.pods.see()[:MOST_PODS], key=lambda pod: text(pod, "metadata", "name"))
         self._log = "".join(self._texts())
         if self._args.expect is not UNSET:
             self._checks = check_text(

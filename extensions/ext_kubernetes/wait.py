@@ -18,6 +18,7 @@ from .naming import TargetArgs
 from .objects import identity, text
 from .pods import PodCheck
 from .readiness import readiness_of
+from .secret_data import has_hidden, masked
 from .story import in_vain
 from .waiting import Verdict
 
@@ -88,11 +89,11 @@ def wait(args: WaitArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     wanted, judge = _wish(args, target, context, client)
     with doing(f"failed to wait for {target}"):
         seen = await_target(target, judge, context, client, selector=args.selector)
-    outputs = _outputs(seen, args)
+    outputs, secret = _outputs(seen, args)
     if seen.waited.done:
         told = f" condition {args.condition}={args.status}" if args.condition else f": {wanted}"
         name = f"{target.resource.kind}/{target.name}" if target.name else target.resource.name
-        return ext_sdk.Result.ok(f"{name}{told}", outputs=outputs)
+        return ext_sdk.Result.ok(f"{name}{told}", outputs=outputs, secret_outputs=secret)
     message = (
         f"Condition {args.condition}={args.status} not met"
         if args.condition
@@ -170,9 +171,9 @@ class Deleted:
 def value_verdict(item: Object, path: str, wanted: Value | UnsetType) -> Verdict:
     """Whether a path selects the wanted value in an object; or any value, where none is wanted."""
     found = values(path, item)
-    told = text_of(found)
+    told = text_of([masked(value) for value in found])
     if wanted is UNSET:
-        return Verdict(done=bool(found) and found != [None] and told != "", status=told or "no value")
+        return Verdict(done=bool(found) and found != [None] and text_of(found) != "", status=told or "no value")
     same = bool(found) and all(_is(value, wanted) for value in found)
     return Verdict(done=same, status=told if found else "no value")
 
@@ -181,7 +182,9 @@ def _is(found: object, wanted: object) -> bool:
     return equal(found, wanted) or (isinstance(wanted, str) and text_of([found]) == wanted)
 
 
-def _outputs(seen: Seen, args: WaitArgs) -> dict[str, str | int | bool]:
+def _outputs(seen: Seen, args: WaitArgs) -> tuple[dict[str, str | int | bool], dict[str, str | int | bool]]:
+    """Return the outputs, and those that only later steps may see."""
+    secret: dict[str, str | int | bool] = {}
     outputs: dict[str, str | int | bool] = {
         "count": len(seen.objects),
         "status": seen.waited.verdict.status if seen.waited.verdict else "",
@@ -190,8 +193,9 @@ def _outputs(seen: Seen, args: WaitArgs) -> dict[str, str | int | bool]:
     if len(seen.objects) == 1:
         outputs |= identity(seen.objects[0])
         if args.json_path:
-            outputs["value"] = text_of(values(args.json_path, seen.objects[0]))
-    return outputs
+            found = values(args.json_path, seen.objects[0])
+            (secret if has_hidden(found) else outputs)["value"] = text_of(found)
+    return outputs, secret
 
 
 OPERATIONS = (ext_sdk.Operation("wait", wait, {"resource": "deploy/web", "for": "ready", "timeout": "20s"}),)

@@ -121,3 +121,59 @@ def test_who_may_not_do_it_is_told(kube: Extension, pod: FakeApi) -> None:
 
 def test_it_is_a_command_or_a_script(kube: Extension) -> None:
     assert "expected one of `command` and `script`" in kube.refused("exec", {"resource": "pod/web-2"})
+
+
+def put_pod(api: FakeApi, name: str, phase: str = "Running", **more: str | int) -> None:
+    """Store a pod of app=shop; `ready` since when, `restarts`, `node`, `deleted`, `created`."""
+    metadata: dict[str, object] = {"name": name, "labels": {"app": "shop"}}
+    metadata["creationTimestamp"] = more.get("created", "2026-01-01T00:00:00Z")
+    metadata |= {"deletionTimestamp": more["deleted"]} if "deleted" in more else {}
+    ready = {"type": "Ready", "status": "True" if "ready" in more else "False"}
+    ready |= {"lastTransitionTime": str(more["ready"])} if "ready" in more else {}
+    spec = {"containers": [{"name": "main"}], "nodeName": more.get("node", "n1")}
+    statuses = [{"name": "main", "restartCount": more.get("restarts", 0)}]
+    status = {"phase": phase, "conditions": [ready], "containerStatuses": statuses}
+    api.put("pods", {"metadata": metadata, "spec": spec, "status": status})
+
+
+EARLY, LATE = "2026-01-01T00:00:10Z", "2026-01-01T00:00:20Z"
+# Each begins with the pod that is to be chosen; its name sorts last.
+CHOICES: dict[str, list[tuple[str, dict[str, str | int]]]] = {
+    "running": [("Running", {}), ("Pending", {}), ("Failed", {"ready": EARLY})],
+    "ready": [("Running", {"ready": LATE}), ("Running", {})],
+    "ready for longer": [("Running", {"ready": EARLY, "restarts": 3}), ("Running", {"ready": LATE})],
+    "fewer restarts": [
+        ("Running", {"ready": EARLY, "restarts": 1, "created": LATE}),
+        ("Running", {"ready": EARLY, "restarts": 2, "created": EARLY}),
+    ],
+    "older": [("Running", {"created": EARLY}), ("Running", {"created": LATE})],
+    "assigned to a node": [("Running", {}), ("Running", {"node": "", "ready": EARLY})],
+    "not being deleted": [("Running", {}), ("Running", {"ready": EARLY, "deleted": LATE})],
+    "being deleted, for the only other one has ended": [
+        ("Running", {"deleted": LATE}),
+        ("Failed", {"ready": EARLY}),
+    ],
+}
+
+
+@pytest.mark.parametrize("pods", CHOICES.values(), ids=CHOICES)
+def test_pods_are_chosen_as_kubectl_chooses_them(
+    kube: Extension, api: FakeApi, pods: list[tuple[str, dict[str, str | int]]]
+) -> None:
+    for index, (phase, more) in enumerate(pods):
+        put_pod(api, f"shop-{9 - index}", phase, **more)
+    api.put("deployments", {"metadata": {"name": "shop"}, "spec": {"selector": {"matchLabels": {"app": "shop"}}}})
+    api.commands |= {"true": always(SUCCESS), "tar": always(SUCCESS)}
+    assert kube.ok("exec", {"resource": "deploy/shop", "command": ["true"]})["pod"] == "shop-9"
+    assert kube.ok("exec", {"selector": "app=shop", "command": ["true"]})["pod"] == "shop-9"
+    assert kube.ok("port-forward", {"resource": "deploy/shop", "port": 80})["pod"] == "shop-9"
+    (kube.workdir / "f").write_text("x")
+    copy = {"resource": "deploy/shop", "direction": "toContainer", "local": "f", "remote": "/f"}
+    assert kube.ok("copy", copy)["pod"] == "shop-9"
+
+
+def test_a_pod_that_is_being_deleted_is_not_taken_before_the_new_one_runs(kube: Extension, api: FakeApi) -> None:
+    put_pod(api, "shop-1", ready=EARLY, deleted=LATE)
+    put_pod(api, "shop-2", "Pending")
+    told = kube.failed("exec", {"selector": "app=shop", "command": ["true"]})
+    assert "expected a running pod of pods in namespace default, found shop-2 is Pending" in told

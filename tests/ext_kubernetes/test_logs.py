@@ -136,3 +136,14 @@ def test_a_log_that_is_cut_is_said_to_be(kube: Extension, pod: FakeApi) -> None:
 def test_bytes_that_are_no_text_are_replaced(kube: Extension, pod: FakeApi) -> None:
     pod.faults.append(Fault("GET", "/log", status=200, body=b"a\xffb\n"))
     assert kube.ok("logs", {"resource": "pod/web-1"})["log"] == "a\ufffdb\n"
+
+
+def test_pods_that_are_being_deleted_are_left_out_while_others_exist(kube: Extension, pod: FakeApi) -> None:
+    pod.put("deployments", {"metadata": {"name": "web"}, "spec": {"selector": {"matchLabels": {"app": "web"}}}})
+    put_pod(pod, "web-0", "main", deletionTimestamp="2026-01-01T00:00:00Z")
+    pod.logs["web-0/main"] = "old\n"
+    for args in ({"resource": "deploy/web"}, {"selector": "app=web"}):
+        assert kube.ok("logs", args)["pods"] == "web-1"
+    assert kube.ok("logs", {"resource": "pod/web-0"})["log"] == "old\n"
+    put_pod(pod, "web-1", "main", deletionTimestamp="2026-01-01T00:00:00Z")
+    assert kube.ok("logs", {"resource": "deploy/web"})["pods"] == "web-0\nweb-1"
