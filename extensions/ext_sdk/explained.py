@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from .schema import params_schema, properties_of
+from .schema import branches_of, params_schema, properties_of
 from .wire import dumps
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from .extension import Extension
     from .operation import Operation
     from .result import Result
+    from .schema import Schema
+
+WIDTH = 110  # columns of a list of members
 
 
 def operations_text(extension: Extension, program: str) -> str:
@@ -54,6 +58,9 @@ def operation_text(operation: Operation, program: str) -> str:
         lines.append(f"  {field} ({_kind(schema)}{', required' if field in required else fallback})")
         if "description" in schema:
             lines.append(f"      {schema['description']}")
+        if members := _members(schema):
+            text = f"members: {', '.join(members)}"
+            lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 8)
     if operation.example:
         lines += ["", "example:", f"  {_typed(operation, program)}"]
     return "\n".join(lines)
@@ -77,6 +84,18 @@ def _typed(operation: Operation, program: str) -> str:
 
 def _first_line(text: str) -> str:
     return text.partition("\n")[0]
+
+
+def _items(schema: Schema) -> Schema:
+    """Return the schema of the items of a list, {} for anything else."""
+    items = schema.get("items")
+    return items if isinstance(items, dict) else {}
+
+
+def _members(schema: Schema) -> list[str]:
+    """Return the names of the members of an object, or of each object of a list."""
+    branches = [_items(branch) or branch for branch in branches_of(schema)]
+    return list(dict.fromkeys(name for branch in branches for name in properties_of(branch)))
 
 
 def _kind(schema: Mapping[str, object]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import http.client
 import json
 import shutil
@@ -16,10 +17,11 @@ import pytest
 import ext_sdk
 from ext_http.mock.start import MockStart
 from ext_sdk.validation import validate
-from tests.ext_http.mocking import read_all
+from tests.ext_http.mocking import MockMaker, read_all
 
 if TYPE_CHECKING:
-    from tests.ext_http.mocking import MockMaker
+    from pathlib import Path
+
     from tests.ports import NewPort
 
 
@@ -66,11 +68,44 @@ def test_query_headers_and_body_choose_among_routes_of_one_path(mocks: MockMaker
     assert mock.ask("/w", "POST", "hello you").text == "text"
 
 
-def test_a_call_that_no_route_takes_is_told_the_nearest_one_and_why_not(mocks: MockMaker) -> None:
+FORECAST = says("x", name="forecast", method="GET", path="/v1/{city}/forecast", query={"units": "metric"})
+REPORTS = says("y", name="reports", method="POST", path="/v1/reports")
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "text"),
+    [
+        (b"GET /v1/Oslo/forecast?units=kelvin HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 404, b"Not Found"),
+        (b"GET /v1/reports HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 404, b"Not Found"),
+        (b"GET /echo HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 500, b"Internal Server Error"),
+        (b"GET /head?q=%0d%0aX:1 HTTP/1.1\r\nHost: a\r\n\r\n", 500, b"Internal Server Error"),
+        (b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1001\r\n\r\n", 413, None),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, b"Bad Request"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * 100_000 + b"\r\n\r\n", 431, b"Request Header Fields Too Large"),
+        (b"GET / HTTP/9.9\r\nHost: a\r\n\r\n", 505, b"HTTP Version Not Supported"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nX:", 408, b"Request Timeout"),
+    ],
+)
+def test_an_answer_of_the_mock_s_own_does_not_reveal_that_it_is_one_or_what_is_expected(
+    mocks: MockMaker, request_: bytes, status: int, text: bytes | None
+) -> None:
     mock = mocks(
-        says("x", name="forecast", method="GET", path="/v1/{city}/forecast", query={"units": "metric"}),
-        says("y", name="reports", method="POST", path="/v1/reports"),
+        FORECAST,
+        REPORTS,
+        {"name": "echo", "path": "/echo", "answer": {"text": "$(query.q)"}},
+        {"name": "head", "path": "/head", "answer": {"headers": {"X-Echo": "$(query.q)"}}},
+        limits={"body": 1000, "requestTime": "100ms"},
     )
+    head, _, body = mock.raw(request_).partition(b"\r\n\r\n")
+    first, *headers = head.split(b"\r\n")
+    assert first.startswith(b"HTTP/1.1 %d " % status)
+    assert body == first.removeprefix(b"HTTP/1.1 %d " % status) + b"\n"
+    assert text in {None, body.rstrip()}
+    assert {line.partition(b":")[0].lower() for line in headers} <= {b"connection", b"content-type", b"content-length"}
+
+
+def test_with_hints_a_call_that_no_route_takes_is_told_the_nearest_one_and_why_not(mocks: MockMaker) -> None:
+    mock = mocks(FORECAST, REPORTS, hints=True)
     told = mock.ask("/v1/Oslo/forecast?units=kelvin")
     assert told.status == 404
     assert told.text == (
@@ -80,8 +115,14 @@ def test_a_call_that_no_route_takes_is_told_the_nearest_one_and_why_not(mocks: M
     assert "the nearest is reports: method: expected to be POST, got GET" in mock.ask("/v1/reports").text
 
 
-def test_what_no_route_takes_may_get_another_answer(mocks: MockMaker) -> None:
-    mock = mocks(says("x", path="/a"), otherwise={"status": 418, "json": {"asked": "$(url)"}})
+def test_with_hints_what_is_no_request_is_told_what_is_wrong(mocks: MockMaker) -> None:
+    mock = mocks(REPORTS, hints=True)
+    assert b"no HTTP/1.1: illegal request line" in mock.raw(b"NOT HTTP\r\n\r\n")
+
+
+@pytest.mark.parametrize("hints", [False, True])
+def test_what_no_route_takes_may_get_another_answer(mocks: MockMaker, *, hints: bool) -> None:
+    mock = mocks(says("x", path="/a"), otherwise={"status": 418, "json": {"asked": "$(url)"}}, hints=hints)
     got = mock.ask("/b?c=1")
     assert (got.status, json.loads(got.body)) == (418, {"asked": "/b?c=1"})
 
@@ -166,11 +207,11 @@ def test_parts_of_the_request_are_filled_in(mocks: MockMaker) -> None:
     assert mock.ask("/carl/x", "POST", body).headers["x-echo"] == "none"
 
 
-def test_a_request_that_lacks_what_the_answer_needs_gets_500_with_the_reason(mocks: MockMaker) -> None:
-    mock = mocks({"name": "echo", "path": "/e", "answer": {"text": "$(json/a)"}})
+def test_a_request_that_lacks_what_the_answer_needs_gets_500_and_with_hints_the_reason(mocks: MockMaker) -> None:
+    mock = mocks({"name": "echo", "path": "/e", "answer": {"text": "$(json/a)"}}, hints=True)
     got = mock.ask("/e", "POST", "no json")
     assert got.status == 500
-    assert got.text == ("mock 'mock', echo: the request has nothing for $(json/a); $(json/a|TEXT) says what else\n")
+    assert got.text == ("mock 'mock': echo: the request has nothing for $(json/a); $(json/a|TEXT) says what else\n")
 
 
 def test_head_has_the_headers_of_get_and_no_body(mocks: MockMaker) -> None:
@@ -300,6 +341,12 @@ def test_ipv6_loopback_is_listened_at(mocks: MockMaker) -> None:
 def test_tls_is_trusted_by_who_trusts_the_authority_and_by_nobody_else(mocks: MockMaker) -> None:
     mock = mocks(says("secure", path="/"), tls=True)
     assert mock.url.startswith("https://127.0.0.1:")
+    with ssl.create_default_context(cafile=mock.outputs["caFile"]).wrap_socket(
+        socket.create_connection(("127.0.0.1", mock.port), timeout=20), server_hostname="localhost"
+    ) as one:
+        certificate = str(one.getpeercert())
+    for word in ("mock", "test", "trustme", "ext-"):  # the agent under test sees it
+        assert word not in certificate.lower()
     trusting = ssl.create_default_context(cafile=mock.outputs["caFile"])
     for host in ("127.0.0.1", "localhost"):
         connection = http.client.HTTPSConnection(host, mock.port, timeout=20, context=trusting)
@@ -320,7 +367,28 @@ def test_the_port_may_be_chosen_and_one_that_is_taken_is_refused(mocks: MockMake
     with socket.create_server(("127.0.0.1", port)), pytest.raises(ext_sdk.OperationFailed) as failed:
         mocks(says("x"), port=port)
     assert f"port: expected one that is free on 127.0.0.1, found {port}" in failed.value.error
+    assert "mock" not in failed.value.error
     assert mocks(says("x"), port=port).port == port
+
+
+def test_a_port_that_another_mock_holds_is_refused_with_that_mock_and_its_workdir(
+    mocks: MockMaker, tmp_path: Path
+) -> None:
+    first = mocks(says("x"), name="weather")
+    other = MockMaker(tmp_path / "other")
+    other.context = copy.copy(mocks.context)  # of the same process
+    other.context.workdir = tmp_path / "other"
+    for maker in (mocks, other):
+        with pytest.raises(ext_sdk.OperationFailed) as failed:
+            maker(says("x"), port=first.port)
+        assert f"found {first.port}: Address already in use" in failed.value.error
+        assert f"mock 'weather' of workdir {tmp_path} listens on it; stop that mock" in failed.value.error
+    first.stop()
+    second = other(says("x"), port=first.port, name="trips")
+    with pytest.raises(ext_sdk.OperationFailed, match="can't listen") as failed:
+        mocks(says("x"), port=first.port)
+    assert f"mock 'trips' of workdir {tmp_path / 'other'}" in failed.value.error
+    second.stop()
 
 
 def test_several_mocks_stand_side_by_side_by_name(mocks: MockMaker) -> None:
@@ -329,6 +397,7 @@ def test_several_mocks_stand_side_by_side_by_name(mocks: MockMaker) -> None:
     with pytest.raises(ext_sdk.OperationFailed) as failed:
         mocks(says("x"), name="one")
     assert f"'one', which listens at {one.url}" in failed.value.error
+    assert "use another name, or one folder for each parallel task" in failed.value.error
     assert one.ask("/").text == "1"
     one.stop()
     assert mocks(says("3"), name="one").ask("/").text == "3"

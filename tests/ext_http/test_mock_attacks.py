@@ -153,7 +153,7 @@ def test_a_template_can_not_be_made_to_grow_without_end(mocks: MockMaker) -> Non
     for path in ("/text", "/json", "/texts"):
         got = mock.ask(path, "POST", body)
         assert (got.status, len(got.body) < 500) == (500, True)
-        assert "is longer than 16,777,216 characters" in got.text
+    assert "is longer than 16,777,216 characters" in mock.verify(calls=[{"path": "/text"}]).message
 
 
 @pytest.mark.parametrize(
@@ -182,9 +182,8 @@ def test_what_a_request_brings_in_is_never_a_template_and_never_a_header(mocks: 
 
 def test_a_pattern_without_end_is_a_miss_and_the_mock_goes_on(mocks: MockMaker) -> None:
     mock = mocks({"name": "evil", "pathMatches": "^/(a+)+$", "answer": {}}, {"path": "/b", "answer": {}})
-    got = mock.ask("/" + "a" * 40 + "b")
-    assert got.status == 404
-    assert "took longer than" in got.text
+    assert mock.ask("/" + "a" * 40 + "b").status == 404
+    assert "took longer than" in mock.verify(unmatched=0).error
     assert mock.ask("/b").status == 200
 
 
@@ -204,9 +203,9 @@ def test_stopping_does_not_wait_for_a_pattern_without_end_and_leaves_no_process(
 
 def test_a_schema_that_can_not_be_used_is_told_where_it_is_asked(mocks: MockMaker) -> None:
     mock = mocks({"name": "s", "body": {"jsonSchema": {"type": "objct"}}, "answer": {}})
-    got = mock.ask("/", "POST", "{}")
-    assert got.status == 500
-    assert "jsonSchema: the schema can't be used" in got.text
+    assert mock.ask("/", "POST", "{}").status == 500
+    assert "jsonSchema: the schema can't be used" in mock.verify(calls=[{"exactly": 1}]).message
+    assert "jsonSchema: the schema can't be used" in mock.verify(calls=[{"route": "s"}]).error
 
 
 def test_a_client_that_goes_away_at_any_moment_harms_nobody(mocks: MockMaker) -> None:
@@ -218,13 +217,13 @@ def test_a_client_that_goes_away_at_any_moment_harms_nobody(mocks: MockMaker) ->
 
 
 def test_more_calls_than_are_kept_are_counted_and_said(mocks: MockMaker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ext_http.mock.journal.MOST_CALLS", 3)
     monkeypatch.setattr("ext_http.mock.journal.MOST_BYTES", 10)
-    mock = mocks(ECHO)
+    mock = mocks(ECHO, limits={"calls": 3})
     for body in ("12345678", "123", "1", "2"):
         mock.ask("/", "POST", body)
     result = mock.verify(calls=[{"body": "123"}])
     assert "journal: expected to be kept whole, got 4 calls, of which the first 3 were kept" in result.error
+    assert "raise `limits.calls` of mock-start, or verify and start the mock again before so many" in result.error
     assert "expected to be checked whole" in result.error
     assert result.outputs["calls"] == "4"
 

@@ -68,18 +68,21 @@ def test_calls_are_as_expected(shop: Started, args: dict[str, object]) -> None:
     [
         (
             {"calls": [{"route": "order", "exactly": 1}]},
-            "calls of route order: expected exactly 1, got 2: #2 POST /orders/7 got 201 from order, body",
+            "calls of route order: expected exactly 1, got 2:\n  #2 POST /orders/7 got 201 from order\n    body: ",
         ),
         (
             {"calls": [{"route": "order", "atLeast": 3}]},
-            "calls of route order: expected at least 3, got 2; the nearest: #1 GET /stock?kind=lamp got 200 from st",
+            "expected at least 3, got 2; the nearest:\n  #1 GET /stock?kind=lamp got 200 from stock\n    method: ",
         ),
-        ({"calls": [{"route": "stock", "never": True}]}, "calls of route stock: expected none, got 1: #1 GET /stock"),
+        (
+            {"calls": [{"route": "stock", "never": True}]},
+            "calls of route stock: expected none, got 1:\n  #1 GET /stock",
+        ),
         ({"calls": [{"exactly": 5}]}, "calls of any kind: expected exactly 5, got 4"),
         ({"calls": [{"route": "stock", "atLeast": 2, "atMost": 3}]}, "expected between 2 and 3, got 1"),
         (
             {"calls": [{"method": "POST", "path": "/orders/{id}", "body": {"json": [{"path": "$.qty", "equals": 3}]}}]},
-            'body "{\\"qty\\": \\"2\\"}" (body at $.qty: expected to equal 3, got "2" (string))',
+            'from order\n    body at $.qty: expected to equal 3, got "2" (string)\n    body: "{\\"qty\\": \\"2\\"}"',
         ),
         (
             {"calls": [{"route": "order"}, {"route": "stock"}], "inOrder": True},
@@ -91,7 +94,7 @@ def test_calls_are_as_expected(shop: Started, args: dict[str, object]) -> None:
         ),
         (
             {"unmatched": 0},
-            "number of calls that no route took: expected to equal 0, got 1: #4 DELETE /nothing got 404 from no route",
+            "to equal 0, got 1:\n  #4 DELETE /nothing got 404 from no route\n    nearest route: order\n    method: ",
         ),
     ],
 )
@@ -202,6 +205,10 @@ def test_the_journal_is_a_private_file_with_a_line_for_each_call(shop: Started) 
         (4, "DELETE", "/nothing", None, "404"),
     ]
     assert lines[1]["body"] == '{"qty": 2, "tags": ["a", "b"]}'
+    assert (lines[3]["nearest"], lines[3]["differences"]) == (
+        "order",
+        ["method: expected to be POST, got DELETE", 'path: expected to be "/orders/{id}", got "/nothing"'],
+    )
     assert Path(shop.outputs["journalFile"]).stat().st_mode & 0o777 == 0o600
 
 
@@ -211,6 +218,60 @@ def test_what_was_no_request_is_in_the_journal_and_in_failures_but_no_call(mocks
     assert "no HTTP/1.1: illegal request line" in str(journal(mock)[0]["problem"])
     assert mock.verify(unmatched=0).success
     assert "what came and was no request: no HTTP/1.1" in mock.verify(calls=[{"route": "stock"}]).error
+
+
+def test_a_call_that_its_route_did_not_take_is_shown_with_what_the_route_expects(mocks: MockMaker) -> None:
+    token = {
+        "name": "token",
+        "method": "POST",
+        "path": "/token",
+        "headers": {"Authorization": "Basic cmlnaHQ6b25l"},
+        "body": {"json": [{"path": "$.scope", "equals": "trips"}]},
+        "answer": {},
+    }
+    mock = mocks({"name": "refused", "path": "/refused", "answer": {}}, token, {"path": "/{any}", "answer": {}})
+    body = json.dumps({"scope": "all", "pad": "x " * 2000})
+    mock.ask("/token", "POST", body, {"Authorization": "Basic d3Jvbmc6b25l", "Content-Type": "application/json"})
+    mock.ask("/token/", "POST", body)
+    error = mock.verify(calls=[{"route": "token"}], unmatched=0).error
+    lines = error.splitlines()
+    at = lines.index("  #1 POST /token got 200 from any method /{any}")
+    assert lines[at + 1].startswith("    header Authorization: expected to be exactly ")
+    assert lines[at + 2] == '    body at $.scope: expected to equal "trips", got "all" (string)'
+    assert lines[at + 3].startswith("    body: ")
+    assert max(map(len, lines)) < 400
+    assert "d3Jvbmc6b25l" not in error
+    assert "cmlnaHQ6b25l" not in error
+    assert "\n    nearest route: refused\n    path: expected" in error
+
+
+def test_a_call_that_an_earlier_route_took_is_shown_with_that_route(mocks: MockMaker) -> None:
+    mock = mocks({"name": "all", "answer": {}}, STOCK)
+    mock.ask("/stock")
+    assert (
+        "    route: expected to be stock, got all, which stands before it"
+        in mock.verify(calls=[{"route": "stock"}]).error
+    )
+
+
+def test_an_answer_that_failed_is_told_by_a_verification_that_passes(mocks: MockMaker) -> None:
+    mock = mocks({"name": "echo", "answer": {"text": "$(query.q)"}})
+    for _ in range(2):
+        assert mock.ask("/").text == "Internal Server Error\n"
+    result = mock.verify(calls=[{"route": "echo", "exactly": 2}])
+    assert result.success
+    told = "2 answers failed, first #1: the request has nothing for $(query.q); $(query.q|TEXT) says what else"
+    assert result.message == f"mock 'mock': 1 check passed; {told}"
+    assert journal(mock)[0]["problem"] == told.partition(": ")[2]
+
+
+def test_many_calls_are_cut_and_counted(mocks: MockMaker) -> None:
+    mock = mocks(STOCK)
+    for _ in range(8):
+        mock.ask("/nothing?" + "q" * 5000)
+    error = mock.verify(calls=[{"route": "stock"}], unmatched=0).error
+    assert error.count("\n  and 3 more\n") == 2
+    assert max(map(len, error.splitlines())) < 400
 
 
 def test_no_secret_is_in_the_journal_or_in_a_failure(tmp_path: Path) -> None:

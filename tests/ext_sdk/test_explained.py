@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_sdk import Args, Context, Extension, Operation, Result
-from ext_sdk.explained import operations_text
+from ext_sdk.explained import operation_text, operations_text
 
 
 def greet(args: Args, context: Context) -> Result:
@@ -27,3 +27,30 @@ def test_without_other_names_nothing_is_said_of_them() -> None:
     extension = Extension("greeter", version="1.0.0")
     extension.add(Operation("greet", greet))
     assert "other names" not in operations_text(extension, "greeter")
+
+
+class Guest(Args):
+    name: str
+    seat: int = 0
+
+
+class Invite(Args):
+    guests: list[Guest | str]
+    host: Guest
+    loud: bool = False
+
+
+def invite(args: Invite, context: Context) -> Result:
+    """Invite guests."""
+    return Result.ok()
+
+
+def test_the_members_of_objects_and_of_lists_of_objects_are_named() -> None:
+    lines = operation_text(Operation("invite", invite), "greeter").splitlines()
+    at = lines.index("  guests (array, required)")
+    assert lines[at + 1 : at + 4] == [
+        "      members: name, seat",
+        "  host (object, required)",
+        "      members: name, seat",
+    ]
+    assert "members" not in lines[lines.index("  loud (boolean, default false)") + 1]

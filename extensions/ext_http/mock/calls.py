@@ -6,19 +6,21 @@ from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ext_sdk.expect import Check, failure_text
+import ext_sdk
+from ext_sdk.expect import Check
+from ext_sdk.expect.check import failures
 
 from .routes import Part, RequestExpectation, judge
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from ext_http.checks.means import Means
 
     from .journal import Call, Journal
-    from .routes import Judged
+    from .routes import Judged, Route
 
-MOST_SHOWN = 3  # calls, in the text of a failure
+MOST_SHOWN = 5  # calls, in the text of a failure
 Count = Annotated[int, Meta(ge=0)]
 
 
@@ -81,12 +83,16 @@ class Verification:
 
     Args:
         expectations: one after the other.
+        routes: of the mock.
         journal: of the mock.
         means: what checks are made with.
     """
 
-    def __init__(self, expectations: Sequence[CallExpectation], journal: Journal, means: Means) -> None:
+    def __init__(
+        self, expectations: Sequence[CallExpectation], routes: Sequence[Route], journal: Journal, means: Means
+    ) -> None:
         self._expectations = expectations
+        self._routes = {route.label: route for route in routes}
         self._journal = journal
         self._means = means
         self._judged: dict[tuple[int, int], Judged] = {}
@@ -104,6 +110,7 @@ class Verification:
             checks.append(self._order())
         if not self._journal.whole:
             found = f"{self._journal.count:,} calls, of which the first {len(self._calls):,} were kept"
+            found += "; raise `limits.calls` of mock-start, or verify and start the mock again before so many"
             checks.append(Check.failed("to be kept whole", found, where="journal"))
         return checks
 
@@ -124,13 +131,19 @@ class Verification:
         if key not in self._judged:
             expectation = self._expectations[index]
             judged = judge(expectation, call.request, self._means)
-            if isinstance(expectation.route, str):
-                found = call.route or "none"
-                judged.checks.append(
-                    Check(call.route == expectation.route, "to be", expectation.route, found, where="route")
-                )
+            if isinstance(expectation.route, str) and call.route != expectation.route:
+                judged.checks = [*self._refusal(expectation.route, call), *judged.checks]
             self._judged[key] = judged
         return self._judged[key]
+
+    def _refusal(self, route: str, call: Call) -> list[Check]:
+        """Return the checks that show why a route did not take a call, one of which at least failed."""
+        try:
+            checks = judge(self._routes[route], call.request, self._means).checks
+        except ext_sdk.OperationFailed as error:
+            return [Check.failed("to be checked", f"an error: {error.error}", where="route")]
+        failed = [check for check in checks if not check.ok]
+        return failed or [Check.failed(f"to be {route}", f"{call.route}, which stands before it", where="route")]
 
     def _fits(self, index: int, call: Call) -> bool:
         return self._judge(index, call).ok
@@ -143,17 +156,20 @@ class Verification:
         return Check(ok, *expectation.wanted(), text, where=f"calls of {expectation.label}")
 
     def _shown(self, index: int) -> str:
-        """The calls that fit where there are too many, else those that are nearest, and why they don't."""
+        """Return the calls that match if there are too many, else the nearest of the others with their differences."""
         found = self._fitting[index]
         most = self._expectations[index].bounds()[1]
         if most is not None and len(found) > most:
-            return f": {', '.join(map(self._journal.told, found[:MOST_SHOWN]))}{_more(len(found) - MOST_SHOWN)}"
+            return f":{listed(map(self._journal.paragraph, found[:MOST_SHOWN]), len(found))}"
         others = [call for call in self._calls if not self._fits(index, call)]
         nearest = sorted(others, key=lambda call: self._judge(index, call).distance)[:MOST_SHOWN]
         if not nearest:
             return "" if self._calls else ": it was not asked at all"
-        told = [f"{self._journal.told(call)} ({failure_text(self._judge(index, call).checks)})" for call in nearest]
-        return f"; the nearest: {', '.join(told)}"
+        told = (self._journal.paragraph(call, self._differences(index, call)) for call in nearest)
+        return f"; the nearest:{listed(told, len(others))}"
+
+    def _differences(self, index: int, call: Call) -> list[str]:
+        return failures(list({str(check): check for check in self._judge(index, call).checks}.values()))
 
     def _order(self) -> Check:
         """Whether the calls that are expected come one after the other; others may come between."""
@@ -177,6 +193,18 @@ class Verification:
         }
         told = [f"#{number} {label}" for number, label in sorted(named.items())]
         return ", ".join(told[:10]) + _more(len(told) - 10) if told else "none of them came"
+
+
+def listed(paragraphs: Iterable[str], count: int) -> str:
+    """Return paragraphs for a failure's text, on lines of their own.
+
+    Args:
+        paragraphs: of the calls that are shown.
+        count: of all calls that could be shown.
+    """
+    lines = list(paragraphs)
+    more = count - len(lines)
+    return "".join(f"\n{line}" for line in [*lines, *([f"  and {more} more"] if more > 0 else [])])
 
 
 def _more(number: int) -> str:

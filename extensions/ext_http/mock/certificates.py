@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAMES = ("localhost", "127.0.0.1", "::1")
+ORGANIZATION = "Local"
 
 
 def server_context(ca_file: Path) -> ssl.SSLContext:
@@ -22,10 +23,14 @@ def server_context(ca_file: Path) -> ssl.SSLContext:
     """
     import trustme
 
-    authority = trustme.CA(organization_name="ext-http mock")
+    # The agent under test sees both certificates: trustme's own names say that they are for tests.
+    authority = trustme.CA(organization_name=ORGANIZATION, organization_unit_name="Certificate Authority")
     ca_file.write_bytes(authority.cert_pem.bytes())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    authority.issue_cert(*NAMES).configure_cert(context)
+    certificate = authority.issue_cert(
+        *NAMES, common_name=NAMES[0], organization_name=ORGANIZATION, organization_unit_name="Services"
+    )
+    certificate.configure_cert(context)
     return context

@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ext_sdk.expect.excerpt import quoted
 from ext_sdk.redaction import Redactor
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
     from .request import Request
 
-MOST_CALLS = 10_000  # that are kept; later ones are counted
 MOST_BYTES = 64 * 1024 * 1024  # of bodies that are kept, all together
 SHOWN_BODY = 4096  # characters of a body in the file
 LOOKED_AT = 64 * 1024  # bytes of a body in which secrets are looked for, before it is cut
 MOST_FILE = 32 * 1024 * 1024  # bytes of the file
+SHOWN_TARGET = 300  # characters of a request's target in a failure
 _WORD_AT_END = re.compile(r"[\w+/=.~%:@-]+\Z")
 
 
@@ -38,18 +38,37 @@ class Call:
         request: what was asked.
         route: the label of the route that took it; "" for none.
         answer: what it got: a status, or the name of a fault.
-        problem: what was wrong with the answer; "" for nothing.
+        problem: why the answer failed; "" if it did not.
+        miss: why no route took it; None if one did.
     """
 
-    __slots__ = ("answer", "number", "problem", "request", "route", "seconds")
+    __slots__ = ("answer", "miss", "number", "problem", "request", "route", "seconds")
 
-    def __init__(self, request: Request, route: str, answer: str, problem: str = "") -> None:
+    def __init__(
+        self, request: Request, route: str, answer: str, *, problem: str = "", miss: Miss | None = None
+    ) -> None:
         self.number = 0
         self.seconds = 0.0
         self.request = request
         self.route = route
         self.answer = answer
         self.problem = problem
+        self.miss = miss
+
+
+class Miss(NamedTuple):
+    """Reason why no route took a call, without secrets.
+
+    Attributes:
+        nearest: label of the nearest route.
+        differences: expectations of that route that the call does not meet.
+    """
+
+    nearest: str
+    differences: Sequence[str]
+
+    def __str__(self) -> str:
+        return f"the nearest is {self.nearest}: {'; '.join(self.differences)}"
 
 
 class Journal:
@@ -58,10 +77,12 @@ class Journal:
     Args:
         path: of the file; it is there already, and private.
         secrets: what must not be seen; whatever looks like a secret is hidden, too.
+        most_calls: number of calls that are kept; later ones are only counted.
     """
 
-    def __init__(self, path: Path, secrets: Secrets) -> None:
+    def __init__(self, path: Path, secrets: Secrets, most_calls: int) -> None:
         self.path = path
+        self.most_calls = most_calls
         self._secrets = secrets
         self._rules = Redactor(rules=True)
         self._changed = threading.Condition()
@@ -84,7 +105,7 @@ class Journal:
             self._unmatched += not call.route
             call.number, call.seconds = self._count, time.monotonic() - self._begun
             self._write(self._line(call))
-            if len(self._calls) < MOST_CALLS:
+            if len(self._calls) < self.most_calls:
                 self._room -= len(call.request.body)
                 if self._room < 0:
                     call.request.body, call.request.truncated = b"", True
@@ -123,7 +144,7 @@ class Journal:
     @property
     def whole(self) -> bool:
         """Whether all calls were kept."""
-        return self._count <= MOST_CALLS
+        return self._count <= self.most_calls
 
     def wait(self, known: int, seconds: float) -> bool:
         """Wait until there are more calls than these, or the time is over; return whether there are."""
@@ -131,14 +152,27 @@ class Journal:
             return self._changed.wait_for(lambda: self._count > known, seconds)
 
     def told(self, call: Call) -> str:
-        """A call on one line, without secrets."""
+        """Return method, target and answer of a call on one line, without secrets."""
         request = call.request
-        parts = [f"#{call.number} {request.method} {request.target}", f"got {call.answer}"]
-        parts.append(f"from {call.route}" if call.route else "from no route")
-        text = self.redact(" ".join(parts))
-        if request.body:
-            text += f", body {quoted(request.body[:LOOKED_AT].decode('utf-8', 'replace'), self.redact)}"
-        return text
+        target = self.redact(request.target)
+        target = target if len(target) <= SHOWN_TARGET else f"{target[:SHOWN_TARGET]} …"
+        text = f"#{call.number} {request.method} {target} got {call.answer} from {call.route or 'no route'}"
+        return self.redact(text)
+
+    def paragraph(self, call: Call, reasons: Sequence[str] = ()) -> str:
+        """Return a call on several indented lines, without secrets: the reasons come first, then its body.
+
+        Args:
+            call: one of the journal.
+            reasons: why the call is shown, without secrets.
+        """
+        lines = [f"  {self.told(call)}", *(f"    {reason}" for reason in reasons)]
+        if call.problem:
+            lines.append(f"    the answer failed: {self.redact(call.problem)}")
+        if call.request.body:
+            text = call.request.body[:LOOKED_AT].decode("utf-8", "replace")
+            lines.append(f"    body: {quoted(text, self.redact)}")
+        return "\n".join(lines)
 
     def close(self) -> None:
         """Close the file."""
@@ -164,6 +198,8 @@ class Journal:
             "bodyBytes": len(request.body),
             "body": self._short(request.body),
         }
+        if call.miss:
+            entry |= {"nearest": call.miss.nearest, "differences": call.miss.differences}
         return entry | ({"problem": call.problem} if call.problem else {})
 
     def _short(self, body: bytes) -> str:

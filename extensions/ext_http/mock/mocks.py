@@ -28,6 +28,7 @@ class Mock:
 
     Attributes:
         name: by which operations find it.
+        workdir: of the operation that started it.
         url: of its root, without a slash at the end.
         routes: in their order.
         router: gives the answers.
@@ -40,6 +41,7 @@ class Mock:
         self,
         name: str,
         *,
+        workdir: Path,
         url: str,
         routes: list[Route],
         router: Router,
@@ -48,6 +50,7 @@ class Mock:
         ca_file: Path | None,
     ) -> None:
         self.name = name
+        self.workdir = workdir
         self.url = url
         self.routes = routes
         self.router = router
@@ -65,6 +68,16 @@ class Mock:
         """What tells a mock from others, and what became of it."""
         outputs: dict[str, str | int | bool] = {"name": self.name, "url": self.url, "port": self.server.port}
         return outputs | ({"caFile": str(self.ca_file)} if self.ca_file else {})
+
+    @property
+    def address(self) -> str:
+        """Host and port, as `allowHosts` has them."""
+        return self.url.partition("://")[2]
+
+    @property
+    def described(self) -> str:
+        """The mock and where it belongs, for messages of any workdir."""
+        return f"mock {self.name!r} of workdir {self.workdir}"
 
     def counts(self) -> dict[str, str | int | bool]:
         """How often it was asked, and where that is written."""
@@ -96,7 +109,8 @@ class Mocks:
         raise ext_sdk.OperationFailed(
             f"mock {mock.name!r} stands already",
             error=f"name: expected one that no mock of this workdir has, found {mock.name!r}, which listens at "
-            f"{other.url} since an earlier mock-start; stop it first, or choose another name",
+            f"{other.url} since a previous mock-start; stop it first, or use another name, or one folder for each "
+            "parallel task",
         )
 
     def get(self, name: str) -> Mock | None:
@@ -112,7 +126,7 @@ class Mocks:
     def addresses(self) -> list[str]:
         """Host and port of each, as `allowHosts` has them."""
         with self._lock:
-            return [mock.url.partition("://")[2] for mock in self._mocks.values()]
+            return [mock.address for mock in self._mocks.values()]
 
     def ca_files(self) -> list[str]:
         """Paths of the certificates by which clients trust them."""
@@ -133,6 +147,26 @@ class Mocks:
             mock.server.stop()
         for mock in mocks:
             mock.close()
+
+
+class Addresses:
+    """The mocks of all workdirs of this process, by address. For any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._mocks: dict[str, Mock] = {}
+
+    def add(self, mock: Mock) -> None:
+        """Register a mock that listens."""
+        with self._lock:
+            self._mocks = {address: one for address, one in self._mocks.items() if not one.server.closed}
+            self._mocks[mock.address] = mock
+
+    def holder(self, address: str) -> Mock | None:
+        """Return the mock that listens at an address, None if no mock of this process does."""
+        with self._lock:
+            mock = self._mocks.get(address)
+        return None if mock is None or mock.server.closed else mock
 
 
 def not_found(name: str, names: list[str]) -> ext_sdk.OperationFailed:

@@ -55,9 +55,15 @@ def reason(status: int) -> str:
         return ""
 
 
-def plain(status: int, text: str) -> Response:
-    """An answer of the mock's own, to tell people what is wrong."""
-    return Response(status, [("Content-Type", "text/plain; charset=utf-8")], f"{text}\n".encode("utf-8", "replace"))
+def plain(status: int, text: str = "") -> Response:
+    """Return an answer of the mock's own, as any server gives it: without a text, it does not reveal the mock.
+
+    Args:
+        status: of the answer.
+        text: body; the words of the status if it is empty.
+    """
+    body = f"{text or reason(status)}\n".encode("utf-8", "replace")
+    return Response(status, [("Content-Type", "text/plain; charset=utf-8")], body)
 
 
 class Bodies:

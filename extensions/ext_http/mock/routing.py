@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import ext_sdk
 from ext_http.checks.means import Means
-from ext_sdk.expect import Found, Searcher, failure_text
+from ext_sdk.expect import Found, Searcher
+from ext_sdk.expect.check import failures
 
 from .answers import Answer, answer_for
-from .journal import Call
+from .journal import Call, Miss
 from .response import Response, plain
 from .routes import judge
 from .template import Unfilled
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from .journal import Journal
     from .request import Request
     from .response import Bodies
-    from .routes import Route
+    from .routes import Judged, Route
 
 
 class SharedSearcher(Searcher):
@@ -59,7 +60,8 @@ class Router:
     Args:
         name: of the mock.
         routes: the first one that fits takes a request.
-        otherwise: what a request gets that none takes; None: a text that tells why.
+        otherwise: what a request gets that none takes; None: a plain 404.
+        hints: say in an answer of the mock's own what is wrong with the request.
         bodies: that stand still.
         workdir: where files are that bodies are compared with.
         journal: where every request is noted.
@@ -71,6 +73,7 @@ class Router:
         *,
         routes: Sequence[Route],
         otherwise: Answer | None,
+        hints: bool,
         bodies: Bodies,
         workdir: Path,
         journal: Journal,
@@ -78,6 +81,7 @@ class Router:
         self._name = name
         self._routes = routes
         self._otherwise = otherwise
+        self._hints = hints
         self._bodies = bodies
         self._journal = journal
         self._searcher = SharedSearcher()
@@ -91,19 +95,23 @@ class Router:
 
     def answer(self, request: Request) -> Response:
         """The answer to a request, which is noted in the journal with it."""
-        label, problem = "", ""
+        label, problem, miss = "", "", None
         try:
             route = self._route(request)
             if route is None:
-                response = self._unmatched(request)
+                miss = self._miss(request)
+                response = self._unmatched(request, miss)
             else:
                 label = route.label
                 response = self._bodies.respond(answer_for(request.count, route.answer), request)
         except (Unfilled, ext_sdk.OperationFailed) as error:
             problem = error.error if isinstance(error, ext_sdk.OperationFailed) else str(error)
-            response = plain(500, f"mock {self._name!r}, {label or 'looking for a route'}: {problem}")
-        self._journal.add(Call(request, label, told(response), problem))
+            response = self._own(500, f"{label or 'search for a route'}: {problem}")
+        self._journal.add(Call(request, label, told(response), problem=problem, miss=miss))
         return response
+
+    def _own(self, status: int, text: str) -> Response:
+        return plain(status, f"mock {self._name!r}: {text}" if self._hints else "")
 
     def _route(self, request: Request) -> Route | None:
         for route in self._routes:
@@ -116,19 +124,23 @@ class Router:
                 return route
         return None
 
-    def _unmatched(self, request: Request) -> Response:
+    def _unmatched(self, request: Request, miss: Miss) -> Response:
         if self._otherwise is not None:
             return self._bodies.respond(self._otherwise, request)
-        return plain(
-            404, f"mock {self._name!r}: no route takes {request.method} {request.target}; {self._nearest(request)}"
-        )
+        return self._own(404, f"no route takes {request.method} {request.target}; {miss}")
 
-    def _nearest(self, request: Request) -> str:
-        if not self._routes:
-            return "it has none"
-        judged = [(judge(route, request, self._means), route) for route in self._routes]
+    def _miss(self, request: Request) -> Miss:
+        judged: list[tuple[Judged, Route]] = []
+        problem = ""
+        for route in self._routes:
+            try:
+                judged.append((judge(route, request, self._means), route))
+            except ext_sdk.OperationFailed as error:  # of a part that did not matter: another part does not hold
+                problem = error.error
+        if not judged:
+            return Miss(self._routes[0].label, [problem])
         nearest, route = min(judged, key=lambda one: one[0].distance)
-        return f"the nearest is {route.label}: {failure_text(nearest.checks)}"
+        return Miss(route.label, failures(nearest.checks))
 
 
 def told(response: Response) -> str:

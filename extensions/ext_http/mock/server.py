@@ -42,6 +42,7 @@ class Server:
         journal: where it is noted what is no request.
         limits: what is put up with.
         tls: for TLS; None without.
+        hints: say in the answer what is wrong with what is not a request.
 
     Attributes:
         port: at which it listens.
@@ -59,11 +60,13 @@ class Server:
         journal: Journal,
         limits: Limits,
         tls: ssl.SSLContext | None = None,
+        hints: bool = False,
     ) -> None:
         self._answer = answer
         self._journal = journal
         self._limits = limits
         self._tls = tls
+        self._hints = hints
         self._closing = threading.Event()
         self._changed = threading.Condition()
         self._open: set[socket.socket] = set()
@@ -71,6 +74,11 @@ class Server:
         self._listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
         self.port = int(self._listener.getsockname()[1])
         threading.Thread(target=self._listen, daemon=True, name=f"mock {self.port}").start()
+
+    @property
+    def closed(self) -> bool:
+        """Return True once the server was stopped."""
+        return self._closing.is_set()
 
     def stop(self) -> None:
         """Listen no more, and end all connections; does not wait."""
@@ -158,7 +166,7 @@ class Server:
                 request = receiver.request()
             except Refused as refused:
                 self._journal.note(refused.reason)
-                sender.refuse(plain(refused.status, refused.reason))
+                sender.refuse(self._own(refused.status, refused.reason))
                 return
             if request is None or not self._answered(request, sender):
                 return
@@ -172,5 +180,8 @@ class Server:
         except h11.LocalProtocolError as error:
             # A header of the answer, filled in with what the request brought, would not be one header any more.
             self._journal.note(f"the answer to {request.method} {request.target} is no HTTP: {error}")
-            sender.refuse(plain(500, f"the answer is no HTTP: {error}"))
+            sender.refuse(self._own(500, f"the answer is no HTTP: {error}"))
             return False
+
+    def _own(self, status: int, text: str) -> Response:
+        return plain(status, text if self._hints else "")

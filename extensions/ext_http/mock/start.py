@@ -11,7 +11,7 @@ from ext_sdk.files import os_errors
 
 from .answers import Answer
 from .limits import Limits
-from .mocks import Mock, MockName, Mocks
+from .mocks import Addresses, Mock, MockName, Mocks
 from .routes import Route  # noqa: TC001 - msgspec reads it
 
 if TYPE_CHECKING:
@@ -28,8 +28,11 @@ class MockStart(ext_sdk.Args):
     ]
     otherwise: Annotated[
         Answer | UnsetType,
-        Meta(description="For what no route takes; 404 with the nearest route, and why not, if left out"),
+        Meta(description="For what no route takes; a plain 404 if left out. mock-verify and the journal say why"),
     ] = UNSET
+    hints: Annotated[
+        bool, Meta(description="Say in 404, 500 and the like what is wrong. The client sees what is expected")
+    ] = False
     host: Annotated[Literal["127.0.0.1", "::1"], Meta(description="Loopback, by IPv4 or IPv6")] = "127.0.0.1"
     port: Annotated[int, Meta(ge=0, le=65535, description="0: one that is free")] = 0
     tls: Annotated[
@@ -55,9 +58,10 @@ class MockStart(ext_sdk.Args):
 def mock_start(args: MockStart, context: ext_sdk.Context) -> ext_sdk.Result:
     """Start a stub HTTP server on loopback, with canned or templated answers, delays and faults, and a journal.
 
-    It stands between operations, until mock-stop or the end of the extension (one that `call` starts is gone with it),
-    and mock-verify checks what it was asked. In texts, JSON and headers of answers, $(path.NAME), $(query.NAME),
-    $(header.NAME), $(json/POINTER), $(body), $(method), $(url) and $(count) stand for parts of the request.
+    It runs until mock-stop or the end of the extension (with `call`: of that call), and mock-verify checks what it was
+    asked. In texts, JSON and headers of answers, $(path.NAME), $(query.NAME), $(header.NAME), $(json/POINTER), $(body),
+    $(method), $(url) and $(count) become parts of the request; $(query.NAME|TEXT) is TEXT if that part is missing, $$(
+    a literal $(.
     """
     mock = started(args, context)
     context.state(Mocks).add(mock)
@@ -79,23 +83,50 @@ def started(args: MockStart, context: ext_sdk.Context) -> Mock:
 
     bodies = Bodies(args.answers(), context.workdir)
     with os_errors("write", "the journal of the mock"):
-        journal = Journal(context.artifact(f"mock-{args.name}.ndjson"), context.secrets)
+        journal = Journal(context.artifact(f"mock-{args.name}.ndjson"), context.secrets, args.limits.calls)
         tls, ca_file = _tls(context, args.name) if args.tls else (None, None)
     otherwise = None if isinstance(args.otherwise, UnsetType) else args.otherwise
     router = Router(
-        args.name, routes=args.routes, otherwise=otherwise, bodies=bodies, workdir=context.workdir, journal=journal
+        args.name,
+        routes=args.routes,
+        otherwise=otherwise,
+        hints=args.hints,
+        bodies=bodies,
+        workdir=context.workdir,
+        journal=journal,
     )
-    try:
-        server = Server(args.host, args.port, answer=router.answer, journal=journal, limits=args.limits, tls=tls)
-    except OSError as error:
-        raise ext_sdk.OperationFailed(
-            f"can't listen at port {args.port}",
-            error=f"port: expected one that is free on {args.host}, found {args.port}: {error.strerror or error}; "
-            "0 takes one that is",
-        ) from error
     host = f"[{args.host}]" if ":" in args.host else args.host
+    try:
+        server = Server(
+            args.host, args.port, answer=router.answer, journal=journal, limits=args.limits, tls=tls, hints=args.hints
+        )
+    except OSError as error:
+        raise _not_free(args, error, context.extension_state(Addresses).holder(f"{host}:{args.port}")) from error
     url = f"{'https' if args.tls else 'http'}://{host}:{server.port}"
-    return Mock(args.name, url=url, routes=args.routes, router=router, journal=journal, server=server, ca_file=ca_file)
+    mock = Mock(
+        args.name,
+        workdir=context.workdir,
+        url=url,
+        routes=args.routes,
+        router=router,
+        journal=journal,
+        server=server,
+        ca_file=ca_file,
+    )
+    context.extension_state(Addresses).add(mock)
+    return mock
+
+
+def _not_free(args: MockStart, error: OSError, holder: Mock | None) -> ext_sdk.OperationFailed:
+    found = f"found {args.port}: {error.strerror or error}"
+    remedy = "0 takes one that is free"
+    if holder is not None:
+        found += f", {holder.described} listens on it"
+        remedy = f"stop that mock with mock-stop, or use another port; {remedy}"
+    return ext_sdk.OperationFailed(
+        f"can't listen at port {args.port}",
+        error=f"port: expected one that is free on {args.host}, {found}; {remedy}",
+    )
 
 
 def _tls(context: ext_sdk.Context, name: str) -> tuple[ssl.SSLContext, Path]:

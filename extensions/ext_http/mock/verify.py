@@ -8,13 +8,15 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_http.checks.means import Means
-from ext_sdk.expect import Check, Integer, Searcher, check_integer, failure_text, passed, summary
+from ext_sdk.expect import Check, Integer, Searcher, check_integer, passed, summary
+from ext_sdk.expect.check import failures
 from ext_sdk.hints import hint
 
-from .calls import MOST_SHOWN, CallExpectation, Verification
+from .calls import MOST_SHOWN, CallExpectation, Verification, listed
 from .mocks import MockName, Mocks, not_found
 
 if TYPE_CHECKING:
+    from .journal import Call
     from .mocks import Mock
 
 TICK = 0.1  # seconds between two looks at whether the call has to stop
@@ -45,8 +47,8 @@ class MockVerify(ext_sdk.Args):
 def mock_verify(args: MockVerify, context: ext_sdk.Context) -> ext_sdk.Result:
     """Check what a mock was asked: how often, in which order, with which query, headers and body.
 
-    A failure shows the calls that are nearest to what was expected. With `timeout` it waits until all holds, and no
-    longer than until there is a call too many.
+    A failure shows the nearest calls, and what differs in each. With `timeout` it waits until all holds, and no longer
+    than until there is a call too many.
     """
     mocks = context.state(Mocks)
     mock = mocks.get(args.name)
@@ -55,11 +57,12 @@ def mock_verify(args: MockVerify, context: ext_sdk.Context) -> ext_sdk.Result:
     _refuse_unknown_routes(args, mock)
     with Searcher() as searcher:
         means = Means(context.workdir, searcher, mock.journal.redact)
-        verification = Verification(args.calls, mock.journal, means)
+        verification = Verification(args.calls, mock.routes, mock.journal, means)
         checks = _checked(args, context, mock, verification)
     message = f"mock {args.name!r}: {summary(checks)}"
     if verification.absent:
         message += f"; no call of {', '.join(verification.absent)}: atMost allows that, with atLeast: 1 it would fail"
+    message += _of_failed_answers(mock)
     if passed(checks):
         return ext_sdk.Result.ok(message, outputs=mock.counts())
     return ext_sdk.Result.failed(message, error=_told(checks, mock), outputs=mock.counts())
@@ -91,15 +94,30 @@ def _checked(args: MockVerify, context: ext_sdk.Context, mock: Mock, verificatio
 def _of_unmatched(expectation: Integer, mock: Mock) -> list[Check]:
     checks = check_integer(expectation, mock.journal.unmatched, where="number of calls that no route took")
     if not passed(checks):
-        calls = [mock.journal.told(call) for call in mock.journal.calls if not call.route]
+        calls = [call for call in mock.journal.calls if not call.route]
+        shown = listed((_missed(mock, call) for call in calls[-MOST_SHOWN:]), len(calls))
         for check in checks:
-            check.found += f": {', '.join(calls[-MOST_SHOWN:])}" if calls else ""
+            check.found += f":{shown}" if calls else ""
     return checks
+
+
+def _missed(mock: Mock, call: Call) -> str:
+    reasons = [f"nearest route: {call.miss.nearest}", *call.miss.differences] if call.miss else []
+    return mock.journal.paragraph(call, reasons)
+
+
+def _of_failed_answers(mock: Mock) -> str:
+    """Return which answers failed, for the message: the client got a plain 500, which does not say why."""
+    failed = [call for call in mock.journal.calls if call.problem]
+    if not failed:
+        return ""
+    times = f"{len(failed)} answers" if len(failed) > 1 else "1 answer"
+    return f"; {times} failed, first #{failed[0].number}: {mock.journal.redact(failed[0].problem)}"
 
 
 def _told(checks: list[Check], mock: Mock) -> str:
     journal = mock.journal
-    parts = [failure_text(checks), f"mock {mock.name!r} was asked {journal.count} times, all in {journal.path}"]
+    lines = [*failures(checks), f"mock {mock.name!r} was asked {journal.count} times, all in {journal.path}"]
     if journal.problems:
-        parts.append(f"what came and was no request: {'; '.join(journal.problems[-MOST_SHOWN:])}")
-    return "; ".join(parts)
+        lines.append(f"what came and was no request: {'; '.join(journal.problems[-MOST_SHOWN:])}")
+    return "\n".join(lines)

@@ -60,11 +60,16 @@ def summary(checks: Sequence[Check]) -> str:
     return f"{failed} of {len(checks)} {noun} failed" if failed else f"{len(checks)} {noun} passed"
 
 
-def failure_text(checks: Sequence[Check]) -> str:
-    """The checks that failed, in one text: where, what was expected, what was found."""
+def failures(checks: Sequence[Check]) -> list[str]:
+    """Return the text of each failed check: where, what was expected, what was found; long lists are cut."""
     failed = [str(check) for check in checks if not check.ok]
     more = len(failed) - MOST_FAILURES_TOLD
-    return "; ".join(failed[:MOST_FAILURES_TOLD]) + (f"; and {more} more" if more > 0 else "")
+    return failed[:MOST_FAILURES_TOLD] + ([f"and {more} more"] if more > 0 else [])
+
+
+def failure_text(checks: Sequence[Check]) -> str:
+    """The checks that failed, in one text: where, what was expected, what was found."""
+    return "; ".join(failures(checks))
 
 
 def conclude(checks: Sequence[Check], *, done: str, outputs: Outputs | None = None) -> Result:
