@@ -87,9 +87,9 @@ def test_a_request_without_a_match_fails_the_test_with_what_was_recorded(pyteste
     pytester.makepyfile(test_it=ASKS.replace('"protocolVersion": version', '"protocolVersion": "9"'))
     result = run(pytester)
     result.assert_outcomes(failed=1, errors=1)
-    result.stdout.fnmatch_lines(
-        ['*arguments differ*/params/protocolVersion: recorded "0.0.1", now "9"*', "*pytest --record-mode=all*"]
-    )
+    difference = '*arguments differ*/params/protocolVersion: recorded "0.0.1", now "9"*'
+    advice = "*(pytest --record-mode=all)*ignore=*/params/protocolVersion* in the marker*"
+    result.stdout.fnmatch_lines([difference.removesuffix("*") + advice])
 
 
 def test_a_recorded_request_that_never_comes_fails_the_test(pytester: pytest.Pytester) -> None:
@@ -228,6 +228,12 @@ def test_they_are_reported_under_xdist_too(pytester: pytest.Pytester) -> None:
     result.stdout.fnmatch_lines([STALE, str(stale)])
 
 
+def test_files_of_other_recorders_are_not_reported(pytester: pytest.Pytester) -> None:
+    stale = make_stale(pytester)
+    (stale.parent / "test_http.yaml").write_text("interactions: []\nversion: 1\n")
+    run(pytester).stdout.no_fnmatch_line("*test_http.yaml*")
+
+
 def test_a_test_that_is_deselected_keeps_its_cassette(pytester: pytest.Pytester) -> None:
     recorded(pytester, ECHOES + ECHOES.replace("test_one", "test_two").replace("import pytest", ""))
     run(pytester, "-k", "two").stdout.no_fnmatch_line(STALE)
@@ -274,6 +280,24 @@ def test_the_option_of_pytest_recording_is_used_where_it_is_there(pytester: pyte
     pytester.makepyfile(test_it=ECHOES)
     run(pytester, "-p", "pytest_recording").assert_outcomes(passed=1)
     assert (pytester.path / "cassettes" / "test_it" / "test_one.yaml").is_file()
+
+
+def test_without_an_option_the_default_of_pytest_recording_is_to_replay(pytester: pytest.Pytester) -> None:
+    recorded(pytester, ECHOES)
+    pytester.makepyfile(
+        pytest_recording="""
+        def pytest_addoption(parser):
+            parser.addoption("--record-mode", default=None)
+        """
+    )
+    pytester.syspathinsert()
+    run(pytester, "-p", "pytest_recording").assert_outcomes(passed=1)
+
+
+def test_the_protocol_is_found_out_unless_the_marker_names_it(pytester: pytest.Pytester) -> None:
+    recorded(pytester, ECHOES.replace(', protocol="raw"', ""))
+    text = (pytester.path / "cassettes" / "test_it" / "test_one.yaml").read_text()
+    assert "protocol: gevals" not in text
 
 
 def asking(url: str) -> str:

@@ -50,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known, and begin to look for cassettes that no test names."""
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(*command, cassette=None, protocol='gevals', framing=None, order='strict', ignore=(), match_on=(), "
+        f"{MARKER}(*command, cassette=None, protocol='auto', framing=None, order='strict', ignore=(), match_on=(), "
         "bind={}, redact=(), http=False): a child process that is recorded to a cassette, or replayed from it.",
     )
     stale = config.stash[_STALE] = Stale()
@@ -76,7 +76,9 @@ def recorded_command(
     """
     from .command import Recorded
 
-    recorded = Recorded.of(request.node, recorder_cassette_dir, request.config.getoption("--record-mode"))
+    # The option of pytest-recording has no default of its own: None.
+    mode = request.config.getoption("--record-mode") or "none"
+    recorded = Recorded.of(request.node, recorder_cassette_dir, mode)
     report = tmp_path / "ext-recorder.report"
     yield recorded.command(report)
     faults = recorded.faults(report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -19,7 +20,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MARKER = "recorded"
+AUTO = "auto"  # the recorder finds out the protocol by the first messages
 _REWRITE = {"rewrite": "all"}  # our `all` replaces, as pytest-recording's `rewrite` does
+# A report names options of the command line; here, the same things have other names.
+_OPTIONS = (
+    (re.compile(r"--mode (\w+)"), r"pytest --record-mode=\1"),
+    (re.compile(r"--ignore ([^\s)]+)"), r'ignore=["\1"] in the marker'),
+    (re.compile(r"--order (\w+)"), r'order="\1" in the marker'),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +35,7 @@ class _Marked:
     """The arguments of the marker; the names are those of `ext-recorder record`."""
 
     cassette: str | None = None
-    protocol: str = "gevals"
+    protocol: str = AUTO
     framing: str | None = None
     order: str = "strict"
     ignore: Sequence[str] = ()
@@ -49,8 +57,8 @@ class _Marked:
 
     def wrong(self) -> str:
         """What does not go together, or is not known; "" where all is well."""
-        if self.protocol not in DIALECTS:
-            return f"protocol={self.protocol!r}: expected one of {', '.join(DIALECTS)}"
+        if self.protocol not in (AUTO, *DIALECTS):
+            return f"protocol={self.protocol!r}: expected one of {', '.join((AUTO, *DIALECTS))}"
         if self.http and (self.order != "strict" or self.ignore or self.match_on):
             return "order, ignore and match_on are about recorded messages; with http=True the child's own are live"
         return ""
@@ -93,9 +101,9 @@ class Recorded:
 
     @staticmethod
     def framing_of(item: pytest.Item) -> str:
-        """What tells messages apart in the child of a test."""
+        """Return the framing of a test's child: lines if the marker names neither a framing nor a protocol."""
         marked = _read(item)[1]
-        return marked.framing or DIALECTS[marked.protocol].framing
+        return marked.framing or DIALECTS["jsonrpc" if marked.protocol == AUTO else marked.protocol].framing
 
     def command(self, report: Path) -> list[str]:
         """The command line that stands in for the child.
@@ -120,12 +128,18 @@ class Recorded:
         if not report.exists():
             return []
         sessions = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
-        faults = [text for session in sessions for text in session["told"]]
+        faults = [_in_words_of_pytest(text) for session in sessions for text in session["told"]]
         if faults:
             faults.append(
                 f"If the test means to ask otherwise now, record it anew: pytest --record-mode=all\n{self.path}"
             )
         return faults
+
+
+def _in_words_of_pytest(text: str) -> str:
+    for option, word in _OPTIONS:
+        text = option.sub(word, text)
+    return text
 
 
 def _read(item: pytest.Item) -> tuple[tuple[str, ...], _Marked]:

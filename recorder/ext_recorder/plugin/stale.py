@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 MARKER = "recorded"
 FIXTURE = "recorder_cassette_dir"
 _KEY = "ext_recorder_cassettes"
+_HEAD_BYTES = 4096
 
 
 class Stale:
@@ -69,8 +70,18 @@ class Stale:
             path
             for folder in sorted(self._whole)
             for path in sorted(Path(folder).rglob("*.yaml"))
-            if str(path) not in self._named and not _belongs(path, self._named)
+            if str(path) not in self._named and not _belongs(path, self._named) and _is_cassette(path)
         ]
+
+
+def _is_cassette(path: Path) -> bool:
+    """Return True for a file of this recorder: pytest-recording keeps its own in the same folders."""
+    try:
+        with path.open("rb") as file:
+            lines = [line for line in file.read(_HEAD_BYTES).splitlines() if not line.startswith(b"#")]
+    except OSError:
+        return False
+    return bool(lines) and lines[0].startswith((b"cassette:", b"http:"))
 
 
 def _belongs(path: Path, named: set[str]) -> bool:
