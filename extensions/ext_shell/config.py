@@ -41,7 +41,7 @@ class ShellConfig(ext_sdk.Config):
         Size,
         Meta(
             description="How much of each output of a command is kept, as bytes or 16MiB. What comes after it is read "
-            "and counted, and only its last 64 KiB are kept"
+            "and counted, and only its last 64 KiB are kept; ${NAME.stdout} is refused then"
         ),
     ] = DEFAULT_KEPT
 

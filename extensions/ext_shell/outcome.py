@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from .limits import Limits
 
 
-WITHHELD = Shown("[withheld: a secret was to be captured from this output, and can't be hidden in it]")
+_WHY_WITHHELD = "a secret was to be captured from this output, and can't be hidden in it"
+WITHHELD = Shown(f"[withheld: {_WHY_WITHHELD}]", whole=ext_sdk.NotKept(_WHY_WITHHELD))
 
 
 class Outcome:
@@ -76,10 +77,11 @@ class Outcome:
             for name, output in self._attempt.outputs.items()
         }
         outputs = self._outputs(shown)
+        whole = {name: each.whole for name, each in shown.items()}
         if self.good:
             checked = f", {summary(self._checks)}" if self._checks else ""
             message = f"{self._end()}{checked}{self._left()}"
-            return ext_sdk.Result.ok(message, outputs=outputs, secret_outputs=self._captured.secrets)
+            return ext_sdk.Result.ok(message, outputs=outputs, secret_outputs=self._captured.secrets, whole=whole)
         message = f"{self._end()}: {self._reason or summary(self._checks)}"
         return ext_sdk.Result(
             success=False,
@@ -87,6 +89,7 @@ class Outcome:
             error=self._error(shown),
             outputs=outputs,
             secret_outputs=self._captured.secrets,
+            whole=whole,
         )
 
     def _end(self) -> str:

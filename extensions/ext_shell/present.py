@@ -1,17 +1,17 @@
-"""What an answer shows of the output of a command, and the lines of it that are logged while it runs."""
+"""What an answer shows of the output of a command, what later steps get, and the lines logged while it runs."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING
 
+import ext_sdk
 from ext_sdk.hiding import redacted_pieces
 from ext_sdk.process import LineSplitter
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import ext_sdk
     from ext_sdk.process import Output
 
 HEAD_BYTES = 10 * 1024  # of the beginning of an output that an answer shows; two outputs and the rest fit its line
@@ -28,13 +28,15 @@ class Shown:
     Attributes:
         text: whole where it is short, else beginning and end around a note.
         path: of the file that has all that was kept; "" where the text says it all.
+        whole: the output itself, for later steps: complete, with its secrets. NotKept if it is not available.
     """
 
-    __slots__ = ("path", "text")
+    __slots__ = ("path", "text", "whole")
 
-    def __init__(self, text: str, path: str = "") -> None:
+    def __init__(self, text: str, path: str = "", *, whole: str | ext_sdk.NotKept) -> None:
         self.text = text
         self.path = path
+        self.whole = whole
 
     @property
     def excerpt(self) -> str:
@@ -51,9 +53,10 @@ def show(output: Output, name: str, context: ext_sdk.Context) -> Shown:
         name: stdout or stderr.
         context: of the call.
     """
+    whole = _whole(output, name)
     data = output.data
-    if output.exact and len(data) <= HEAD_BYTES + TAIL_BYTES:
-        return Shown(context.secrets.redact(output.text))
+    if isinstance(whole, str) and len(data) <= HEAD_BYTES + TAIL_BYTES:
+        return Shown(context.secrets.redact(whole), whole=whole)
     try:
         path = context.artifact(f"{name}.txt")
         with path.open("wb") as file:
@@ -64,11 +67,26 @@ def show(output: Output, name: str, context: ext_sdk.Context) -> Shown:
         head, tail, size = _copied(data, context.secrets, len)
         where = ""
     if size <= HEAD_BYTES + TAIL_BYTES:
-        return Shown((head + tail).decode("utf-8", "replace"), where)
+        return Shown((head + tail).decode("utf-8", "replace"), where, whole=whole)
     hint = f"all of it is in {name}File" if where and not output.lost else f"{name}File has more" if where else "lost"
     note = f"\n[... {size - HEAD_BYTES - TAIL_BYTES} of {size} bytes left out; {hint} ...]\n"
     texts = [part.decode("utf-8", "replace").strip("\ufffd") for part in (head[:HEAD_BYTES], tail)]
-    return Shown(note.join(texts), where)
+    return Shown(note.join(texts), where, whole=whole)
+
+
+def _whole(output: Output, name: str) -> str | ext_sdk.NotKept:
+    """Return the complete output as text, or why there is none."""
+    if output.lost:
+        return ext_sdk.NotKept(
+            f"{name} has {output.size:,} bytes, more than `outputLimit` keeps; raise that, or write {name} to a file"
+        )
+    try:
+        return output.data.decode()
+    except UnicodeDecodeError as error:
+        return ext_sdk.NotKept(
+            f"{name} is not UTF-8 (byte 0x{error.object[error.start]:02x} at offset {error.start:,}); write it to a "
+            "file, which a later step reads by `stdinFile`"
+        )
 
 
 def _copied(data: bytes, secrets: ext_sdk.Secrets, write: Callable[[bytes], object]) -> tuple[bytes, bytes, int]:
