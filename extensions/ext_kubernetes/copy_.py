@@ -63,7 +63,7 @@ def copy(args: Copy, context: ext_sdk.Context) -> ext_sdk.Result:
         _check(done)
         skipped: list[str] = []
         if not up:
-            count, skipped = _unpacked(done.data, workdir, args.local, remote.name)
+            count, skipped = _unpacked(done.stdout.data, workdir, args.local, remote.name, context.deadline)
     outputs: dict[str, str | int | bool] = {"files": count, "pod": text(pod, "metadata", "name")}
     if not up:
         outputs["skipped"] = "\n".join(skipped)
@@ -73,10 +73,10 @@ def copy(args: Copy, context: ext_sdk.Context) -> ext_sdk.Result:
 def _check(done: Executed) -> None:
     """Raise OperationFailed where tar did not do what it should."""
     if done.code != 0:
-        why = done.problem if done.code is None else f"tar ended with exit code {done.code}: {done.stderr.strip()}"
+        why = done.problem if done.code is None else f"tar ended with exit code {done.code}: {done.stderr.text.strip()}"
         why = why if done.in_time else "the time was over before tar ended"
         raise ext_sdk.OperationFailed("the files could not be copied", error=f"expected tar to copy the files: {why}")
-    if not done.whole:
+    if done.stdout.lost:
         raise ext_sdk.OperationFailed(f"expected at most {MOST_BYTES:,} bytes to copy, found more")
 
 
@@ -99,15 +99,26 @@ def _packed(workdir: Workdir, local: str, name: str) -> tuple[bytes, int]:
     return data.getvalue(), count
 
 
-def _unpacked(data: bytes, workdir: Workdir, local: str, name: str) -> tuple[int, list[str]]:
-    """Write the files of an archive to the workdir; give their number, and the names of what was left out.
+def _unpacked(
+    data: bytes, workdir: Workdir, local: str, name: str, deadline: ext_sdk.Deadline
+) -> tuple[int, list[str]]:
+    """Write the files of an archive to the workdir; return their number, and the names of what was left out.
 
-    An archive is what a container says: nothing of it may lead elsewhere.
+    The container controls the archive: nothing of it may lead elsewhere, and it may not expand beyond MOST_BYTES. So
+    it is not decompressed, and sparse files count with the size they would have here.
     """
-    count, skipped = 0, []
+    count, size, skipped = 0, 0, []
     try:
-        with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
             for member in archive:
+                size += member.size
+                if size > MOST_BYTES:
+                    raise ext_sdk.OperationFailed(f"expected at most {MOST_BYTES:,} bytes to copy, found more")
+                if deadline.expired:
+                    raise ext_sdk.OperationFailed(
+                        "the files could not be copied",
+                        error=f"expected the files to be written before the deadline, found time for {count} of them",
+                    )
                 first, *rest = PurePosixPath(member.name).parts or ("",)
                 if first != name or ".." in rest:
                     raise PathEscapes(

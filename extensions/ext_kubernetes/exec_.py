@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
-from ext_sdk.expect import Expectation, Integer, Text, check_integer, check_text, failure_text, passed, summary
+from ext_sdk.expect import Check, Expectation, Integer, Text, check_integer, check_text, failure_text, passed, summary
 
 from .awaiting import Selector, Timeout  # noqa: TC001 - msgspec reads them
 from .client import client_for
@@ -58,7 +58,8 @@ class Exec(TargetArgs):
 def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:
     """Run a command in a container of a pod, or of a pod (a ready one, if any) of a Deployment, Service and the like.
 
-    Expects exit code 0 unless `expect` says otherwise. At the deadline the connection ends; the command may live on.
+    Expects exit code 0 unless `expect` says otherwise, which fails for output of more than 4 MiB. At the deadline the
+    connection ends; the command may live on.
     """
     client = client_for(context)
     if args.selector and not (args.resource or args.kind):
@@ -91,7 +92,8 @@ def running(pods: Pods) -> Object:
 def _concluded(
     args: Exec, done: Executed, where: dict[str, str | int | bool], context: ext_sdk.Context
 ) -> ext_sdk.Result:
-    outputs: dict[str, str | int | bool] = {**where, "stdout": done.stdout, "stderr": done.stderr}
+    streams = {"stdout": done.stdout, "stderr": done.stderr}
+    outputs: dict[str, str | int | bool] = where | {name: stream.text for name, stream in streams.items()}
     label = f"container {where['container']} of pod {where['pod']}"
     if done.code is None:
         why = done.problem if done.in_time else f"it did not end in time ({args.timeout}), and may still run"
@@ -103,16 +105,18 @@ def _concluded(
     outputs["exitCode"] = done.code
     wanted = 0 if isinstance(args.expect.exit_code, UnsetType) else args.expect.exit_code
     checks = check_integer(wanted, done.code, where="exitCode")
-    for name, expected, found in (
-        ("stdout", args.expect.stdout, done.stdout),
-        ("stderr", args.expect.stderr, done.stderr),
-    ):
-        if not isinstance(expected, UnsetType):
-            checks += check_text(expected, found, where=name, redact=context.secrets.redact)
+    for name, expected in (("stdout", args.expect.stdout), ("stderr", args.expect.stderr)):
+        if isinstance(expected, UnsetType):
+            continue
+        if lost := streams[name].lost:
+            found = f"{streams[name].size:,} bytes, of which {lost:,} were not kept: write less, or filter it there"
+            checks.append(Check.failed("to be checked completely", found, where=name))
+        else:
+            checks += check_text(expected, streams[name].text, where=name, redact=context.secrets.redact)
     message = f"Ran a command in {label}, exit code {done.code}: {summary(checks)}"
     if passed(checks):
         return ext_sdk.Result.ok(message, outputs=outputs)
-    said = context.secrets.redact(done.stderr).strip()
+    said = context.secrets.redact(done.stderr.text).strip()
     error = failure_text(checks) + (f"; stderr: {said[-500:]}" if said and done.code else "")
     return ext_sdk.Result.failed(message, error=error, outputs=outputs)
 

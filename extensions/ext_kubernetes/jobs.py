@@ -16,7 +16,7 @@ from .client import client_for
 from .containers import container_of
 from .errors import KubernetesError, NotFound, doing
 from .job_manifest import job_of
-from .logs import read_log
+from .logs import read_log, too_long
 from .manifests import Json  # noqa: TC001 - msgspec reads it
 from .naming import Target, namespace_of
 from .objects import at, items, members, number, text
@@ -184,11 +184,12 @@ class _Run:
             )
         if not isinstance(expect.log, UnsetType):
             redact = self._context.secrets.redact
-            checks += (
-                [Check.failed("to be read", f"an error: {why}", where="log")]
-                if why
-                else check_text(expect.log, log, where="log", redact=redact)
-            )
+            if why:
+                checks.append(Check.failed("to be read", f"an error: {why}", where="log"))
+            elif self._cut:
+                checks.append(too_long("the pod"))
+            else:
+                checks += check_text(expect.log, log, where="log", redact=redact)
         return checks
 
     def _in_vain(self, seen: Seen, outputs: dict[str, str | int | bool]) -> ext_sdk.Result:

@@ -73,7 +73,7 @@ def logs(args: Logs, context: ext_sdk.Context) -> ext_sdk.Result:
     """Read the logs of a pod, of those with some labels, or of those of a Deployment, Job, Service and the like.
 
     Pods that are being deleted are left out as long as others exist. With `follow`, reads again until they are as
-    expected. Of a container's log, or its `tail`, the first 8 MiB count.
+    expected. Of a container's log, or its `tail`, the first 8 MiB are read; `expect` fails if there are more.
     """
     if args.selector and not (args.resource or args.kind):
         args = _of_pods(args)
@@ -126,7 +126,7 @@ class _Reading:
         if waited.done:
             return self._concluded()
         status = waited.verdict.status if waited.verdict else "nothing"
-        why = f"{waited.hopeless}, so there will be no more; " if waited.hopeless else ""
+        why = f"{waited.hopeless}; " if waited.hopeless else ""
         problem = f"; the last look failed: {waited.problem.error}" if waited.problem else ""
         wanted = "as expected" if self._args.expect is not UNSET else "at their end"
         return ext_sdk.Result.failed(
@@ -150,7 +150,14 @@ class _Reading:
         if not self._found:
             return Verdict(done=False, status="no pods found")
         good = passed(self._checks)
-        return Verdict(good, failure_text(self._checks), "" if good or not over else "the containers have ended")
+        hopeless = (
+            "the log is too long to be checked"
+            if self._cut
+            else "the containers have ended, so there will be no more"
+            if over
+            else ""
+        )
+        return Verdict(good, failure_text(self._checks), "" if good else hopeless)
 
     def _pace(self) -> Pace:
         """Long logs are read less often."""
@@ -160,12 +167,11 @@ class _Reading:
         self._found = sorted(self.pods.see()[:MOST_PODS], key=lambda pod: text(pod, "metadata", "name"))
         self._log = "".join(self._texts())
         if self._args.expect is not UNSET:
-            self._checks = check_text(
-                self._args.expect,
-                self._log,
-                where="log",
-                searcher=self._searcher,
-                redact=self._context.secrets.redact,
+            redact, searcher = self._context.secrets.redact, self._searcher
+            self._checks = (
+                [too_long(", ".join(self._cut))]
+                if self._cut
+                else check_text(self._args.expect, self._log, where="log", searcher=searcher, redact=redact)
             )
 
     def _texts(self) -> list[str]:
@@ -206,6 +212,11 @@ class _Reading:
             "pods": "\n".join(text(pod, "metadata", "name") for pod in self._found),
             **({"cut": "\n".join(self._cut)} if self._cut else {}),
         }
+
+
+def too_long(place: str) -> Check:
+    """Return the failed check of a log that was not read completely."""
+    return Check.failed("to be checked completely", f"more than {MOST_BYTES // MEBIBYTE} MiB of {place}", where="log")
 
 
 def read_log(

@@ -11,6 +11,7 @@ import copy
 import hashlib
 import json
 import re
+import ssl
 import threading
 import time
 import uuid
@@ -20,9 +21,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from typing import Self
+
+    import trustme
 
 Object = dict[str, Any]
 
@@ -128,6 +131,7 @@ class FakeApi:
 
     Args:
         port: of loopback; 0 for any.
+        authority: issues the certificate of a server with TLS; None for a server without TLS.
 
     Attributes:
         asked: the requests, in their order.
@@ -140,14 +144,14 @@ class FakeApi:
         job_exit: with which code the pods of new jobs end at once; None: jobs are never begun.
     """
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, port: int = 0, authority: trustme.CA | None = None) -> None:
         self.asked: list[Asked] = []
         self.faults: list[Fault] = []
         self.aggregated = True
         self.denied: set[tuple[str, str]] = set()
         self.token = ""
         self.logs: dict[str, str] = {}
-        self.commands: dict[str, Callable[[bytes], list[tuple[int, bytes]]]] = {}
+        self.commands: dict[str, Callable[[bytes], Iterable[tuple[int, bytes]]]] = {}
         self.job_exit: int | None = None
         self.kinds = list(KINDS)
         self.objects: dict[tuple[str, str, str], Object] = {}  # (plural.group, namespace, name)
@@ -157,6 +161,12 @@ class FakeApi:
         self._version = 100
         self._server = _Server(("127.0.0.1", port), _Handler)
         self._server.api = self
+        self._authority = authority
+        if authority is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            authority.issue_cert("127.0.0.1").configure_cert(context)
+            plain = self._server.socket
+            self._server.socket = context.wrap_socket(plain, server_side=True, do_handshake_on_connect=False)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
         self.ended = False
         for name in ("default", "kube-system"):
@@ -176,16 +186,20 @@ class FakeApi:
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        return f"http{'s' if self._authority else ''}://127.0.0.1:{self._server.server_port}"
 
     def kubeconfig(self, path: Path, namespace: str = "", token: str = "") -> Path:
         """Write a kubeconfig for it, with the context and the user `fake`."""
         context = {"cluster": "fake", "user": "fake"} | ({"namespace": namespace} if namespace else {})
+        cluster = {"server": self.address}
+        if self._authority is not None:
+            trusted = base64.b64encode(self._authority.cert_pem.bytes()).decode()
+            cluster["certificate-authority-data"] = trusted
         content = {
             "apiVersion": "v1",
             "kind": "Config",
             "current-context": "fake",
-            "clusters": [{"name": "fake", "cluster": {"server": self.address}}],
+            "clusters": [{"name": "fake", "cluster": cluster}],
             "contexts": [{"name": "fake", "context": context}],
             "users": [{"name": "fake", "user": {"token": token} if token else {}}],
         }
@@ -662,11 +676,12 @@ class _Handler(BaseHTTPRequestHandler):
         stdin = b""
         while asked.query.get("stdin") == "true" and (message := self._message()) != b"\xff\x00":
             stdin += message[1:]
-        for channel, data in self.server.api.commands[command[0]](stdin):
-            self._say(channel, data)
-        self.wfile.write(b"\x88\x02\x03\xe8")
-        self.rfile.read(1)  # until the client ends it, too
         self.close_connection = True
+        with suppress(OSError):  # the client may end it at any time
+            for channel, data in self.server.api.commands[command[0]](stdin):
+                self._say(channel, data)
+            self.wfile.write(b"\x88\x02\x03\xe8")
+            self.rfile.read(1)  # until the client ends it, too
 
     def _forward(self, asked: Asked) -> None:
         """Say what is heard at port 80; refuse all others."""

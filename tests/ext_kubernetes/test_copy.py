@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_kubernetes.copy_ import _unpacked
+from ext_sdk import Deadline, OperationFailed
+from ext_sdk.files import Workdir
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from tests.ext_kubernetes.conftest import Extension
     from tests.ext_kubernetes.fake_api import FakeApi
 
@@ -31,7 +41,12 @@ def sends(api: FakeApi, *members: tuple[tarfile.TarInfo, bytes]) -> None:
         for member, content in members:
             member.size = len(content)
             archive.addfile(member, io.BytesIO(content))
-    api.commands["tar"] = lambda _: [(1, data.getvalue()), SUCCESS]
+    sends_bytes(api, data.getvalue())
+
+
+def sends_bytes(api: FakeApi, data: bytes) -> None:
+    pieces = [(1, data[at : at + 60_000]) for at in range(0, len(data), 60_000)]
+    api.commands["tar"] = lambda _: [*pieces, SUCCESS]
 
 
 def link(name: str, to: str) -> tarfile.TarInfo:
@@ -90,3 +105,40 @@ def test_what_tar_says_is_told(kube: Extension, pod: FakeApi) -> None:
     pod.commands["tar"] = lambda _: [(2, b"tar: x: no such file"), (3, status)]
     told = kube.failed("copy", DOWN | {"local": "x", "remote": "/x"})
     assert "tar ended with exit code 2: tar: x: no such file" in told
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])
+def test_an_archive_is_never_decompressed(kube: Extension, pod: FakeApi, compress: Callable[[bytes], bytes]) -> None:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        member = tarfile.TarInfo("x")
+        member.size = 1024 * 1024
+        archive.addfile(member, io.BytesIO(bytes(member.size)))
+    sends_bytes(pod, compress(data.getvalue()))
+    assert "expected a tar archive" in kube.failed("copy", DOWN | {"local": "x", "remote": "/x"})
+    assert not (kube.workdir / "x").exists()
+
+
+def test_a_sparse_file_counts_with_its_whole_size(kube: Extension, pod: FakeApi) -> None:
+    size = 65 * 1024 * 1024
+    headers = {"GNU.sparse.major": "0", "GNU.sparse.minor": "1", "GNU.sparse.map": "0,1"}
+    member = tarfile.TarInfo("x")
+    member.pax_headers = headers | {"GNU.sparse.size": str(size), "GNU.sparse.numblocks": "1"}
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        member.size = 1
+        archive.addfile(member, io.BytesIO(b"x"))
+    with tarfile.open(fileobj=io.BytesIO(data.getvalue())) as archive:
+        assert archive.getmember("x").size == size
+    sends_bytes(pod, data.getvalue())
+    assert "expected at most 67,108,864 bytes" in kube.failed("copy", DOWN | {"local": "x", "remote": "/x"})
+    assert not (kube.workdir / "x").exists()
+
+
+def test_no_file_is_written_after_the_deadline(tmp_path: Path) -> None:
+    data = io.BytesIO()
+    with tarfile.open(fileobj=data, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("x"))
+    with pytest.raises(OperationFailed, match="could not be copied"):
+        _unpacked(data.getvalue(), Workdir(tmp_path), "x", "x", Deadline(0))
+    assert not (tmp_path / "x").exists()

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import socket
 import threading
 from typing import TYPE_CHECKING
 
 import pytest
+import trustme
 
-from tests.ext_kubernetes.fake_api import Fault
+from tests.ext_kubernetes.fake_api import FakeApi, Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from tests.ext_kubernetes.conftest import Extension, Starter
-    from tests.ext_kubernetes.fake_api import FakeApi
 
 STDOUT, STDERR, STATUS = 1, 2, 3
 SUCCESS = (STATUS, b'{"metadata":{},"status":"Success"}')
@@ -177,3 +179,50 @@ def test_a_pod_that_is_being_deleted_is_not_taken_before_the_new_one_runs(kube: 
     put_pod(api, "shop-2", "Pending")
     told = kube.failed("exec", {"selector": "app=shop", "command": ["true"]})
     assert "expected a running pod of pods in namespace default, found shop-2 is Pending" in told
+
+
+@pytest.mark.parametrize(("stream", "channel"), [("stdout", STDOUT), ("stderr", STDERR)])
+def test_output_that_was_not_kept_completely_is_not_checked(
+    kube: Extension, pod: FakeApi, stream: str, channel: int
+) -> None:
+    pieces = [(channel, b"x" * 60_000)] * 75
+    pod.commands["yes"] = always((channel, b"first"), *pieces, (channel, b"last"), SUCCESS)
+    args = {"resource": "pod/web-2", "command": ["yes"]}
+    kube.ok("exec", args)
+    for expect in ({"contains": "first"}, {"notContains": "y"}, {"endsWith": "last"}):
+        told = kube.failed("exec", args | {"expect": {stream: expect}})
+        assert f"{stream}: expected to be checked completely, got 4,500,009 bytes, of which " in told
+
+
+@pytest.fixture
+def encrypted(start: Starter, tmp_path: Path) -> Iterator[tuple[Extension, FakeApi]]:
+    """An extension, and its API server with TLS, whose command `yes` and tar have no end."""
+    with FakeApi(authority=trustme.CA()) as api:
+        spec = {"containers": [{"name": "main"}]}
+        api.put("pods", {"metadata": {"name": "web"}, "spec": spec, "status": {"phase": "Running"}})
+        api.commands |= dict.fromkeys(["yes", "tar"], lambda _: itertools.repeat((STDOUT, b"y\n" * 16_000)))
+        yield start(api.kubeconfig(tmp_path / "kubeconfig")), api
+
+
+def test_at_the_deadline_nothing_of_the_encryption_is_taken_for_output(encrypted: tuple[Extension, FakeApi]) -> None:
+    kube, _ = encrypted
+    result = kube.result("exec", {"resource": "pod/web", "command": ["yes"], "timeout": "2s", "as": "it"})
+    assert "it did not end in time (2s), and may still run" in str(result["error"])
+    outputs = result["outputs"]
+    assert isinstance(outputs, dict)
+    assert set(outputs["stdout"][:1000]) == {"y", "\n"}
+    assert outputs["stderr"] == ""
+    args = {"resource": "pod/web", "direction": "fromContainer", "local": "x", "remote": "/x", "timeout": "2s"}
+    assert "the time was over before tar ended" in kube.failed("copy", args)
+
+
+def test_an_encrypted_port_forward_is_stopped_without_a_trace(encrypted: tuple[Extension, FakeApi]) -> None:
+    kube, _ = encrypted
+    port = int(kube.ok("port-forward", {"resource": "pod/web", "port": 80})["localPort"])
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        connection.sendall(b"x" * 100_000)
+        received = connection.recv(10)
+        kube.ok("port-forward", {"action": "stop"})
+        while data := connection.recv(100_000):
+            received += data
+    assert set(received) == {ord("x")}

@@ -97,6 +97,8 @@ def test_a_pod_that_cannot_start_ends_the_wait_early(kube: Extension, api: FakeA
 
 def test_a_log_that_is_cut_is_said_to_be(kube: Extension, api: FakeApi) -> None:
     api.job_exit = 0
-    api.logs["it-x1y2z/main"] = "x" * (8 * 1024 * 1024 + 1)
+    api.logs |= dict.fromkeys(["it-x1y2z/main", "it2-x1y2z/main"], "x" * (8 * 1024 * 1024 + 1))
     message = kube.ok("run-job", {"name": "it", "image": "busybox"})["message"]
     assert "; of its log only the first 8,388,608 bytes were read" in message
+    told = kube.failed("run-job", {"name": "it2", "image": "busybox", "expect": {"log": {"notContains": "y"}}})
+    assert "log: expected to be checked completely, got more than 8 MiB" in told

@@ -128,9 +128,19 @@ def test_a_log_that_is_cut_is_said_to_be(kube: Extension, pod: FakeApi) -> None:
     pod.logs["web-1/main"] = ("x" * 1023 + "\n") * 8 * 1024
     assert "cut" not in kube.ok("logs", {"resource": "pod/web-1"})
     pod.logs["web-1/main"] += "y"
-    found = kube.ok("logs", {"resource": "pod/web-1", "expect": {"notContains": "y"}})
+    found = kube.ok("logs", {"resource": "pod/web-1"})
     assert "of pod/web-1/main only the first 8 MiB were read; `tail` or `since` give the last ones" in found["message"]
     assert (found["cut"], found["lines"]) == ("pod/web-1/main", str(8 * 1024))
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_a_log_that_is_cut_is_not_checked(kube: Extension, pod: FakeApi, follow: bool) -> None:
+    pod.logs["web-1/main"] = "x" * 8 * 1024 * 1024 + "y"
+    for expect in ({"notContains": "y"}, {"contains": "x"}):
+        told = kube.failed("logs", {"resource": "pod/web-1", "expect": expect, "follow": follow})
+        assert "log: expected to be checked completely, got more than 8 MiB of pod/web-1/main" in told
+    pod.logs["web-1/main"] = "x\n" * 8 * 1024 * 1024 + "y"
+    kube.ok("logs", {"resource": "pod/web-1", "expect": {"contains": "y"}, "tail": 2, "follow": follow})
 
 
 def test_bytes_that_are_no_text_are_replaced(kube: Extension, pod: FakeApi) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from ext_kubernetes.objects import items, text
@@ -33,19 +34,15 @@ class Executed(NamedTuple):
     Attributes:
         code: its exit code; None where there is none.
         problem: why there is none: it could not be started, or the connection broke; "" where there is one.
-        stdout, stderr: what it wrote.
+        stdout, stderr: what it wrote, as far as it was kept.
         in_time: it ended before the deadline.
-        data: what it wrote to stdout, as bytes.
-        whole: all of that was kept.
     """
 
     code: int | None
     problem: str
-    stdout: str
-    stderr: str
+    stdout: Output
+    stderr: Output
     in_time: bool
-    data: bytes
-    whole: bool
 
 
 class Socket(Protocol):
@@ -85,17 +82,18 @@ def execute(
     streams = [("stdout", "true"), ("stderr", "true"), *([] if stdin is None else [("stdin", "true")])]
     opened = cast("Socket", client.websocket(path, [*query, *streams], deadline, PROTOCOLS))
     opened.settimeout(None)  # the guard ends it: a timeout in the middle of a message would break the connection
-    done = threading.Event()
-    threads = [threading.Thread(target=_guard, args=(opened, done, deadline), daemon=True)]
+    done, over = threading.Event(), threading.Event()
+    threads = [threading.Thread(target=_guard, args=(opened, done, over, deadline), daemon=True)]
     if stdin is not None:
         threads.append(threading.Thread(target=_feed, args=(opened, stdin), daemon=True))
     for thread in threads:
         thread.start()
     try:
-        channels, problem = _read(opened, limit)
+        channels, problem = _read(opened, limit, over)
     finally:
         done.set()
-        _cut(opened)
+        if opened.sock is not None:
+            cut(opened.sock)
         for thread in threads:
             thread.join()
         opened.shutdown()
@@ -103,28 +101,27 @@ def execute(
     return Executed(
         code,
         told or ("" if code is not None else problem or "the connection ended without a status of the command"),
-        channels[STDOUT].text,
-        channels[STDERR].text,
+        channels[STDOUT],
+        channels[STDERR],
         in_time=code is not None or bool(told) or not deadline.expired,
-        data=channels[STDOUT].data,
-        whole=not channels[STDOUT].lost,
     )
 
 
-def _read(opened: Socket, limit: int) -> tuple[dict[int, Output], str]:
-    """What came on each channel, and why no more does, if the connection broke."""
+def _read(opened: Socket, limit: int, over: threading.Event) -> tuple[dict[int, Output], str]:
+    """Return what came on each channel until its end or `over`, and why the connection broke, if it did."""
     import websocket
 
     channels = {number: Output(limit) for number in (STDOUT, STDERR, STATUS)}
     try:
-        while True:
+        while not over.is_set():
             opcode, data = opened.recv_data()
             if opcode == OPCODE_CLOSE:
-                return channels, ""
+                break
             if data and data[0] in channels:
                 channels[data[0]].write(data[1:])
     except (websocket.WebSocketException, OSError, ValueError) as error:
         return channels, f"the connection broke: {error}"
+    return channels, ""
 
 
 def _feed(opened: Socket, stdin: bytes) -> None:
@@ -141,21 +138,23 @@ def _feed(opened: Socket, stdin: bytes) -> None:
         return
 
 
-def _guard(opened: Socket, done: threading.Event, deadline: ext_sdk.Deadline) -> None:
-    """End the connection when the time is over."""
+def _guard(opened: Socket, done: threading.Event, over: threading.Event, deadline: ext_sdk.Deadline) -> None:
+    """End the connection, and set `over`, at the deadline."""
     while not done.wait(TICK):
         if deadline.expired:
-            _cut(opened)
+            over.set()
+            if opened.sock is not None:
+                cut(opened.sock)
             return
 
 
-def _cut(opened: Socket) -> None:
-    """Wake whoever reads or writes."""
-    try:
-        if opened.sock is not None:
-            opened.sock.shutdown(socket.SHUT_RDWR)
-    except (OSError, ValueError):  # it has ended in the meantime
-        pass
+def cut(end: socket.socket) -> None:
+    """Shut down both directions of a connection, which wakes the threads that read or write.
+
+    The method of `ssl.SSLSocket` would also drop the TLS layer: a reader would take ciphertext for data.
+    """
+    with suppress(OSError, ValueError):  # it has ended in the meantime
+        socket.socket.shutdown(end, socket.SHUT_RDWR)
 
 
 def _status(data: bytes) -> tuple[int | None, str]:

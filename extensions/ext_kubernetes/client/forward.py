@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 import ext_sdk
 from ext_kubernetes.errors import KubernetesError
 
-from .channels import OPCODE_CLOSE, Socket
+from .channels import OPCODE_CLOSE, Socket, cut
 
 if TYPE_CHECKING:
     from .client import Client
@@ -123,9 +123,3 @@ def _send(connection: socket.socket, opened: Socket) -> None:
             opened.send_binary(bytes([DATA]) + data)
     if opened.sock is not None:
         cut(opened.sock)
-
-
-def cut(end: socket.socket) -> None:
-    """Wake whoever reads or writes."""
-    with suppress(OSError, ValueError):
-        end.shutdown(socket.SHUT_RDWR)
