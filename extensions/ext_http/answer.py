@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 - msgspec reads it
-from email.message import Message
 
 import msgspec
+
+from .charsets import readable
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,9 +46,4 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The body in the charset that its type names, UTF-8 where it names none; what does not fit is replaced."""
-        message = Message()
-        message["Content-Type"] = next(iter(self.values("content-type")), "text/plain")
-        try:
-            return self.body.decode(message.get_content_charset() or "utf-8", "replace")
-        except LookupError:
-            return self.body.decode("utf-8", "replace")
+        return readable(self.body, self.values("content-type"))

@@ -41,7 +41,8 @@ class Download(ServerArgs):
         Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")] | UnsetType, Meta(description="That it must have, in hex")
     ] = UNSET
     expect: Annotated[
-        Expect, Meta(description="Status, headers, duration, certificate; a status of 200 to 299 if left out")
+        Expect,
+        Meta(description="Status, headers, duration, certificate; a status of 200 to 299 unless `status` is given"),
     ] = DEFAULT
 
     def __post_init__(self) -> None:

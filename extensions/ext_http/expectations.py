@@ -22,15 +22,20 @@ if TYPE_CHECKING:
     from .answer import Answer
 
 
+DEFAULT_STATUS = "2xx"
 LONGEST = timedelta(days=290 * 365)  # a Duration has no more than 292 years; a certificate may have 9999
 
 
 class Expect(Expectation):
-    """What an answer must be; all that is given must hold, and nothing else is asked: 500 is an answer too."""
+    """Expected response; all that is given must hold, and a status of 200 to 299 unless `status` is given."""
 
-    status: Annotated[Status | UnsetType, Meta(description='200, "2xx", "200-299", [200, "3xx"], {"not": "5xx"}')] = (
-        UNSET
-    )
+    status: Annotated[
+        Status | UnsetType,
+        Meta(
+            description='200, "2xx", "200-299", [200, "3xx"], {"not": "5xx"}; 200 to 299 if left out, also if other '
+            'members of `expect` are given; "100-599" accepts any'
+        ),
+    ] = UNSET
     headers: Annotated[
         Headers | UnsetType,
         Meta(description="By name: a value, the values of a repeated one in their order, or an object"),
@@ -77,9 +82,8 @@ def check(expectation: Expect, answer: Answer, context: Context, searcher: Searc
         with Searcher() as own:
             return check(expectation, answer, context, own)
     means = Means.of(context, searcher)
-    checks: list[Check] = []
-    if not isinstance(expectation.status, UnsetType):
-        checks.append(check_status(expectation.status, answer.status))
+    status = DEFAULT_STATUS if isinstance(expectation.status, UnsetType) else expectation.status
+    checks = [check_status(status, answer.status)]
     if not isinstance(expectation.headers, UnsetType):
         checks += check_headers(expectation.headers, answer.headers, means)
     if not isinstance(expectation.body, UnsetType):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
@@ -16,13 +17,14 @@ from ext_sdk.expect.json_values import NotJson, parse
 from .arguments import DEFAULT_MAX_BODY, ServerArgs
 from .bodies import Body, GraphqlBody
 from .captures import Capture, check_names
-from .expectations import Expect
+from .expectations import Expect  # noqa: TC001 - msgspec reads it
 from .outcome import DEFAULT, Judged
 from .sending import Ask, Prepared
 
 if TYPE_CHECKING:
     from .answer import Answer
 
+STATUS_WITH_ERRORS: list[int | str] = ["2xx", "4xx"]  # servers answer a document with an error by either
 ACCEPT = "application/graphql-response+json, application/json;q=0.9"  # as GraphQL over HTTP has it
 
 
@@ -40,7 +42,11 @@ class Graphql(ServerArgs):
         DEFAULT_MAX_BODY
     )
     expect: Annotated[
-        Expect, Meta(description="What else must hold; a status of 200 to 299 if left out and errors are none")
+        Expect,
+        Meta(
+            description="What else must hold; its `status` is 200 to 299 unless it is given here, or 200 to 299 and "
+            "400 to 499 if `errors` is some or any"
+        ),
     ] = DEFAULT
     capture: Annotated[dict[str, Capture], Meta(description="Parts of the answer that become outputs, by name")] = (
         field(default_factory=dict)
@@ -59,7 +65,9 @@ def graphql(args: Graphql, context: ext_sdk.Context) -> ext_sdk.Result:
     with Searcher() as searcher:
         answer = prepared.send(context.deadline)
         checks, parts = _of_response(args.errors, answer, context.secrets)
-        expect = Expect(status=["2xx", "4xx"]) if args.expect is DEFAULT and args.errors != "none" else args.expect
+        expect = args.expect
+        if args.errors != "none" and (expect is DEFAULT or expect.status is UNSET):
+            expect = msgspec.structs.replace(expect, status=STATUS_WITH_ERRORS)
         judged = Judged(args, answer, context, searcher, expect=expect, checks=checks)
         result = judged.result(prepared.where)
     if not judged.captured.withheld:

@@ -12,8 +12,8 @@ from ext_sdk.expect import failure_text, summary
 from .arguments import RequestArgs
 from .bodies import pairs
 from .captures import Capture, Captured, capture_all, check_names
-from .expectations import Expect, check
-from .present import excerpt, show
+from .expectations import DEFAULT_STATUS, Expect, check
+from .present import excerpt, show, whole
 from .sending import Ask
 
 if TYPE_CHECKING:
@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from .answer import Answer
     from .arguments import TlsArgs
 
-DEFAULT = Expect(status="2xx")
+DEFAULT = Expect(status=DEFAULT_STATUS)
 
 
 class JudgedArgs(RequestArgs):
     """What to ask, what to expect of the answer, and what to keep of it."""
 
-    expect: Annotated[Expect, Meta(description="What must hold; a status of 200 to 299 if left out")] = DEFAULT
+    expect: Annotated[
+        Expect, Meta(description="Expected response; its `status` is 200 to 299 unless it is given here")
+    ] = DEFAULT
     capture: Annotated[dict[str, Capture], Meta(description="Parts of the answer that become outputs, by name")] = (
         field(default_factory=dict)
     )
@@ -111,6 +113,12 @@ class Judged:
         outputs |= {"duration": rounded(seconds), "url": self.answer.url, "attempts": attempts}
         return outputs | self.captured.values
 
+    def whole(self) -> dict[str, str | ext_sdk.NotKept]:
+        """Return the complete values of outputs that are shown shortened or redacted."""
+        if self.captured.withheld:
+            return {"body": ext_sdk.NotKept("a secret that can't be redacted may be in the body")}
+        return {"body": whole(self.answer)}
+
     def result(self, where: str, *, attempts: int = 1, notes: str = "") -> ext_sdk.Result:
         """The result of an operation that asks once.
 
@@ -128,6 +136,7 @@ class Judged:
             error="" if self.good else f"{where}: {self.told()}{remarks(self._args, self.answer)}{notes}",
             outputs=outputs,
             secret_outputs=self.captured.secrets,
+            whole=self.whole(),
         )
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import ext_sdk
 from ext_sdk.hiding import redacted_pieces
 
-if TYPE_CHECKING:
-    import ext_sdk
+from .charsets import NotText, decoded
 
+if TYPE_CHECKING:
     from .answer import Answer
 
 WHOLE_BYTES = 32 * 1024  # a body up to this is shown whole; the rest of an answer's line fits beside it
@@ -43,6 +44,20 @@ def show(answer: Answer, context: ext_sdk.Context) -> Shown:
     ends = [_decoded(part, context) for part in (answer.body[:HEAD_BYTES], answer.body[-TAIL_BYTES:])]
     left_out = len(answer.body) - HEAD_BYTES - TAIL_BYTES
     return Shown(f"\n[... {left_out:,} of {size} left out, see bodyFile ...]\n".join(ends), path)
+
+
+def whole(answer: Answer) -> str | ext_sdk.NotKept:
+    """Return the complete body as later steps get it."""
+    if answer.truncated:
+        return ext_sdk.NotKept(
+            f"only the first {len(answer.body):,} bytes of the body were read; raise `maxBody`, or use `download`"
+        )
+    if _is_binary(answer.body):
+        return ext_sdk.NotKept(f"the body is binary, {len(answer.body):,} bytes; use `download`")
+    try:
+        return decoded(answer.body, answer.values("content-type"))
+    except NotText as error:
+        return ext_sdk.NotKept(f"the body is {error}; use `download`")
 
 
 def excerpt(answer: Answer, secrets: ext_sdk.Secrets) -> str:

@@ -16,8 +16,9 @@ class Request(JudgedArgs):
 def request(args: Request, context: ext_sdk.Context) -> ext_sdk.Result:
     """Send an HTTP request and check the answer.
 
-    Expects a status of 200 to 299 unless `expect` says otherwise. Redirects are not followed unless `redirects` says
-    how many. To ask until a server answers as it should, use `wait`.
+    A status other than 200 to 299 is a failure unless `expect.status` accepts it; other members of `expect` do not
+    change that. Redirects are not followed unless `redirects` says how many. To ask until a server answers as it
+    should, use `wait`.
     """
     prepared = Prepared(args, ask_of(args), context)
     with Searcher() as searcher:

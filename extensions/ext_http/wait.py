@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta
+from msgspec import Meta
 
 import ext_sdk
 from ext_sdk.expect import Searcher, summary
@@ -134,9 +134,7 @@ class _Waiting:
         judged = self._judged
         if judged is None or judged.good or judged.answer.status not in self._args.give_up_on:
             return ""
-        expected = self._args.expect.status is not UNSET and all(
-            check.ok for check in judged.checks if check.where == "status"
-        )
+        expected = all(check.ok for check in judged.checks if check.where == "status")
         return (
             "" if expected else f"status {judged.answer.status} does not pass by itself (`giveUpOn` says which do not)"
         )
@@ -151,7 +149,10 @@ class _Waiting:
         outputs = judged.outputs(self._seen.attempts, seconds)
         message = f"{self._prepared.where}: status {judged.answer.status}, {summary(judged.checks)}, {self._how_long()}"
         return ext_sdk.Result.ok(
-            message + remarks(self._args, judged.answer), outputs=outputs, secret_outputs=judged.captured.secrets
+            message + remarks(self._args, judged.answer),
+            outputs=outputs,
+            secret_outputs=judged.captured.secrets,
+            whole=judged.whole(),
         )
 
     def _failed(self, why: str) -> ext_sdk.Result:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from msgspec import Meta
 
@@ -12,8 +12,6 @@ import ext_sdk
 
 class KubernetesConfig(ext_sdk.Config):
     """Configuration of ext-kubernetes."""
-
-    early_check: ClassVar[str] = "ext_kubernetes.early_check:check_config"
 
     kubeconfig: Annotated[
         str,

@@ -100,5 +100,8 @@ def test_headers_and_duration_can_be_expected_but_not_the_body(http: Extension, 
     http.ok("download", url=url, path="f", expect={"headers": {"content-type": "text/csv"}, "duration": {"lt": "20s"}})
     error = http.failed("download", url=url, path="g", expect={"headers": {"content-type": "text/html"}}).error
     assert "content-type" in error.lower()
+    bad = stub.says("/bad", "content", status=500, Content_Type="text/csv")
+    error = http.failed("download", url=bad, path="g", expect={"headers": {"content-type": "text/csv"}}).error
+    assert "status: expected to be 2xx, got 500" in error
     assert "give its `sha256`" in http.refused("download", url=url, path="g", expect={"body": "content"})
     assert left(http) == ["f"]

@@ -7,6 +7,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 import ext_sdk
@@ -332,3 +333,24 @@ def test_a_pattern_without_end_is_a_failure_in_time(tmp_path: Path) -> None:
         checks = checks_of(expectation, answer, tmp_path)
         assert not passed(checks)
     assert "took longer than" in failure_text(checks_of({"body": {"matches": "^(a+)+$"}}, answer, tmp_path))
+
+
+@pytest.mark.parametrize(
+    "expectation",
+    [
+        {"body": {"jsonContains": {"one": 1}}},
+        {"headers": {"Date": {"exists": True}}},
+        {"duration": {"lt": "1s"}},
+        {"certificateExpiry": {"gt": "0s"}},
+    ],
+)
+def test_a_status_of_200_to_299_is_expected_unless_another_one_is_named(
+    expectation: dict[str, object], tmp_path: Path
+) -> None:
+    """A 500 passed as soon as anything else was expected."""
+    failed = msgspec.structs.replace(ANSWER, status=500, peer_certificate_expires=datetime.now(UTC) + timedelta(days=1))
+    checks = checks_of(expectation, failed, tmp_path)
+    assert [str(each) for each in checks if not each.ok] == ["status: expected to be 2xx, got 500"]
+    assert passed(checks_of(expectation, msgspec.structs.replace(failed, status=299), tmp_path))
+    assert passed(checks_of(expectation | {"status": "100-599"}, failed, tmp_path))
+    assert passed(checks_of(expectation | {"status": {"not": 404}}, failed, tmp_path))

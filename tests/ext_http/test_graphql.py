@@ -50,6 +50,8 @@ def test_errors_can_be_expected(status: int, http: Extension, stub: Stub) -> Non
     http.ok("graphql", url=url, query="{items}", errors="any")
     expect = {"body": {"json": [{"path": "$.errors[0].message", "equals": "no such item"}]}}
     http.ok("graphql", url=url, query="{items}", errors="some", expect=expect)
+    assert "status" in http.failed("graphql", url=stub.json("/5", FAILED, 500), query="{a}", errors="any").error
+    assert "status" in http.failed("graphql", url=stub.url("/5"), query="{a}", errors="some", expect=expect).error
     good = stub.json("/good", {"data": {}})
     assert "errors: expected to be some, got none" in http.failed("graphql", url=good, query="{a}", errors="some").error
     http.ok("graphql", url=good, query="{items}", errors="any")

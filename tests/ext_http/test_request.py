@@ -352,3 +352,51 @@ def test_files_outside_of_the_workdir_are_not_sent(http: Extension, stub: Stub, 
         for body in ({"file": path}, {"multipart": {"f": {"file": path}}}):
             assert "no path inside of the working directory" in http.failed("request", url=stub.url(), body=body).error
     assert stub.asked == []
+
+
+def test_a_later_step_gets_the_complete_body(http: Extension, stub: Stub) -> None:
+    """It got 20 kB of these 200 kB, without notice."""
+    text = "".join(f"line {number}\n" for number in range(20_000))
+    stub.does("/echo", lambda handler, asked: handler.answer(200, asked.body))
+    shown = http.get(stub.says("/", text), **{"as": "big"})
+    assert "left out, see bodyFile" in shown.outputs["body"]
+    http.ok("request", url=stub.url("/echo"), body={"raw": "${big.body}"})
+    assert stub.asked[-1].body == text.encode()
+
+
+def test_a_later_step_gets_the_secrets_of_a_body_that_are_shown_redacted(
+    fresh: Callable[..., Extension], stub: Stub
+) -> None:
+    http = fresh(env={"DB_PASSWORD": "swordfish-77"})
+    url = stub.says("/", '{"dsn": "postgres://u:swordfish-77@h/db"}')
+    for operation in ("request", "wait"):
+        shown = http.ok(operation, url=url, **{"as": "dsn"})
+        assert "swordfish" not in repr(shown)
+        assert "[redacted:env.DB_PASSWORD#1]" in shown.outputs["body"]
+        again = http.ok("request", url=stub.says("/next"), body={"raw": "${dsn.body}"})
+        assert stub.asked[-1].body == b'{"dsn": "postgres://u:swordfish-77@h/db"}'
+        assert "swordfish" not in repr(again)
+
+
+@pytest.mark.parametrize(
+    ("body", "args", "told"),
+    [
+        (b"\0\1\2", {}, "the body is binary, 3 bytes; use `download`"),
+        (b"ab\xff", {}, "the body is not text in utf-8: byte 0xff at offset 2; use `download`"),
+        (b"abcdef", {"maxBody": 3}, "only the first 3 bytes of the body were read; raise `maxBody`, or use `download`"),
+    ],
+)
+def test_a_body_that_is_no_complete_text_is_refused_where_a_later_step_refers_to_it(
+    body: bytes, args: dict[str, object], told: str, http: Extension, stub: Stub
+) -> None:
+    http.get(stub.says("/", body), **{"as": "page"}, **args)
+    assert told in http.refused("request", url=stub.url("/"), body={"raw": "${page.body}"})
+
+
+@pytest.mark.parametrize("charset", ["idna", "undefined", "punycode", "hex", "klingon"])
+def test_any_charset_that_a_server_names_is_no_fault_of_the_extension(
+    charset: str, http: Extension, stub: Stub
+) -> None:
+    url = stub.says("/", "Käse".encode(), Content_Type=f"text/plain; charset={charset}")
+    assert http.get(url).success
+    assert "expected to be text" in http.failed("request", url=url, expect={"body": "Käse"}).error

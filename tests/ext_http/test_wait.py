@@ -313,3 +313,12 @@ def test_outcomes_are_told_in_the_order_in_which_they_were_seen_first() -> None:
     for number in range(10):
         seen.note(f"other {number}", 9.0)
     assert str(seen).endswith("and 6 other outcomes")
+
+
+def test_a_wait_for_a_body_needs_a_good_status_too(http: Extension, stub: Stub) -> None:
+    stub.routes["/"] = lambda handler, asked: handler.json({"up": True}, 200 if len(stub.asked) > 1 else 503)
+    expect = {"body": {"jsonContains": {"up": True}}}
+    result = http.ok("wait", url=stub.url(), interval="10ms", expect=expect)
+    assert (result.outputs["status"], result.outputs["attempts"]) == ("200", "2")
+    stub.json("/gone", {"up": True}, 410)
+    assert "given up, for status 410" in http.failed("wait", url=stub.url("/gone"), expect=expect).error

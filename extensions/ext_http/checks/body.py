@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from email.message import Message
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
+from ext_http.charsets import NotText, decoded
 from ext_sdk import OperationFailed
 from ext_sdk.expect import Check, Integer, TextExpectation, check_integer, check_text
 from ext_sdk.expect import json_schema as schemas
@@ -124,17 +124,12 @@ def _difference(expected: bytes, found: bytes) -> int:
 
 def _decoded(body: bytes, headers: Sequence[tuple[str, str]]) -> str | Check:
     """The text, or a check that says why it is none."""
-    message = Message()
-    message["Content-Type"] = next(iter(values_of("content-type", headers)), "text/plain")
-    charset = message.get_content_charset() or "utf-8"
     try:
-        # Some servers begin with a byte order mark, which RFC 8259, 8.1, lets readers of JSON pass over.
-        return body.decode("utf-8-sig" if charset == "utf-8" else charset)
-    except UnicodeDecodeError as error:
-        found = f"byte 0x{body[error.start]:02x} at offset {error.start:,}"
-        return Check.failed(f"to be text in {charset}", found, where="")
-    except (LookupError, ValueError):
-        return Check.failed("to be text", f"the charset {charset!r:.40}, which is not known", where="")
+        text = decoded(body, values_of("content-type", headers))
+    except NotText as error:
+        return Check.failed(f"to be {error.what}", error.found, where="")
+    # Some servers begin with a byte order mark, which RFC 8259, 8.1, lets readers of JSON pass over.
+    return text.removeprefix("\ufeff")
 
 
 def _schemas(wanted: BodyExpectation, means: Means) -> list[schemas.Schema]:
