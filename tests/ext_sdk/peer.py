@@ -24,11 +24,12 @@ Message = dict[str, object]
 
 
 class Streams(TypedDict, total=False):
-    """What may be given to a Peer's process instead of pipes."""
+    """What may be given to a Peer's process: other descriptors than pipes, and further ones."""
 
     stdin: int | IO[bytes]
     stdout: int | IO[bytes]
     stderr: int | IO[bytes]
+    pass_fds: tuple[int, ...]
 
 
 class Peer:

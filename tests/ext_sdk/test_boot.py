@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -167,7 +169,9 @@ def test_a_host_that_goes_before_the_manifest_is_out_ends_the_extension(prepared
         assert peer.stderr == ""  # nothing was loaded
 
 
-def test_a_package_is_served_with_its_manifest(tmp_path: Path) -> None:
+@pytest.fixture
+def packaged(tmp_path: Path) -> Path:
+    """The folder of a package that is served by its `__main__`."""
     package = tmp_path / "packaged"
     package.mkdir()
     (package / "__init__.py").touch()
@@ -175,18 +179,89 @@ def test_a_package_is_served_with_its_manifest(tmp_path: Path) -> None:
     (package / "__main__.py").write_text(
         "from ext_sdk.boot import serve\nraise SystemExit(serve('packaged.extension:extension'))\n"
     )
-    environment = {"PYTHONPATH": str(tmp_path)}
-    with Peer([sys.executable, "-m", "packaged"], environment) as peer:
+    return package
+
+
+def served(package: Path) -> Peer:
+    return Peer([sys.executable, "-m", "packaged"], {"PYTHONPATH": str(package.parent)})
+
+
+def test_a_package_is_served_with_its_manifest(packaged: Path) -> None:
+    with served(packaged) as peer:
         built = peer.initialize()["result"]
     assert isinstance(built, dict)
     prepare = [sys.executable, "-m", "ext_sdk.prepare", "packaged.extension:extension"]
-    subprocess.run(prepare, cwd=tmp_path, timeout=PATIENCE_SECONDS, check=True)
-    content = (package / "manifest.json").read_bytes()
+    subprocess.run(prepare, cwd=packaged.parent, timeout=PATIENCE_SECONDS, check=True)
+    content = (packaged / "manifest.json").read_bytes()
     assert json.loads(content) == built
-    (package / "manifest.json").write_bytes(content.replace(b'"1.2.3"', b'"3.2.1"'))
-    with Peer([sys.executable, "-m", "packaged"], environment) as peer:
+    (packaged / "manifest.json").write_bytes(content.replace(b'"1.2.3"', b'"3.2.1"'))
+    with served(packaged) as peer:
         assert peer.initialize()["result"] == built | {"version": "3.2.1"}  # it is what was prepared
         assert peer.outputs("echo", {"text": "x"})["text"] == "x"
+
+
+# Writes to stderr when exit handlers run, and when the interpreter frees what a module holds.
+ENDS = """
+import atexit, os, sys
+class Freed:
+    def __del__(self, write=os.write):
+        write(2, b"freed\\n")
+freed = Freed()
+atexit.register(lambda: print("handled"))
+"""
+
+
+@pytest.mark.parametrize("end", ["shutdown", "eof", "SIGTERM"])
+def test_the_process_ends_after_the_exit_handlers_and_without_the_teardown(packaged: Path, end: str) -> None:
+    with (packaged / "extension.py").open("a") as file:
+        file.write(ENDS)
+    with served(packaged) as peer:
+        peer.initialize()
+        if end == "shutdown":
+            assert peer.call("shutdown")["result"] == {}
+        elif end == "eof":
+            peer.eof()
+        else:
+            peer.signal(signal.SIGTERM)
+        assert peer.exit_code() == 0
+        assert peer.stderr == "handled\n"
+
+
+def test_the_exit_code_of_a_host_that_is_gone_is_kept(packaged: Path) -> None:
+    with served(packaged) as peer:
+        peer.initialize()
+        assert peer.process.stdout
+        peer.process.stdout.close()
+        assert peer.exit_code() == 1
+
+
+def test_a_thread_that_is_not_a_daemon_is_waited_for(packaged: Path) -> None:
+    """It reads the end of a pipe, which this test closes after the answer to shutdown."""
+    with (packaged / "extension.py").open("a") as file:
+        file.write(ENDS)
+        file.write("def work():\n    os.read(int(os.environ['PIPE']), 1)\n    os.write(2, b'worked\\n')\n")
+        file.write("threading.Thread(target=work).start()\n")
+    reader, writer = os.pipe()
+    command = [sys.executable, "-m", "packaged"]
+    environment = {"PYTHONPATH": str(packaged.parent), "PIPE": str(reader)}
+    with Peer(command, environment, pass_fds=(reader,)) as peer:
+        os.close(reader)
+        peer.initialize()
+        assert peer.call("shutdown")["result"] == {}
+        os.close(writer)
+        assert peer.exit_code() == 0
+        assert peer.stderr == "worked\nhandled\nfreed\n"
+
+
+def test_a_signal_before_the_extension_is_loaded_ends_it_as_it_does_later(packaged: Path, tmp_path: Path) -> None:
+    """A named pipe that nobody opens for writing holds the import."""
+    os.mkfifo(tmp_path / "fifo")
+    (packaged / "extension.py").write_text(f"open({str(tmp_path / 'fifo')!r})\n")
+    (packaged / "manifest.json").write_text("{}\n")
+    with served(packaged) as peer:
+        assert peer.initialize()["result"] == {}
+        peer.signal(signal.SIGTERM)
+        assert peer.exit_code() == 0
 
 
 def test_arguments_mean_a_person() -> None:
