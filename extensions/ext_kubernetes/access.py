@@ -11,12 +11,13 @@ import ext_sdk
 from .client import client_for
 from .errors import ApiError, UnknownKind, doing
 from .objects import at, items, members, text
+from .paths import api_path
 
 if TYPE_CHECKING:
     from .client import Client
     from .manifests import Object
 
-REVIEWS = "/apis/authorization.k8s.io/v1"
+REVIEWS = "authorization.k8s.io"
 
 
 class ExpectAccess(ext_sdk.Args):
@@ -144,7 +145,7 @@ def refuse_unless_allowed(attributes: Object, context: ext_sdk.Context, client: 
 def review(kind: str, spec: Object, context: ext_sdk.Context, client: Client) -> object:
     """What the server says of an access, or of all."""
     body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
-    return client.request("POST", f"{REVIEWS}/{kind.lower()}s", body=body, deadline=context.deadline)
+    return client.request("POST", api_path(REVIEWS, "v1", f"{kind.lower()}s"), body=body, deadline=context.deadline)
 
 
 def _rules(args: AuthCanI, context: ext_sdk.Context, client: Client) -> ext_sdk.Result:

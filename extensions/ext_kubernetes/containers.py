@@ -9,11 +9,13 @@ import ext_sdk
 from .conditions import condition_of, has
 from .naming import target_of
 from .objects import at, items, members, number, text
+from .paths import core_path
 
 if TYPE_CHECKING:
     from .client import Client
     from .manifests import Object
     from .naming import TargetArgs
+    from .paths import ApiPath
 
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"  # kubectl's annotation, which deployments set
 PHASES = {"Running": 0, "Unknown": 1, "Pending": 2}  # in the order of preference; pods that have ended come last
@@ -51,9 +53,13 @@ class Pods:
         self._client = client
 
     @property
-    def path(self) -> str:
+    def path(self) -> ApiPath:
         """Of the pods of the namespace."""
-        return f"/api/v1/namespaces/{self.target.namespace}/pods"
+        return core_path("pods", self.target.namespace)
+
+    def path_of(self, pod: Object, subresource: str) -> ApiPath:
+        """Of a subresource of one of the pods, such as `exec`."""
+        return core_path("pods", self.target.namespace, text(pod, "metadata", "name"), subresource)
 
     def see(self) -> list[Object]:
         """Return the pods that exist now, the preferred one first: see `preferred`.

@@ -58,7 +58,7 @@ def copy(args: Copy, context: ext_sdk.Context) -> ext_sdk.Result:
         command = ["tar", "-xmf" if up else "-cf", "-", "-C", str(remote.parent)]
         command += [] if up else ["--", remote.name]
         query = [("container", container_of(pod, args.container)), *(("command", part) for part in command)]
-        path = f"{pods.path}/{text(pod, 'metadata', 'name')}/exec"
+        path = pods.path_of(pod, "exec")
         done = execute(client, path, query, stdin, context.deadline, limit=MOST_BYTES)
         _check(done)
         skipped: list[str] = []

@@ -9,7 +9,6 @@ from msgspec import UNSET, Meta, UnsetType
 import ext_sdk
 
 from .absence import MOST_TOLD, Gone, await_absence
-from .apply import options
 from .client import Request, client_for
 from .errors import ApiError, NotFound, doing
 from .naming import TargetArgs, target_of
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from .client import Client
     from .discovery import Resource
     from .manifests import Object
+    from .paths import ApiPath
 
 
 class Delete(TargetArgs):
@@ -106,7 +106,7 @@ def delete_one(
     """Delete an object; with a `uid` that one alone. Raises NotFound where there is none, or another one by now."""
     path = resource.path(namespace, name)
     found = uid or text(client.request("GET", path, deadline=context.deadline), "metadata", "uid")
-    _send(path, {"propagationPolicy": "Foreground", "preconditions": {"uid": found}}, [], context, client)
+    _send(path, {"propagationPolicy": "Foreground", "preconditions": {"uid": found}}, context, client)
     return Gone(resource, namespace, name, found)
 
 
@@ -149,7 +149,9 @@ def _delete(one: Gone, args: Delete, context: ext_sdk.Context, client: Client) -
         body["preconditions"] = {"uid": uid}
     if args.grace_period is not UNSET:
         body["gracePeriodSeconds"] = args.grace_period
-    _send(path, body, options(dry_run=args.dry_run)[1:], context, client)
+    if args.dry_run:
+        body["dryRun"] = ["All"]
+    _send(path, body, context, client)
     return one._replace(uid=uid)
 
 
@@ -159,10 +161,11 @@ def _propagation(resource: Resource) -> str:
     return "Background" if custom else "Foreground"
 
 
-def _send(path: str, body: Object, query: list[tuple[str, str]], context: ext_sdk.Context, client: Client) -> None:
-    options_ = {"apiVersion": "v1", "kind": "DeleteOptions"} | body
+def _send(path: ApiPath, options: Object, context: ext_sdk.Context, client: Client) -> None:
+    """Send a DELETE; all options are in the body, because an API server ignores those of the query if it has one."""
+    body = {"apiVersion": "v1", "kind": "DeleteOptions"} | options
     try:
-        client.ask(Request("DELETE", path, query, options_), deadline=context.deadline)
+        client.ask(Request("DELETE", path, body=body), deadline=context.deadline)
     except ApiError as error:
         if error.status == 409 and "UID in precondition" in error.text:  # it is gone, and there is another one
             raise NotFound(404, error.text, reason="NotFound", where=error.where) from error

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from ext_sdk.hints import hint, nearest
 
 from .errors import ApiError, UnknownKind
+from .paths import DISCOVERY, ApiPath, api_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -17,13 +18,12 @@ if TYPE_CHECKING:
 AGGREGATED = ",".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")
 )
-PATHS = ("/api", "/apis")
 
 
 class Requests(Protocol):
     """What is needed of a client."""
 
-    def request(self, method: str, path: str, *, accept: str = "application/json", deadline: Deadline) -> object:
+    def request(self, method: str, path: ApiPath, *, accept: str = "application/json", deadline: Deadline) -> object:
         """Send a request."""
 
     @property
@@ -54,21 +54,10 @@ class Resource(NamedTuple):
         """As people type it: `pods`, `deployments.apps`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
-    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
-        """The path of an object, or of the list of them.
-
-        Args:
-            namespace: "" for all, and for kinds that have none.
-            name: of the object; "" for the list.
-            subresource: such as `status` or `scale`.
-        """
-        from urllib.parse import quote
-
-        parts = ["apis", self.group, self.version] if self.group else ["api", self.version]
-        if namespace and self.namespaced:
-            parts += ["namespaces", namespace]
-        parts += [part for part in (self.plural, name, *subresource.split("/")) if part]
-        return "/" + "/".join(quote(part, safe=":") for part in parts)
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> ApiPath:
+        """The path of an object, or of the list of them; see api_path."""
+        where = namespace if self.namespaced else ""
+        return api_path(self.group, self.version, self.plural, where, name=name, subresource=subresource)
 
 
 class Discovery:
@@ -159,7 +148,7 @@ def _unknown(known: Sequence[Resource], name: str, api_version: str | None) -> U
 
 
 def _discovered(client: Requests, deadline: Deadline) -> Iterator[Resource]:
-    for path in PATHS:
+    for path in DISCOVERY:
         answer = client.request("GET", path, accept=f"{AGGREGATED},application/json", deadline=deadline)
         if not isinstance(answer, dict):
             continue
@@ -192,14 +181,14 @@ def _aggregated(answer: dict[str, object]) -> Iterator[Resource]:
 
 def _legacy(client: Requests, answer: dict[str, object], deadline: Deadline) -> Iterator[Resource]:
     """What `/api` and `/apis` list, group by group; one that does not answer is passed over, as its kinds are."""
-    versions = [("", f"/api/{version}", version) for version in _texts(answer.get("versions"))]
+    versions = [("", api_path("", version), version) for version in _texts(answer.get("versions"))]
     for group in _dicts(answer.get("groups")):
         preferred = group.get("preferredVersion")
         first = _text(preferred.get("version")) if isinstance(preferred, dict) else ""
         names = [_text(one.get("version")) for one in _dicts(group.get("versions"))]
         name = _text(group.get("name"))
         names.sort(key=first.__ne__)
-        versions += [(name, f"/apis/{name}/{one}", one) for one in names]
+        versions += [(name, api_path(name, one), one) for one in names]
     for name, path, version in versions:
         try:
             found = client.request("GET", path, deadline=deadline)

@@ -5,6 +5,7 @@ KubernetesError             an ext_sdk.OperationFailed: what is not caught is a 
 ├── Unreachable             no server at the address, or one that does not answer
 ├── Stopped                 the deadline has passed, or the extension ends
 ├── UnknownKind             the server has no such kind; the nearest names are told
+├── InvalidName             a name that is not valid in a path, such as `..`
 └── ApiError                the server answered with a failure
     ├── Unauthorized        401: the credentials are refused: expired, or of another cluster
     ├── Forbidden           403: who may not do what
@@ -59,6 +60,20 @@ class Stopped(KubernetesError):
 
 class UnknownKind(KubernetesError):
     """The server has no such kind."""
+
+
+class InvalidName(KubernetesError):
+    """A name, a namespace or the like is not valid in a path of the API server: nothing was sent.
+
+    Args:
+        what: kind of name: `resource name`, `namespace`.
+        value: the name.
+        problems: each as kubectl reports it: `may not be '..'`.
+    """
+
+    def __init__(self, what: str, value: str, problems: list[str]) -> None:
+        found = f'invalid {what} "{value[:LONGEST]}": [{", ".join(problems)}]'
+        super().__init__(found[:200], error=f"{found}; name an object that can exist")
 
 
 class Unreachable(KubernetesError):

@@ -73,7 +73,7 @@ def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:
         command = args.command or ["sh", "-c", args.script]
         query = [("container", container), *(("command", part) for part in command)]
         stdin = args.stdin.encode() if isinstance(args.stdin, str) else None
-        done = execute(client, f"{pods.path}/{name}/exec", query, stdin, context.deadline)
+        done = execute(client, pods.path_of(pod, "exec"), query, stdin, context.deadline)
     return _concluded(args, done, {"pod": name, "container": container}, context)
 
 

@@ -14,6 +14,7 @@ from ext_sdk.files import Workdir, os_errors
 from .awaiting import Timeout  # noqa: TC001 - msgspec reads it
 from .helm_program import chart_of, helm, namespace_flag, outputs_of, told_behind, values_file, wait_flags
 from .manifests import Json
+from .paths import check_name
 
 Where = Annotated[
     str, Meta(description="Of the release; by default the one that create-namespace made, or that of the configuration")
@@ -89,12 +90,15 @@ class HelmUninstall(ext_sdk.Args):
 
 def helm_install(args: HelmInstall, context: ext_sdk.Context) -> ext_sdk.Result:
     """Install a chart as a new release, by helm."""
+    if args.name:
+        check_name("release name", args.name)
     return _installed("install", args, [args.name] if args.name else ["--generate-name"], context)
 
 
 def helm_upgrade(args: HelmUpgrade, context: ext_sdk.Context) -> ext_sdk.Result:
     """Upgrade a release to a chart, or to other values, by helm; with `install`, also where there is none yet."""
     flags = [flag for flag, given in (("--install", args.install), ("--reuse-values", args.reuse_values)) if given]
+    check_name("release name", args.name)
     return _installed("upgrade", args, [args.name, *flags], context)
 
 
@@ -124,6 +128,7 @@ def helm_list(args: HelmList, context: ext_sdk.Context) -> ext_sdk.Result:
 
 def helm_uninstall(args: HelmUninstall, context: ext_sdk.Context) -> ext_sdk.Result:
     """Remove a release and all that its chart has made, by helm."""
+    check_name("release name", args.name)
     flags = [*namespace_flag(args.namespace, context), *wait_flags(args.wait, context)]
     ran = helm("uninstall", [args.name, *flags], context, accept="not found" if args.ignore_not_found else "")
     if ran.code:

@@ -14,6 +14,7 @@ from ext_sdk.files import Workdir, os_errors
 
 from .client import client_for
 from .naming import namespace_of
+from .paths import check_name
 from .program import run
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ def outputs_of(ran: Ran) -> dict[str, str | int | bool]:
 
 def namespace_flag(given: str, context: ext_sdk.Context) -> list[str]:
     """The flag for the namespace that is given, or the usual one."""
-    return [f"--namespace={namespace_of(context, client_for(context), given)}"]
+    namespace = namespace_of(context, client_for(context), given)
+    check_name("namespace", namespace)
+    return [f"--namespace={namespace}"]
 
 
 def wait_flags(wait: bool, context: ext_sdk.Context) -> list[str]:

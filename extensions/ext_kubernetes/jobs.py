@@ -20,6 +20,7 @@ from .logs import read_log, too_long
 from .manifests import Json  # noqa: TC001 - msgspec reads it
 from .naming import Target, namespace_of
 from .objects import at, items, members, number, text
+from .paths import core_path
 from .pods import hopeless_pod
 from .readiness import readiness_of
 from .story import in_vain
@@ -151,7 +152,7 @@ class _Run:
 
     def _pods(self) -> list[Object]:
         """Those of the job, the newest last; none where they may not be seen."""
-        path = f"/api/v1/namespaces/{self._target.namespace}/pods"
+        path = core_path("pods", self._target.namespace)
         query = [("labelSelector", f"{NAME_LABEL}={self._target.name}")]
         try:
             found = items(self._client.request("GET", path, query=query, deadline=self._context.deadline), "items")

@@ -16,6 +16,7 @@ from .containers import Pods, container_of, containers_of, ended
 from .errors import Invalid, KubernetesError, NotFound, doing
 from .naming import TargetArgs
 from .objects import text
+from .paths import core_path
 from .waiting import POLLING, Pace, Verdict, wait_until
 
 if TYPE_CHECKING:
@@ -233,7 +234,7 @@ def read_log(
     """
     metadata = ("metadata", "namespace"), ("metadata", "name")
     namespace, name = (text(pod, *path) for path in metadata)
-    path = f"/api/v1/namespaces/{namespace}/pods/{name}/log"
+    path = core_path("pods", namespace, name, "log")
     limit = MOST_BYTES + 1  # one byte tells whether there are more
     query = [("container", container), ("limitBytes", str(limit)), *query]
     try:

@@ -21,13 +21,14 @@ from .errors import AlreadyExists, KubernetesError, NotFound, doing
 from .hub import subscribe
 from .naming import Target, current_of
 from .objects import identity, members, text
+from .paths import core_path
 from .waiting import Verdict, wait_until
 
 if TYPE_CHECKING:
     from .client import Client
     from .manifests import Object
 
-PATH = "/api/v1/namespaces"
+PATH = core_path("namespaces")
 ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
 SUFFIX = 8  # characters
 ALPHABET = string.ascii_lowercase + string.digits

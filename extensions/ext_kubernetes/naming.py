@@ -15,11 +15,13 @@ import ext_sdk
 
 from .config import config_of
 from .errors import KubernetesError, NotFound
+from .paths import core_path
 from .waiting import persistently
 
 if TYPE_CHECKING:
     from .client import Client
     from .discovery import Resource
+    from .paths import ApiPath
 
 DEFAULT_NAMESPACE = "default"
 
@@ -62,7 +64,7 @@ class Target(NamedTuple):
     selector: str = ""
 
     @property
-    def path(self) -> str:
+    def path(self) -> ApiPath:
         """Of the API server."""
         return self.resource.path(self.namespace, self.name)
 
@@ -152,7 +154,7 @@ def namespace_missing(target: Target, client: Client, deadline: ext_sdk.Deadline
     """What to say where an object is not found because its namespace is not there; "" where it is, or who knows."""
     if not target.namespace:
         return ""
-    path = f"/api/v1/namespaces/{target.namespace}"
+    path = core_path("namespaces", name=target.namespace)
     try:
         client.request("GET", path, deadline=deadline, retry=False)
     except NotFound:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .errors import KubernetesError
 from .objects import items, members, text
+from .paths import core_path
 from .readiness import readiness_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class PodCheck:
         if not labels:
             return ""
         query = [("labelSelector", ",".join(f"{key}={value}" for key, value in labels.items())), ("limit", MOST_PODS)]
-        path = f"/api/v1/namespaces/{text(item, 'metadata', 'namespace')}/pods"
+        path = core_path("pods", text(item, "metadata", "namespace"))
         try:
             found = items(self._client.request("GET", path, query=query, deadline=self._deadline, retry=False), "items")
         except KubernetesError:  # who may not see pods waits to the end

@@ -91,7 +91,7 @@ def port_forward(args: PortForward, context: ext_sdk.Context) -> ext_sdk.Result:
         # Connections to the pod are made when somebody connects to this machine's port, and then nobody would be told.
         asked: Object = {"verb": "get", "resource": "pods", "subresource": "portforward", "name": name}
         refuse_unless_allowed(asked | {"namespace": pods.target.namespace}, context, client)
-        forward = Forward(client, f"{pods.path}/{name}/portforward", port, args.local_port)
+        forward = Forward(client, pods.path_of(pod, "portforward"), port, args.local_port)
     forwards.add(forward)
     address = f"{LOOPBACK}:{forward.local}"
     outputs: dict[str, str | int | bool] = {"localPort": forward.local, "address": address, "pod": name, "port": port}

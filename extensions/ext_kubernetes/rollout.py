@@ -15,6 +15,7 @@ from .condition import judged
 from .errors import doing
 from .naming import Target, TargetArgs, target_of
 from .objects import at, items, members, number, text
+from .paths import api_path
 from .pods import PodCheck
 from .story import in_vain
 from .wait import Ready
@@ -161,7 +162,7 @@ def _revisions(target: Target, context: ext_sdk.Context, client: Client) -> list
     (item,) = read(target, "", context, client)
     deployment = target.resource.kind == "Deployment"
     plural = "replicasets" if deployment else "controllerrevisions"
-    path = f"/apis/apps/v1/namespaces/{target.namespace}/{plural}"
+    path = api_path("apps", "v1", plural, target.namespace)
     found = items(client.request("GET", path, deadline=context.deadline), "items")
     uid = text(item, "metadata", "uid")
     owned = [

@@ -16,6 +16,7 @@ from .client import Request, client_for
 from .errors import AlreadyExists, doing
 from .naming import namespace_of
 from .objects import identity, members
+from .paths import core_path
 
 if TYPE_CHECKING:
     from .manifests import Object
@@ -94,7 +95,7 @@ def _created(args: DataArgs, content: Object, plural: str, context: ext_sdk.Cont
     namespace = namespace_of(context, client, args.namespace)
     metadata = {"name": args.name, "namespace": namespace, "labels": args.labels}
     body: Object = {"apiVersion": "v1", "metadata": metadata, **content}
-    path = f"/api/v1/namespaces/{namespace}/{plural}"
+    path = core_path(plural, namespace)
     query = [("fieldManager", MANAGER), *options(dry_run=args.dry_run)]
     kind, word = content["kind"], "Would create" if args.dry_run else "Created"
     with doing(f"failed to create {kind}/{args.name}"):
@@ -104,7 +105,8 @@ def _created(args: DataArgs, content: Object, plural: str, context: ext_sdk.Cont
             if not args.replace:
                 raise
             word = "Would replace" if args.dry_run else "Replaced"
-            answer = client.ask(Request("PUT", f"{path}/{args.name}", query, body), deadline=context.deadline)
+            path = core_path(plural, namespace, args.name)
+            answer = client.ask(Request("PUT", path, query, body), deadline=context.deadline)
     return ext_sdk.Result.ok(f"{word} {kind}/{args.name}", outputs=identity(members(answer.value)))
 
 

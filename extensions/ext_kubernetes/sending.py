@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .client import Client
     from .discovery import Resource
     from .manifests import Object
+    from .paths import ApiPath
     from .sources import Manifest
 
 AT_ONCE = 8  # requests at a time
@@ -46,7 +47,7 @@ class Item(NamedTuple):
         """Of the object; "" where the server is to choose one."""
         return text(self.object, "metadata", "name")
 
-    def path(self, subresource: str = "") -> str:
+    def path(self, subresource: str = "") -> ApiPath:
         """Of the object."""
         return self.resource.path(self.namespace, self.name, subresource)
 

@@ -15,6 +15,7 @@ from .container_states import containers_told
 from .errors import KubernetesError
 from .naming import namespace_missing
 from .objects import age_of, items, members, named, number, text
+from .paths import core_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .awaiting import Seen
     from .client import Client
     from .manifests import Object
+    from .paths import ApiPath
 
 MOST_OBJECTS = 3  # that are told in the error
 MOST_EVENTS = 6  # of an object in the error; ten times as many in the file
@@ -154,7 +156,7 @@ class _Teller:
         if uid := text(of, "uid"):
             fields["involvedObject.uid"] = uid
         selector = ",".join(f"{key}={value}" for key, value in fields.items())
-        path = f"/api/v1/namespaces/{text(of, 'namespace') or 'default'}/events"
+        path = core_path("events", text(of, "namespace") or "default")
         return [f"  event: {event_told(one)}" for one in latest(self._list(path, ("fieldSelector", selector)))]
 
     def _pods(self, item: Object) -> list[str]:
@@ -162,7 +164,7 @@ class _Teller:
         if text(item, "kind") not in OWNERS or not labels:
             return []
         selector = ",".join(f"{key}={value}" for key, value in labels.items())
-        path = f"/api/v1/namespaces/{text(item, 'metadata', 'namespace')}/pods"
+        path = core_path("pods", text(item, "metadata", "namespace"))
         lines = []
         for pod in self._list(path, ("labelSelector", selector)):
             name, phase = text(pod, "metadata", "name"), text(pod, "status", "phase")
@@ -170,7 +172,7 @@ class _Teller:
                 lines.append(f"  pod {name}: phase {phase}; {told}")
         return lines
 
-    def _list(self, path: str, query: tuple[str, str]) -> list[Object]:
+    def _list(self, path: ApiPath, query: tuple[str, str]) -> list[Object]:
         if self._silent or self._deadline.expired:
             return []
         try:

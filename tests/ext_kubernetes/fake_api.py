@@ -444,7 +444,9 @@ class FakeApi:
         if wanted and wanted != found["metadata"]["uid"]:
             told = f"Precondition failed: UID in precondition: {wanted}, UID in object meta: {found['metadata']['uid']}"
             raise Failure(409, "Conflict", told)
-        if "dryRun" not in asked.query:
+        # As the real server does: the query counts only if there is no body.
+        options = asked.query if asked.body is None else asked.body
+        if "dryRun" not in options:
             self._remove(kind, found)
         return 200, {"kind": "Status", "apiVersion": "v1", "status": "Success"}
 

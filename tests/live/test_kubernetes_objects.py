@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tests.ext_kubernetes import dry_runs
 from tests.live.kubernetes import LONG
 from tests.live.manifests import GREEDY, configmap, deployment, pod
 
 if TYPE_CHECKING:
+    from tests.live.client import Client
     from tests.live.kubernetes import Kube
 
 CONFIG = configmap("one", {"a": "b"})
@@ -62,10 +64,14 @@ def test_an_unknown_field_is_told_with_its_path(kube: Kube) -> None:
     assert 'unknown field "spec.template.spec.containers[0].port"' in told
 
 
-def test_a_dry_run_changes_nothing(kube: Kube) -> None:
-    for operation in ("apply", "create"):
-        kube.ok(operation, {"manifest": CONFIG, "dryRun": True})
-    assert kube.ok("get", {"resource": "cm/one", "ignoreNotFound": True})["found"] == "false"
+def test_a_dry_run_changes_nothing(kube: Kube, admin: Client, namespace: str) -> None:
+    lists = [f"/api/v1/namespaces/{namespace}/{plural}" for plural in ("configmaps", "secrets")]
+    for manifest in (dry_runs.CONFIG, dry_runs.SECRET):
+        kube.ok("create", manifest)
+    before = [admin.get(path)["items"] for path in lists]
+    for operation, args in dry_runs.DRY_RUNS:
+        assert "Would " in kube.ok(operation, args, dryRun=True)["message"]
+        assert [admin.get(path)["items"] for path in lists] == before, (operation, args)
 
 
 def test_a_finalizer_that_holds_an_object_is_told(kube: Kube) -> None:

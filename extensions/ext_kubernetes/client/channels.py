@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import ext_sdk
+    from ext_kubernetes.paths import ApiPath
 
     from .client import Client
 
@@ -59,7 +60,7 @@ class Socket(Protocol):
 
 def execute(
     client: Client,
-    path: str,
+    path: ApiPath,
     query: list[tuple[str, str]],
     stdin: bytes | None,
     deadline: ext_sdk.Deadline,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import ext_sdk
     from ext_kubernetes.discovery import Resource
     from ext_kubernetes.errors import ApiError, Unreachable
+    from ext_kubernetes.paths import ApiPath
     from ext_kubernetes.settings import Source
 
     from .connection import Connection, RawResponse
@@ -80,7 +81,7 @@ class Client:
     def request(
         self,
         method: str,
-        path: str,
+        path: ApiPath,
         *,
         query: Sequence[tuple[str, str]] = (),
         body: object = None,
@@ -93,7 +94,7 @@ class Client:
 
         Args:
             method: GET, POST, PUT, PATCH or DELETE.
-            path: begins with `/`.
+            path: see paths.
             query: names and values; a name may come twice.
             body: anything that JSON has.
             content_type: of the body; for a PATCH the kind of patch.
@@ -109,7 +110,7 @@ class Client:
 
     def raw(
         self,
-        path: str,
+        path: ApiPath,
         *,
         query: Sequence[tuple[str, str]] = (),
         deadline: ext_sdk.Deadline,
@@ -167,7 +168,7 @@ class Client:
 
     def websocket(
         self,
-        path: str,
+        path: ApiPath,
         query: Sequence[tuple[str, str]],
         deadline: ext_sdk.Deadline,
         protocol: str = "v4.channel.k8s.io",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from kubernetes.dynamic import DynamicClient
 
+    from ext_kubernetes.paths import ApiPath
     from ext_kubernetes.settings import Source
     from ext_sdk import Deadline
 
@@ -57,7 +58,7 @@ class Request(NamedTuple):
 
     Attributes:
         method: GET, POST, PUT, PATCH or DELETE.
-        path: begins with `/`.
+        path: see paths.
         query: names and values; a name may come twice.
         body: anything that JSON has, or None.
         content_type: of the body.
@@ -65,7 +66,7 @@ class Request(NamedTuple):
     """
 
     method: str
-    path: str
+    path: ApiPath
     query: Sequence[tuple[str, str]] = ()
     body: object = None
     content_type: str = JSON
@@ -177,7 +178,7 @@ class Connection:
             raise Broken(str(error), sent=True) from error
         raise Refused(failure.response.status, body, failure.response.headers)
 
-    def websocket(self, path: str, query: Sequence[tuple[str, str]], protocol: str, timeout: float) -> WebSocket:
+    def websocket(self, path: ApiPath, query: Sequence[tuple[str, str]], protocol: str, timeout: float) -> WebSocket:
         """Open a websocket: for exec, copy and port-forward; each has one of its own.
 
         Args:

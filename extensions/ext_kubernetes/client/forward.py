@@ -13,6 +13,8 @@ from ext_kubernetes.errors import KubernetesError
 from .channels import OPCODE_CLOSE, Socket, cut
 
 if TYPE_CHECKING:
+    from ext_kubernetes.paths import ApiPath
+
     from .client import Client
 
 PROTOCOL = "v4.channel.k8s.io"  # channel 0 has the bytes, channel 1 the error; each begins with the port's number
@@ -40,7 +42,7 @@ class Forward:
         OSError: the local port is not to be had.
     """
 
-    def __init__(self, client: Client, path: str, port: int, local: int) -> None:
+    def __init__(self, client: Client, path: ApiPath, port: int, local: int) -> None:
         self._client = client
         self._path = path
         self._port = port
