@@ -18,12 +18,25 @@ class Deadline:
     Args:
         seconds: from now; None: no limit.
         stopped: set when the call must end at once: the host has gone, or the extension shuts down.
+        latest: seconds from now after which the result is lost, since the call was answered without it; None: no limit.
+
+    Attributes:
+        seconds: as given; infinite if there is no limit.
     """
 
-    __slots__ = ("_at", "stopped")
+    __slots__ = ("_at", "_latest", "seconds", "stopped")
 
-    def __init__(self, seconds: float | None = None, stopped: threading.Event | None = None) -> None:
-        self._at = _NEVER if seconds is None else time.monotonic() + seconds
+    def __init__(
+        self,
+        seconds: float | None = None,
+        stopped: threading.Event | None = None,
+        *,
+        latest: float | None = None,
+    ) -> None:
+        now = time.monotonic()
+        self.seconds = _NEVER if seconds is None else seconds
+        self._at = now + self.seconds
+        self._latest = _NEVER if latest is None else now + latest
         self.stopped = stopped or threading.Event()
 
     def remaining(self) -> float:
@@ -31,6 +44,13 @@ class Deadline:
         if self.stopped.is_set():
             return 0.0
         return max(0.0, self._at - time.monotonic())
+
+    def remaining_for_result(self) -> float:
+        """Return the seconds left to clean up and return a result, 0.0 if over; infinite if there is no limit.
+
+        This is longer than `remaining()`: an operation may stop its work at the deadline and still report it.
+        """
+        return max(0.0, self._latest - time.monotonic())
 
     @property
     def expired(self) -> bool:
@@ -44,6 +64,7 @@ class Deadline:
         seconds = duration if isinstance(duration, (int, float)) else duration.seconds
         sooner = Deadline(seconds, self.stopped)
         sooner._at = min(sooner._at, self._at)
+        sooner._latest = self._latest
         return sooner
 
     def wait(self, seconds: float) -> bool:

@@ -229,7 +229,8 @@ class Session:
                 raise RpcError(gevals.INVALID_PARAMS, f"timeout: expected a duration of 0s or more, found {own}")
             limits.append(own.seconds)
             latest.append(own.seconds + OWN_SECONDS)
-        return Deadline(min(limits, default=None)), min(latest, default=None)
+        last = min(latest, default=None)
+        return Deadline(min(limits, default=None), latest=last), last
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from .limits import Limits
 Name = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
 Codes = int | Annotated[list[int], Meta(min_length=1)]
 Part = Annotated[str, Meta(min_length=1)]
-DEFAULT_GRACE = ext_sdk.Duration.parse("500ms")  # a host waits one second more than it lets an operation take
+DEFAULT_GRACE = ext_sdk.Duration.parse("500ms")
 
 
 class CommandArgs(ext_sdk.Args):
@@ -60,7 +60,10 @@ class CommandArgs(ext_sdk.Args):
     ] = UNSET
     kill_after: Annotated[
         ext_sdk.Duration,
-        Meta(description="Time between SIGTERM and SIGKILL, by which an answer is late; hosts wait a second"),
+        Meta(
+            description="Time between SIGTERM and SIGKILL, added to `timeout`; shorter if the host's own limit for a "
+            "call leaves less"
+        ),
     ] = DEFAULT_GRACE
 
     def __post_init__(self) -> None:

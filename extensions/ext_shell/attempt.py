@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from .command import Prepared
 
 TICK = 0.05  # seconds between two looks at whether the call has to stop
-PATIENCE = 0.45  # seconds after SIGKILL that an answer waits; a host waits one more than it lets a call take
+PATIENCE = 0.45  # seconds after SIGKILL that an answer waits
+RESERVE = 0.2  # seconds between the last SIGKILL and the moment from which the result of the call is lost
 STOP_GRACE = 0.5  # seconds, at most, between SIGTERM and SIGKILL when the extension itself has to end
 
 
@@ -119,8 +120,15 @@ def _run(child: Child, pump: Pump, grace: float, deadline: ext_sdk.Deadline) -> 
     if pump.run(lambda: deadline.expired, TICK):
         return ""
     stopped_by = "end" if deadline.stopped.is_set() else "deadline"
-    grace = min(grace, STOP_GRACE) if stopped_by == "end" else grace
+    pump.step(0)  # takes in the end that may have been reported meanwhile
+    ended = child.status is not None
+    grace = min(grace, STOP_GRACE) if stopped_by == "end" else bounded_grace(grace, deadline)
     child.stop(grace=grace)
     give_up = time.monotonic() + grace + PATIENCE
     pump.run(lambda: time.monotonic() > give_up, TICK)
-    return stopped_by
+    return "" if ended else stopped_by
+
+
+def bounded_grace(grace: float, deadline: ext_sdk.Deadline) -> float:
+    """Return the seconds between SIGTERM and SIGKILL, no more than leave time to return a result."""
+    return max(0.0, min(grace, deadline.remaining_for_result() - RESERVE))

@@ -11,6 +11,7 @@ import ext_sdk
 from ext_sdk.hints import hint
 
 from .arguments import Name
+from .attempt import bounded_grace
 from .capture import capture_all
 from .expectations import check_attempt, without_texts
 from .outcome import Outcome
@@ -43,12 +44,13 @@ def find(name: str, context: ext_sdk.Context) -> Process:
     raise ext_sdk.OperationFailed(f"there is no process {name!r}", error=text)
 
 
-def end(process: Process, grace: float, number: int = signal.SIGTERM) -> None:
-    """Send a signal to all of a process, SIGKILL after `grace` seconds, and wait until it is gone, or won't go."""
+def end(process: Process, grace: float, deadline: ext_sdk.Deadline, number: int = signal.SIGTERM) -> None:
+    """Send a signal to a whole process, SIGKILL after `grace` seconds at most, and wait for its end."""
     if process.ended:
         return
+    grace = bounded_grace(grace, deadline)
     process.stop(number, grace)
-    process.wait(grace + AFTER_KILL)
+    process.wait(min(grace + AFTER_KILL, deadline.remaining_for_result()))
 
 
 def finish(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import resource
 import signal
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -14,7 +14,7 @@ import ext_sdk
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ext_sdk.process import ExitStatus
+    from ext_sdk.process import ExitStatus, Output
 
 _UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 
@@ -94,12 +94,56 @@ def _refuse_over(name: str, value: int, hard: int) -> None:
         )
 
 
-def explanation(limits: Limits, status: ExitStatus) -> str:
-    """Which limit ended a command, as far as its end tells; "" for none."""
-    if status.signal == signal.SIGXCPU and limits.cpu is not UNSET:
-        return f"limits.cpu of {limits.cpu} was reached"
-    if status.signal == signal.SIGXFSZ and limits.file_size is not UNSET:
-        return f"limits.fileSize of {limits.file_size} was reached"
-    if status.signal in {signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT} and limits.memory is not UNSET:
-        return f"limits.memory of {limits.memory} may be too low for it"
+class _Trace(NamedTuple):
+    """How a limit shows in the end of a command, or in what it wrote.
+
+    The kernel reports most limits to the process alone, as an errno, which programs translate to text.
+    """
+
+    field: str
+    certain: tuple[int, ...] = ()  # signals that the kernel sends for this limit alone
+    likely: tuple[int, ...] = ()  # signals that are also sent for other reasons
+    texts: tuple[str, ...] = ()  # lower case
+
+
+_TRACES = (
+    _Trace("cpu", certain=(signal.SIGXCPU,)),
+    _Trace("file_size", certain=(signal.SIGXFSZ,), texts=("file too large", "file size limit exceeded")),
+    _Trace(
+        "memory",
+        likely=(signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT),
+        texts=("cannot allocate memory", "out of memory", "outofmemory", "memoryerror", "bad_alloc", "enomem"),
+    ),
+    _Trace("open_files", texts=("too many open files", "emfile")),
+    _Trace("processes", texts=("resource temporarily unavailable", "can't start new thread", "eagain")),
+)
+_OF_A_SHELL = 128  # a shell exits with this and the number of the signal that ended its command
+_READ = 64 * 1024  # bytes of the end of an output in which a text is looked for
+
+
+def explanation(limits: Limits, status: ExitStatus, outputs: Mapping[str, Output]) -> str:
+    """Return which limit ended a command, as far as its end and its outputs tell; "" for none.
+
+    Args:
+        limits: those of the command.
+        status: how it ended.
+        outputs: what it wrote, by name.
+    """
+    number = status.signal or (status.code or 0) - _OF_A_SHELL
+    ends = {name: output.data[-_READ:].decode("utf-8", "replace").lower() for name, output in outputs.items()}
+    for trace in _TRACES:
+        limit = getattr(limits, trace.field)
+        if limit is UNSET:
+            continue
+        name = f"limits.{_NAMES[trace.field]} of {limit}"
+        if number in trace.certain:
+            return f"{name} was reached"
+        for stream, text in ends.items() if status.code != 0 else ():
+            if said := next((each for each in trace.texts if each in text), ""):
+                return f"{name} was probably reached: {stream} has {said!r}"
+        if number in trace.likely:
+            return f"{name} may be too low for it"
     return ""
+
+
+_NAMES = dict(zip(Limits.__struct_fields__, Limits.__struct_encode_fields__, strict=True))

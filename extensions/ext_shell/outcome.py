@@ -108,7 +108,7 @@ class Outcome:
         failed = failure_text(self._checks) if not self._reason else ""
         parts = [self._reason, failed, *self._notes, f"command: {self._label}"]
         status = self._attempt.status
-        if status is not None and (why := explanation(self._limits, status)):
+        if status is not None and (why := explanation(self._limits, status, self._attempt.outputs)):
             parts.append(why)
         if self._attempt.stuck:
             parts.append(f"not gone yet in spite of SIGKILL: {self._attempt.stuck}")

@@ -19,9 +19,7 @@ from .command import Prepared
 from .expectations import DEFAULT, RunExpectation, check_attempt, without_texts
 from .outcome import Outcome
 
-LONG_WORK = (
-    "a host gives a call some 30 s: for longer work use `start`, and then `wait` with allowRunning as often as it takes"
-)
+LONG_WORK = "for longer work use `start`, and then `wait` with allowRunning as often as it takes"
 
 
 class Retry(ext_sdk.Args):
@@ -111,8 +109,10 @@ class _Runs:
         number = 0
         while True:
             number += 1
-            attempt = self._attempt(self._context.deadline.limit(_or_none(retry.attempt_timeout)))
-            outcome = self._outcome(attempt, number)
+            own = _or_none(retry.attempt_timeout)
+            of_its_own = own is not None and own.seconds < self._context.deadline.remaining()
+            attempt = self._attempt(self._context.deadline.limit(own))
+            outcome = self._outcome(attempt, number, of_its_own=of_its_own)
             if outcome.good or attempt.stopped:
                 return outcome
             if why := self._why_last(retry, attempt, number, interval):
@@ -132,11 +132,13 @@ class _Runs:
             return f"no time is left for another one, {time.monotonic() - self._begun:.1f} s have passed"
         return _why_fatal(retry, attempt, self._searcher)
 
-    def _outcome(self, attempt: Attempt, number: int | None = None) -> Outcome:
+    def _outcome(self, attempt: Attempt, number: int | None = None, *, of_its_own: bool = False) -> Outcome:
+        """Check an attempt. `of_its_own`: it had less time than was left for all attempts."""
         streams = {"stdout": attempt.stdout.text, "stderr": attempt.stderr.text} if self._args.capture else {}
         captured = capture_all(self._args.capture, streams, self._context.secrets, self._searcher)
         checks = check_attempt(self._args.expect, attempt, self._context, self._searcher) + captured.failures
-        return Outcome(
+        reason, advice = self._why_stopped(attempt, number, of_its_own=of_its_own)
+        outcome = Outcome(
             self._prepared.label,
             attempt,
             without_texts(checks, captured.withheld),
@@ -144,21 +146,28 @@ class _Runs:
             limits=self._prepared.limits,
             context=self._context,
             extra={} if number is None else {"attempts": number},
-            reason=self._why_stopped(attempt),
+            reason=reason,
         )
+        if advice:
+            outcome.note(advice)
+        return outcome
 
-    def _why_stopped(self, attempt: Attempt) -> str:
+    def _why_stopped(self, attempt: Attempt, number: int | None, *, of_its_own: bool) -> tuple[str, str]:
+        """Return why an attempt was stopped, and what to do; "" for nothing."""
         if attempt.stopped:
-            return "stopped because the extension was told to end"
+            return "stopped because the extension was told to end", ""
         if not attempt.timed_out:
-            return ""
+            return "", ""
         retry, timeout = self._args.retry, self._args.timeout
-        if not self._context.deadline.expired and retry is not UNSET:
-            return f"timed out: it did not end within attemptTimeout ({retry.attempt_timeout}) and was stopped"
-        seconds = time.monotonic() - self._begun
-        text = f"timed out: it did not end within {seconds:.1f} s and was stopped with all that it started"
-        own = seconds >= timeout.seconds
-        return f"{text}; raise `timeout` ({timeout}) if it needs longer; {LONG_WORK}" if own else f"{text}; {LONG_WORK}"
+        if of_its_own and retry is not UNSET:
+            return f"timed out: it did not end within attemptTimeout ({retry.attempt_timeout}) and was stopped", ""
+        seconds = self._context.deadline.seconds
+        limit, advice = f"`timeout` ({timeout})", "raise `timeout` if it needs longer"
+        if seconds < timeout.seconds:
+            limit, advice = f"the time that the host gives a call ({seconds:.1f} s)", LONG_WORK
+        which = "it did not end" if number is None else f"attempt {number} did not end"
+        over = "" if number is None else " for all attempts"
+        return f"timed out: {which} within {limit}{over} and was stopped with all that it started", advice
 
 
 def _why_fatal(retry: Retry, attempt: Attempt, searcher: Searcher) -> str:

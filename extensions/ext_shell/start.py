@@ -68,7 +68,7 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
         try:
             await_ready(process, conditions, context, log=args.log)
         except BaseException as error:
-            end(process, process.prepared.grace)
+            end(process, process.prepared.grace, context.deadline)
             processes.remove(process)
             if isinstance(error, ext_sdk.OperationFailed):
                 raise _explained(error, process, context) from error

@@ -48,7 +48,7 @@ def stop(args: Stop, context: ext_sdk.Context) -> ext_sdk.Result:
     if args.ignore_missing and not checked and processes.get(args.name) is None:
         return ext_sdk.Result.ok(f"there is no process {args.name!r} to stop")
     process = find(args.name, context)
-    end(process, context.deadline.remaining(), signal_number(args.signal))
+    end(process, context.deadline.remaining(), context.deadline, signal_number(args.signal))
     with Searcher() as searcher:
         expect = None if args.expect is UNSET else args.expect
         reason = "" if process.ended else "it did not end in spite of SIGKILL"

@@ -37,6 +37,15 @@ def test_a_later_limit_does_not() -> None:
     assert Deadline(0).limit(HOUR).expired
 
 
+def test_a_result_may_come_after_the_deadline() -> None:
+    deadline = Deadline(0, latest=60)
+    assert deadline.remaining() == 0
+    assert 50 < deadline.remaining_for_result() <= 60
+    assert 50 < deadline.limit(HOUR).remaining_for_result() <= 60
+    assert Deadline(0, latest=0).remaining_for_result() == 0
+    assert Deadline(0).remaining_for_result() == float("inf")
+
+
 def test_no_limit_is_the_deadline_itself() -> None:
     deadline = Deadline(HOUR)
     assert deadline.limit(None) is deadline

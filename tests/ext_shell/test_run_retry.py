@@ -72,6 +72,13 @@ def test_an_attempt_that_never_ends_in_its_time_is_a_failure_that_says_so(shell:
     assert answer.outputs["attempts"] == "2"
 
 
+def test_an_attempt_that_the_time_for_all_cuts_short_names_that_time(shell: Extension) -> None:
+    script = COUNT + "test $n -lt 2 || exec sleep 3600; exit 9"
+    answer = shell.failed("run", script=script, retry={**QUICK, "attemptTimeout": "1h"}, timeout="3s")
+    assert "timed out: attempt 2 did not end within `timeout` (3s) for all attempts and was stopped" in answer.error
+    assert "exit code" not in answer.message
+
+
 @pytest.mark.parametrize("fatal", [{"fatalExitCode": 2}, {"fatalExitCode": [1, 2]}, {"fatalOutput": "(?i)FATAL"}])
 def test_what_cannot_come_true_any_more_ends_it(fatal: dict[str, object], shell: Extension) -> None:
     script = COUNT + "if test $n = 2; then echo fatal: no >&2; exit 2; fi; exit 9"
