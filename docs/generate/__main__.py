@@ -1,6 +1,7 @@
 """Write what is generated from the code: `python -m docs.generate`, or `--check` to see whether it is fresh.
 
-- the prepared manifest of each extension, package data that a start answers `initialize` from;
+- what is prepared of each extension, package data that a start answers `initialize` from: manifest, and schema of the
+  configuration;
 - `docs/reference/ext-*.md`, from the classes of arguments and from the command line of the recorder;
 - in pages, code blocks that name a file (```` ```python file=docs/examples/greeter.py ````), and the tables between
   `<!-- operations: ext-shell -->` and `<!-- /operations -->`.
@@ -44,9 +45,8 @@ def generated() -> Iterator[tuple[Path, str]]:
     """Every generated file with what it must hold."""
     tables = conformance_tables.tables()
     for program, target in EXTENSIONS.items():
-        path, content = prepared(target)
         extension = load(target)
-        yield path, content.decode()
+        yield from ((path, content.decode()) for path, content in prepared(target).items())
         yield REFERENCE / f"{program}.md", extension_page.page(program, extension)
         tables[f"operations: {program}"] = extension_page.contents(extension, f"docs/reference/{program}.md")
     yield REFERENCE / "ext-recorder.md", recorder_page.page()

@@ -16,6 +16,7 @@ from urllib.parse import SplitResult, urlsplit
 import ext_sdk
 from ext_sdk.metadata_addresses import hands_out_credentials, unwrapped
 
+from .early_check import split_pattern
 from .errors import Refused
 
 if TYPE_CHECKING:
@@ -128,41 +129,18 @@ def host_is_literal(given: str, expanded: str) -> bool:
     return "${" not in fixed and expanded.startswith(fixed + rest[end])
 
 
-def check_patterns(allow: list[str]) -> None:
-    """Raise ValueError for an entry of `allowHosts` that is no host."""
-    for each in allow:
-        host, port = _split_pattern(each)
-        if (
-            not host
-            or set("/@${} ") & set(each)
-            or "*" in host.removeprefix("*.") != "*"
-            or (port and not port.isdecimal())
-        ):
-            raise ValueError(f"expected a host, *.host, host:port or *, found {each!r:.100}")
-
-
 def _pattern(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _split_pattern(pattern: str) -> tuple[str, str]:
-    if pattern.startswith("["):
-        host, _, port = pattern[1:].partition("]")
-        return host.lower(), port.removeprefix(":")
-    if pattern.count(":") > 1:  # an IPv6 address without brackets
-        return pattern.lower(), ""
-    host, _, port = pattern.partition(":")
-    return host.lower(), port
-
-
 def _names(pattern: str, host: str, port: int) -> bool:
     """Whether a pattern names this very host."""
-    wanted, wanted_port = _split_pattern(pattern)
+    wanted, wanted_port = split_pattern(pattern)
     return wanted == host.rstrip(".") and wanted_port in {"", str(port)}
 
 
 def _matches(pattern: str, host: str, port: int) -> bool:
-    wanted, wanted_port = _split_pattern(pattern)
+    wanted, wanted_port = split_pattern(pattern)
     host = host.rstrip(".")
     if wanted_port not in {"", str(port)}:
         return False

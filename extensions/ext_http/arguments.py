@@ -8,9 +8,9 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 
-from .addresses import check_patterns
 from .auth import Auth  # noqa: TC001 - msgspec reads it
 from .bodies import Body, Values  # noqa: TC001 - msgspec reads them
+from .early_check import check_patterns
 from .hidden import FromEnv, Secret  # noqa: TC001 - msgspec reads it
 from .sessions import SessionName  # noqa: TC001 - msgspec reads it
 from .settings import HttpVersion  # noqa: TC001 - msgspec reads it

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta, field
 
 import ext_sdk
 
-from .addresses import check_patterns
+from .early_check import check_patterns
 
 
 class HttpConfig(ext_sdk.Config):
     """Configuration of ext-http."""
+
+    early_check: ClassVar[str] = "ext_http.early_check:check_config"
 
     base_url: Annotated[str, Meta(description="What a `url` that begins with / is completed by")] = ""
     headers: Annotated[dict[str, str], Meta(description="Headers of every request; a request may set its own")] = field(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
@@ -12,6 +12,8 @@ import ext_sdk
 
 class KubernetesConfig(ext_sdk.Config):
     """Configuration of ext-kubernetes."""
+
+    early_check: ClassVar[str] = "ext_kubernetes.early_check:check_config"
 
     kubeconfig: Annotated[
         str,

@@ -1,8 +1,9 @@
 """The start of an extension: answer `initialize` first, load the rest while the host reads.
 
 A host waits for the manifest, and that is all it needs at first. So the manifest is prepared (`python -m
-ext_sdk.prepare`), and the path from here to its answer imports nothing but the wire: no operation, no schema
-library, no `re`. Whatever else the first line says, the server says the answer.
+ext_sdk.prepare`), and the path from here to its answer imports nothing but the wire and the check of a configuration:
+no operation, no schema library, and `re` only for a configuration with a value that has a pattern. Whatever else the
+first line says, the server says the answer.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
     from .extension import Extension
 
-MANIFEST_FILE = "manifest.json"  # in the extension's package; one line of JSON, made by `ext_sdk.prepare`
+# In the extension's package, written by `ext_sdk.prepare`, each of one line of JSON.
+MANIFEST_FILE = "manifest.json"
+CONFIG_FILE = "config-schema.json"  # the schema of `config_check`
 
 
 def serve(target: str) -> int:
@@ -144,9 +147,9 @@ def _first_line(stdio: Stdio) -> tuple[bytes, bool]:
 
 
 def _answer_initialize(stdio: Stdio, received: bytes, prepared: str) -> bool:
-    """Answer the first line with the prepared manifest, where it is a plain `initialize`.
+    """Answer the first line with the prepared manifest, if it is an `initialize` that is certainly valid.
 
-    A configuration has to be checked before the answer, which takes the whole extension; the same goes for
+    Another configuration has to be validated before the answer, which takes the whole extension; the same goes for
     another version.
     """
     try:
@@ -156,14 +159,31 @@ def _answer_initialize(stdio: Stdio, received: bytes, prepared: str) -> bool:
         return False
     if not isinstance(request, Request) or request.method != gevals.INITIALIZE:
         return False
-    plain = {"protocolVersion": gevals.PROTOCOL_VERSION}
-    if request.params not in (plain, plain | {"config": None}, plain | {"config": {}}):
+    params = request.params
+    if not isinstance(params, dict) or not params.keys() <= {"protocolVersion", "config"}:
+        return False
+    if params.get("protocolVersion") != gevals.PROTOCOL_VERSION:
+        return False
+    config = params.get("config")
+    if not (config is None or config == {} or _is_certainly_valid(config, prepared)):
         return False
     id = _spelled(request.id)
     if id is None:
         return False
     stdio.write(b'{"jsonrpc":"2.0","id":' + id + b',"result":' + manifest + b"}\n")
     return True
+
+
+def _is_certainly_valid(config: object, prepared: str) -> bool:
+    """Return True if the schema next to the prepared manifest accepts a configuration."""
+    from .config_check import certainly_valid
+    from .wire.json_text import loads
+
+    try:
+        schema = loads(_read(os.path.join(os.path.dirname(prepared), CONFIG_FILE)).decode())  # noqa: PTH118, PTH120
+    except OSError:
+        return False
+    return certainly_valid(config, schema)
 
 
 def _spelled(id: object) -> bytes | None:

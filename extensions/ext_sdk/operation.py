@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, dataclass_transform, get_type_hints
+from typing import TYPE_CHECKING, Annotated, ClassVar, dataclass_transform, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -55,7 +55,15 @@ class Args(msgspec.Struct, metaclass=_ArgsType, frozen=True):
 
 
 class Config(Args):
-    """What every extension takes as `config` of `initialize`; extensions add their own fields."""
+    """The `config` of `initialize` that every extension accepts; extensions add their own fields.
+
+    A class with a `__post_init__`, also one that is used within a configuration, has an `early_check`:
+    `package.module:function`, of a module that imports nothing heavy. The function is given the members as the host
+    sent them, whose types are right, and raises ValueError at least where `__post_init__` does. Without it, a
+    configuration that has the class is validated before the manifest is sent, which makes the start slower.
+    """
+
+    early_check: ClassVar[str] = "ext_sdk.config_check:check_config"
 
     max_operation_time: Annotated[
         Duration,

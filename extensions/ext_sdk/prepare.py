@@ -1,8 +1,8 @@
-"""Write the prepared manifest of an extension into its package.
+"""Write the prepared manifest of an extension, and the schema of its configuration, into its package.
 
     python -m ext_sdk.prepare ext_shell.extension:extension
 
-With `--check` nothing is written: exit code 1 says that the file is not what the extension would say.
+With `--check` nothing is written: exit code 1 says that a file is not what the extension would say.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
-from .boot import MANIFEST_FILE
+from .boot import CONFIG_FILE, MANIFEST_FILE
+from .config_schema import config_schema
 from .extension import Extension
 from .wire import dumps
 
 
-def prepared(target: str) -> tuple[Path, bytes]:
-    """Where the manifest of `package.module:name` belongs, and what it must hold."""
+def prepared(target: str) -> dict[Path, bytes]:
+    """Return the content of each file that is prepared for `package.module:name`."""
     module, _, name = target.partition(":")
     extension = getattr(import_module(module), name)
     if not isinstance(extension, Extension):
         raise SystemExit(f"{target}: expected an ext_sdk.Extension, found {type(extension).__name__}")
     package = import_module(module.partition(".")[0])
-    path = Path(package.__path__[0]) / MANIFEST_FILE
-    return path, dumps(extension.manifest()).encode() + b"\n"
+    folder = Path(package.__path__[0])
+    values = {MANIFEST_FILE: extension.manifest(), CONFIG_FILE: config_schema(extension.config_type)}
+    return {folder / name: dumps(value).encode() + b"\n" for name, value in values.items()}
 
 
 def main(arguments: list[str]) -> int:
@@ -34,8 +36,7 @@ def main(arguments: list[str]) -> int:
     if not targets or any(":" not in target for target in targets):
         raise SystemExit("usage: python -m ext_sdk.prepare [--check] PACKAGE.MODULE:NAME ...")
     stale = 0
-    for target in targets:
-        path, content = prepared(target)
+    for path, content in (file for target in targets for file in prepared(target).items()):
         if path.is_file() and path.read_bytes() == content:
             continue
         stale += 1

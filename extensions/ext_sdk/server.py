@@ -11,6 +11,7 @@ import select
 import signal
 import threading
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from .calls import CALL, Calls, Running
@@ -187,11 +188,13 @@ class Server:
             self._answer_error(request.id, self._session.fault(request.method, error))
 
     def _initialize(self, request: Request) -> None:
-        self._session.initialize(request.params)
         if self._manifest_sent:
             self._manifest_sent = False
             self._connection.settle(request.id)
+            with suppress(RpcError):  # of what has changed since the early check, such as a file that was removed
+                self._session.initialize(request.params)
         else:
+            self._session.initialize(request.params)
             self._answer_plain(request.id, self._extension.manifest())
         self._extension.warm_up()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import resource
 import signal
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -27,6 +27,8 @@ Size = (
 
 class Limits(ext_sdk.Args):
     """What each process of a command may use. Not given: what the extension itself may."""
+
+    early_check: ClassVar[str] = "ext_shell.early_check:check_limits"
 
     cpu: Annotated[
         ext_sdk.Duration | UnsetType,

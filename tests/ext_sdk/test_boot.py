@@ -98,7 +98,7 @@ def test_nothing_heavy_is_imported_before_the_manifest_is_out(tmp_path: Path) ->
         (None, INITIALIZE),
         (2**63, INITIALIZE),
         ("x" * 101, INITIALIZE),
-        (1, INITIALIZE | {"config": {"greeting": "hi"}}),
+        (1, INITIALIZE | {"config": {"greeting": "hi"}}),  # no schema of the configuration is prepared
         (1, INITIALIZE | {"further": 1}),
     ],
 )
@@ -110,6 +110,41 @@ def test_any_other_initialize_is_answered_by_the_server(prepared: list[str], id:
         result = answer["result"]
         assert isinstance(result, dict)
         assert result["name"] == "probe"
+
+
+@pytest.fixture
+def configured(prepared: list[str]) -> list[str]:
+    """The same with a prepared schema of the configuration."""
+    schema = {"type": "object", "properties": {"greeting": {"type": "string"}}, "additionalProperties": False}
+    Path(prepared[1]).with_name("config-schema.json").write_text(json.dumps(schema))
+    return prepared
+
+
+def test_the_prepared_manifest_answers_an_initialize_whose_configuration_is_certainly_valid(
+    configured: list[str],
+) -> None:
+    with Peer(configured) as peer:
+        peer.send(request(1, "initialize", INITIALIZE | {"config": {"greeting": "hi"}}))
+        assert peer.message()["result"] == {"name": "prepared"}
+        assert peer.outputs("circumstances")["greeting"] == "hi"
+
+
+@pytest.mark.parametrize("config", [{"greeting": 1}, {"greetings": "hi"}, [], "hi", 0])
+def test_a_configuration_that_is_not_certainly_valid_is_refused_by_initialize(
+    configured: list[str], config: object
+) -> None:
+    with Peer(configured) as peer:
+        peer.send(request(1, "initialize", INITIALIZE | {"config": config}))
+        assert shown_code(peer.message()) == -32602
+
+
+def test_what_only_the_complete_validation_refuses_gets_no_second_answer(configured: list[str]) -> None:
+    """A file may be removed between the two checks."""
+    Path(configured[1]).with_name("config-schema.json").write_text('{"type":"object"}')
+    with Peer(configured) as peer:
+        peer.send(request(1, "initialize", INITIALIZE | {"config": {"greeting": 1}}), request(2, "shutdown"))
+        assert [answer["id"] for answer in peer.rest()] == [1, 2]
+        assert peer.exit_code() == 0
 
 
 @pytest.mark.parametrize(

@@ -39,13 +39,14 @@ def prepare(package: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_what_is_written_is_what_the_extension_says(package: Path) -> None:
     ran = prepare(package, TARGET)
-    path = package / "manifest.json"
-    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{path}: written\n", "")
+    path, schema = package / "manifest.json", package / "config-schema.json"
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, f"{path}: written\n{schema}: written\n", "")
     content = path.read_bytes()
     assert content.count(b"\n") == 1
     assert content.endswith(b"}\n")
     with Peer([sys.executable, str(SAMPLE)]) as peer:
         assert json.loads(content) == peer.initialize()["result"]
+    assert json.loads(schema.read_bytes())["properties"].keys() >= {"maxOperationTime", "greeting"}
 
 
 def test_what_is_there_already_is_not_written_again(package: Path) -> None:
@@ -55,10 +56,11 @@ def test_what_is_there_already_is_not_written_again(package: Path) -> None:
 
 
 def test_a_check_writes_nothing_and_tells_by_its_exit_code(package: Path) -> None:
-    path = package / "manifest.json"
+    path, schema = package / "manifest.json", package / "config-schema.json"
     ran = prepare(package, "--check", TARGET)
-    assert (ran.returncode, ran.stdout) == (1, f"{path}: is stale: run `make docs`\n")
+    assert (ran.returncode, ran.stdout) == (1, "".join(f"{one}: is stale: run `make docs`\n" for one in (path, schema)))
     assert not path.exists()
+    assert not schema.exists()
     prepare(package, TARGET)
     assert prepare(package, "--check", TARGET).returncode == 0
     source = package / "extension.py"

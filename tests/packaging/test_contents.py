@@ -23,6 +23,7 @@ SOURCE_ROOTS = {"ext_sdk": "extensions", **dict.fromkeys(EXTENSIONS, "extensions
 DATA_FILES = {
     *(f"{package}/py.typed" for package in SOURCE_ROOTS),
     *(f"{one}/manifest.json" for one in EXTENSIONS),
+    *(f"{one}/config-schema.json" for one in EXTENSIONS),
     *(f"ext_recorder/view/page.{kind}" for kind in ("css", "html", "js")),
 }
 # What lies at the top, as DESIGN has it; a new name here is a decision.

@@ -51,13 +51,35 @@ def imported_before_the_answer(package: str, *requests: dict[str, object]) -> se
     return set(done.stderr.splitlines())
 
 
-@pytest.mark.parametrize("package", ["ext_http", "ext_kubernetes", "ext_shell"])
-def test_the_manifest_is_out_before_anything_slow_is_imported(package: str) -> None:
-    initialize = {"id": 1, "method": "initialize", "params": {"protocolVersion": "0.0.1"}}
+COMMON: dict[str, object] = {"maxOperationTime": "20s", "artifacts": "/tmp/texts"}
+CONFIGURATIONS: list[tuple[str, dict[str, object]]] = [
+    ("ext_http", {}),
+    ("ext_http", COMMON | {"baseUrl": "http://127.0.0.1", "headers": {"a": "b"}, "caFile": "a", "proxy": "env"}),
+    ("ext_http", {"allowHosts": ["127.0.0.1:8080", "*.test", "[::1]:80", "::1", "*"]}),
+    ("ext_kubernetes", {}),
+    ("ext_kubernetes", COMMON | {"kubeconfig": __file__, "context": "a", "namespace": "b", "watch": False}),
+    ("ext_kubernetes", {"serviceAccount": "/folder"}),
+    ("ext_shell", {}),
+    ("ext_shell", COMMON | {"passEnv": ["A*"], "env": {"A": "b"}, "secrets": ["A"], "shell": "sh"}),
+    ("ext_shell", {"outputLimit": 1000, "limits": {"cpu": "2s", "memory": 2**30, "openFiles": 10}}),
+]
+
+
+@pytest.mark.parametrize(("package", "config"), CONFIGURATIONS)
+def test_the_manifest_is_out_before_anything_slow_is_imported(package: str, config: dict[str, object]) -> None:
+    initialize = {"id": 1, "method": "initialize", "params": {"protocolVersion": "0.0.1", "config": config}}
     found = imported_before_the_answer(package, initialize, {"id": 2, "method": "shutdown"})
     assert "ext_sdk.boot" in found
     assert not found & SLOW
     assert f"{package}.extension" not in found
+
+
+def test_a_pattern_in_the_configuration_imports_re_and_nothing_else_that_is_slow() -> None:
+    params = {"protocolVersion": "0.0.1", "config": {"outputLimit": "4MiB", "limits": {"memory": "1GiB"}}}
+    initialize = {"id": 1, "method": "initialize", "params": params}
+    found = imported_before_the_answer("ext_shell", initialize, {"id": 2, "method": "shutdown"})
+    assert "re" in found
+    assert not found & (SLOW - {"re", "enum"})
 
 
 def test_the_watch_sees_what_is_imported() -> None:

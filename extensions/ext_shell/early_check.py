@@ -1,0 +1,11 @@
+"""The checks of a configuration that run before the manifest is sent; see `ext_sdk.Config`."""
+
+from __future__ import annotations
+
+from ext_sdk.duration import Duration
+
+
+def check_limits(members: dict[str, object]) -> None:
+    """Raise ValueError for what `Limits` refuses."""
+    if Duration.parse(str(members.get("cpu", "1s"))).nanoseconds <= 0:
+        raise ValueError("cpu: expected a duration over 0")
