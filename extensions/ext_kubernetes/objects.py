@@ -56,8 +56,19 @@ def identity(item: Object) -> Outputs:
 
 def age_of(moment: str, now: datetime | None = None) -> float:
     """Seconds since a time, as objects have it; 0 where there is none."""
+    then = _time(moment)
+    return max(0.0, ((now or datetime.now(UTC)) - then).total_seconds()) if then else 0.0
+
+
+def seconds_between(start: str, end: str) -> float:
+    """Return the seconds from one time of an object to another; 0 if either is missing."""
+    until = _time(end)
+    return age_of(start, until) if until else 0.0
+
+
+def _time(moment: str) -> datetime | None:
     try:
-        then = datetime.fromisoformat(moment)
+        found = datetime.fromisoformat(moment)
     except ValueError:
-        return 0.0
-    return max(0.0, ((now or datetime.now(UTC)) - then).total_seconds()) if then.tzinfo else 0.0
+        return None
+    return found if found.tzinfo else None

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from .container_states import held_back, unproven
 from .errors import KubernetesError
 from .objects import items, members, text
 from .paths import core_path
-from .readiness import readiness_of
+from .readiness import failed, progressing, readiness_of
 
 if TYPE_CHECKING:
     import ext_sdk
 
     from .client import Client
     from .manifests import Object
+    from .readiness import Readiness
 
 FIRST_SECONDS = 1.0  # into a wait, before pods are asked about for the first time
 EVERY_SECONDS = 1.0
@@ -47,27 +50,48 @@ class PodCheck:
             self._next = time.monotonic() + EVERY_SECONDS
         return self._told.get(uid, "")
 
+    def crashing(self, item: Object) -> Readiness | None:
+        """Return why a workload whose status is ready is not, for a pod of it is between two crashes; None if it is.
+
+        The status alone does not tell: a pod without a probe is available as soon as its containers run.
+        """
+        for pod in newest_template(self._pods(item)) if text(item, "kind") in KINDS else ():
+            name = text(pod, "metadata", "name")
+            if held := held_back(pod):
+                return failed(f"pod {name}: {held}")
+            left, why = unproven(pod, datetime.now(UTC))
+            if why:
+                return progressing(f"pod {name}: {why}", left)
+        return None
+
     def _ask(self, item: Object) -> str:
+        return hopeless_pod(self._pods(item))
+
+    def _pods(self, item: Object) -> list[Object]:
+        """Return pods of a workload; none if they can't be read: whoever may not see pods waits without them."""
         labels = members(item, "spec", "selector", "matchLabels")
         if not labels:
-            return ""
+            return []
         query = [("labelSelector", ",".join(f"{key}={value}" for key, value in labels.items())), ("limit", MOST_PODS)]
         path = core_path("pods", text(item, "metadata", "namespace"))
         try:
-            found = items(self._client.request("GET", path, query=query, deadline=self._deadline, retry=False), "items")
-        except KubernetesError:  # who may not see pods waits to the end
-            return ""
-        return hopeless_pod(found)
+            return items(self._client.request("GET", path, query=query, deadline=self._deadline, retry=False), "items")
+        except KubernetesError:
+            return []
 
 
 def hopeless_pod(pods: list[Object]) -> str:
     """Why one of the newest pods will never be ready; "" where all may. Those of older templates are on their way."""
+    for pod in newest_template(pods):
+        readiness = readiness_of(pod | {"kind": "Pod", "apiVersion": "v1"})
+        if readiness.state == "failed":
+            return f"pod {text(pod, 'metadata', 'name')}: {readiness.text}"
+    return ""
+
+
+def newest_template(pods: list[Object]) -> list[Object]:
+    """Return the pods of the newest template that are not being deleted, the newest first."""
     living = [pod for pod in pods if not text(pod, "metadata", "deletionTimestamp")]
     living.sort(key=lambda pod: text(pod, "metadata", "creationTimestamp"), reverse=True)
     newest = text(living[0], "metadata", "labels", TEMPLATE) if living else ""
-    for pod in living:
-        if text(pod, "metadata", "labels", TEMPLATE) == newest:
-            readiness = readiness_of(pod | {"kind": "Pod", "apiVersion": "v1"})
-            if readiness.state == "failed":
-                return f"pod {text(pod, 'metadata', 'name')}: {readiness.text}"
-    return ""
+    return [pod for pod in living if text(pod, "metadata", "labels", TEMPLATE) == newest]

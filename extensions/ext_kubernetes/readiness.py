@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from .conditions import condition_of, conditions_of, has, is_outdated
-from .container_states import containers_told, held_back
+from .container_states import containers_told, held_back, unproven
 from .objects import age_of, at, items, members, number, text
 
 if TYPE_CHECKING:
@@ -145,7 +145,8 @@ def _pod(item: Object, now: datetime) -> Readiness:
         left = UNSCHEDULABLE_SECONDS - age_of(scheduled.since, now)
         return progressing(str(scheduled), left) if left > 0 else failed(str(scheduled))
     if has(item, "Ready", "True"):
-        return ready("it is running and ready")
+        left, why = unproven(item, now)
+        return progressing(why, left) if why else ready("it is running and ready")
     return progressing(containers_told(item) or str(condition_of(item, "Ready") or f"phase is {phase or 'unknown'}"))
 
 

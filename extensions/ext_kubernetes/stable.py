@@ -17,9 +17,9 @@ from .errors import doing
 from .jsonpath import problem, text_of, values
 from .naming import TargetArgs
 from .objects import items, number, text
-from .readiness import readiness_of
+from .pods import PodCheck
 from .story import in_vain
-from .wait import Value, value_verdict
+from .wait import Ready, Value, value_verdict
 from .waiting import Verdict
 
 if TYPE_CHECKING:
@@ -68,7 +68,8 @@ def stable(args: StableArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     """
     client = client_for(context)
     target = chosen(args, args.selector, context, client)
-    steady = Steady(args.for_.seconds, lambda item: _state(item, args))
+    ready = Ready(PodCheck(client, context.deadline), fail_fast=False)
+    steady = Steady(args.for_.seconds, lambda item: _state(item, args, ready))
     with doing(f"failed to watch {target}"):
         seen = await_target(target, steady, context, client, selector=args.selector)
     outputs: dict[str, str | int | bool] = {
@@ -133,15 +134,14 @@ class Steady:
         return f"{now} ({self.changes} change{'s' if self.changes > 1 else ''}: {' → '.join(self._history)})"
 
 
-def _state(item: Object, args: StableArgs) -> tuple[Verdict, object]:
+def _state(item: Object, args: StableArgs, ready: Ready) -> tuple[Verdict, object]:
     """Whether it holds for an object, and what must not change."""
     if args.condition:
         found = condition_of(item, args.condition)
         return condition_verdict(item, args.condition, args.status), found and found.since
     if args.json_path:
         return value_verdict(item, args.json_path, args.value), text_of(values(args.json_path, item))
-    readiness = readiness_of(item)
-    return Verdict(done=readiness.state == "ready", status=readiness.text), _restarts(item)
+    return ready(item), _restarts(item)
 
 
 def _restarts(item: Object) -> list[tuple[str, int]]:

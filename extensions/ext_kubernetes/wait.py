@@ -49,15 +49,17 @@ class WaitArgs(TargetArgs):
     for_: Annotated[
         Literal["", "ready", "exists", "deleted"],
         Meta(
-            description="ready: by the rules of kstatus for its kind, rollouts and jobs and custom resources too; "
-            "exists: it is there; deleted: it is gone, or another one has its name"
+            description="ready: by the rules of kstatus for its kind, rollouts and jobs and custom resources too; a "
+            "restarted container must have run longer than the last time, or a minute; exists: it is there; deleted: "
+            "it is gone, or another one has its name"
         ),
     ] = field(default="", name="for")
     fail_fast: Annotated[
         bool,
         Meta(
-            description="With `ready`: fail as soon as it can't become so by itself, such as in CrashLoopBackOff, "
-            "ImagePullBackOff, when unschedulable for 15 s, failed, or ProgressDeadlineExceeded"
+            description="With `ready`: fail as soon as it can't become so by itself, such as in a crash loop (a "
+            "container failed again after a restart), ImagePullBackOff, when unschedulable for 15 s, failed, or "
+            "ProgressDeadlineExceeded"
         ),
     ] = True
     selector: Selector = ""
@@ -139,7 +141,10 @@ class Ready:
     def __call__(self, item: Object) -> Verdict:
         readiness = readiness_of(item)
         if readiness.state == "ready":
-            return Verdict(done=True, status=readiness.text)
+            crashing = self._pods.crashing(item)
+            if crashing is None:
+                return Verdict(done=True, status=readiness.text)
+            readiness = crashing
         hopeless = readiness.text if readiness.state == "failed" else ""
         if self._fail_fast and not hopeless:
             hopeless = self._pods.hopeless(item)

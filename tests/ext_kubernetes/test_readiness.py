@@ -114,6 +114,56 @@ CASES: dict[str, tuple[str, Object]] = {
 }  # fmt: skip
 
 
+def restarted(started: str, restarts: int = 1, last: tuple[str, str, int] | None = None, **state: Any) -> Object:
+    """The status of a pod that is ready, whose container was restarted; `last`: its last run, and the exit code."""
+    began, ended, code = last or ("2026-11-22T00:59:00Z", "2026-11-22T00:59:01Z", 7)
+    terminated = {"terminated": {"startedAt": began, "finishedAt": ended, "exitCode": code, "reason": "Error"}}
+    container = {
+        "name": "main",
+        "restartCount": restarts,
+        "state": {"running": {"startedAt": started}} | state,
+        "lastState": terminated,
+    }
+    return {"phase": "Running", "containerStatuses": [container]} | said("Ready", "True")
+
+
+def crashed(restarts: int, code: int) -> Object:
+    terminated = {"terminated": {"exitCode": code, "reason": "Error"}}
+    container = {"name": "main", "restartCount": restarts, "state": terminated}
+    return {"phase": "Running", "containerStatuses": [container]} | said("Ready", "False", "ContainersNotReady")
+
+
+DAYS = ("2026-11-20T00:00:00Z", "2026-11-22T00:59:50Z", 1)
+MINUTES = ("2026-11-22T00:54:00Z", "2026-11-22T00:59:00Z", 1)
+RESTARTS: dict[str, tuple[str, Object]] = {
+    "restarted an hour ago": (READY, restarted("2026-11-22T00:00:00Z", 4)),
+    "restarted 6 s ago, after it had run for 1 s": (READY, restarted("2026-11-22T00:59:54Z")),
+    "restarted 5 s ago, after it had run for 1 s": (WAIT, restarted("2026-11-22T00:59:55Z")),
+    "restarted 5 s ago, after it had run for days": (READY, restarted("2026-11-22T00:59:55Z", last=DAYS)),
+    "restarted 59 s ago, after it had run for minutes": (WAIT, restarted("2026-11-22T00:59:01Z", last=MINUTES)),
+    "restarted 60 s ago, after it had run for minutes": (READY, restarted("2026-11-22T00:59:00Z", last=MINUTES)),
+    "restarted after it had ended well": (
+        WAIT, restarted("2026-11-22T00:59:59Z", last=("2026-11-22T00:59:00Z", "2026-11-22T00:59:01Z", 0))
+    ),
+    "failed for the first time": (WAIT, crashed(0, 7)),
+    "failed again": (FAIL, crashed(1, 7)),
+    "ended well again": (WAIT, crashed(1, 0)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", RESTARTS)
+def test_a_pod_whose_container(case: str) -> None:
+    state, status = RESTARTS[case]
+    found = readiness_of(made("Pod", status), NOW)
+    assert found.state == state, found
+
+
+def test_how_long_a_restarted_container_has_to_run_is_told() -> None:
+    found = readiness_of(made("Pod", restarted("2026-11-22T00:59:58Z")), NOW)
+    assert found.again == 4.0
+    assert found.text == "container main was restarted after it had ended; it counts as ready in 4 s"
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_readiness_of(case: str) -> None:
     state, item = CASES[case]
