@@ -24,6 +24,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         url: that was asked last.
         hops: the URLs that led there, the first one first; empty where nothing was redirected.
         peer_certificate_expires: until when the server's certificate is valid, in UTC; None without TLS.
+        excess: bytes that the server sent beyond the end of the response.
     """
 
     status: int
@@ -37,6 +38,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     url: str = ""
     hops: tuple[str, ...] = ()
     peer_certificate_expires: datetime | None = None
+    excess: bytes = b""
 
     def values(self, header: str) -> list[str]:
         """All values of a header, in order; its name in any case."""

@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ext_sdk import Duration
 from ext_sdk.expect import Check, DurationExpectation, Expectation, Searcher, check_duration
+from ext_sdk.expect.excerpt import quoted
 
 from .checks.body import Body, check_body
 from .checks.headers import Headers, check_headers
@@ -83,7 +84,7 @@ def check(expectation: Expect, answer: Answer, context: Context, searcher: Searc
             return check(expectation, answer, context, own)
     means = Means.of(context, searcher)
     status = DEFAULT_STATUS if isinstance(expectation.status, UnsetType) else expectation.status
-    checks = [check_status(status, answer.status)]
+    checks = [*_of_the_end(answer, means), check_status(status, answer.status)]
     if not isinstance(expectation.headers, UnsetType):
         checks += check_headers(expectation.headers, answer.headers, means)
     if not isinstance(expectation.body, UnsetType):
@@ -93,6 +94,15 @@ def check(expectation: Expect, answer: Answer, context: Context, searcher: Searc
     if not isinstance(expectation.certificate_expiry, UnsetType):
         checks += _of_certificate(expectation.certificate_expiry, answer)
     return checks
+
+
+def _of_the_end(answer: Answer, means: Means) -> list[Check]:
+    """A failed check where the server sent more than the response: it would be taken for the next one."""
+    if not answer.excess:
+        return []
+    more = quoted(answer.excess.decode("utf-8", "replace"), means.redact)
+    found = f"{len(answer.excess):,} bytes more: {more}; the server declares another length than it sends"
+    return [Check.failed("to end at its declared length", found, where="response")]
 
 
 def _of_certificate(expectation: DurationExpectation, answer: Answer) -> list[Check]:

@@ -111,7 +111,8 @@ class Prepared:
         while True:
             answer = self._sent(hop, deadline, sink)
             location = next(iter(answer.values("location")), None)
-            if not self._args.redirects or answer.status not in REDIRECTS or location is None:
+            followed = self._args.redirects and answer.status in REDIRECTS and not answer.excess
+            if not followed or location is None:
                 return msgspec.structs.replace(answer, hops=tuple(hops))
             if len(hops) >= self._args.redirects:
                 raise ExchangeFailed(

@@ -14,7 +14,7 @@ from ext_sdk.version import __version__
 from .budget import current, spending
 from .decoding import CODINGS, Undecodable, decoded
 from .tls import expiry_of
-from .transport import LIMIT, Transport
+from .transport import LIMIT, LIMITED, Limited, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -100,6 +100,7 @@ class Client:
             truncated = body.read(response)
         finally:
             response.close()
+        limited = response.extensions.get(LIMITED)  # a recorder's response has none
         return Answer(
             status=response.status_code,
             reason=response.reason_phrase if response.http_version != "HTTP/2" else "",
@@ -111,6 +112,7 @@ class Client:
             elapsed=time.monotonic() - begun,
             url=outgoing.url,
             peer_certificate_expires=expires,
+            excess=limited.excess if isinstance(limited, Limited) else b"",
         )
 
     def _answered(self, request: httpx2.Request, digest: tuple[str, str] | None) -> httpx2.Response:

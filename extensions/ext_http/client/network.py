@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from .budget import Budget
 
+READ_BYTES = 64 * 1024  # that are looked at beyond a response
+
 SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
 
 
@@ -188,6 +190,16 @@ class Stream(httpcore2.NetworkStream):
             except OSError as error:
                 raise httpcore2.WriteError(f"connection: {error.strerror or error}") from error
 
+    def waiting(self) -> bytes:
+        """Return bytes that were received and not read yet. Over TLS there are none: a look would take them."""
+        if isinstance(self._socket, ssl.SSLSocket):
+            return b""
+        try:
+            self._socket.settimeout(0)
+            return self._socket.recv(READ_BYTES, socket.MSG_PEEK)
+        except OSError:
+            return b""
+
     def close(self) -> None:
         self._socket.close()
 
@@ -215,6 +227,6 @@ class Stream(httpcore2.NetworkStream):
     def get_extra_info(self, info: str) -> Any:
         if info == "ssl_object":
             return self._socket if isinstance(self._socket, ssl.SSLSocket) else None
-        if info == "is_readable":  # of an idle connection: the server has closed it
+        if info == "is_readable":  # of an idle connection: the server has closed it, or sent what nobody requested
             return self._socket.fileno() < 0 or _ready(self._socket, select.POLLIN, 0)
         return {"socket": self._socket}.get(info)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import h11
 import httpcore2
 import httpx2
 
 from ext_http.addresses import Guard, origin_of
 
-from .network import Backend
+from .network import Backend, Stream
 from .tls import context_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ext_http.settings import Settings
 
 LIMIT = "body_limit"  # extension of a request: bytes of the answer's body that are read from the wire
+LIMITED = "limited"  # extension of a response: its Limited body
 MOST_CONNECTIONS = 600  # 500 requests at the same time, and room: one more would wait for those that hang
 MOST_IDLE = 20
 IDLE_SECONDS = 30.0  # that an idle connection is kept
@@ -61,7 +63,7 @@ class _LimitingPool(httpcore2.ConnectionPool):
         response = super().handle_request(request)
         limit = request.extensions.get(LIMIT)
         if isinstance(limit, int):
-            response.stream = _Limited(response, limit)
+            response.stream = response.extensions[LIMITED] = Limited(response, limit)
         return response
 
 
@@ -93,11 +95,21 @@ class _LazyContext:
         return self._context.wrap_socket(opened, server_hostname=server_hostname)  # type: ignore[arg-type]
 
 
-class _Limited(httpx2.SyncByteStream):
-    """The body of an answer as it is on the wire, up to one byte beyond the limit, which tells that there is more."""
+class Limited(httpx2.SyncByteStream):
+    """The body of an answer as it is on the wire, up to one byte beyond the limit, which tells that there is more.
+
+    A connection on which there was more than the response is closed: the next request would get it as its response.
+
+    Attributes:
+        excess: what the server sent beyond the end of the response; known once the response is read to its end.
+    """
+
+    excess = b""
 
     def __init__(self, response: httpcore2.Response, limit: int) -> None:
         self._stream = response.stream
+        self._network = response.extensions.get("network_stream")
+        self._http1 = response.extensions.get("http_version", b"").startswith(b"HTTP/1")
         self._limit = limit
 
     def __iter__(self) -> Iterator[bytes]:
@@ -107,7 +119,28 @@ class _Limited(httpx2.SyncByteStream):
             left -= len(piece)
             if left <= 0:
                 return
+        if self._http1:
+            self._look_beyond()
 
     def close(self) -> None:
         """Give the connection back, or end it where the body was not read to its end."""
         self._stream.close()  # type: ignore[union-attr]
+
+    def _look_beyond(self) -> None:
+        parsed = _parser_of(self._stream)
+        received = parsed.trailing_data[0] if parsed else b""
+        if isinstance(self._network, Stream):
+            received += self._network.waiting()
+            if received or parsed is None:
+                self._network.close()  # the pool drops a connection whose socket is closed
+        self.excess = received
+
+
+def _parser_of(stream: object) -> h11.Connection | None:
+    """Return the parser of the connection that a response came from; None if the library has it elsewhere.
+
+    The library leaves bytes beyond a response in the parser and offers no other way to them.
+    """
+    for name in ("_stream", "_connection", "_h11_state"):
+        stream = getattr(stream, name, None)
+    return stream if isinstance(stream, h11.Connection) else None
