@@ -48,6 +48,7 @@ from .free import FreeThreads
 from .misses import describe
 from .player import LISTED, NEAR, SECOND_CONNECTION, Player
 from .running import Running
+from .unanswered import unanswered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -88,6 +89,8 @@ class AnyOrderPlayer(Player):
         self._running = Running(ear, stage, self._settle, self._play)
         self._left: list[Recorded] | None = None  # once nothing will be looked up any more: the first that never came
         self._left_count = 0
+        self._cut_off: list[Thread] = []  # begun, and without an answer in the recording
+        self._unanswered: frozenset[int] | None = None  # lines of such requests, once they were looked for
 
     # Reading
 
@@ -99,14 +102,14 @@ class AnyOrderPlayer(Player):
             return False
         if event.conn != 1:
             raise UsageError(f"{self._name}:{self._reader.line}: {SECOND_CONNECTION}")
-        for thread in self._cut_off(self._cut, event, self._reader.line):
+        for thread in self._cut_up(self._cut, event, self._reader.line):
             if self._left is not None:
                 self._leave(thread)
                 continue
             self._free.add(thread)
         return True
 
-    def _cut_off(self, cut: Cutter, event: Event, line: int) -> Iterator[Thread]:
+    def _cut_up(self, cut: Cutter, event: Event, line: int) -> Iterator[Thread]:
         """The threads that an event begins."""
         if isinstance(event, Data) and event.kind == "in":
             for item in self._items(event, line):
@@ -133,25 +136,22 @@ class AnyOrderPlayer(Player):
 
     def _hear(self, payload: bytes) -> None:
         if self._kind(payload) == "response" and self._running.answered(payload):
+            self._refuse_cut_off()
             return
         thread = self._find(payload)
         if thread is None:
+            ends = self._ends_session(payload)
             self._miss(payload)
+            if ends:
+                self._end(0)
             return
         self._begin(thread)
-        if not self._stage.over and self._is_final(payload):
+        if not self._stage.over and self._ends_session(payload):
             self._mark("in")
 
     def _kind(self, payload: bytes) -> str:
         seen = glance(payload) if self._ear.dialect.plain else None
         return seen[0] if seen else self._ear.dialect.classify(payload).kind
-
-    def _is_final(self, payload: bytes) -> bool:
-        """Does the child end by itself after this?"""
-        dialect = self._ear.dialect
-        return any(method.encode() in payload for method in dialect.final) and (
-            dialect.classify(payload).method in dialect.final
-        )
 
     def _hear_junk(self, wire: bytes) -> None:
         thread = self._free.by_text(wire)
@@ -192,6 +192,28 @@ class AnyOrderPlayer(Player):
         self._played.extend(bytes(max(0, thread.number + 1 - len(self._played))))
         self._played[thread.number] = 1
         self._running.begin(thread)
+        if (
+            thread.open
+            and self._all_read
+            and thread.origin is not None
+            and thread.origin.line in self._unanswered_lines()
+        ):
+            self._cut_off.append(thread)
+        self._refuse_cut_off()
+
+    def _unanswered_lines(self) -> frozenset[int]:
+        if self._unanswered is None:
+            with self._reader.again() as reader:
+                found = unanswered(reader, self._ear.dialect, self._framing)
+            self._unanswered = frozenset(item.line for item in found)
+        return self._unanswered
+
+    def _refuse_cut_off(self) -> None:
+        """Refuse the calls whose recorded events have all been played, without an answer among them."""
+        for thread in [each for each in self._cut_off if each.position >= len(each.steps)]:
+            self._cut_off.remove(thread)
+            if thread.origin is not None and not self._stage.over:
+                self._refuse_unanswered(thread.origin)
 
     # Which thread
 
@@ -234,7 +256,7 @@ class AnyOrderPlayer(Player):
         with self._reader.again() as reader:
             cut = Cutter(self._ear, self._framing)
             for event in reader:
-                for thread in self._cut_off(cut, event, reader.line):
+                for thread in self._cut_up(cut, event, reader.line):
                     if thread.origin is not None:
                         played = thread.number < len(self._played) and bool(self._played[thread.number])
                         yield thread.origin, played, thread.number < NEAR

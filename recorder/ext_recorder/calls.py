@@ -78,6 +78,10 @@ class Calls:
         """Is any call without its answer?"""
         return bool(self._open)
 
+    def is_open(self, recorded: bytes) -> bool:
+        """Return whether a call of this recorded id has no answer yet."""
+        return recorded in self._open
+
     def live(self, recorded: bytes) -> bytes:
         """How the id of a call, open or lately answered, is spelled here."""
         return self._open.get(recorded) or self._past.get(recorded) or recorded

@@ -22,7 +22,7 @@ from .errors import RecorderError
 from .loop import play
 from .outlets import claim_standard_files, host_outlet, tell
 from .player import Divergence
-from .replay import Options, die, make_player, make_stage, write_report
+from .replay import Options, die, make_player, make_stage, reporting
 from .session import Base
 from .shell import EXIT_CANNOT_PLAY
 from .signals import Signals
@@ -68,15 +68,14 @@ def run_new_episodes(session: Session, options: Options) -> int:
             player.overhear = said.append
             player.diverges = True
             try:
-                status = play(player, stage, outlets, options.speed)
+                on_end = reporting(options.report, session.cassette, player)
+                status = play(player, stage, outlets, options.speed, on_end)
             except Divergence as here:
                 header = reader.header
                 upto = player.played_to + 1 if isinstance(player, StrictPlayer) else 0
                 session.base = Base(reader.path, upto, player.bindings)
                 text, rest = str(here), player.unheard()
             else:
-                if options.report:
-                    write_report(options.report, session.cassette, status, player.told)
                 return status if isinstance(status, int) else die(status)
     except RecorderError as error:
         tell(outlets["err"], str(error))

@@ -117,6 +117,19 @@ class Ear:
         """Return True if notifications of the child may repeat the id of this request."""
         return any(method in request for method in self._echoed_ids)
 
+    def matches(self, recorded: Recorded, payload: bytes) -> bool:
+        """Return whether `accepts` would be true, without remembering anything."""
+        if not self.dialect.calls or not recorded.is_message:
+            return self._without_glance(recorded, payload)
+        method = recorded.message(self.dialect).method
+        if method.isalnum() and method.encode() not in payload:  # nearly always, and cheap
+            return False
+        bound = self._learn(recorded, payload)
+        same = self._same(recorded, payload)
+        for spelling in bound:
+            self.bindings.unbind(spelling)
+        return same
+
     def _without_glance(self, recorded: Recorded, payload: bytes) -> bool:
         if self.dialect.calls and recorded.is_message:
             return self._closely(recorded, payload)

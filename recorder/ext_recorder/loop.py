@@ -9,7 +9,7 @@ from .signals import Signals, signal_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from .outlets import Outlet
     from .player import Player
@@ -20,11 +20,17 @@ __all__ = ["EXIT_CANNOT_PLAY", "play", "wait"]
 _STDIN = 0
 
 
-def play(player: Player, stage: Stage, outlets: Mapping[Output, Outlet], speed: float) -> int | str:
+def play(
+    player: Player,
+    stage: Stage,
+    outlets: Mapping[Output, Outlet],
+    speed: float,
+    on_end: Callable[[int | str], None] | None = None,
+) -> int | str:
     """Play to the end: the exit code, or the name of the signal to end by. Arguments as those of `Shell`."""
     signals = Signals()
     signals.catch()
-    shell = Shell(player, stage, _STDIN, outlets, speed)
+    shell = Shell(player, stage, _STDIN, outlets, speed, on_end=on_end)
     at_rest = poll()
     at_rest.register(signals.fd, POLLIN)
     at_rest.register(_STDIN, POLLIN)

@@ -4,6 +4,7 @@
     used up              it was recorded so many times, and each of them has been played
     arguments differ     the method was recorded, but with other arguments: these
     out of turn          it is in the cassette, but another message is next there (order `strict` only)
+    cut off              it is in the cassette without an answer, since the recording was interrupted
 
 The cassette is read again from its beginning for each miss, so that playing without one needs no memory.
 """
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from .hearing import Ear, Recorded
     from .matching import Difference
 
-    Reason = Literal["never-recorded", "used-up", "arguments-differ", "out-of-turn"]
+    Reason = Literal["never-recorded", "used-up", "arguments-differ", "out-of-turn", "cut-off", ""]
     # Every message of the host in the cassette, in its order: whether it has been played, whether it is worth a close
     # look.
     History = Callable[[], Iterator[tuple[Recorded, bool, bool]]]
@@ -39,7 +40,7 @@ class Miss:
     """What is said about one message without an answer.
 
     Attributes:
-        reason: see the module.
+        reason: see the module; "" if it was not looked for.
         text: one line for people.
         data: the same for programs, as JSON values.
     """
@@ -87,6 +88,20 @@ def explain(ear: Ear, live: Classified, history: History, *, where: str, turn: s
     if search.closest is None:
         return _unknown(subject, live, list(search.methods), where)
     return _different(subject, search.closest, where)
+
+
+def cut_off(request: Classified, recorded: Recorded, where: str) -> Miss:
+    """Return the miss of a request that matched, and whose answer is not in the cassette."""
+    text = (
+        f"{describe(request)}: cut off: the recording was interrupted before its answer ({where}:{recorded.line}); "
+        "record it again (--mode all)"
+    )
+    return Miss("cut-off", text, {"reason": "cut-off", "line": recorded.line})
+
+
+def unexplained(live: Classified) -> Miss:
+    """Return the miss of one message of many."""
+    return Miss("", f"{describe(live)}: no match; too many misses to look closer", {})
 
 
 class _Search:

@@ -35,17 +35,19 @@ from ext_sdk.wire.framing import Frame
 from .cassette.events import Data, pieces
 from .errors import CassetteError
 from .hearing import Recorded
-from .misses import describe, explain
+from .misses import cut_off, describe, explain, unexplained
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ext_sdk.protocols.dialect import Classified
     from ext_sdk.wire.framing import Framing
 
     from .bindings import Playing
     from .cassette.events import Event, Mark
     from .hearing import Ear
+    from .misses import Miss
     from .stage import Stage
     from .voice import Voice
 
@@ -230,6 +232,13 @@ class Player:
         """The first few recorded messages of the host that it did not repeat, and how many there are."""
         raise NotImplementedError
 
+    def _ends_session(self, payload: bytes) -> bool:
+        """Return whether the child exits by itself after this message of the host."""
+        dialect = self._ear.dialect
+        return any(method.encode() in payload for method in dialect.final) and (
+            dialect.classify(payload).method in dialect.final
+        )
+
     # What the host did and the child never heard of
 
     def _miss(self, payload: bytes, *, turn: str = "", is_message: bool = True) -> None:
@@ -241,15 +250,28 @@ class Player:
         message = self._ear.neutral(payload)
         if self._misses <= _EXPLAINED:
             miss = explain(self._ear, message, self._history, where=self._name, turn=turn)
-            text, data = miss.text, miss.data
         else:
-            text, data = f"{describe(message)}: no match; too many misses to look closer", {}
-        self._tell(text)
+            miss = unexplained(message)
+        self._tell(miss.text)
         live = self._ear.dialect.classify(payload)
         if is_message and live.kind == "request":
-            refusal = self._ear.dialect.refusal(live, f"ext-recorder: {text}", {**data, "cassette": self._name})
-            if refusal is not None:
-                self._stage.out(self._framing.encode(refusal))
+            self._refuse(live, miss)
+
+    def _refuse_unanswered(self, item: Recorded) -> None:
+        """Answer an open call by an error: the recording was cut off before its answer."""
+        request = self._voice.give_up(item.message(self._ear.dialect))
+        if request is None:
+            return
+        self._misses += 1
+        miss = cut_off(request, item, self._name)
+        self._tell(miss.text)
+        self._refuse(request, miss)
+
+    def _refuse(self, request: Classified, miss: Miss) -> None:
+        data = {**miss.data, "cassette": self._name}
+        refusal = self._ear.dialect.refusal(request, f"ext-recorder: {miss.text}", data)
+        if refusal is not None:
+            self._stage.out(self._framing.encode(refusal))
 
     def _tell(self, text: str) -> None:
         if len(self.told) < _KEPT:

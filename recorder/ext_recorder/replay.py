@@ -28,7 +28,7 @@ from .voice import Voice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from ext_sdk.protocols.dialect import Dialect
 
@@ -102,15 +102,18 @@ def run_replay(path: str, options: Options | None = None) -> int:
             stage = make_stage(reader.header, options)
             player = make_player(reader, stage, options)
             player.overhear = stage.overhear
-            status = play(player, stage, outlets, options.speed)
+            status = play(player, stage, outlets, options.speed, reporting(options.report, path, player))
             for rule in stage.idle:
                 tell(outlets["err"], f"--fault {rule} has befallen nothing")
-            if options.report:
-                write_report(options.report, path, status, player.told)
     except RecorderError as error:
         tell(outlets["err"], str(error))
         return EXIT_CANNOT_PLAY
     return status if isinstance(status, int) else die(status)
+
+
+def reporting(report: str, path: str, player: Player) -> Callable[[int | str], None] | None:
+    """Return what writes the report of a session when it ends; None without `--report`."""
+    return (lambda status: write_report(report, path, status, player.told)) if report else None
 
 
 def write_report(report: str, path: str, status: int | str, told: list[str]) -> None:

@@ -11,7 +11,7 @@ from time import monotonic
 
 from .errors import RecorderError
 from .player import Divergence
-from .stage import Close, Write
+from .stage import Close, Exit, Write
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ class Shell:
         source: the file that the host writes; -1 where there is none.
         outlets: stdout and stderr.
         speed: 1.0: at the recorded pace; 0.0: as fast as possible.
+        on_end: called with the status before the last output is written; a host that has read it may kill this process.
 
     Attributes:
         player: as given.
@@ -103,13 +104,21 @@ class Shell:
     """
 
     def __init__(
-        self, player: Player, stage: Stage, source: int, outlets: Mapping[Output, Outlet], speed: float
+        self,
+        player: Player,
+        stage: Stage,
+        source: int,
+        outlets: Mapping[Output, Outlet],
+        speed: float,
+        *,
+        on_end: Callable[[int | str], None] | None = None,
     ) -> None:
         self.player = player
         self.status: int | str | None = None
         self._stage = stage
         self._source = source
         self._speed = speed
+        self._on_end = on_end
         self._out = _Way(outlets["out"])
         self._err = _Way(outlets["err"])
         self._ways: dict[Output, _Way] = {"out": self._out, "err": self._err}
@@ -199,6 +208,8 @@ class Shell:
 
     def _give_up(self, error: RecorderError) -> int:
         """What was played so far goes out, then the reason."""
+        if self._on_end:
+            self._on_end(EXIT_CANNOT_PLAY)
         self._later += [(0.0, action) for action in self._stage.take()]
         for _, action in self._later:
             self._do(action)
@@ -222,6 +233,8 @@ class Shell:
             said = None if self._speed or self._later else self._stage.take_out()
             if said is None:
                 actions = self._stage.take()
+                if self._on_end and actions and isinstance(actions[-1], Exit):
+                    self._on_end(actions[-1].status)
                 for action in self._due(actions) if self._timed(actions) else actions:
                     self._do(action)
             elif said:

@@ -1,16 +1,21 @@
 """Order `strict`: the host repeats what it did, message by message.
 
 The cassette is read as it is played, one event ahead, so neither start nor memory depend on its length.
+
+A message out of turn is a miss. After one, the next message that is recorded later continues there, so that one
+difference does not make every later message a miss; so does a message that ends the session (`Dialect.final`), at
+once. What is skipped counts as never played, and the session as a different one.
 """
 
 from __future__ import annotations
 
-from itertools import chain
+from itertools import chain, islice
 
 from .cassette.events import Data, Mark
 from .errors import UsageError
 from .hearing import Recorded
 from .player import LISTED, MUCH_BYTES, NEAR, SECOND_CONNECTION, Player
+from .unanswered import unanswered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +51,8 @@ class StrictPlayer(Player):
         self._child_ended = False
         self.played_to = 0  # the line of the last message that was played, be it the host's or the child's
         self._time = 0.0  # of what the host did last, in the recording
+        self._lost = False  # the last message of the host was a miss
+        self._skipped: list[Recorded] = []  # messages of the host that were never played, and never will be
 
     def start(self) -> None:
         self._release()
@@ -74,13 +81,23 @@ class StrictPlayer(Player):
                 return
             if self._mark is not None and (not isinstance(event, Data) or event.kind == "in"):
                 self._kept = event  # only owed answers overtake the end of the input
-                return
+                break
             waits = self._pass(event) if isinstance(event, Data) else self._pass_mark(event)
-            if waits or stage.over:
+            if stage.over or (waits and self._mark is None):
                 return
+            if waits:
+                break
             if stage.size > MUCH_BYTES:
                 self.more = True
                 return
+        if self._voice.owes:
+            self._refuse_open()
+
+    def _refuse_open(self) -> None:
+        """Refuse the open calls that have no answer in the recording: its host sends no further message."""
+        with self._reader.again() as reader:
+            for item in unanswered(reader, self._ear.dialect, self._framing):
+                self._refuse_unanswered(item)
 
     def _may(self, event: Event) -> bool:
         """May this be played as far as other connections are concerned?"""
@@ -124,11 +141,78 @@ class StrictPlayer(Player):
         due = self._due
         if due and self._ear.accepts(due[-1], payload):
             self._last = due.pop()
+            self._lost = False
             if not due:
                 self.played_to = self._last.line
                 self._release()
+        elif self._catch_up(payload):
+            self._hear(payload)
         else:
+            ends = self._ends_session(payload)
             self._miss(payload, turn=self._turn())
+            self._lost = True
+            if ends:
+                self._end(0)
+
+    # A host that has left the recorded order
+
+    def _catch_up(self, payload: bytes) -> bool:
+        """Skip to a later recorded message that this one matches. Return whether there is one."""
+        ends = self._ends_session(payload)
+        if self.diverges or not (self._lost or ends):
+            return False
+        line = self._line_ahead(payload, within=None if ends else NEAR)
+        if not line:
+            return False
+        self._skip_to(line, payload)
+        return True
+
+    def _line_ahead(self, payload: bytes, within: int | None) -> int:
+        """Return the line of the next recorded message that this one matches; 0 if there is none.
+
+        Args:
+            payload: the live message.
+            within: the number of events to search; None: all of them.
+        """
+        here = self._reader.line
+        matches = (item for item in self._due[-2::-1] if self._ear.matches(item, payload))
+        if any(matches):
+            return here
+        with self._reader.again() as reader:
+            later = (
+                event for event in reader if reader.line > here or (reader.line == here and self._kept is not None)
+            )
+            for event in islice(later, within):
+                if isinstance(event, Mark) and event.kind == "exit":
+                    break  # the child answered nothing after it
+                items = self._items(event, reader.line) if isinstance(event, Data) and event.kind == "in" else ()
+                if any(self._ear.matches(item, payload) for item in items):
+                    return reader.line
+        return 0
+
+    def _skip_to(self, line: int, payload: bytes) -> None:
+        """Make the message on this line, which the live one matches, the next one.
+
+        Of what the child said in between, only the answers to open calls are played.
+        """
+        self._mark = None
+        if self._reader.line != line or self._kept is not None:
+            self._skip_due()
+            for event in self._coming():
+                if isinstance(event, Data) and event.kind == "in":
+                    self._due = self._items(event, self._reader.line)[::-1]
+                    self._time = event.time
+                    if self._reader.line == line:
+                        break
+                    self._skip_due()
+                elif isinstance(event, Data) and event.kind == "out" and self._voice.owes_this(event):
+                    self._play(event)
+        while self._due and not self._ear.matches(self._due[-1], payload):
+            self._skipped.append(self._due.pop())
+
+    def _skip_due(self) -> None:
+        self._skipped += reversed(self._due)
+        self._due = []
 
     def _hear_junk(self, wire: bytes) -> None:
         due = self._due
@@ -160,7 +244,7 @@ class StrictPlayer(Player):
             self._end(name)
 
     def _never_played(self) -> tuple[list[Recorded], int]:
-        never = list(reversed(self._due))
+        never = [*self._skipped, *reversed(self._due)]
         count = len(never)
         if self._mark is not None and self._mark.kind == "signal":
             count += 1
@@ -176,7 +260,9 @@ class StrictPlayer(Player):
         with self._reader.again() as reader:
             here = self._reader.line
             due = here if self._due else here + 1
+            skipped = {item.line for item in self._skipped}
             for event in reader:
                 if isinstance(event, Data) and event.kind == "in":
+                    played = reader.line < due and reader.line not in skipped
                     for item in self._items(event, reader.line):
-                        yield item, reader.line < due, abs(reader.line - here) < NEAR
+                        yield item, played, abs(reader.line - here) < NEAR

@@ -319,7 +319,7 @@ def test_an_answer_in_pieces_is_heard_to_its_last_piece(path: Path) -> None:
 def test_a_folder_that_is_named_by_a_uri_is_another_one_here(path: Path) -> None:
     asked = rpc(1, "initialize", rootUri="file:///tmp/root", capabilities={})
     told = '{"jsonrpc":"2.0","method":"window/logMessage","params":{"uri":"file:///tmp/root/a.py"}}'
-    lines = f"- {{t: 1, in: '{asked}'}}\n- {{t: 2, out: '{told}'}}\n{END}"
+    lines = f"- {{t: 1, in: '{asked}'}}\n- {{t: 2, out: '{told}'}}\n- {{t: 2, exit: 0}}"
     cassette(path, lines, protocol="lsp", framing="content-length", bindings={"root": "/tmp/root"})
     with Host(path) as host:
         said = host.write(framed("content-length", asked.replace("/tmp/root", "/home/me/project")))

@@ -125,6 +125,65 @@ def test_after_a_miss_the_message_that_was_due_still_is(path: Path) -> None:
         assert "never played" not in host.err
 
 
+def test_after_a_miss_a_later_recorded_message_continues_there(path: Path) -> None:
+    with Host(path) as host:
+        host.say(HELLO)
+        (line,) = host.say(RUN.replace('"hi"', '"other"'))
+        assert "arguments differ" in message_of(line)
+        assert host.say(WAIT) == ['{"jsonrpc":"2.0","id":3,"result":{"success":false}}']
+        host.say(BYE)
+
+        assert host.status == EXIT_DIFFERS
+        assert "one message of the host had no match" in host.err
+        assert "one recorded message of the host was never played:" in host.err
+        assert f"  {path}:{line_of(path, 'echo')}: request execute" in host.err
+
+
+def test_what_was_skipped_is_still_told_as_out_of_turn(path: Path) -> None:
+    with Host(path) as host:
+        host.say(HELLO, '{"jsonrpc":"2.0","id":9,"method":"nope"}', WAIT)
+        (line,) = host.say(RUN)
+        assert "out of turn" in message_of(line)
+
+
+def test_an_open_call_gets_its_recorded_answer_when_its_host_goes_on_elsewhere(tmp_path: Path) -> None:
+    events = """
+        - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"slow"}'}
+        - {t: 2, in: '{"jsonrpc":"2.0","id":2,"method":"b"}'}
+        - {t: 3, out: '{"jsonrpc":"2.0","id":2,"result":"b"}'}
+        - {t: 3, out: '{"jsonrpc":"2.0","id":1,"result":"slow"}'}
+        - {t: 3, out: '{"jsonrpc":"2.0","method":"log"}'}
+        - {t: 4, in: '{"jsonrpc":"2.0","id":3,"method":"c"}'}
+        - {t: 5, out: '{"jsonrpc":"2.0","id":3,"result":"c"}'}
+        """
+    with Host(cassette(tmp_path / "x.yaml", events + END)) as host:
+        assert host.say('{"jsonrpc":"2.0","id":11,"method":"slow"}') == []
+        host.say('{"jsonrpc":"2.0","id":12,"method":"other"}')
+        assert host.say('{"jsonrpc":"2.0","id":13,"method":"c"}') == [
+            '{"jsonrpc":"2.0","id":11,"result":"slow"}',
+            '{"jsonrpc":"2.0","id":13,"result":"c"}',
+        ]
+
+
+def test_the_message_that_ends_the_session_is_answered_out_of_turn(path: Path) -> None:
+    with Host(path) as host:
+        host.say(HELLO)
+        assert host.say(BYE.replace("4", "40")) == ['{"jsonrpc":"2.0","id":40,"result":{}}']
+
+        assert host.status == EXIT_DIFFERS
+        assert "2 recorded messages of the host were never played:" in host.err
+
+
+def test_a_message_that_ends_the_session_and_was_never_recorded_ends_it(tmp_path: Path, order: str) -> None:
+    events = f'- {{t: 1, in: \'{HELLO}\'}}\n- {{t: 1, out: \'{{"jsonrpc":"2.0","id":1,"result":{{}}}}\'}}\n{END}'
+    with Host(cassette(tmp_path / "x.yaml", events), Options(order=order)) as host:
+        host.say(HELLO)
+        (line,) = host.say(BYE)
+
+        assert "never recorded" in message_of(line)
+        assert host.status == EXIT_DIFFERS
+
+
 def test_the_end_tells_what_was_recorded_and_never_played(path: Path) -> None:
     with Host(path) as host:
         host.say(HELLO)

@@ -72,6 +72,19 @@ def test_a_host_that_has_said_all_before_the_last_answer_takes_nothing_from_stde
     assert (done.stdout, done.stderr, done.returncode) == (answer, b"ending\n", 0)
 
 
+@pytest.mark.parametrize("order", ["strict", "any"])
+def test_the_report_is_written_before_the_last_answer(path: Path, order: str) -> None:
+    # mcpchecker kills an extension whose answer to `shutdown` is an error.
+    report = path.with_name("report.ndjson")
+    command = replayer(cassette(path, ONE_CALL + END), "--order", order, "--report", str(report))
+    with start(command) as host:
+        say(host, b'{"jsonrpc":"2.0","id":1,"method":"shutdown","params":{}}\n')
+        assert b"never recorded" in hear_line(host)
+        (line,) = report.read_text().splitlines()
+        assert json.loads(line)["exit"] == 3
+        host.kill()
+
+
 def test_it_answers_at_once_while_its_input_stays_open(path: Path) -> None:
     with start(replayer(cassette(path, ONE_CALL + END))) as host:
         say(host, CALL[:10])

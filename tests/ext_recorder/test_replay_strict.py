@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.errors import CassetteError, UsageError
+from ext_recorder.player import EXIT_DIFFERS
 from ext_recorder.replay import Options
 from ext_recorder.stage import Write
-from tests.ext_recorder.played import END, Host, cassette
+from tests.ext_recorder.played import END, Host, cassette, message_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -444,19 +445,75 @@ def test_an_answer_that_was_recorded_after_the_end_of_the_input_does_not_wait_fo
         assert host.status == 0
 
 
-def test_a_call_that_was_never_answered_ends_as_it_ended(path: Path) -> None:
+def test_a_call_in_which_the_child_exits_by_itself_ends_as_it_ended(path: Path) -> None:
     events = """
         - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"a"}'}
-        - {t: 2, eof: in}
         - {t: 3, err: 'giving up'}
         - {t: 4, exit: 1}
         """
     with Host(cassette(path, events)) as host:
-        host.say('{"jsonrpc":"2.0","id":1,"method":"a"}')
-        assert host.status is None
-        host.close()
+        assert host.say('{"jsonrpc":"2.0","id":1,"method":"a"}') == []
         assert host.err == "giving up\n"
         assert host.status == 1
+
+
+# How a recording ends whose host did not wait for an answer: with its recorder, its input, a signal.
+INTERRUPTED = [
+    "",
+    "- {t: 2, eof: in}\n- {t: 4, exit: 0}",
+    "- {t: 2, signal: SIGINT}\n- {t: 4, exit: SIGINT}",
+    "- {t: 2, eof: in}\n- {t: 3, signal: SIGTERM}\n- {t: 4, exit: SIGTERM}",
+]
+
+
+@pytest.mark.parametrize("end", INTERRUPTED)
+@pytest.mark.parametrize("order", ["strict", "any"])
+def test_a_call_that_was_cut_off_is_refused_at_once(path: Path, order: str, end: str) -> None:
+    events = f"""
+        - {{t: 1, in: '{{"jsonrpc":"2.0","id":1,"method":"a"}}'}}
+        - {{t: 1, out: '{{"jsonrpc":"2.0","id":1,"result":"a"}}'}}
+        - {{t: 1, in: '{{"jsonrpc":"2.0","id":2,"method":"b"}}'}}
+        - {{t: 2, out: '{{"jsonrpc":"2.0","method":"log"}}'}}
+        {end}
+        """
+    with Host(cassette(path, events), Options(order=order)) as host:
+        host.say('{"jsonrpc":"2.0","id":1,"method":"a"}')
+        log, line = host.say('{"jsonrpc":"2.0","id":"x","method":"b"}')
+        assert log == '{"jsonrpc":"2.0","method":"log"}'
+        assert json.loads(line)["id"] == "x"
+        assert 'request b (id "x"): cut off: the recording was interrupted before its answer' in message_of(line)
+        assert host.status is None
+        host.close()
+        if host.status is None:  # this child had to be ended by a signal
+            host.signal("SIGTERM")
+        assert host.status == EXIT_DIFFERS
+
+
+@pytest.mark.parametrize("order", ["strict", "any"])
+def test_a_call_that_its_host_cancelled_waits_for_no_answer(path: Path, order: str) -> None:
+    cancel = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}'
+    events = f"""
+        - {{t: 1, in: '{{"jsonrpc":"2.0","id":1,"method":"slow"}}'}}
+        - {{t: 2, in: '{cancel}'}}
+        {END}
+        """
+    with Host(cassette(path, events, protocol="mcp"), Options(order=order)) as host:
+        assert host.say('{"jsonrpc":"2.0","id":1,"method":"slow"}', cancel) == []
+        host.close()
+        assert host.status == 0
+
+
+@pytest.mark.parametrize("order", ["strict", "any"])
+def test_what_the_child_asks_in_a_call_that_was_cut_off_is_asked_before_it_is_refused(path: Path, order: str) -> None:
+    events = """
+        - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"run"}'}
+        - {t: 2, out: '{"jsonrpc":"2.0","id":7,"method":"ask"}'}
+        - {t: 3, in: '{"jsonrpc":"2.0","id":7,"result":"yes"}'}
+        """
+    with Host(cassette(path, events), Options(order=order)) as host:
+        assert host.say('{"jsonrpc":"2.0","id":1,"method":"run"}') == ['{"jsonrpc":"2.0","id":7,"method":"ask"}']
+        (line,) = host.say('{"jsonrpc":"2.0","id":7,"result":"yes"}')
+        assert "cut off" in message_of(line)
 
 
 def test_a_recorded_signal_is_waited_for_and_another_one_ends_the_child(path: Path) -> None:

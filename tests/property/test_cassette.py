@@ -345,7 +345,7 @@ steps = st.lists(
 
 
 def session(plan: list[tuple[str, object, int]], first_id: int) -> list[tuple[Stream, bytes]]:
-    """What host and child wrote, with ids from `first_id` on; calls may overlap."""
+    """What host and child wrote, with ids from `first_id` on; calls may overlap, and all are answered in the end."""
     said: list[tuple[Stream, bytes]] = []
     open_calls: list[int] = []
     for what, value, number in plan:
@@ -362,7 +362,8 @@ def session(plan: list[tuple[str, object, int]], first_id: int) -> list[tuple[St
         elif open_calls:
             id = open_calls.pop(number % len(open_calls))
             said.append(("out", json.dumps({"result": value, "jsonrpc": "2.0", "id": id + first_id}).encode() + b"\n"))
-    return said
+    last = ({"result": "last", "jsonrpc": "2.0", "id": id + first_id} for id in open_calls)
+    return said + [("out", json.dumps(message).encode() + b"\n") for message in last]
 
 
 @given(steps, st.sampled_from([0, 1, 7, 1000]), st.integers(1, 50), st.integers(0, 255))

@@ -1,0 +1,111 @@
+"""Requests of a recorded host that have no answer, because the recording was interrupted before it came.
+
+A child that exits by itself in mid-call, or closes its output, has answered by that. A host that cancels a call, or
+that asks the child to end, expects no answer either. What is left was cut off: a replay can't wait for it, and a
+recorder says so.
+"""
+
+from __future__ import annotations
+
+from ext_sdk.protocols.dialect import id_key, pointers_of
+from ext_sdk.protocols.glance import glance
+from ext_sdk.wire.framing import Junk
+
+from .cassette.events import Data, pieces
+from .hearing import Recorded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_sdk.protocols.dialect import Classified, Dialect
+    from ext_sdk.wire.framing import Framing
+
+    from .cassette.reader import Reader
+
+# A host sends these to end a child; a terminal sends them when its user does.
+ENDING_SIGNALS = frozenset({"SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"})
+
+
+def unanswered(reader: Reader, dialect: Dialect, framing: Framing) -> list[Recorded]:
+    """Return the requests of the host that were never answered, in their order.
+
+    Args:
+        reader: the cassette, at its start.
+        dialect: its protocol.
+        framing: its framing.
+
+    Raises:
+        CassetteError: from the reader.
+    """
+    if not dialect.calls:
+        return []
+    calls = _Calls(dialect)
+    host_has_ended = hung_up = False
+    for event in reader:
+        if isinstance(event, Data):
+            if event.kind != "err":
+                for item in pieces(event.payload, framing) if event.raw else (event,):
+                    if not isinstance(item, Junk):
+                        calls.take(event.conn, event.kind, item.payload, reader.line)
+        elif event.kind == "exit" or event.value == "out":
+            hung_up = hung_up or not host_has_ended
+        elif event.value == "in" or event.value in ENDING_SIGNALS:
+            host_has_ended = event.kind != "open"
+    return [] if hung_up else calls.left()
+
+
+class _Calls:
+    """Open calls of the host."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        self._dialect = dialect
+        self._open: dict[tuple[int, bytes], list[Recorded]] = {}
+        self._glances = dialect.glances and not (dialect.forms or dialect.unfinished)
+        special = {*dialect.final, *dialect.loose, *dialect.references}
+        self._special = tuple(method.encode() for method in special)
+
+    def take(self, conn: int, stream: str, payload: bytes, line: int) -> None:
+        """Take a message of either side into account."""
+        seen = glance(payload) if self._glances else None
+        if seen is not None and seen[0] == "response" and stream == "out":
+            self._end(conn, payload[seen[1] : seen[2]])
+        elif seen is not None and seen[0] == "request" and stream == "in" and not self._is_special(payload):
+            self._begin(conn, payload[seen[1] : seen[2]], payload, line)
+        elif stream == "in" or seen is None:
+            self._take_read(conn, stream, payload, line)
+
+    def _take_read(self, conn: int, stream: str, payload: bytes, line: int) -> None:
+        message = self._dialect.classify(payload)
+        if stream == "in":
+            self._cancel(conn, message)
+            if message.kind == "request" and message.key is not None and self._expects_answer(message):
+                self._begin(conn, message.key, payload, line)
+        elif message.kind == "response" and self._dialect.is_last(message):
+            self._end(conn, message.key)
+
+    def _is_special(self, payload: bytes) -> bool:
+        return any(method in payload for method in self._special)
+
+    def _begin(self, conn: int, key: bytes, payload: bytes, line: int) -> None:
+        self._open.setdefault((conn, key), []).append(Recorded(payload, line))
+
+    def left(self) -> list[Recorded]:
+        """Return the calls that are still open."""
+        return sorted((call for calls in self._open.values() for call in calls), key=lambda call: call.line)
+
+    def _expects_answer(self, message: Classified) -> bool:
+        return message.method not in self._dialect.final and message.method not in self._dialect.loose
+
+    def _cancel(self, conn: int, message: Classified) -> None:
+        for pointer in pointers_of(self._dialect.references, message.method):
+            value = message.at(pointer)
+            if isinstance(value, (str, int)) and not isinstance(value, bool):
+                self._end(conn, id_key(value, ""))
+
+    def _end(self, conn: int, key: bytes | None) -> None:
+        if key is None:  # an answer that does not say to which call
+            key = next((open_key for where, open_key in self._open if where == conn), b"")
+        calls = self._open.get((conn, key))
+        if calls:
+            calls.pop(0)
+            if not calls:
+                del self._open[conn, key]
