@@ -173,7 +173,7 @@ def kind(shape: Mapping[str, object]) -> str:
         return f"list of {kind(members(shape.get('items')))}"
     if shape.get("type") == "object" and isinstance(shape.get("additionalProperties"), dict):
         return f"map of {kind(members(shape['additionalProperties']))}"
-    if shape.get("format") == "duration" or "30s" in str(shape.get("examples", "")):
+    if shape.get("title") == "duration":
         return "duration"
     return str(shape.get("type", "any"))
 

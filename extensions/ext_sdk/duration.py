@@ -20,6 +20,8 @@ _NANOSECONDS: Final = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
+# Every text that Go parses, be it out of range, in RE2: `parse` accepts no other.
+DURATION_PATTERN: Final = "^[-+]?(0|(([0-9]+\\.?[0-9]*|\\.[0-9]+)([nu\u00b5\u03bcm]?s|[mh]))+)$"
 _MOST: Final = 2**63  # Go counts in int64; one more is allowed below zero than above
 _DIGITS: Final = frozenset("0123456789")
 _NUMERIC: Final = _DIGITS | {"."}

@@ -1,9 +1,20 @@
-"""What an operation may raise, and what each becomes on the wire.
+"""Errors that an operation may raise. Each becomes a result with success: false (spec 0, "Failure Response").
 
 ExtensionError
-├── OperationFailed      a result with success: false (spec 0, "Failure Response")
-├── InvalidArgs          error -32602, naming the argument
-└── RequirementNotMet    error -32002, naming the command
+├── OperationFailed      the outcome is a failure
+├── InvalidArgs          an argument that the JSON Schema of the operation could not refuse; the text names it
+└── RequirementNotMet    a command is missing; the text names it
+
+Errors of JSON-RPC are for what the protocol itself refuses. A host stops a task at such an error and skips its cleanup,
+while it reports a failed result and continues. The codes are:
+
+-32700, -32600   not JSON; not a request
+-32601           unknown method, unknown operation
+-32602           `params` of another form, and arguments that the JSON Schema in the manifest refuses
+-32603           a fault of the extension: any other exception of an operation
+-32000, -32001   no result: the extension was shut down; the operation did not end in its time
+
+`Session` decides between the two, and nothing else does.
 """
 
 from __future__ import annotations
@@ -35,7 +46,7 @@ class OperationFailed(ExtensionError):
 
 
 class InvalidArgs(ExtensionError):
-    """An argument can't be used.
+    """An argument can't be used: the operation fails.
 
     Args:
         field: the argument's path, as the user writes it: `expect.exitCode`; "" for all of them.

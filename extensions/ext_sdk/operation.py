@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, ClassVar, dataclass_transform, get_type_hints
 
 import msgspec
@@ -15,6 +17,21 @@ from .result import Result
 
 if TYPE_CHECKING:
     from .context import Context
+
+
+# True while arguments are checked by their types alone, as the JSON Schema of the manifest does.
+BY_TYPES_ALONE: ContextVar[bool] = ContextVar("by_types_alone", default=False)
+
+
+def _semantic(check: Callable[[Args], None]) -> Callable[[Args], None]:
+    """Return a `__post_init__` that does nothing while arguments are checked by their types alone."""
+
+    @functools.wraps(check)
+    def post_init(self: Args) -> None:
+        if not BY_TYPES_ALONE.get():
+            check(self)
+
+    return post_init
 
 
 class _ArgsType(msgspec.StructMeta):
@@ -31,6 +48,9 @@ class _ArgsType(msgspec.StructMeta):
         **_: bool,
     ) -> _ArgsType:
         """`tag` and `tag_field` tell the classes of a union apart, see msgspec.Struct; the rest is as it is."""
+        check = namespace.get("__post_init__")
+        if callable(check):
+            namespace["__post_init__"] = _semantic(check)
         return super().__new__(
             mcls,
             name,
@@ -51,6 +71,8 @@ class Args(msgspec.Struct, metaclass=_ArgsType, frozen=True):
 
     Fields are documented by `Annotated[str, Meta(description="…")]`; a field with a default is optional. Python's
     `pass_env` is `passEnv` for users. A name that is not declared is refused.
+
+    `__post_init__` may raise ValueError for what no JSON Schema can say; the operation then fails without being called.
     """
 
 

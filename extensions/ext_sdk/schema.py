@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec import inspect
 
-from .duration import Duration
+from .duration import DURATION_PATTERN, Duration
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 
 Schema = dict[str, object]
 
+# A text with a reference `${NAME.key}` is a duration once the reference is replaced.
+DURATION_SCHEMA: Schema = {
+    "type": "string",
+    "title": "duration",
+    "pattern": rf"{DURATION_PATTERN}|\$\{{",
+}
 AS_SCHEMA: Schema = {
     "type": "string",
     "description": "Keep the outputs under this name: ${NAME.key} in later arguments of the same workdir",
@@ -76,7 +82,7 @@ def _scalar(kind: inspect.Type) -> Schema:
     if isinstance(kind, inspect.LiteralType):
         return {"enum": list(kind.values)}
     if isinstance(kind, inspect.CustomType) and kind.cls is Duration:
-        return {"type": "string", "examples": ["30s", "1m30s"]}
+        return dict(DURATION_SCHEMA)
     if type(kind) in _PLAIN:
         return dict(_PLAIN[type(kind)])
     raise TypeError(f"a field of {kind!r} has no JSON Schema here")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from .context import Artifacts, Context, Log, Secrets, States
@@ -18,12 +18,12 @@ from .params import read_agent, read_env, read_object, read_phase, read_timeout,
 from .protocols import gevals
 from .redaction import secret_variables
 from .result import Result
-from .validation import takes, validate
+from .validation import check_types, takes, validate
 from .variables import NAME, Variables
-from .wire import RpcError
+from .wire import DEPTH_LIMIT, RpcError, is_too_deep
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from .extension import Extension
@@ -44,7 +44,7 @@ class Call:
 
     Attributes:
         operation: which.
-        args: typed and validated.
+        args: typed and validated; or why they can't be used, and the operation fails without being called.
         context: its circumstances.
         latest: seconds from now at which an answer must be out, whatever the operation does; None: no limit.
         keep_as: the name under which its outputs are kept as variables, or "".
@@ -52,7 +52,7 @@ class Call:
 
     __slots__ = ("args", "context", "keep_as", "latest", "operation")
 
-    def __init__(self, operation: Operation, args: Args, context: Context, latest: float | None, keep_as: str) -> None:
+    def __init__(self, operation: Operation, args: Args | InvalidArgs, context: Context, latest: float | None, keep_as: str) -> None:
         self.operation = operation
         self.args = args
         self.context = context
@@ -86,16 +86,16 @@ class Session:
         """
         if self._initialized:
             raise RpcError(gevals.INVALID_REQUEST, "initialize was sent before; it opens a session and comes once")
-        with _of_bounded_depth():
-            members = read_object(params, "params")
-            version = members.get("protocolVersion")
-            if version != gevals.PROTOCOL_VERSION:
-                raise RpcError(
-                    gevals.INVALID_PARAMS,
-                    f"unsupported protocol version: {shown(version)} (expected {gevals.PROTOCOL_VERSION})",
-                )
-            if members.get("config") is not None:
-                self._configure(members["config"])
+        _refuse_depth(params)
+        members = read_object(params, "params")
+        version = members.get("protocolVersion")
+        if version != gevals.PROTOCOL_VERSION:
+            raise RpcError(
+                gevals.INVALID_PARAMS,
+                f"unsupported protocol version: {shown(version)} (expected {gevals.PROTOCOL_VERSION})",
+            )
+        if members.get("config") is not None:
+            self._configure(members["config"])
         self._initialized = True
 
     def begin_shutdown(self) -> list[Callable[[], None]]:
@@ -110,13 +110,11 @@ class Session:
         """Check a request to execute and make a call of it (spec 0, "Execute").
 
         Raises:
-            RpcError: METHOD_NOT_FOUND for an unknown operation, INVALID_PARAMS for anything else that does
-            not fit.
+            RpcError: METHOD_NOT_FOUND for an unknown operation, INVALID_PARAMS for params of another form and for
+            arguments that the schema of the operation refuses. What else is wrong with arguments is a failure of the
+            call (see `errors`).
         """
-        with _of_bounded_depth():
-            return self._prepared(params, send_log)
-
-    def _prepared(self, params: object, send_log: Callable[[str, str, Mapping[str, object]], None]) -> Call:
+        _refuse_depth(params)
         members = read_object(params, "params")
         operation = self._operation(members.get("operation"))
         sent = read_object(members.get("context"), "context")
@@ -124,9 +122,10 @@ class Session:
         phase = read_phase(sent.get("phase"))
         timeout = read_timeout(sent.get("timeout"))
         try:
-            args, keep_as = self._args(operation, members.get("args"), workdir)
+            given, keep_as = _read_args(operation, members.get("args"))
         except InvalidArgs as error:
             raise RpcError(gevals.INVALID_PARAMS, f"{operation.name}: {error}") from error
+        args = self._args(operation, given, workdir)
         env = read_env(sent.get("env"))
         for name, value in secret_variables(env).items():
             self._secrets.add(name, value)
@@ -150,15 +149,10 @@ class Session:
         """Run an operation to its end; from any thread.
 
         Raises:
-            RpcError: INVALID_PARAMS, REQUIREMENT_NOT_MET as the operation says; INTERNAL_ERROR for an
-            exception that it should not have raised.
+            RpcError: INTERNAL_ERROR for an exception that the operation should not have raised.
         """
         try:
             result = _outcome(call)
-        except InvalidArgs as error:
-            raise RpcError(gevals.INVALID_PARAMS, f"{call.operation.name}: {error}") from error
-        except RequirementNotMet as error:
-            raise RpcError(gevals.REQUIREMENT_NOT_MET, str(error)) from error
         except KeyboardInterrupt:  # of the person who tries the operation by hand
             raise
         except BaseException as error:
@@ -197,16 +191,16 @@ class Session:
             raise RpcError(gevals.METHOD_NOT_FOUND, f"unknown operation: {name[:LONGEST]}; {hint(name, known)}")
         return known[name]
 
-    def _args(self, operation: Operation, sent: object, workdir: Path) -> tuple[Args, str]:
-        """Arguments, typed, with references replaced, and the name to keep the outputs as. null is no arguments."""
-        if sent is not None and not isinstance(sent, dict):
-            raise InvalidArgs("", f"args: expected an object, found {shown(sent)}")
-        given = dict(sent or {})
-        keep_as = "" if takes(operation.args_type, "as") else given.pop("as", "")
-        if keep_as != "" and not (isinstance(keep_as, str) and NAME.fullmatch(keep_as)):
-            raise InvalidArgs("as", f"expected a name of letters, digits, - and _, found {shown(keep_as)}")
-        expanded = self._variables.expand(workdir, given, operation.verbatim)
-        return validate(operation.args_type, expanded, extra=("as",)), keep_as
+    def _args(self, operation: Operation, given: dict[str, object], workdir: Path) -> Args | InvalidArgs:
+        """Return typed arguments with references replaced, or why that is not possible."""
+        try:
+            args = validate(operation.args_type, self._variables.expand(workdir, given, operation.verbatim))
+        except InvalidArgs as error:
+            return error
+        own = getattr(args, "timeout", None)
+        if isinstance(own, Duration) and own.nanoseconds < 0:
+            return InvalidArgs("timeout", f"expected a duration of 0s or more, found {own}")
+        return args
 
     def _deadline(self, phase: str, timeout: float | None, own: object) -> tuple[Deadline, float | None]:
         """When the operation should have answered, and when an answer must be out whatever it does.
@@ -225,28 +219,44 @@ class Session:
             limits.append(most)
             latest.append(most + ANSWER_SECONDS)
         if isinstance(own, Duration):
-            if own.seconds < 0:
-                raise RpcError(gevals.INVALID_PARAMS, f"timeout: expected a duration of 0s or more, found {own}")
             limits.append(own.seconds)
             latest.append(own.seconds + OWN_SECONDS)
         last = min(latest, default=None)
         return Deadline(min(limits, default=None), latest=last), last
 
 
-@contextmanager
-def _of_bounded_depth() -> Iterator[None]:
-    """A thousand arrays within each other are JSON, and more than a recursion can look through."""
-    try:
-        yield
-    except RecursionError:
-        raise RpcError(gevals.INVALID_PARAMS, "params: the values are nested too deeply") from None
+def _refuse_depth(params: object) -> None:
+    if is_too_deep(params):
+        text = f"params: the values are nested too deeply, more than {DEPTH_LIMIT} levels"
+        raise RpcError(gevals.INVALID_PARAMS, text)
+
+
+def _read_args(operation: Operation, sent: object) -> tuple[dict[str, object], str]:
+    """Return the arguments, checked by the schema alone, and the name to keep the outputs as. null is no arguments.
+
+    Raises:
+        InvalidArgs: the schema of the operation refuses them.
+    """
+    if sent is not None and not isinstance(sent, dict):
+        raise InvalidArgs("", f"args: expected an object, found {shown(sent)}")
+    given = dict(sent or {})
+    keep_as = "" if takes(operation.args_type, "as") else given.pop("as", "")
+    if keep_as != "" and not (isinstance(keep_as, str) and NAME.fullmatch(keep_as)):
+        raise InvalidArgs("as", f"expected a name of letters, digits, - and _, found {shown(keep_as)}")
+    check_types(operation.args_type, given, extra=("as",))
+    return given, keep_as
 
 
 def _outcome(call: Call) -> Result:
+    """Run the operation. What it found wrong with arguments or the machine is a failed result, not an error."""
     try:
+        if isinstance(call.args, InvalidArgs):
+            raise call.args
         result: object = call.operation(call.args, call.context)
     except OperationFailed as failure:
         return Result.of_failure(failure)
+    except (InvalidArgs, RequirementNotMet) as refusal:
+        return Result.failed(f"{call.operation.name}: {refusal}")
     if not isinstance(result, Result):
         raise TypeError(f"expected a Result, found {type(result).__name__}")
     return result

@@ -1,4 +1,4 @@
-"""Schemas made shorter: an object that is described several times is told once, under `$defs`.
+"""Schemas made shorter: an object or a pattern that stands there several times is told once, under `$defs`.
 
 An expectation on text, for one, has twenty members and stands in a dozen places; with each of them told anew, a
 manifest of some ten operations would not fit a line. A reference leads no further than its own operation: hosts take
@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
 SMALLEST_BYTES = 200  # an object that is shorter than this is not worth a reference
 SMALLEST_UNION_BYTES = 100
+SMALLEST_TEXT_BYTES = 80  # of a string with a pattern
 
 
 def shared(schema: Schema, *, unions: bool = False) -> Schema:
-    """The schema with its repeated objects under `$defs`, each named after the property where it stands first.
+    """The schema with its repeated objects and patterns under `$defs`.
+
+    Each is named by its title, or after the property where it stands first.
 
     Args:
         schema: of the arguments of an operation.
@@ -52,11 +55,16 @@ def _count(schema: object, counts: Counter[str], unions: bool) -> None:
 
 def _identity(schema: Schema) -> str:
     """The text of what is worth a reference, without the description that belongs to where it stands."""
-    is_object = "properties" in schema and schema.get("type") == "object"
-    if not is_object and not isinstance(schema.get("anyOf"), list):
+    if schema.get("type") == "object" and "properties" in schema:
+        smallest = SMALLEST_BYTES
+    elif isinstance(schema.get("anyOf"), list):
+        smallest = SMALLEST_UNION_BYTES
+    elif schema.get("type") == "string" and isinstance(schema.get("pattern"), str):
+        smallest = SMALLEST_TEXT_BYTES
+    else:
         return ""
     text = dumps({key: value for key, value in schema.items() if key not in _OF_THE_PLACE})
-    return text if len(text) >= (SMALLEST_BYTES if is_object else SMALLEST_UNION_BYTES) else ""
+    return text if len(text) >= smallest else ""
 
 
 _OF_THE_PLACE = ("description", "default")
@@ -72,7 +80,7 @@ def _referring(schema: object, name: str, repeated: set[str], definitions: dict[
     if text in repeated:
         of_the_place = {key: value for key, value in schema.items() if key in _OF_THE_PLACE}
         if text not in definitions:
-            definitions[text] = (_free(name, definitions), {})  # first, so that what is within finds its name taken
+            definitions[text] = (_free(str(schema.get("title") or name), definitions), {})  # first, so that what is within finds its name taken
             whole = {key: value for key, value in schema.items() if key not in of_the_place}
             definitions[text][1].update(_members(whole, name, repeated, definitions))
         return {"$ref": f"#/$defs/{definitions[text][0]}"} | of_the_place

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
-from .duration import Duration
+from .duration import DURATION_PATTERN, Duration
 from .errors import InvalidArgs
 from .hints import LONGEST, hint
-from .operation import Args
+from .operation import BY_TYPES_ALONE, Args
 from .schema import Schema, branches_of, object_schema, properties_of
 from .wire import dumps
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 A = TypeVar("A", bound=Args)
 
@@ -32,8 +32,29 @@ def validate(args_type: type[A], value: object, *, extra: tuple[str, ...] = ()) 
         InvalidArgs: the first thing that does not fit, with its path and, for an unknown name, the nearest
         known one.
     """
+    return _converted(args_type, value, extra, _decode)
+
+
+def check_types(args_type: type[Args], value: object, *, extra: tuple[str, ...] = ()) -> None:
+    """Raise InvalidArgs for what the JSON Schema of the class refuses, whatever else is wrong.
+
+    Args:
+        args_type: the class.
+        value: as the host sent it: a duration may still hold a reference `${NAME.key}`.
+        extra: see `validate`.
+    """
+    token = BY_TYPES_ALONE.set(True)
     try:
-        return msgspec.convert(value, args_type, dec_hook=_decode)
+        _converted(args_type, value, extra, _decode_type)
+    finally:
+        BY_TYPES_ALONE.reset(token)
+
+
+def _converted(
+    args_type: type[A], value: object, extra: tuple[str, ...], decode: Callable[[type, object], object]
+) -> A:
+    try:
+        return msgspec.convert(value, args_type, dec_hook=decode)
     except msgspec.ValidationError as error:
         raise _explained(str(error), args_type, extra) from error
     except UnicodeEncodeError as error:
@@ -47,11 +68,23 @@ def takes(args_type: type[Args], name: str) -> bool:
 
 
 def _decode(kind: type, value: object) -> object:
-    if kind is Duration:
-        if not isinstance(value, str):
-            raise ValueError(f'expected a duration such as "30s" or "1m30s", found {value!r:.40}')
-        return Duration.parse(value)
-    raise NotImplementedError(f"{kind.__name__} can't be made of JSON")
+    return Duration.parse(_duration_text(kind, value))
+
+
+def _decode_type(kind: type, value: object) -> object:
+    """Check the text of a duration as its schema does; the length does not matter."""
+    text = _duration_text(kind, value)
+    if "${" in text or re.fullmatch(DURATION_PATTERN, text):
+        return Duration()
+    return Duration.parse(text)
+
+
+def _duration_text(kind: type, value: object) -> str:
+    if kind is not Duration:
+        raise NotImplementedError(f"{kind.__name__} can't be made of JSON")
+    if not isinstance(value, str):
+        raise ValueError(f'expected a duration such as "30s" or "1m30s", found {value!r:.40}')
+    return value
 
 
 # What msgspec says, such as "Expected `int`, got `str` - at `$.expect.lines[0]`". The values of a dict are at `[...]`.

@@ -10,6 +10,7 @@ import pytest
 from tests.ext_http.mocking import MockMaker
 from tests.ext_http.stub import Stub
 from tests.ext_sdk.peer import Peer
+from tests.refusals import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -66,9 +67,7 @@ class Extension:
 
     def refused(self, operation: str, **args: object) -> str:
         """Call an operation whose arguments must be refused; return the text of the error."""
-        error = self.peer.error(operation, args, workdir=str(self.workdir))
-        assert error["code"] == -32602, error
-        return str(error["message"])
+        return refusal("ext_http", operation, args, self.peer.execute(operation, args, workdir=str(self.workdir)))
 
     def get(self, url: str, **args: object) -> Result:
         """A request that must succeed."""

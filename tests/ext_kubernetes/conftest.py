@@ -8,6 +8,7 @@ import pytest
 
 from tests.ext_kubernetes.fake_api import FakeApi
 from tests.ext_sdk.peer import Peer
+from tests.refusals import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,11 +42,9 @@ class Extension:
         assert result["success"] is False, result
         return f"{result.get('message', '')}\n{result.get('error', '')}"
 
-    def refused(self, operation: str, args: object = None, code: int = -32602) -> str:
+    def refused(self, operation: str, args: object = None) -> str:
         """What an operation says that refuses its arguments."""
-        error = self.peer.error(operation, args, workdir=str(self.workdir))
-        assert error["code"] == code, error
-        return str(error["message"])
+        return refusal("ext_kubernetes", operation, args, self.peer.execute(operation, args, workdir=str(self.workdir)))
 
 
 @pytest.fixture

@@ -1,7 +1,8 @@
 """What the tests of the Go extension with the same operations ask, as requests over stdio and what must come.
 
 `go test -v` prints 78 lines for them: 64 cases and 14 functions that hold cases together, which are the groups here.
-Where that extension answers broken arguments with a failure, spec 0 has the error -32602: `refused`.
+Where that extension answers broken arguments with a failure, this one may refuse them by the schema of its manifest,
+which is the error -32602: `refused`.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Case(NamedTuple):
     Attributes:
         group, name: of the other extension's tests.
         operation, args: what is asked.
-        comes: a success; a failure as a result; or the error -32602.
+        comes: a success; a failure as a result; or a refusal of the arguments, by the schema or by the operation.
         says: a text in the message or the error.
         given: what happens before.
         then: what must hold afterwards; takes the outputs, too.

@@ -12,6 +12,7 @@ from tests.ext_kubernetes.conftest import COMMAND
 from tests.ext_kubernetes.fake_helm import FakeHelm
 from tests.ext_kubernetes.peer_cases import CASES, World
 from tests.ext_sdk.peer import Peer, parameters
+from tests.refusals import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,9 +76,7 @@ def test_case(case: Case, peer: Peer, api: FakeApi, tmp_path: Path) -> None:
     case.given(world)
     answer = peer.call("execute", parameters("-", **context) | {"operation": case.operation, "args": case.args})
     if case.comes == "refused":
-        error = answer["error"]
-        assert isinstance(error, dict), answer
-        assert (error["code"], case.says in error["message"]) == (-32602, True), answer
+        assert case.says in refusal("ext_kubernetes", case.operation, case.args, answer)
         return
     result = answer["result"]
     assert isinstance(result, dict), answer

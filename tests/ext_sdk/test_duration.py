@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from ext_sdk.duration import Duration
+from ext_sdk.duration import DURATION_PATTERN, Duration
 
 SECOND = 1_000_000_000
 MINUTE = 60 * SECOND
@@ -79,6 +81,14 @@ def test_reads_and_writes_what_go_reads_and_writes(text: str, nanoseconds: int, 
     duration = Duration.parse(text)
     assert duration.nanoseconds == nanoseconds
     assert str(duration) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "valid"),
+    [(text, True) for text, _, _ in ACCEPTED] + [(text, "out of range" in reason) for text, reason in REFUSED],
+)
+def test_the_pattern_takes_what_go_parses_be_it_out_of_range(text: str, valid: bool) -> None:
+    assert bool(re.fullmatch(DURATION_PATTERN, text)) is valid
 
 
 @pytest.mark.parametrize(("text", "reason"), REFUSED)

@@ -10,7 +10,7 @@ import pytest
 from msgspec import UNSET, UnsetType
 
 from ext_sdk import Args, Duration, Meta, Verbatim
-from ext_sdk.schema import Schema, branches_of, object_schema, params_schema, properties_of
+from ext_sdk.schema import DURATION_SCHEMA, Schema, branches_of, object_schema, params_schema, properties_of
 
 
 class Inner(Args):
@@ -46,7 +46,7 @@ EXPECTED: Schema = {
     "real": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1.5, "multipleOf": 0.5, "default": 0.5},
     "flag": {"type": "boolean", "default": False},
     "choice": {"enum": ["a", "b"], "default": "a"},
-    "duration": {"type": "string", "examples": ["30s", "1m30s"], "default": "1m30s"},
+    "duration": DURATION_SCHEMA | {"default": "1m30s"},
     "anything": {},
     "texts": {"type": "array", "items": {"type": "string"}},
     "pair": {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 2},

@@ -295,8 +295,6 @@ def test_values_nested_deeply_are_refused_or_read_and_the_session_goes_on(peer: 
         ("cancel", -32603, "end-badly: unexpected asyncio.exceptions.CancelledError"),
         ("fail_badly", -32603, "end-badly: unexpected ValueError: an output needs a name without dots, not 'a.b'"),
         ("mute", -32603, "MuteError: <exception str() failed>"),
-        ("refuse", -32602, "end-badly: how: expected something else"),
-        ("require", -32002, "required command not found in PATH: frobnicate; install it"),
     ],
 )
 def test_whatever_an_operation_raises_is_answered(peer: Peer, how: str, code: int, says: str) -> None:
@@ -315,6 +313,20 @@ def test_an_operation_that_fails_gives_a_result(peer: Peer) -> None:
         "error": "expected Ready, found Pending",
         "outputs": {"lastStatus": "Pending"},
     }
+
+
+@pytest.mark.parametrize(
+    ("how", "says"),
+    [
+        ("refuse", "end-badly: how: expected something else"),
+        ("require", "end-badly: required command not found in PATH: frobnicate; install it"),
+    ],
+)
+def test_an_operation_that_refuses_its_arguments_or_misses_a_command_gives_a_result(
+    peer: Peer, how: str, says: str
+) -> None:
+    assert peer.result("end-badly", {"how": how}) == {"success": False, "message": says, "error": says}
+    assert "Traceback" not in peer.stderr
 
 
 def test_a_traceback_keeps_secrets() -> None:

@@ -31,6 +31,16 @@ class Run(Args):
     timeout: Duration | None = None
 
 
+class Choice(Args):
+    number: int = 0
+    pattern: Annotated[str, Meta(pattern="^a")] = "a"
+    inner: Run | None = None
+
+    def __post_init__(self) -> None:
+        if self.number < 0:
+            raise ValueError(f"number: expected 0 or more, found {self.number}")
+
+
 class Other(Args):
     timeout: str = ""  # a field of this name that is no duration limits nothing
 
@@ -42,6 +52,12 @@ extension = Extension("probe", version="1.0.0", config=Settings)
 def run(args: Run, context: Context) -> Result:
     """Give the text back, as an output and as a secret one."""
     return Result.ok(args.text, outputs={"text": args.text}, secret_outputs={"secret": f"{args.text}-secret"})
+
+
+@extension.operation()
+def choose(args: Choice, context: Context) -> Result:
+    """Never called by these tests."""
+    raise AssertionError
 
 
 @extension.operation()
@@ -75,6 +91,13 @@ def refused(params: object, session: Session | None = None) -> tuple[int, str]:
     with pytest.raises(RpcError) as caught:
         (session or new()).prepare(params, no_log)
     return caught.value.code, caught.value.message
+
+
+def failed(session: Session, args: object, operation: str = "run") -> str:
+    """Return the error of a call that fails."""
+    result = session.perform(prepared_for(session, operation, args))
+    assert result.success is False
+    return result.error
 
 
 # --- initialize ---
@@ -157,15 +180,13 @@ def test_a_configuration_of_the_command_line_that_does_not_fit_is_refused() -> N
         ({"operation": None}, -32602, "operation: expected the name of an operation, found nothing"),
         ({"operation": 7}, -32602, "found 7"),
         ({"operation": "runn"}, -32601, "unknown operation: runn; did you mean 'run'?"),
-        ({"operation": "zzz"}, -32601, "unknown operation: zzz; known are run, other"),
-        ({"operation": "x" * 10_000_000}, -32601, f"unknown operation: {'x' * 80}; known are run, other"),
+        ({"operation": "zzz"}, -32601, "unknown operation: zzz; known are run, choose, other"),
+        ({"operation": "x" * 10_000_000}, -32601, f"unknown operation: {'x' * 80}; known are run, choose, other"),
         ({"args": []}, -32602, "run: args: expected an object, found []"),
         ({"args": "x"}, -32602, 'run: args: expected an object, found "x"'),
         ({"args": {"txt": 1}}, -32602, "run: unknown argument 'txt'; did you mean 'text'?"),
         ({"args": {"text": 1}}, -32602, "run: text: expected a string, found an integer"),
         ({"args": {"timeout": "1d"}}, -32602, "run: timeout: invalid duration '1d'"),
-        ({"args": {"timeout": "-1s"}}, -32602, "timeout: expected a duration of 0s or more, found -1s"),
-        ({"args": {"text": "${a.b}"}}, -32602, "run: text: ${a.b} is not known in this workdir"),
         ({"args": {"as": "a.b"}}, -32602, 'run: as: expected a name of letters, digits, - and _, found "a.b"'),
         ({"args": {"as": 7}}, -32602, "found 7"),
         ({"args": {"as": None}}, -32602, "found nothing"),
@@ -205,6 +226,45 @@ def test_a_request_that_does_not_fit_is_refused(change: dict[str, object], code:
     assert len(message) < 300
 
 
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ({"number": -1}, "choose: number: expected 0 or more, found -1"),
+        ({"inner": {"timeout": "9999999h"}}, "choose: inner.timeout: invalid duration '9999999h': it is out of range"),
+        ({"inner": {"text": "${a.b}"}}, "choose: inner.text: ${a.b} is not known in this workdir"),
+        ({"inner": {"timeout": "${wrong.text}"}}, "choose: inner.timeout: invalid duration 'no duration'"),
+        ({"pattern": "a${wrong.text}", "number": -1}, "choose: number: expected 0 or more"),
+    ],
+)
+def test_arguments_that_a_schema_can_not_refuse_fail_the_call(args: object, says: str) -> None:
+    """A host stops a task at an error and skips its cleanup; it goes on after a failure."""
+    session = new()
+    session.perform(prepared(session, {"text": "no duration", "as": "wrong"}))
+    assert says in failed(session, args, "choose")
+    result = session.perform(prepared_for(session, "choose", args))
+    assert (result.message, result.outputs) == (result.error, {})
+
+
+def test_a_negative_timeout_fails_the_call() -> None:
+    assert failed(new(), {"timeout": "-1s"}) == "run: timeout: expected a duration of 0s or more, found -1s"
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ({"number": -1, "inner": {"text": 1}}, "choose: inner.text: expected a string, found an integer"),
+        ({"inner": {"text": "${a.b}"}, "numbr": 1}, "choose: unknown argument 'numbr'; did you mean 'number'?"),
+        ({"inner": {"timeout": "9999999h", "text": None}}, "choose: inner.text: expected a string, found null"),
+        ({"number": -1, "inner": {"timeout": "2 seconds"}}, "choose: inner.timeout: invalid duration '2 seconds'"),
+        ({"pattern": "${a.b}"}, "choose: pattern: expected a string matching regex '^a'"),
+    ],
+)
+def test_what_the_schema_refuses_is_an_error_whatever_else_is_wrong(args: object, says: str) -> None:
+    code, message = refused(REQUEST | {"operation": "choose", "args": args})
+    assert code == -32602
+    assert message.startswith(says)
+
+
 @pytest.mark.parametrize("params", [None, [], "x", 7])
 def test_params_that_are_no_object_are_refused(params: object) -> None:
     assert refused(params)[0] == -32602
@@ -214,7 +274,10 @@ def test_values_within_each_other_beyond_any_use_are_refused() -> None:
     deep: object = 1
     for _ in range(5000):
         deep = [deep]
-    assert refused(REQUEST | {"args": {"text": deep}}) == (-32602, "params: the values are nested too deeply")
+    assert refused(REQUEST | {"args": {"text": deep}}) == (
+        -32602,
+        "params: the values are nested too deeply, more than 300 levels",
+    )
     with pytest.raises(RpcError, match="nested too deeply"):
         new().initialize({"protocolVersion": deep})
 
@@ -341,7 +404,7 @@ def test_a_later_step_gets_the_complete_value_of_an_output_that_was_shortened() 
 def test_without_a_name_nothing_is_kept() -> None:
     session = new()
     session.perform(prepared(session, {"text": "first"}))
-    assert "no operation has been called with" in refused(REQUEST | {"args": {"text": "${one.text}"}}, session)[1]
+    assert "no operation has been called with" in failed(session, {"text": "${one.text}"})
 
 
 def test_as_is_no_argument_of_the_operation() -> None:

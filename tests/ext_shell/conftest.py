@@ -10,6 +10,7 @@ import pytest
 
 from ext_recorder.conformance.host import Host, json_object, text
 from tests.canary import Canary
+from tests.refusals import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -97,9 +98,7 @@ class Extension:
 
     def refused(self, operation: str, **args: object) -> str:
         """Call an operation whose arguments must be refused; return the text of the error."""
-        answer = self.call(operation, args)
-        assert answer.code == -32602, answer
-        return answer.message
+        return refusal("ext_shell", operation, args, self.call(operation, args).raw)
 
 
 def _params(line: Line) -> dict[str, object]:

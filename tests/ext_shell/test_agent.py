@@ -9,8 +9,8 @@ import pytest
 import ext_sdk
 from ext_sdk.redaction import Redactor
 from ext_sdk.session import Session
-from ext_sdk.wire import RpcError
 from ext_shell import agent
+from tests.refusals import answered, refusal
 
 PROMPT = "Create a pod named nginx"
 OUTPUT = 'I\'ve created the pod.\n\n{"pod": "nginx", "replicas": 1}'
@@ -81,9 +81,7 @@ def test_without_an_agent_it_says_where_it_belongs(context: dict[str, object]) -
 
 @pytest.mark.parametrize("args", [{}, {"output": {}}, {"output": {"contains": []}}, {"outptu": "x"}, {"output": None}])
 def test_a_check_of_nothing_is_refused(args: dict[str, object]) -> None:
-    with pytest.raises(RpcError) as refused:
-        verify(args)
-    assert refused.value.code == -32602
+    assert refusal("ext_shell", "assert-agent", args, answered(lambda: verify(args)))
 
 
 def test_an_answer_made_to_hang_a_pattern_is_a_failure() -> None:

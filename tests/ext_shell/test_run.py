@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.refusals import refusal
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -75,8 +77,7 @@ class TestScripts:
 
     def test_a_shell_that_is_not_installed_is_a_requirement_that_is_not_met(self, shell: Extension) -> None:
         answer = shell.run("true", env={"PATH": str(shell.workdir)})
-        assert answer.code == -32002
-        assert "required command not found in PATH: bash" in answer.message
+        assert "required command not found in PATH: bash" in refusal("ext_shell", "run", {"script": "true"}, answer.raw)
 
     def test_a_shell_that_is_unknown_is_refused(self, shell: Extension) -> None:
         assert "shell: expected one of" in shell.refused("run", script="true", shell="csh")

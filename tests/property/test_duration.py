@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_sdk.duration import Duration
+from ext_sdk.duration import DURATION_PATTERN, Duration
 
 UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
 
@@ -34,10 +35,13 @@ def test_a_sum_of_parts_is_exact_to_a_nanosecond_each(written: list[tuple[int, s
 
 @given(st.text() | st.text("0123456789.+-hmsnu\u00b5"))
 def test_any_other_text_raises_a_value_error(text: str) -> None:
+    matches = re.fullmatch(DURATION_PATTERN, text) is not None
     try:
         duration = Duration.parse(text)
-    except ValueError:
+    except ValueError as error:
+        assert matches is ("out of range" in str(error))
         return
+    assert matches
     assert Duration.parse(str(duration)) == duration
 
 

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from .envelope import Envelope, Member, scan
     from .errors import CallError, FrameTooLong, MessageError, RpcError, WireError
     from .framing import FRAMINGS, Decoder, Frame, Framing, Junk
-    from .json_text import dumps, loads
+    from .json_text import DEPTH_LIMIT, dumps, is_too_deep, loads
     from .jsonrpc import ErrorResponse, Id, Message, Notification, Request, Response, encode, parse
 
 __all__ = [
+    "DEPTH_LIMIT",
     "FRAMINGS",
     "Answer",
     "CallError",
@@ -44,6 +45,7 @@ __all__ = [
     "WireError",
     "dumps",
     "encode",
+    "is_too_deep",
     "loads",
     "parse",
     "scan",
@@ -53,6 +55,7 @@ _HOMES = {
     "Answer": "ext_sdk.wire.connection",
     "CallError": "ext_sdk.wire.errors",
     "Connection": "ext_sdk.wire.connection",
+    "DEPTH_LIMIT": "ext_sdk.wire.json_text",
     "Decoder": "ext_sdk.wire.framing",
     "Direction": "ext_sdk.wire.connection",
     "Envelope": "ext_sdk.wire.envelope",
@@ -74,6 +77,7 @@ _HOMES = {
     "WireError": "ext_sdk.wire.errors",
     "dumps": "ext_sdk.wire.json_text",
     "encode": "ext_sdk.wire.jsonrpc",
+    "is_too_deep": "ext_sdk.wire.json_text",
     "loads": "ext_sdk.wire.json_text",
     "parse": "ext_sdk.wire.jsonrpc",
     "scan": "ext_sdk.wire.envelope",

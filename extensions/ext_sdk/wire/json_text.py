@@ -11,7 +11,7 @@ from .errors import PARSE_ERROR, MessageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import TypeVar
 
     T = TypeVar("T")
@@ -30,7 +30,21 @@ else:
         from json.encoder import encode_basestring as quote
         from json.scanner import make_scanner
 
-__all__ = ["DuplicateKey", "dumps", "loads", "quote", "scan_string", "scan_value", "skip_whitespace"]
+__all__ = [
+    "DEPTH_LIMIT",
+    "DuplicateKey",
+    "dumps",
+    "is_too_deep",
+    "loads",
+    "quote",
+    "scan_string",
+    "scan_value",
+    "skip_whitespace",
+]
+
+# Arrays and objects within each other. Every supported interpreter reads and writes so many, with room for the
+# recursions of Python code over such a value.
+DEPTH_LIMIT = 300
 
 WHITESPACE = " \t\n\r"  # RFC 8259, section 2
 _INFINITY = float("inf")
@@ -119,6 +133,20 @@ def _told(read: Reader[T], text: str, start: int) -> tuple[T, int]:
         import json.decoder  # noqa: F401  (its presence is what counts)
 
         return read(text, start)
+
+
+def is_too_deep(value: object) -> bool:
+    """Return True if arrays and objects are within each other more than DEPTH_LIMIT times; a cycle is, too."""
+    level = [value]
+    for _ in range(DEPTH_LIMIT):
+        level = [item for one in level if isinstance(one, (dict, list)) for item in _items(one)]
+        if not level:
+            return False
+    return any(isinstance(item, (dict, list)) for item in level)
+
+
+def _items(container: dict[object, object] | list[object]) -> Iterable[object]:
+    return container.values() if isinstance(container, dict) else container
 
 
 def skip_whitespace(text: str, at: int) -> int:

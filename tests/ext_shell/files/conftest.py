@@ -10,6 +10,7 @@ import ext_sdk
 from ext_sdk.redaction import Redactor
 from ext_sdk.session import Call, Session
 from ext_shell import agent, files
+from tests.refusals import answered, refusal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,6 +57,10 @@ class FileHost:
         assert result.message
         assert result.error
         return result
+
+    def refused(self, operation: str, **args: object) -> str:
+        """Call an operation whose arguments must be refused; return the text of the error."""
+        return refusal("ext_shell", operation, args, answered(lambda: self(operation, **args)))
 
     def close(self) -> None:
         """End the session as the server does."""

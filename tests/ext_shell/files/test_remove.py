@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_sdk.files import Workdir
-from ext_sdk.wire import RpcError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -126,8 +125,7 @@ def test_a_pattern_follows_no_link(host: FileHost, workdir: Path) -> None:
 
 @pytest.mark.parametrize("args", [{}, {"path": "a", "glob": "b"}, {"path": ""}])
 def test_one_of_path_and_glob_is_needed(host: FileHost, args: dict[str, object]) -> None:
-    with pytest.raises(RpcError, match="give one of path and glob"):
-        host("remove", **args)
+    assert "give one of path and glob" in host.refused("remove", **args)
 
 
 def test_what_somebody_else_removes_first_is_no_failure_but_nothing_removed(

@@ -119,10 +119,7 @@ def test_a_value_of_an_earlier_step_is_filled_in_and_is_never_a_path_that_leads_
 def test_arguments_that_make_no_sense_are_refused(
     host: FileHost, workdir: Path, args: dict[str, object], told: str
 ) -> None:
-    with pytest.raises(RpcError) as refused:
-        host("write-file", **args)
-    assert refused.value.code == -32602
-    assert told.replace("`", "") in str(refused.value).replace("`", "")
+    assert told.replace("`", "") in host.refused("write-file", **args).replace("`", "")
     assert list(workdir.iterdir()) == []
 
 
