@@ -31,7 +31,7 @@ class Detail(NamedTuple):
 
 
 ALL = 1000  # deeper than schemas are
-# The first that fits is taken: references are worth their trouble where they make room for descriptions, or for all.
+# References are worth their trouble where they make room for descriptions, or for all.
 DETAILS = (
     Detail(ALL, short=False),
     Detail(ALL),
@@ -43,21 +43,47 @@ DETAILS = (
 
 
 def build_manifest(extension: Extension) -> dict[str, object]:
-    """The manifest of an extension (spec 0, "Initialize"), with descriptions as long as the line allows.
+    """Return the manifest of an extension (spec 0, "Initialize"), with descriptions as long as the line allows.
+
+    Descriptions are shortened in one operation after the other: first in other names of operations, then where it
+    saves most.
 
     Raises:
         ValueError: it does not fit a line even without descriptions of arguments.
     """
-    for detail in DETAILS:
-        manifest = _manifest(extension, detail)
-        if len(dumps(manifest).encode()) <= LIMIT_BYTES:
-            return manifest
+    operations = _operations(extension, DETAILS[0])
+    manifest = _head(extension) | {"operations": operations}
+    size = _size(manifest)
+    for detail in DETAILS[1:]:
+        shorter = _operations(extension, detail)
+        savings = {name: _size(operations[name]) - _size(shorter[name]) for name in operations}
+        for name in sorted(savings, key=lambda name: (not extension.operations[name].same_as, -savings[name])):
+            if size <= LIMIT_BYTES:
+                return manifest
+            operations[name] = shorter[name]
+            size -= savings[name]
+    if size <= LIMIT_BYTES:
+        return manifest
     raise ValueError(
         f"the manifest of {extension.name!r} does not fit a line of {LIMIT_BYTES} bytes: too many operations"
     )
 
 
-def _manifest(extension: Extension, detail: Detail) -> dict[str, object]:
+def _size(value: object) -> int:
+    return len(dumps(value).encode())
+
+
+def _operations(extension: Extension, detail: Detail) -> dict[str, object]:
+    return {
+        name: {
+            "description": operation.description,
+            "params": shared(_described(params_schema(operation.args_type), detail, 0), unions=detail.unions),
+        }
+        for name, operation in extension.operations.items()
+    }
+
+
+def _head(extension: Extension) -> dict[str, object]:
     manifest: dict[str, object] = {
         "name": extension.name,
         "version": extension.version,
@@ -67,13 +93,6 @@ def _manifest(extension: Extension, detail: Detail) -> dict[str, object]:
         manifest["description"] = extension.description
     if extension.requires:
         manifest["requires"] = [{"command": command} for command in extension.requires]
-    manifest["operations"] = {
-        name: {
-            "description": operation.description,
-            "params": shared(_described(params_schema(operation.args_type), detail, 0), unions=detail.unions),
-        }
-        for name, operation in extension.operations.items()
-    }
     return manifest
 
 

@@ -125,6 +125,8 @@ def _union(kind: inspect.UnionType, within: tuple[type, ...]) -> Schema:
             "give the pattern in extra_json_schema, and check it in __post_init__"
         )
     branches = [_of(one, within) for one in kind.types if not isinstance(one, inspect.NoneType)]
+    if {"type": "number"} in branches:  # an integer is a number
+        branches = [branch for branch in branches if branch != {"type": "integer"}]
     return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
 

@@ -52,7 +52,9 @@ class Call:
 
     __slots__ = ("args", "context", "keep_as", "latest", "operation")
 
-    def __init__(self, operation: Operation, args: Args | InvalidArgs, context: Context, latest: float | None, keep_as: str) -> None:
+    def __init__(
+        self, operation: Operation, args: Args | InvalidArgs, context: Context, latest: float | None, keep_as: str
+    ) -> None:
         self.operation = operation
         self.args = args
         self.context = context

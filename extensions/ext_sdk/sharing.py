@@ -15,13 +15,13 @@ from .wire import dumps
 if TYPE_CHECKING:
     from .schema import Schema
 
-SMALLEST_BYTES = 200  # an object that is shorter than this is not worth a reference
-SMALLEST_UNION_BYTES = 100
-SMALLEST_TEXT_BYTES = 80  # of a string with a pattern
+SMALLEST_BYTES = 100  # an object that is shorter than this is not worth a reference
+SMALLEST_UNION_BYTES = 50
+SMALLEST_TEXT_BYTES = 50  # of a string with a pattern
 
 
 def shared(schema: Schema, *, unions: bool = False) -> Schema:
-    """The schema with its repeated objects and patterns under `$defs`.
+    """Return the schema with its repeated objects and patterns under `$defs`.
 
     Each is named by its title, or after the property where it stands first.
 
@@ -80,7 +80,8 @@ def _referring(schema: object, name: str, repeated: set[str], definitions: dict[
     if text in repeated:
         of_the_place = {key: value for key, value in schema.items() if key in _OF_THE_PLACE}
         if text not in definitions:
-            definitions[text] = (_free(str(schema.get("title") or name), definitions), {})  # first, so that what is within finds its name taken
+            title = str(schema.get("title") or name)
+            definitions[text] = (_free(title, definitions), {})  # first, so that what is within finds its name taken
             whole = {key: value for key, value in schema.items() if key not in of_the_place}
             definitions[text][1].update(_members(whole, name, repeated, definitions))
         return {"$ref": f"#/$defs/{definitions[text][0]}"} | of_the_place

@@ -83,7 +83,9 @@ def _duration_text(kind: type, value: object) -> str:
     if kind is not Duration:
         raise NotImplementedError(f"{kind.__name__} can't be made of JSON")
     if not isinstance(value, str):
-        raise ValueError(f'expected a duration such as "30s" or "1m30s", found {value!r:.40}')
+        raise ValueError(  # noqa: TRY004  (msgspec gives it the path of the argument)
+            f'expected a duration such as "30s" or "1m30s", found {value!r:.40}'
+        )
     return value
 
 

@@ -26,6 +26,7 @@ class Every(Args):
     flag: bool = False
     choice: Literal["a", "b"] = "a"
     duration: Duration = Duration.parse("90s")
+    numeric: int | float | None = None
     anything: Any = None
     texts: list[str] = msgspec.field(default_factory=list)
     pair: Annotated[list[int], Meta(min_length=1, max_length=2)] = msgspec.field(default_factory=list)
@@ -47,6 +48,7 @@ EXPECTED: Schema = {
     "flag": {"type": "boolean", "default": False},
     "choice": {"enum": ["a", "b"], "default": "a"},
     "duration": DURATION_SCHEMA | {"default": "1m30s"},
+    "numeric": {"type": "number"},
     "anything": {},
     "texts": {"type": "array", "items": {"type": "string"}},
     "pair": {"type": "array", "items": {"type": "integer"}, "minItems": 1, "maxItems": 2},

@@ -15,6 +15,7 @@ TEXT = {
     },
     "additionalProperties": False,
 }
+PATTERN = {"type": "string", "pattern": "^[0-9]+(milliseconds|seconds|minutes)$"}
 SMALL = {"type": "object", "properties": {"a": {"type": "string"}}}
 OUTER = {"type": "object", "properties": {"stdout": TEXT, "stderr": {"description": "Errors"} | TEXT}}
 
@@ -49,6 +50,8 @@ def definitions_of(found: dict[str, object]) -> dict[str, object]:
         (schema(), []),
         (schema(a=TEXT), []),
         (schema(a=SMALL, b=SMALL), []),
+        (schema(a=PATTERN, b=PATTERN | {"description": "Another", "default": "0s"}), ["a"]),
+        (schema(a=PATTERN | {"title": "time"}, b={"items": PATTERN | {"title": "time"}}), ["time"]),
         (schema(stdout=TEXT, stderr=TEXT), ["stdout"]),
         (schema(stdout=TEXT, stderr=TEXT | {"description": "Errors", "default": {}}), ["stdout"]),
         (schema(first={"type": "array", "items": TEXT}, second=TEXT), ["first"]),
@@ -74,7 +77,7 @@ UNION = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items"
     ("given", "names"),
     [
         (schema(a=UNION), []),
-        (schema(a={"anyOf": [SMALL]}, b={"anyOf": [SMALL]}), []),
+        (schema(a={"anyOf": [{"type": "string"}]}, b={"anyOf": [{"type": "string"}]}), []),
         (schema(a=UNION, b=UNION | {"description": "Another", "default": ""}), ["a"]),
         (schema(a={"type": "array", "items": UNION}, b={"anyOf": [UNION, TEXT]}, c=TEXT), ["a", "b"]),
         (schema(a={"anyOf": [TEXT, {"type": "string"}]}, b={"anyOf": [TEXT, {"type": "string"}]}, c=TEXT), ["a", "a1"]),
