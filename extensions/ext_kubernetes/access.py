@@ -10,14 +10,21 @@ import ext_sdk
 
 from .client import client_for
 from .errors import ApiError, UnknownKind, doing
+from .naming import namespace_of
 from .objects import at, items, members, text
 from .paths import api_path
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .client import Client
     from .manifests import Object
 
 REVIEWS = "authorization.k8s.io"
+SERVICE_ACCOUNT = "system:serviceaccount:"  # NAMESPACE:NAME follow
+SERVICE_ACCOUNTS = "system:serviceaccounts"
+AUTHENTICATED = "system:authenticated"
+ANONYMOUS, UNAUTHENTICATED = "system:anonymous", "system:unauthenticated"
 
 
 class ExpectAccess(ext_sdk.Args):
@@ -36,8 +43,20 @@ class AuthCanI(ext_sdk.Args):
     as_: Annotated[str, Meta(description="A user, such as system:serviceaccount:web:builder; by default yourself")] = (
         field(default="", name="as")
     )
-    groups: Annotated[list[str], Meta(description="With `as`: the groups of the user")] = field(default_factory=list)
-    namespace: Annotated[str, Meta(description="Where; the whole cluster where left out")] = ""
+    groups: Annotated[
+        list[str],
+        Meta(
+            description="With `as`: groups of the user. Those that every user has are added as for kubectl: "
+            "system:authenticated, and those of a service account if this is empty"
+        ),
+    ] = field(default_factory=list)
+    namespace: Annotated[
+        str,
+        Meta(
+            description="Namespace; the whole cluster by default. With `list`, by default the one that "
+            "create-namespace made, or that of the configuration"
+        ),
+    ] = ""
     api_group: Annotated[str | UnsetType, Meta(description="Of the resource, where it is not clear")] = UNSET
     resource_name: Annotated[str, Meta(description="One object alone")] = ""
     subresource: Annotated[str, Meta(description="Such as log, exec, scale; or as pods/log")] = ""
@@ -69,7 +88,7 @@ def auth_can_i(args: AuthCanI, context: ext_sdk.Context) -> ext_sdk.Result:
         if args.list_:
             return _rules(args, context, client)
         kind = "SubjectAccessReview" if args.as_ else "SelfSubjectAccessReview"
-        spec: Object = {"user": args.as_, "groups": args.groups} if args.as_ else {}
+        spec: Object = {"user": args.as_, "groups": groups_of(args.as_, args.groups)} if args.as_ else {}
         attributes, doubt = _attributes(args, context, client)
         status = members(review(kind, spec | attributes, context, client), "status")
     allowed = status.get("allowed") is True
@@ -89,6 +108,22 @@ def auth_can_i(args: AuthCanI, context: ext_sdk.Context) -> ext_sdk.Result:
             outputs=outputs,
         )
     return ext_sdk.Result.ok(f"{who} can {args.verb} {args.resource} {where}: {verdict}{doubt}", outputs=outputs)
+
+
+def groups_of(user: str, given: Sequence[str]) -> list[str]:
+    """Return all groups of a user by the rules of the API server, so that the answer is that of `kubectl --as`.
+
+    Args:
+        user: name of the user.
+        given: groups that the arguments name.
+    """
+    groups = list(given)
+    if user.startswith(SERVICE_ACCOUNT) and not groups:
+        namespace = user.removeprefix(SERVICE_ACCOUNT).partition(":")[0]
+        groups = [SERVICE_ACCOUNTS, f"{SERVICE_ACCOUNTS}:{namespace}"]
+    if user == ANONYMOUS:
+        return groups if UNAUTHENTICATED in groups else [*groups, UNAUTHENTICATED]
+    return groups if {AUTHENTICATED, UNAUTHENTICATED} & set(groups) else [*groups, AUTHENTICATED]
 
 
 def _attributes(args: AuthCanI, context: ext_sdk.Context, client: Client) -> tuple[Object, str]:
@@ -149,7 +184,7 @@ def review(kind: str, spec: Object, context: ext_sdk.Context, client: Client) ->
 
 
 def _rules(args: AuthCanI, context: ext_sdk.Context, client: Client) -> ext_sdk.Result:
-    namespace = args.namespace or "default"
+    namespace = namespace_of(context, client, args.namespace)
     status = members(review("SelfSubjectRulesReview", {"namespace": namespace}, context, client), "status")
     lines = [_rule(rule) for rule in items(status, "resourceRules")]
     lines += [_rule(rule) for rule in items(status, "nonResourceRules")]

@@ -13,6 +13,7 @@ import ext_sdk
 from ext_sdk.files import Workdir, os_errors
 
 from .client import client_for
+from .impersonation import HEADER
 from .naming import namespace_of
 from .paths import check_name
 from .program import run
@@ -20,6 +21,7 @@ from .program import run
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from .impersonation import Headers
     from .manifests import Json
     from .program import Ran
 
@@ -41,9 +43,11 @@ def helm(verb: str, args: list[str], context: ext_sdk.Context, *, accept: str = 
         ext_sdk.RequirementNotMet: there is no helm.
         ext_sdk.OperationFailed: it failed, or did not end in time.
     """
-    source = client_for(context).source
+    client = client_for(context)
+    source = client.source
     env = {} if source.in_cluster else {"KUBECONFIG": os.pathsep.join(source.files)}
     flags = [f"--kube-context={source.context}"] if source.context else []
+    flags += _impersonation_flags(client.connect(context.deadline).headers)
     ran = run([HELM, verb, *args, *flags], env, context, ADVICE)
     if ran.code == 0 or (accept and ran.in_time and accept in ran.stderr):
         return ran
@@ -54,6 +58,12 @@ def helm(verb: str, args: list[str], context: ext_sdk.Context, *, accept: str = 
         error=f"helm {verb} failed: {how}\nOutput: {said}",
         outputs=outputs_of(ran),
     )
+
+
+def _impersonation_flags(headers: Headers) -> list[str]:
+    """Return the flags for the user and the groups; helm reads uid and extra from the kubeconfig, as kubectl does."""
+    names = {f"{HEADER}User": "--kube-as-user", f"{HEADER}Group": "--kube-as-group"}
+    return [f"{names[name]}={value}" for name, value in headers if name in names]
 
 
 def outputs_of(ran: Ran) -> dict[str, str | int | bool]:

@@ -100,7 +100,7 @@ class Fault(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """A request that came."""
+    """A request that came; a header that came several times has its values on lines of their own."""
 
     method: str
     path: str
@@ -188,8 +188,8 @@ class FakeApi:
     def address(self) -> str:
         return f"http{'s' if self._authority else ''}://127.0.0.1:{self._server.server_port}"
 
-    def kubeconfig(self, path: Path, namespace: str = "", token: str = "") -> Path:
-        """Write a kubeconfig for it, with the context and the user `fake`."""
+    def kubeconfig(self, path: Path, namespace: str = "", token: str = "", user: Object | None = None) -> Path:
+        """Write a kubeconfig for it, with the context and the user `fake`, and further members of that user."""
         context = {"cluster": "fake", "user": "fake"} | ({"namespace": namespace} if namespace else {})
         cluster = {"server": self.address}
         if self._authority is not None:
@@ -201,7 +201,7 @@ class FakeApi:
             "current-context": "fake",
             "clusters": [{"name": "fake", "cluster": cluster}],
             "contexts": [{"name": "fake", "context": context}],
-            "users": [{"name": "fake", "user": {"token": token} if token else {}}],
+            "users": [{"name": "fake", "user": ({"token": token} if token else {}) | (user or {})}],
         }
         new = path.with_name(f"{path.name}.new")  # nobody reads half of one
         new.write_text(json.dumps(content))
@@ -627,7 +627,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         url = urlsplit(self.path)
         data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        headers = {name.lower(): value for name, value in self.headers.items()}
+        headers = {name.lower(): "\n".join(self.headers.get_all(name, ())) for name in self.headers}
         asked = Asked(self.command, url.path, dict(parse_qsl(url.query)), headers, json.loads(data or b"null"))
         self.server.api.asked.append(asked)
         if (fault := self.server.api.fault_for(asked.method, asked.path)) is not None:

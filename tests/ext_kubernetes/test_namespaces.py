@@ -141,7 +141,7 @@ def test_the_review_is_about_what_was_asked(kube: Extension, api: FakeApi) -> No
     assert asked.path.endswith("/subjectaccessreviews")
     assert asked.body["spec"] == {
         "user": "ada",
-        "groups": ["dev"],
+        "groups": ["dev", "system:authenticated"],
         "resourceAttributes": {
             "verb": "get",
             "resource": "deployments",
@@ -150,6 +150,30 @@ def test_the_review_is_about_what_was_asked(kube: Extension, api: FakeApi) -> No
             "name": "web",
         },
     }
+
+
+@pytest.mark.parametrize(
+    ("user", "given", "groups"),
+    [
+        ("ada", [], ["system:authenticated"]),
+        ("ada", ["dev", "system:authenticated"], ["dev", "system:authenticated"]),
+        ("ada", ["system:unauthenticated"], ["system:unauthenticated"]),
+        (SERVICE_ACCOUNT, [], ["system:serviceaccounts", "system:serviceaccounts:web", "system:authenticated"]),
+        (SERVICE_ACCOUNT, ["dev"], ["dev", "system:authenticated"]),
+        ("system:anonymous", [], ["system:unauthenticated"]),
+    ],
+)
+def test_a_user_has_the_groups_that_every_such_user_has(
+    kube: Extension, api: FakeApi, user: str, given: list[str], groups: list[str]
+) -> None:
+    kube.ok("authCanI", {"verb": "get", "resource": "pods", "as": user, "groups": given})
+    assert api.requests("POST")[-1].body["spec"]["groups"] == groups
+
+
+def test_the_rules_are_those_of_the_created_namespace(kube: Extension, api: FakeApi) -> None:
+    kube.ok("create-namespace", {"name": "web"})
+    assert "in namespace web" in kube.ok("auth-can-i", {"list": True})["message"]
+    assert api.requests("POST")[-1].body["spec"] == {"namespace": "web"}
 
 
 def test_without_a_user_it_is_about_yourself(kube: Extension, api: FakeApi) -> None:

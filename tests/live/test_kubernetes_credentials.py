@@ -11,11 +11,11 @@ import yaml
 from tests.live import kubeconfig as kubeconfigs
 from tests.live.client import ApiError, Client, wait_until
 from tests.live.kubernetes import LONG
-from tests.live.manifests import configmap
+from tests.live.manifests import configmap, pod
 from tests.live.permissions import granted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from tests.live.conftest import Starter
@@ -69,6 +69,51 @@ def test_a_pod_s_own_account_is_found(
     with granted(admin, namespace, ["create"], "configmaps"):
         assert kube.ok("create", configmap())["namespace"] == namespace
     assert f"system:serviceaccount:{namespace}:tester" in kube.failed("get", resource="secrets")
+
+
+def test_another_user_is_impersonated(
+    start: Starter, kubeconfig: Path, admin: Client, namespace: str, tmp_path: Path
+) -> None:
+    account = f"system:serviceaccount:{namespace}:default"
+    kube = start(impersonating(kubeconfig, tmp_path / "account", {"as": account}))
+    kube.workdir.joinpath("file").write_text("x")
+    assert f'"{account}" cannot get' in kube.failed("get", resource=f"ns/{namespace}")
+    assert f'"{account}" cannot create' in kube.failed("create", configmap())
+    assert "denied" in kube.ok("auth-can-i", verb="get", resource="pods", namespace=namespace)["message"]
+    admin.apply(pod(name="web"), namespace)
+    admin.wait_for(f"/api/v1/namespaces/{namespace}/pods/web", lambda it: it["status"].get("phase") == "Running")
+    with granted(admin, namespace, ["get", "list"], "pods", account="default"):
+        for operation, args in (
+            ("exec", {"command": ["true"]}),
+            ("logs", {}),
+            ("copy", {"direction": "toContainer", "local": "file", "remote": "/tmp/file"}),
+            ("port-forward", {"port": 80}),
+        ):
+            told = kube.failed(operation, args, resource="pod/web")
+            assert "may not get pods/portforward" in told or (account in told and "cannot" in told), (operation, told)
+
+
+def test_groups_and_more_of_another_user_are_impersonated(
+    start: Starter, kubeconfig: Path, namespace: str, tmp_path: Path
+) -> None:
+    user = {
+        "as": "jane",
+        "as-groups": ["testers", "system:masters"],
+        "as-uid": "1",
+        "as-user-extra": {"a/b": ["c", "d"]},
+    }
+    kube = start(impersonating(kubeconfig, tmp_path / "jane", user))
+    assert kube.ok("get", resource=f"ns/{namespace}")["name"] == namespace
+    assert kube.ok("create", configmap())["namespace"] == namespace
+
+
+def impersonating(kubeconfig: Path, path: Path, user: Mapping[str, object]) -> Path:
+    """Copy a kubeconfig, with further members of its users."""
+    content = yaml.safe_load(kubeconfig.read_text())
+    for one in content["users"]:
+        one["user"] |= user
+    path.write_text(yaml.safe_dump(content))
+    return path
 
 
 # --- When they expire ------------------------------------------------------------------------------------------------

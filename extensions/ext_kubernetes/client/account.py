@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from ext_kubernetes import settings
 from ext_kubernetes.errors import NoConfiguration
+from ext_kubernetes.impersonation import impersonation
+from ext_kubernetes.objects import text
 from ext_sdk import Deadline
 
 from .connection import Connection
@@ -15,6 +17,7 @@ from .connection import Connection
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ext_kubernetes.impersonation import Headers
     from ext_kubernetes.settings import Source
 
 RENEWABLE = frozenset({"exec", "tokenFile", "auth-provider"})  # members of a user that may have another token by now
@@ -73,10 +76,14 @@ class Account:
         deadline = deadline or Deadline()
         with self._loading(deadline):
             if self._connection is None:
-                if not self.source.in_cluster:
-                    self._context()
-                self._connection = Connection(self.source, deadline)
+                self._connection = Connection(self.source, deadline, self._impersonation())
             return self._connection
+
+    def _impersonation(self) -> Headers:
+        if self.source.in_cluster:
+            return ()
+        user = text(self._context(), "user")
+        return impersonation(settings.read(self.source).users.get(user, {}), user)
 
     @contextmanager
     def _loading(self, deadline: Deadline) -> Iterator[None]:

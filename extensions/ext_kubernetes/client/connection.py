@@ -16,6 +16,7 @@ from ext_kubernetes.errors import NoConfiguration
 from ext_sdk.version import __version__
 
 from .failing import Failure, raise_failures
+from .headers import add_headers, added, patch_websockets
 from .importing import LOCK, warm_up
 from .loading import loaded
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from kubernetes.dynamic import DynamicClient
 
+    from ext_kubernetes.impersonation import Headers
     from ext_kubernetes.paths import ApiPath
     from ext_kubernetes.settings import Source
     from ext_sdk import Deadline
@@ -106,12 +108,13 @@ class Connection:
     Args:
         source: where the settings are.
         deadline: for a credential plugin.
+        headers: of every request and websocket; a name may occur several times.
 
     Raises:
         NoConfiguration: they can't be used.
     """
 
-    def __init__(self, source: Source, deadline: Deadline) -> None:
+    def __init__(self, source: Source, deadline: Deadline, headers: Headers = ()) -> None:
         warm_up()
         from kubernetes.client.api_client import ApiClient
         from kubernetes.dynamic import DynamicClient
@@ -127,7 +130,11 @@ class Connection:
         self.configuration.connection_pool_maxsize = POOL
         api = ApiClient(self.configuration)
         api.user_agent = USER_AGENT
-        raise_failures(cast("Pool", api.rest_client.pool_manager))
+        pool = cast("Pool", api.rest_client.pool_manager)
+        raise_failures(pool)
+        if headers:
+            add_headers(pool, headers)
+        self.headers = headers
         make = cast("Callable[..., DynamicClient]", DynamicClient)
         self._dynamic = make(api, discoverer=lambda client, cache_file: None)
         self.address = self.configuration.host
@@ -197,12 +204,14 @@ class Connection:
             from kubernetes.stream.ws_client import create_websocket
 
         address = self.address.replace("http", "ws", 1) + path + ("?" + urlencode(list(query)) if query else "")
+        patch_websockets()
         headers = {"sec-websocket-protocol": protocol}
         known = map(self.configuration.get_api_key_with_prefix, TOKENS)
         if authorization := next(filter(None, known), None):
             headers["authorization"] = authorization
         try:
-            opened = cast("Callable[..., WebSocket]", create_websocket)(self.configuration, address, headers)
+            with added(self.headers):
+                opened = cast("Callable[..., WebSocket]", create_websocket)(self.configuration, address, headers)
         except websocket.WebSocketBadStatusException as error:
             raise Refused(error.status_code, _bytes(error.resp_body), error.resp_headers or {}) from error
         except (websocket.WebSocketException, OSError) as error:
