@@ -12,7 +12,7 @@ from cassettes.session import INITIALIZE, SHUTDOWN, Session, execute
 if TYPE_CHECKING:
     from cassettes.session import Step
 
-TASK = Path(__file__).parents[1] / "docs" / "examples" / "create-pod.yaml"
+TASK = Path(__file__).parents[1] / "docs" / "examples" / "eval" / "create-pod" / "task.yaml"
 PASSWORD = "correct-horse-battery-staple"  # noqa: S105 - of nobody; that it is in no cassette is a test
 PHASES = ("setup", "verify", "cleanup")
 

@@ -1,90 +1,258 @@
-"""The tasks of README, run by the host among the examples: with a real extension, and with a recorded one."""
+"""The example eval of README: what mcpchecker demands of its files; its tasks, run by the host among the examples."""
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jsonschema
+import pytest
+import yaml
 
 from tests.docs.pages import ROOT
 
-TASKS = ROOT / "docs" / "examples"
+if TYPE_CHECKING:
+    from tests.ports import NewPort
+
+EVAL = ROOT / "docs" / "examples" / "eval"
+TASKS = sorted(EVAL.glob("*/task.yaml"))
 RECORDER = (sys.executable, "-P", "-m", "ext_recorder")
 LIMIT_SECONDS = 120
+IDLE = "echo I did nothing"
+PHASES = ("setup", "verify", "cleanup")
 
 
-def run(workdir: Path, task: str, agent: str, *programs: str) -> tuple[int, str]:
-    done = completed(workdir, task, agent, *programs)
-    return done.returncode, done.stdout
+# --- What mcpchecker demands (pkg/eval, pkg/agent, pkg/mcpclient, pkg/task of its sources) ----------------------------
 
 
-def completed(workdir: Path, task: str, agent: str, *programs: str) -> subprocess.CompletedProcess[str]:
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    done = subprocess.run(
-        [sys.executable, "-m", "docs.examples.run_task", str(TASKS / task), "--agent", agent, *programs],
-        cwd=workdir,
-        env=os.environ | {"PATH": path, "PYTHONPATH": str(ROOT), "KUBECONFIG": "/nonexistent"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LIMIT_SECONDS,
-    )
-    assert "Traceback" not in done.stderr
-    return done
+def read(name: str) -> Any:
+    return yaml.safe_load((EVAL / name).read_text())
 
 
-def verdicts(told: str) -> list[tuple[str, ...]]:
-    """(phase, verdict, step) of each step, and ("agent",)."""
-    lines = [line.split() for line in told.splitlines() if not line.startswith(" ")]
-    return [("agent",) if words[0] == "agent" else tuple(words[:3]) for words in lines]
+def test_the_eval_has_an_agent_a_server_and_packages_that_are_paths() -> None:
+    spec = read("eval.yaml")
+    config = spec["config"]
+    assert (spec["kind"], set(spec["metadata"])) == ("Eval", {"name"})
+    agent, extensions = config["agent"], config["extensions"]
+    assert agent["type"] == "file"
+    assert (EVAL / agent["path"]).is_file()
+    for extension in extensions.values():
+        assert extension["package"].startswith(("./", "../", "/", "~/", "file://"))
+        assert set(extension) <= {"package", "env", "config"}
+        assert not set("{}") & set(
+            json.dumps([*extension.get("env", {}).values(), *extension.get("config", {}).values()])
+        )
+    servers = read(config["mcpConfigFile"])["mcpServers"]
+    assert [one for one in servers.values() if one["command"] and not one.get("disabled")]
 
 
-def test_an_agent_that_does_nothing_fails_and_the_cleanup_is_done_all_the_same(tmp_path: Path) -> None:
-    code, told = run(tmp_path, "fix-the-greeting.yaml", "cat")
-    assert code == 1
-    assert verdicts(told) == [
+def test_the_agent_is_a_command_with_the_prompt() -> None:
+    spec = read("agent.yaml")
+    assert spec["kind"] == "Agent"
+    assert spec["metadata"]["name"]
+    assert "{{ .Prompt }}" in spec["commands"]["runPrompt"]
+
+
+@pytest.mark.parametrize("path", TASKS, ids=lambda path: path.parent.name)
+def test_a_task_has_a_folder_of_its_own_and_steps_that_fit_the_manifest(path: Path) -> None:
+    task = yaml.safe_load(path.read_text())
+    assert (task["kind"], task["apiVersion"]) == ("Task", "mcpchecker/v1alpha2")
+    assert task["metadata"]["name"] == path.parent.name
+    assert task["spec"]["prompt"]["inline"]
+    extensions = [each["extension"] for each in task["spec"]["requires"]]
+    assert set(extensions) <= set(read("eval.yaml")["config"]["extensions"])
+    for phase in PHASES:
+        for step in task["spec"][phase]:
+            ((name, args),) = step.items()
+            extension, _, operation = name.partition(".")
+            assert extension in extensions
+            manifest = json.loads((ROOT / "extensions" / f"ext_{extension}" / "manifest.json").read_text())
+            jsonschema.validate(args, manifest["operations"][operation]["params"])
+
+
+def test_the_server_answers_every_request_and_ends_with_its_input() -> None:
+    requests = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25"}},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+    ]
+    text = "".join(json.dumps(each) + "\n" for each in requests)
+    command = [sys.executable, str(EVAL / "mcp_server.py")]
+    done = subprocess.run(command, input=text, capture_output=True, text=True, check=True, timeout=LIMIT_SECONDS)
+    first, second = map(json.loads, done.stdout.splitlines())
+    assert (first["id"], first["result"]["protocolVersion"]) == (1, "2025-11-25")
+    assert (second["id"], second["error"]["code"]) == (2, -32601)
+
+
+# --- The tasks --------------------------------------------------------------------------------------------------------
+
+
+class Done(NamedTuple):
+    """How a run ended."""
+
+    code: int
+    told: str
+    errors: str
+
+    @property
+    def verdicts(self) -> list[tuple[str, ...]]:
+        """(phase, verdict, step) of each step, and ("agent", verdict)."""
+        lines = [line.split() for line in self.told.splitlines() if not line.startswith(" ")]
+        return [tuple(words[: 2 if words[0] == "agent" else 3]) for words in lines]
+
+
+class Folder:
+    """A copy of the example eval, with the extensions that README puts there."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = shutil.copytree(EVAL, path, ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("shell", "http", "kubernetes"):
+            (path / f"ext-{name}").symlink_to(Path(sys.executable).parent / f"ext-{name}")
+
+    def change(self, name: str, old: str, new: str) -> None:
+        text = (self.path / name).read_text()
+        assert old in text
+        (self.path / name).write_text(text.replace(old, new))
+
+    def run(self, pattern: str, *args: str) -> Done:
+        done = subprocess.run(
+            [sys.executable, "-m", "docs.examples.run_task", str(self.path / "eval.yaml"), "--run", pattern, *args],
+            cwd=ROOT,
+            env=os.environ | {"SHELL": "/bin/sh", "KUBECONFIG": "/nonexistent", "no_proxy": "*"},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=LIMIT_SECONDS,
+        )
+        assert "Traceback" not in done.stderr
+        return Done(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    return Folder(tmp_path / "my eval")
+
+
+def test_the_agent_of_the_eval_fixes_the_greeting(folder: Folder) -> None:
+    done = folder.run("fix-the-greeting")
+    assert done.code == 0, done.told
+    assert done.verdicts == [
         ("setup", "ok", "shell.write-file"),
-        ("agent",),
-        ("verify", "FAILED", "shell.run"),
+        ("agent", "ok"),
+        ("verify", "ok", "shell.run"),
         ("verify", "ok", "shell.assert-agent"),
         ("cleanup", "ok", "shell.remove"),
     ]
-    assert "agent    The program repo/greet.py misspells its greeting. Fix it.\n" in told  # `cat` answers the prompt
-    assert 'stdout: expected to equal "Hello, world", got "Helo, world"' in told
-    assert list(tmp_path.iterdir()) == []
+    assert f"I fixed {folder.path}/fix-the-greeting/repo/greet.py\n" in done.told
+    assert [path.name for path in (folder.path / "fix-the-greeting").iterdir()] == ["task.yaml"]
 
 
-def test_after_a_setup_that_failed_no_agent_is_asked(tmp_path: Path) -> None:
-    (tmp_path / "repo").write_text("in the way")
-    code, told = run(tmp_path, "fix-the-greeting.yaml", "touch asked")
-    assert code == 1
-    assert [each[0] for each in verdicts(told)] == ["setup", "cleanup"]
-    assert not (tmp_path / "asked").exists()
+def test_an_agent_that_does_nothing_fails_and_all_checks_and_the_cleanup_are_run(folder: Folder) -> None:
+    done = folder.run("fix-the-greeting", "--agent", IDLE)
+    assert done.code == 1
+    assert [verdict for _, verdict, *_ in done.verdicts] == ["ok", "ok", "FAILED", "FAILED", "ok"]
+    assert 'stdout: expected to equal "Hello, world", got "Helo, world"' in done.told
+    assert not (folder.path / "fix-the-greeting" / "repo").exists()
 
 
-def test_the_task_on_a_cluster_runs_on_its_recorded_session_without_one(tmp_path: Path) -> None:
+def test_an_agent_that_fails_is_not_verified_but_cleaned_up_after(folder: Folder) -> None:
+    done = folder.run("fix-the-greeting", "--agent", "echo no; exit 3")
+    assert done.code == 1
+    assert [tuple(each[:2]) for each in done.verdicts] == [("setup", "ok"), ("agent", "FAILED"), ("cleanup", "ok")]
+
+
+def test_after_a_setup_step_that_failed_the_agent_runs_and_what_it_achieved_counts(folder: Folder) -> None:
+    folder.change("fix-the-greeting/task.yaml", "  setup:\n", '  setup:\n    - shell.run: {command: ["false"]}\n')
+    done = folder.run("fix-the-greeting")
+    assert done.code == 0, done.told
+    assert done.verdicts[:3] == [("setup", "FAILED", "shell.run"), ("setup", "ok", "shell.write-file"), ("agent", "ok")]
+
+
+def test_after_an_error_of_the_protocol_in_setup_nothing_else_is_run(folder: Folder) -> None:
+    folder.change("fix-the-greeting/task.yaml", "  setup:\n", '  setup:\n    - shell.run: {comand: ["false"]}\n')
+    done = folder.run("fix-the-greeting")
+    assert (done.code, done.verdicts) == (1, [("setup", "ERROR", "shell.run")])
+
+
+def test_an_error_of_the_protocol_ends_the_checks_and_the_cleanup_but_not_one_the_other(folder: Folder) -> None:
+    for phase in ("verify", "cleanup"):
+        folder.change("fix-the-greeting/task.yaml", f"  {phase}:\n", f"  {phase}:\n    - shell.run: {{comand: [x]}}\n")
+    done = folder.run("fix-the-greeting")
+    assert (done.code, done.verdicts[2:]) == (1, [("verify", "ERROR", "shell.run"), ("cleanup", "ERROR", "shell.run")])
+
+
+def test_a_prompt_with_another_brace_or_an_unknown_output_is_passed_on_as_it_is(folder: Folder) -> None:
+    reference = "{steps.shell.write-file.path}"
+    for more in ("{x}", "{steps.shell.write-file.nothing}"):
+        folder.change("fix-the-greeting/task.yaml", reference, f"{more} {reference}")
+        done = folder.run("fix-the-greeting", "--agent", "cat <<'END'\n{{ .Prompt }}\nEND\n")
+        assert f"The program {more} {reference} misspells" in done.told
+        folder.change("fix-the-greeting/task.yaml", f"{more} {reference}", reference)
+
+
+def test_config_and_env_of_the_eval_reach_the_extension(folder: Folder) -> None:
+    folder.change("eval.yaml", "maxOperationTime: 25s", "env: {GREETED: world}\n        passEnv: [GREETING]")
+    folder.change("eval.yaml", "LANG: C.UTF-8", "GREETING: Hello")
+    folder.change("fix-the-greeting/task.yaml", "command: [python3, greet.py]", 'script: echo "$GREETING, $GREETED"')
+    done = folder.run("fix-the-greeting")
+    assert done.code == 0, done.told
+
+
+@pytest.mark.parametrize(
+    ("agent", "code"),
+    [
+        pytest.param((), 0, marks=pytest.mark.skipif(not shutil.which("curl"), reason="the agent runs curl")),
+        (("--agent", IDLE), 1),
+        (("--agent", f"{sys.executable} -c {'GUESS'!r}"), 1),
+    ],
+    ids=["right", "idle", "guesses"],
+)
+def test_a_trip_is_planned_by_an_agent_that_asks_for_the_weather_only(
+    folder: Folder, new_port: NewPort, agent: tuple[str, ...], code: int
+) -> None:
+    port = str(new_port())
+    folder.change("plan-a-trip/task.yaml", "8080", port)
+    guess = (
+        "import urllib.request as r; r.build_opener(r.ProxyHandler({})).open(r.Request("
+        f'"http://127.0.0.1:{port}/trips", data=b"{{\\"city\\": \\"lisbon\\", \\"celsius\\": 21}}"))'
+    )
+    done = folder.run("plan-a-trip", *(each.replace("'GUESS'", f"'{guess}'") for each in agent))
+    assert done.code == code, done.told
+    assert {verdict for phase, verdict, *_ in done.verdicts if phase in {"setup", "agent", "cleanup"}} == {"ok"}
+    if code:
+        assert ("verify", "FAILED", "http.mock-verify") in done.verdicts
+        assert "it was not asked at all" in done.told
+    if "GUESS" in str(agent):
+        assert ("verify", "ok", "http.request") in done.verdicts
+
+
+def test_the_task_on_a_cluster_runs_on_its_recorded_session_without_one(folder: Folder, tmp_path: Path) -> None:
     cassette, shim = tmp_path / "task.yaml", tmp_path / "ext-kubernetes"
     session = str(ROOT / "cassettes" / "kubernetes" / "create-pod.yaml")
     without_the_agents = ("--calls", "1-3,5-")  # its fourth request is what an agent does by other means
     for command in (
         ("trim", *without_the_agents, "-o", str(cassette), session),
-        ("shim", "--mode", "none", "--ignore", "/params/context/agent", str(shim), str(cassette)),
+        ("shim", "--mode", "none", "--ignore", "/params/context", str(shim), str(cassette)),
     ):
         subprocess.run([*RECORDER, *command], check=True, capture_output=True, timeout=LIMIT_SECONDS)
-    code, told = run(tmp_path, "create-pod.yaml", "echo made", f"kubernetes={shim}")
-    assert code == 0, told
-    assert [verdict for _, verdict, _ in filter(lambda each: each[1:], verdicts(told))] == ["ok"] * 6
+    done = folder.run("create-pod", "--agent", "echo made", f"kubernetes={shim}")
+    assert done.code == 0, done.told
+    assert [verdict for _, verdict, *_ in done.verdicts] == ["ok"] * 7
 
 
-def test_what_cannot_be_run_is_told_in_a_line(tmp_path: Path) -> None:
-    for task, programs, says in (
-        ("none.yaml", (), "No such file or directory: "),
-        ("fix-the-greeting.yaml", ("shell=no-such-program",), "No such file or directory: 'no-such-program'"),
-        ("verify-job.yaml", (), "expected 'requires': a key of the task, or an extension that it requires"),
+def test_what_cannot_be_run_is_told_in_a_line(folder: Folder) -> None:
+    for pattern, programs, says in (
+        ("no-such-task", (), "no task of the eval matches 'no-such-task'"),
+        ("greeting", ("shell=no-such-program",), "No such file or directory: 'no-such-program'"),
     ):
-        done = completed(tmp_path, task, "true", *programs)
-        assert (done.returncode, done.stdout) == (1, "")
-        assert done.stderr.startswith(f"{TASKS / task}: ")
-        assert says in done.stderr
-        assert done.stderr.count("\n") == 1
+        done = folder.run(pattern, *programs)
+        assert (done.code, done.told) == (1, "")
+        assert says in done.errors
+        assert done.errors.count("\n") == 1
+    folder.change("eval.yaml", "    shell:\n", "    shall:\n")
+    assert "expected 'shell': a key of the eval or a task, or an extension of the eval" in folder.run("greeting").errors
