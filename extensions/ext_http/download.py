@@ -62,7 +62,7 @@ def download(args: Download, context: ext_sdk.Context) -> ext_sdk.Result:
     with (
         os_errors("write", args.path),
         workdir.writing(args.path, parents=True, overwrite=args.overwrite) as file,
-        Searcher() as searcher,
+        Searcher(deadline=context.deadline) as searcher,
     ):
         kept = _Kept(file)
         answer = prepared.send(context.deadline, kept.take)

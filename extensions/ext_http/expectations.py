@@ -80,7 +80,7 @@ def check(expectation: Expect, answer: Answer, context: Context, searcher: Searc
         OperationFailed: what no other answer would mend: a schema that can't be used, a file that can't be read.
     """
     if searcher is None:
-        with Searcher() as own:
+        with Searcher(deadline=context.deadline) as own:
             return check(expectation, answer, context, own)
     means = Means.of(context, searcher)
     status = DEFAULT_STATUS if isinstance(expectation.status, UnsetType) else expectation.status

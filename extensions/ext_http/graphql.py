@@ -62,7 +62,7 @@ def graphql(args: Graphql, context: ext_sdk.Context) -> ext_sdk.Result:
     body = Body(graphql=GraphqlBody(query=args.query, variables=args.variables, operation_name=args.operation_name))
     ask = Ask("POST", body=body, max_body=args.max_body, accept=ACCEPT)
     prepared = Prepared(args, ask, context)
-    with Searcher() as searcher:
+    with Searcher(deadline=context.deadline) as searcher:
         answer = prepared.send(context.deadline)
         checks, parts = _of_response(args.errors, answer, context.secrets)
         expect = args.expect

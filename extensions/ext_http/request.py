@@ -21,7 +21,7 @@ def request(args: Request, context: ext_sdk.Context) -> ext_sdk.Result:
     should, use `wait`.
     """
     prepared = Prepared(args, ask_of(args), context)
-    with Searcher() as searcher:
+    with Searcher(deadline=context.deadline) as searcher:
         return Judged(args, prepared.send(context.deadline), context, searcher).result(prepared.where)
 
 

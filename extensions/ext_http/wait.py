@@ -74,7 +74,7 @@ def wait(args: Wait, context: ext_sdk.Context) -> ext_sdk.Result:
     what the last answer was.
     """
     prepared = Prepared(args, ask_of(args), context)
-    with Searcher() as searcher:
+    with Searcher(deadline=context.deadline) as searcher:
         return _Waiting(args, context, prepared, searcher).until_good()
 
 

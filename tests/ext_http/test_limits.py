@@ -260,3 +260,16 @@ def test_requests_that_hang_do_not_hold_up_others(
     assert all(arrived.acquire(timeout=GENEROUS_SECONDS) for _ in range(110))
     http.peer.process.terminate()
     assert http.peer.exit_code() == 0
+
+
+def test_checks_end_with_the_timeout_and_the_answer_is_told(http: Extension, stub: Stub) -> None:
+    """The timeout was for the request only: twelve such checks took 28 s, and passed."""
+    url = stub.json("/", [{"a": number} for number in range(60_000)])
+    paths = [{"path": f"$[?@.a == {number}].a", "equals": number} for number in range(59_900, 59_990)]
+    begun = time.monotonic()
+    result = http.failed("request", url=url, timeout="2s", expect={"body": {"json": paths}})
+    assert time.monotonic() - begun < GENEROUS_SECONDS
+    assert "body at $[?@.a == 599" in result.error
+    assert "the time of the operation was up before this check ended" in result.error
+    assert 'answer: 200 OK (application/json); body: [{"a": 0}' in result.error
+    assert result.outputs["status"] == "200"

@@ -37,7 +37,11 @@ class BodyExpectation(TextExpectation):
     """
 
     json_schema: Annotated[
-        schemas.Schema | UnsetType, Meta(description="A JSON Schema that it fits; nothing is fetched for it")
+        schemas.Schema | UnsetType,
+        Meta(
+            description="JSON Schema that it is valid for; nothing is fetched for it. `format` is checked; unknown "
+            "keywords and formats are refused, x-… excepted"
+        ),
     ] = UNSET
     json_schema_file: Annotated[Path | UnsetType, Meta(description="The same, a JSON file of the workdir")] = UNSET
     same_as_file: Annotated[Path | UnsetType, Meta(description="A file of the workdir with the same bytes")] = UNSET
@@ -159,6 +163,9 @@ def _of_schema(schema: schemas.Schema, text: str, where: str, means: Means) -> C
     except NotJson as error:
         return Check.failed("to be JSON", f"{quoted(text, means.redact)}: {error}", where=where)
     try:
-        return schemas.check_schema(schema, text, document, where=where, redact=means.redact)
+        limit = min(schemas.LIMIT, means.searcher.remaining())
+        return schemas.check_schema(schema, text, document, where=where, limit=limit, redact=means.redact)
+    except schemas.SchemaTooSlow as error:
+        return Check.failed("to be checked by its schema", f"an error: {error}", where=where)
     except schemas.SchemaFailed as error:
         raise OperationFailed(f"can't check {where} by its schema", error=f"jsonSchema: {error}") from error

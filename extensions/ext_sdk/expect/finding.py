@@ -7,6 +7,8 @@ import json
 from .json_values import NotJson, is_type, parse, type_name
 from .pattern import Searcher, SearchFailed
 
+LONG = 64 * 1024  # characters from which on parsing takes a millisecond or more
+
 
 class NotFound(Exception):
     """The value is not there; str() says why."""
@@ -59,6 +61,8 @@ def find_by_json(path: str, text: str, *, where: str, searcher: Searcher, kind: 
     from .json_path import PathFailed, select
 
     try:
+        if len(text) > LONG:
+            searcher.check_time()
         nodes = select(path, parse(text), searcher)
     except NotJson as error:
         raise NotFound(f"{where} is not JSON: {error}") from error

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 Number = int | float
 Type = Literal["null", "boolean", "integer", "number", "string", "array", "object"]
+NODES = 256  # that are compared before there is a look at the clock
 _HOW = ("path", "nodes")  # fields that check nothing by themselves
 
 
@@ -155,7 +156,11 @@ class _Comparison:
             found = f"{len(nodes)}; say `nodes: all` or `nodes: any`, or make the path narrower"
             return [Check.failed("to select one value", found, where=self._place)]
         places = [self._place] if len(nodes) == 1 else [f"{self._where} at {node.path}" for node in nodes]
-        checks = [self._of_one_value(node, place) for node, place in zip(nodes, places, strict=True)]
+        checks = []
+        for number, (node, place) in enumerate(zip(nodes, places, strict=True)):
+            if number % NODES == NODES - 1:
+                self._searcher.check_time()
+            checks.append(self._of_one_value(node, place))
         if wanted.nodes == "any":
             return min(checks, key=lambda made: sum(not check.ok for check in made))
         return [next((check for check in column if not check.ok), column[0]) for column in zip(*checks, strict=True)]

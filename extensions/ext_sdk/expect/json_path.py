@@ -25,11 +25,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from jsonpath.match import FilterContextVars
     from jsonpath.stream import TokenStream
 
 
 MOST_NODES = 500_000  # nodes that a query may visit, 2 to 5 s: `$..*..*` of a big document would take hours
 DEEPEST = 300  # levels that `..` goes down; the library recurses
+STEPS = 1024  # nodes and comparisons, 5 ms, after which a query looks whether there is time left
 LONGEST_INTEGER = 400  # digits of an integer in a path, exponent included; no double has more
 
 
@@ -66,7 +68,7 @@ def select(path: str, document: object, searcher: Searcher) -> list[Node]:
 
     Raises:
         PathFailed: the path is wrong, or visits more than 500,000 nodes.
-        SearchFailed: a pattern took too long.
+        SearchFailed: a pattern took too long, or the deadline of the searcher is over.
     """
     environment = _Environment(searcher)
     compiled = _compiled(path, environment)
@@ -122,6 +124,7 @@ class _Environment(JSONPathEnvironment):
     def __init__(self, searcher: Searcher) -> None:
         self._searcher = searcher
         self._nodes_left = MOST_NODES
+        self._steps = 0
         super().__init__(strict=True)
 
     def setup_function_extensions(self) -> None:
@@ -148,11 +151,19 @@ class _Environment(JSONPathEnvironment):
 
     def count_node(self) -> None:
         """Note a visit; raises JSONPathError when there have been too many."""
+        self.look_at_the_clock()
         self._nodes_left -= 1
         if self._nodes_left < 0:
             raise JSONPathError(f"it visits more than {MOST_NODES:,} nodes")
 
+    def look_at_the_clock(self) -> None:
+        """Raise SearchFailed if the deadline is over; most calls only count."""
+        self._steps += 1
+        if self._steps % STEPS == 0:
+            self._searcher.check_time()
+
     def compare(self, left: object, operator: str, right: object) -> bool:
+        self.look_at_the_clock()
         values = (left, right)
         if operator not in {"==", "!=", "<=", ">="} or any(
             isinstance(value, NodeList) or value is UNDEFINED for value in values
@@ -172,6 +183,12 @@ class _CountedMatch(JSONPathMatch):
     def new_child(self, obj: object, key: int | str) -> JSONPathMatch:
         self.filter_context()["environment"].count_node()
         return super().new_child(obj, key)
+
+    def filter_context(self) -> FilterContextVars:
+        """The library asks for this for every value that a filter looks at."""
+        context = super().filter_context()
+        context["environment"].look_at_the_clock()
+        return context
 
 
 class _PatternFunction(FilterFunction):

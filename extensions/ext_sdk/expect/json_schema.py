@@ -14,8 +14,10 @@ from pathlib import Path
 
 from .base import Json
 from .check import Check
-from .excerpt import beside_name, shown
+from .excerpt import beside_name, quoted, shown
+from .json_schema_words import SAY_NOTHING, unknown_word
 from .json_values import type_name
+from .pattern import TIME_UP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,29 +28,32 @@ Schema = dict[str, Json]
 LIMIT = 5.0  # seconds for one document
 GRACE = 3.0  # seconds after which a child that should have been ended by its own alarm is killed
 _WORKER = str(Path(__file__).with_name("json_schema_worker.py"))
-# Keywords that say nothing about the document by themselves.
-_SAY_NOTHING = frozenset(
-    ("$schema", "$id", "$anchor", "$comment", "$defs", "definitions", "title", "description", "examples", "default")
-)
 
 
 class SchemaFailed(Exception):
-    """The schema is wrong, or takes too long; str() says which."""
+    """The schema is wrong; str() says how."""
+
+
+class SchemaTooSlow(SchemaFailed):
+    """There was no result within the limit."""
 
 
 def problem(schema: object) -> str:
     """What is wrong with a schema at first sight, or ""; all of it shows when a document is held against it."""
     if not isinstance(schema, dict):
         return f"expected a JSON Schema, which is an object, found {shown(schema)}"
-    if not schema.keys() - _SAY_NOTHING:
+    if all(word in SAY_NOTHING or word.startswith("x-") for word in schema):
         return "this schema checks nothing; every document fits it"
-    return ""
+    try:
+        return unknown_word(schema)
+    except RecursionError:
+        return "the schema is nested too deeply"
 
 
 def check_schema(
     schema: Schema, text: str, document: object, *, where: str, limit: float = LIMIT, redact: Redact = str
 ) -> Check:
-    """Hold a document against a schema; `format` is an annotation, as the drafts have it, and checks nothing.
+    """Hold a document against a schema; `format` is checked.
 
     Args:
         schema: of the draft that its `$schema` names; 2020-12 where it names none.
@@ -60,6 +65,7 @@ def check_schema(
 
     Raises:
         SchemaFailed: see there.
+        SchemaTooSlow: see there.
     """
     answer = _ask(schema, text, limit)
     if "wrong" in answer:
@@ -71,11 +77,18 @@ def check_schema(
     found = _at(document, steps)
     path = "".join(f"[{step}]" if isinstance(step, int) else _member(step) for step in steps)
     redact = beside_name(path, redact)
+    missing = answer.get("missing")
     more = f"; {answer['errors']} places don't fit" if answer["errors"] != 1 else ""
+    what, expected = "to fit the schema's", "false"
+    if isinstance(missing, list):
+        what = "to have the required member" + ("s" if len(missing) > 1 else "")
+        expected = ", ".join(quoted(name, redact) for name in missing)
+    elif answer["keyword"]:
+        expected = f"{answer['keyword']}: {shown(answer['value'], redact)}"
     return Check(
         False,  # noqa: FBT003  # as Check has it
-        "to fit the schema's",
-        f"{answer['keyword']}: {shown(answer['value'], redact)}" if answer["keyword"] else "false",
+        what,
+        expected,
         f"{shown(found, redact)} ({type_name(found)}){more}",
         where=f"{where} at ${path}",
     )
@@ -96,6 +109,8 @@ def _at(document: object, steps: list[object]) -> object:
 
 
 def _ask(schema: Schema, text: str, limit: float) -> dict[str, object]:
+    if limit <= 0:
+        raise SchemaTooSlow(TIME_UP)
     header = json.dumps({"path": sys.path, "schema": schema}).encode()
     command = [sys.executable, "-I", "-S", "-W", "ignore", _WORKER, str(limit)]
     try:
@@ -111,11 +126,11 @@ def _ask(schema: Schema, text: str, limit: float) -> dict[str, object]:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise SchemaFailed(_too_long(limit)) from None
+        raise SchemaTooSlow(_too_long(limit)) from None
     except OSError as error:
         raise SchemaFailed(f"no process for the schema: {error}") from error
     if done.returncode == -signal.SIGALRM:
-        raise SchemaFailed(_too_long(limit))
+        raise SchemaTooSlow(_too_long(limit))
     if done.returncode or not done.stdout:
         raise SchemaFailed(f"the process that looked at the schema ended with status {done.returncode}")
     answer: dict[str, object] = json.loads(done.stdout)
@@ -123,4 +138,4 @@ def _ask(schema: Schema, text: str, limit: float) -> dict[str, object]:
 
 
 def _too_long(limit: float) -> str:
-    return f"holding the document against the schema took longer than {limit:g} s; make the schema simpler"
+    return f"holding the document against the schema took longer than {limit:.3g} s; make the schema simpler"

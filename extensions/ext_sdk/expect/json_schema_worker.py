@@ -4,7 +4,7 @@ Reads one request from stdin and answers on stdout, both JSON:
 
     request:  one line {"path": sys.path of the parent, "schema": …}, then the document to its end
     answer:   {"wrong": why the schema can't be used} or {"errors": how many, and of the one to tell
-              "at": its path, "keyword": …, "value": of the keyword}
+              "at": its path, "keyword": …, "value": of the keyword, "missing": of `required`, which}
 
 One that takes too long is ended by SIGALRM, whose default action needs no cooperation; one that needs too much memory
 meets RLIMIT_AS. Nothing is fetched: a reference that leads out of the schema is an error.
@@ -13,8 +13,13 @@ meets RLIMIT_AS. Nothing is fetched: a reference that leads out of the schema is
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 MEMORY = 1 << 30  # bytes of address space
 MOST_ERRORS = 1000  # that are counted
@@ -65,17 +70,128 @@ def _errors(schema: dict[str, object], document: bytes) -> dict[str, object]:
         return {"wrong": f"$schema: expected one of {', '.join(known)}, found {name:.100}"}
     draft = known[name]
     draft.check_schema(schema)
-    errors = list(islice(draft(schema, registry=Registry()).iter_errors(json.loads(document)), MOST_ERRORS))
+    checker = jsonschema.FormatChecker(
+        formats=()
+    )  # not the library's own: which these are depends on what is installed
+    for form, check in FORMATS.items():
+        checker.checks(form, raises=ValueError)(_of_text(check))
+    errors = list(
+        islice(
+            draft(schema, registry=Registry(), format_checker=checker).iter_errors(json.loads(document)), MOST_ERRORS
+        )
+    )
     # The first of the outermost ones, and of the alternatives that it stands for the one that was nearest.
     told = best_match(sorted(errors, key=lambda error: len(error.absolute_path))[:1])
     if told is None:
         return {"errors": 0}
+    missing = told.validator == "required" and isinstance(told.validator_value, list)  # draft 3 had true
     return {
         "errors": len(errors),
         "at": list(told.absolute_path),
         "keyword": told.validator,  # None for a schema that is `false`
         "value": told.validator_value,
+        "missing": [name for name in told.validator_value if name not in told.instance] if missing else None,
     }
+
+
+def _of_text(check: Callable[[str], object]) -> Callable[[object], bool]:
+    """A check as the library takes it: `format` says something about strings only."""
+    return lambda value: not isinstance(value, str) or check(value) not in (None, False)
+
+
+def _date(text: str) -> bool:
+    from datetime import date
+
+    return bool(re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text)) and bool(date.fromisoformat(text))
+
+
+def _time(text: str) -> bool:
+    """RFC 3339, 5.6: with seconds and an offset; a leap second only at the end of a day in UTC."""
+    match = re.fullmatch(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?(?:[Zz]|([+-])([0-9]{2}):([0-9]{2}))", text)
+    if not match:
+        return False
+    hour, minute, second, offset_hour, offset_minute = (int(match[at] or 0) for at in (1, 2, 3, 5, 6))
+    offset = (offset_hour * 60 + offset_minute) * (-1 if match[4] == "-" else 1)
+    in_range = hour < 24 and minute < 60 and offset_hour < 24 and offset_minute < 60
+    return in_range and (second < 60 or (second == 60 and (hour * 60 + minute - offset) % 1440 == 1439))
+
+
+def _date_time(text: str) -> bool:
+    return text[10:11] in {"T", "t"} and _date(text[:10]) and _time(text[11:])
+
+
+def _email(text: str) -> bool:
+    local, at, domain = text.rpartition("@")
+    if not at or not re.fullmatch(_LOCAL_PART, local):
+        return False
+    if not domain.startswith("["):
+        return _hostname(domain)
+    address = domain[1:].removesuffix("]")
+    return domain.endswith("]") and bool(_ipv6(address[5:]) if address.startswith("IPv6:") else _ipv4(address))
+
+
+def _hostname(text: str) -> bool:
+    return len(text) <= 253 and bool(re.fullmatch(rf"{_LABEL}(?:\.{_LABEL})*", text))
+
+
+def _ipv4(text: str) -> object:
+    from ipaddress import IPv4Address
+
+    return IPv4Address(text)
+
+
+def _ipv6(text: str) -> object:
+    from ipaddress import IPv6Address
+
+    return "%" not in text and IPv6Address(text)
+
+
+def _regex(text: str) -> object:
+    try:
+        return re.compile(text)
+    except re.error:
+        return None
+
+
+def _uri(text: str) -> bool:
+    return bool(re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text)) and _uri_reference(text)
+
+
+def _uri_reference(text: str) -> bool:
+    from urllib.parse import urlsplit
+
+    if not re.fullmatch(_URI_REFERENCE, text):
+        return False
+    parts = urlsplit(text)
+    return parts.port is None or parts.port >= 0  # raises ValueError for what is no port
+
+
+_LOCAL_PART = r"[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*|\"(?:[ !#-\[\]-~]|\\[ -~])*\""
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_CHARACTER = r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-Fa-f]{2})"  # RFC 3986
+_URI_REFERENCE = (
+    rf"(?:[A-Za-z][A-Za-z0-9+.-]*:)?(?://(?:{_CHARACTER}*@)?\[[0-9A-Fa-f:.]+\])?{_CHARACTER}*"
+    rf"(?:\?(?:{_CHARACTER}|\?)*)?(?:#(?:{_CHARACTER}|\?)*)?"
+)
+_DURATION = (
+    r"P(?!\Z)(?:[0-9]+W|(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+D)?(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+S)?)?)"
+)
+# Each raises ValueError, or gives None or False, for a text that is not in its format; see json_schema_words.
+FORMATS: dict[str, Callable[[str], object]] = {
+    "date": _date,
+    "date-time": _date_time,
+    "duration": re.compile(_DURATION).fullmatch,
+    "email": _email,
+    "hostname": _hostname,
+    "ipv4": _ipv4,
+    "ipv6": _ipv6,
+    "json-pointer": re.compile(r"(?:/(?:[^~/]|~[01])*)*").fullmatch,
+    "regex": _regex,
+    "time": _time,
+    "uri": _uri,
+    "uri-reference": _uri_reference,
+    "uuid": re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}").fullmatch,
+}
 
 
 def _limit(seconds: float) -> None:

@@ -8,10 +8,15 @@ from typing import Literal, NamedTuple
 
 from .matching import in_any_order, in_order
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 # exact: the same items in the same order; unordered: in any order; ordered: these items in their order, with others
 # before, between and after; subset: these items in any order, with others. Each takes an item of its own: [1, 1] is no
 # subset of [1, 2].
 Lists = Literal["exact", "ordered", "unordered", "subset"]
+STEPS = 4096  # comparisons, some 10 ms, after which there is a look at the clock
 MOST_COMPARISONS = 1_000_000  # of two values, some 2 s: items in any order are compared each with each
 
 
@@ -91,7 +96,13 @@ def equal(left: object, right: object) -> bool:
 
 
 def differs(
-    expected: object, found: object, *, partial: bool = False, lists: Lists = "exact", at: str = "$"
+    expected: object,
+    found: object,
+    *,
+    partial: bool = False,
+    lists: Lists = "exact",
+    at: str = "$",
+    check_time: Callable[[], None] | None = None,
 ) -> Difference | None:
     """Where two values first differ; None where they don't.
 
@@ -101,12 +112,13 @@ def differs(
         partial: whether objects may have further members, at any depth.
         lists: how arrays are compared, at any depth; see Lists.
         at: path of the two values, for the Difference.
+        check_time: called now and then; may raise.
 
     Raises:
         RecursionError: they are nested too deeply.
         TooManyComparisons: they are too large for another `lists` than "exact".
     """
-    return _Comparison(partial, lists).of(expected, found, at)
+    return _Comparison(partial, lists, check_time).of(expected, found, at)
 
 
 def _comparable(value: object) -> str:
@@ -117,7 +129,9 @@ def _comparable(value: object) -> str:
 class _Comparison:
     """One comparison of two documents."""
 
-    def __init__(self, partial: bool, lists: Lists) -> None:
+    def __init__(self, partial: bool, lists: Lists, check_time: Callable[[], None] | None) -> None:
+        self._check_time = check_time
+        self._steps = 0
         self._partial = partial
         self._lists = lists
         self._left = float("inf") if lists == "exact" else MOST_COMPARISONS
@@ -133,6 +147,9 @@ class _Comparison:
         return None if same else Difference(at, expected, found)
 
     def _count(self) -> None:
+        self._steps += 1
+        if self._check_time and self._steps % STEPS == 0:
+            self._check_time()
         self._left -= 1
         if self._left < 0:
             raise TooManyComparisons(

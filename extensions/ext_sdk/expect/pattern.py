@@ -25,8 +25,11 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import IO, Self
 
+    from ext_sdk.deadline import Deadline
+
 LIMIT = 2.0  # seconds for one search
 GRACE = 3.0  # seconds after which a child that should have been ended by its own alarm is killed
+TIME_UP = "the time of the operation was up before this check ended; raise `timeout`, or make the check simpler"
 _WORKER = str(Path(__file__).with_name("pattern_worker.py"))
 _REQUEST = struct.Struct("<III")
 _ANSWER = struct.Struct("<BI")
@@ -75,12 +78,16 @@ class Searcher:
 
     Use it as a context manager, from one thread. The child also ends when this process does.
 
+    It also has the deadline of all checks of an operation, which evaluations of JSONPath and JSON Schema look at.
+
     Args:
         limit: seconds for one search.
+        deadline: for all searches and checks together; None for none.
     """
 
-    def __init__(self, limit: float = LIMIT) -> None:
+    def __init__(self, limit: float = LIMIT, deadline: Deadline | None = None) -> None:
         self._limit = limit
+        self._deadline = deadline
         self._child: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -97,6 +104,15 @@ class Searcher:
         if child:
             child.kill()
             child.communicate()
+
+    def remaining(self) -> float:
+        """Return the seconds left until the deadline; infinite without one."""
+        return self._deadline.remaining() if self._deadline else float("inf")
+
+    def check_time(self) -> None:
+        """Raise SearchFailed if the deadline is over."""
+        if self.remaining() <= 0:
+            raise SearchFailed(TIME_UP)
 
     def search(self, pattern: str, text: str, *, ignore_case: bool = False) -> Found | None:
         """Find the first match anywhere in the text, as `re.search` does.
@@ -120,7 +136,7 @@ class Searcher:
         try:
             requests.write(_REQUEST.pack(flags, *map(len, data)) + b"".join(data))
             requests.flush()
-            if not select.select([answers], [], [], self._limit + GRACE)[0]:
+            if not select.select([answers], [], [], min(self._limit + GRACE, self.remaining()))[0]:
                 child.kill()
             return _answer(answers)
         except (BrokenPipeError, EOFError):
@@ -144,6 +160,8 @@ class Searcher:
         return self._child
 
     def _how_it_ended(self, status: int, pattern: str) -> str:
+        if self.remaining() <= 0:
+            return f"searching for {pattern!r:.200}: {TIME_UP}"
         if status in {-signal.SIGALRM, -signal.SIGKILL}:
             return f"searching for {pattern!r:.200} took longer than {self._limit:g} s; make the pattern simpler"
         return f"the process that searched for {pattern!r:.200} ended with status {status}"

@@ -226,10 +226,12 @@ class _Comparison:
 
     def _document(self, expected: object, document: object, what: str, *, partial: bool) -> Check:
         try:
-            found = differs(expected, document, partial=partial, lists=self._wanted.lists)
+            found = differs(
+                expected, document, partial=partial, lists=self._wanted.lists, check_time=self._searcher.check_time
+            )
         except RecursionError:
             return Check.failed("to be compared", "JSON that is nested too deeply", where=self._where)
-        except TooManyComparisons as error:
+        except (TooManyComparisons, SearchFailed) as error:
             return Check.failed("to be compared", f"an error: {error}", where=self._where)
         if found is None:
             return Check(ok=True, what=what, expected=shown(expected, self._redact), where=self._where)
