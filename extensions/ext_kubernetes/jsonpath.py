@@ -1,7 +1,8 @@
 r"""Values out of objects by JSONPath, in both dialects that people know.
 
 `$.status.phase` is RFC 9535, and `{.status.phase}`, or `.status.phase` for short, is what kubectl understands: text
-with expressions in braces, `range … end`, filters, slices, unions, and keys whose dots are escaped (`.a\.b`).
+with expressions in braces, `range … end`, filters of one comparison, slices, unions, and keys whose dots are escaped
+(`.a\.b`, `['a\.b']`). What kubectl refuses or never finds in a bracket is found here: `["a"]`, `['a.b']`.
 """
 
 from __future__ import annotations

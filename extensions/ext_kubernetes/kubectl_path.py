@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class PathFailed(ValueError):
@@ -28,15 +31,18 @@ class Part(NamedTuple):
 
 _BRACES = re.compile(r"\{((?:[^{}\"']|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')*)\}")
 _STEPS = re.compile(
-    r"""(?P<recursive>\.\.)(?P<rname>\*|(?:[^.\[\]\\\s]|\\.)+)?
+    r"""(?P<recursive>\.\.)(?P<rname>\*|(?:[^.,\[\]$@\\\s]|\\.)+)?
       | \.?\[(?P<bracket>(?:[^\[\]"']|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\[[^\]]*\])*)\]
-      | \.(?P<name>\*|(?:[^.\[\]\\\s]|\\.)+)
+      | \.(?P<name>\*|(?:[^.,\[\]$@\\\s]|\\.)+)
       | (?P<dot>\.)""",
     re.VERBOSE,
 )
 _SLICE = re.compile(r"(-?\d+)?:(-?\d+)?(?::(-?\d+))?")
 _FILTER = re.compile(r"\?\((?P<left>.*?)\s*(?:(?P<operator>==|!=|<=|>=|<|>)\s*(?P<right>.*?))?\s*\)", re.DOTALL)
-_QUOTED = re.compile(r"""(['"])(.*)\1""", re.DOTALL)
+_QUOTED = re.compile(r"""(['"])((?:(?!\1)[^\\]|\\.)*)\1""", re.DOTALL)
+_LITERAL = re.compile(r"true|false|[-+]?\d+(?:\.\d+)?")
+_NO_OPERAND = re.compile(r"&&|\|\||=~|[=!<>~&|()]")  # in what should be a path within a filter
+_ESCAPES = {"n": "\n", "t": "\t"}
 
 
 def template(path: str) -> list[Part]:
@@ -59,7 +65,9 @@ def template(path: str) -> list[Part]:
 
 def _part(inner: str, path: str) -> Part:
     if quoted := _QUOTED.fullmatch(inner):
-        return Part("text", quoted[2].replace("\\n", "\n").replace("\\t", "\t"))
+        return Part("text", _unescaped(quoted[2]))
+    if _LITERAL.fullmatch(inner):
+        return Part("text", inner)
     if inner == "end":
         return Part("end")
     kind, _, rest = inner.partition(" ")
@@ -94,7 +102,11 @@ def _step(match: re.Match[str], path: str) -> list[Step]:
 
 
 def _named(name: str) -> Step:
-    return Step("all") if name == "*" else Step("key", re.sub(r"\\(.)", r"\1", name))
+    return Step("all") if name == "*" else Step("key", _unescaped(name, {}))
+
+
+def _unescaped(text: str, escapes: Mapping[str, str] = _ESCAPES) -> str:
+    return re.sub(r"\\(.)", lambda match: escapes.get(match[1], match[1]), text, flags=re.DOTALL)
 
 
 def _bracket(inner: str, path: str) -> Step:
@@ -117,7 +129,7 @@ def _bracket(inner: str, path: str) -> Step:
 
 def _index(one: str, path: str) -> int | str:
     if quoted := _QUOTED.fullmatch(one):
-        return quoted[2]
+        return _unescaped(quoted[2], {})
     try:
         return int(one)
     except ValueError:
@@ -126,7 +138,12 @@ def _index(one: str, path: str) -> int | str:
 
 def _operand(text: str, path: str) -> tuple[str, object]:
     if quoted := _QUOTED.fullmatch(text):
-        return "value", quoted[2]
+        return "value", _unescaped(quoted[2])
+    if wrong := _NO_OPERAND.search(re.sub(_QUOTED, "''", text)):
+        raise PathFailed(
+            f"{path!r}: {wrong[0]!r} is not an operator of a filter in the dialect of kubectl, which has one comparison by "
+            "==, !=, <, <=, > or >=; use RFC 9535: $.items[?@.a == 'x' && match(@.b, 'y.*')]"
+        )
     if text.startswith(("@", "$")):
         return ("here" if text[0] == "@" else "root"), _steps(text, path)
     try:

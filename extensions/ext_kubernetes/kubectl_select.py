@@ -68,7 +68,7 @@ def _filter(condition: object, value: object, root: object) -> Iterator[object]:
                 yield one
             continue
         wanted = _operands(right, one, root)
-        if found and wanted and _compare(found[0], operator, wanted[0]):
+        if wanted and any(_compare(each, operator, wanted[0]) for each in found):
             yield one
 
 
@@ -81,6 +81,9 @@ def _operands(operand: tuple[str, object], here: object, root: object) -> list[o
 
 
 def _compare(left: object, operator: str, right: object) -> bool:
+    """Compare two values; a text also stands for a number or a boolean, as the argument `value` of waits does."""
+    if isinstance(left, str) != isinstance(right, str):
+        left, right = _scalar(left), _scalar(right)
     same = left == right and isinstance(left, bool) == isinstance(right, bool)
     if operator in {"==", "!="}:
         return same == (operator == "==")
@@ -88,6 +91,14 @@ def _compare(left: object, operator: str, right: object) -> bool:
         if isinstance(left, kind) and isinstance(right, kind):
             return _ORDER[operator](left, right)
     return False
+
+
+def _scalar(value: object) -> object:
+    """Return the number or boolean that a text stands for; any other value as it is."""
+    try:
+        return json.loads(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 _ORDER: Mapping[str, Callable[..., bool]] = {

@@ -53,7 +53,7 @@ def _quantity(value: object) -> Decimal | None:
     """A number, or a quantity such as 500m or 1.5Gi."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
-    digits = str(value).rstrip("numkMGTPEi") if isinstance(value, str) else str(value)
+    digits = str(value).rstrip("numkKMGTPEi") if isinstance(value, str) else str(value)
     suffix = str(value)[len(digits) :]
     try:
         return Decimal(digits) * SUFFIXES[suffix]

@@ -24,6 +24,7 @@ FOUND: dict[str, Any] = {
         "args": ["a", "b", "b"],
         "big": 9007199254740993,
     },
+    "node": {"memory": "24684084Ki"},
 }
 
 SAME: list[dict[str, Any]] = [
@@ -38,6 +39,8 @@ SAME: list[dict[str, Any]] = [
     {"spec": {"replicas": {"$ne": 2}}},
     {"spec": {"containers": [{"name": "main", "resources": {"limits": {"cpu": {"$lte": "0.5"}}}}]}},
     {"spec": {"containers": [{"name": "main", "resources": {"limits": {"memory": {"$gt": "1000M"}}}}]}},
+    {"spec": {"containers": [{"name": "main", "resources": {"limits": {"memory": {"$gt": "1023Ki"}}}}]}},
+    {"node": {"memory": {"$gt": "1Mi", "$lt": "24Gi", "$gte": "24684084Ki", "$lte": 25276502016}}},
     {"spec": {"containers": {"$length": 2}}},
     {"spec": {"containers": {"$length": {"$gt": 1}}}},
     {"spec": {"containers": {"$every": {"image": {"$matches": ":[0-9.]+$"}}}}},
