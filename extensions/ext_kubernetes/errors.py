@@ -85,11 +85,22 @@ class Unreachable(KubernetesError):
         seconds: since the last answer, or since the first try where there was none.
         answered: whether it has ever answered this client.
         sent: the request may have reached the server: what it asked for may have been done.
+        begun: the response had begun.
     """
 
     passing = True
 
-    def __init__(self, address: str, reason: str, seconds: float, *, answered: bool, sent: bool = False) -> None:
+    def __init__(
+        self, address: str, reason: str, seconds: float, *, answered: bool, sent: bool = False, begun: bool = False
+    ) -> None:
+        if begun:
+            super().__init__(
+                f"the API server at {address} did not send its response completely",
+                error=f"no complete response from the API server at {address}: {reason}. The connection is slow, or "
+                "there is much to read: request less (`tail`, `since`, `selector`), or increase `timeout`",
+            )
+            self.address, self.reason, self.sent = address, reason, sent
+            return
         since = f"it last answered {seconds:.1f} s ago" if answered else f"tried for {seconds:.1f} s"
         doubt = "; the request may have been carried out" if sent else ""
         super().__init__(
@@ -97,9 +108,7 @@ class Unreachable(KubernetesError):
             error=f"no answer from the API server at {address}: {reason}; {since}{doubt}. "
             + (UNTRUSTED if "CERTIFICATE_VERIFY_FAILED" in reason or "X509" in reason else ABSENT),
         )
-        self.address = address
-        self.reason = reason
-        self.sent = sent
+        self.address, self.reason, self.sent = address, reason, sent
 
 
 class ApiError(KubernetesError):

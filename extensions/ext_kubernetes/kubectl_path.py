@@ -141,8 +141,8 @@ def _operand(text: str, path: str) -> tuple[str, object]:
         return "value", _unescaped(quoted[2])
     if wrong := _NO_OPERAND.search(re.sub(_QUOTED, "''", text)):
         raise PathFailed(
-            f"{path!r}: {wrong[0]!r} is not an operator of a filter in the dialect of kubectl, which has one comparison by "
-            "==, !=, <, <=, > or >=; use RFC 9535: $.items[?@.a == 'x' && match(@.b, 'y.*')]"
+            f"{path!r}: {wrong[0]!r} is not an operator of a filter in the dialect of kubectl, which has a comparison "
+            "by ==, !=, <, <=, > or >=; use RFC 9535: $.items[?@.a == 'x' && match(@.b, 'y.*')]"
         )
     if text.startswith(("@", "$")):
         return ("here" if text[0] == "@" else "root"), _steps(text, path)

@@ -24,7 +24,7 @@ class Deadline:
         seconds: as given; infinite if there is no limit.
     """
 
-    __slots__ = ("_at", "_latest", "seconds", "stopped")
+    __slots__ = ("_at", "_began", "_latest", "seconds", "stopped")
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Deadline:
         *,
         latest: float | None = None,
     ) -> None:
-        now = time.monotonic()
+        now = self._began = time.monotonic()
         self.seconds = _NEVER if seconds is None else seconds
         self._at = now + self.seconds
         self._latest = _NEVER if latest is None else now + latest
@@ -44,6 +44,10 @@ class Deadline:
         if self.stopped.is_set():
             return 0.0
         return max(0.0, self._at - time.monotonic())
+
+    def elapsed(self) -> float:
+        """Return the seconds since the call began."""
+        return time.monotonic() - self._began
 
     def remaining_for_result(self) -> float:
         """Return the seconds left to clean up and return a result, 0.0 if over; infinite if there is no limit.
@@ -65,6 +69,7 @@ class Deadline:
         sooner = Deadline(seconds, self.stopped)
         sooner._at = min(sooner._at, self._at)
         sooner._latest = self._latest
+        sooner._began = self._began
         return sooner
 
     def wait(self, seconds: float) -> bool:

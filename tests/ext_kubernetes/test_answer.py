@@ -103,5 +103,7 @@ def test_what_is_no_object_is_no_answer(data: bytes) -> None:
         _ = Answer(200, data, "GET /api", cut=False).value
 
 
-def test_an_answer_may_be_empty() -> None:
-    assert Answer(200, b"", "DELETE /api", cut=False).value is None
+def test_an_answer_is_empty_only_if_its_status_says_so() -> None:
+    assert Answer(204, b"", "DELETE /api", cut=False).value is None
+    with pytest.raises(ApiError, match="expected a JSON object in answer to GET /api, found nothing"):
+        _ = Answer(200, b"", "GET /api", cut=False).value

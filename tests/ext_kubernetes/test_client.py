@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import socket
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_kubernetes.client.connection import Broken
+from ext_kubernetes.client.health import Health
+from ext_kubernetes.client.retries import counts, pause_before
+from ext_kubernetes.statuses import api_error
 from tests.ext_kubernetes.fake_api import FakeApi, Fault
 
 if TYPE_CHECKING:
@@ -55,6 +60,49 @@ def test_the_server_may_ask_to_wait(kube: Extension, api: FakeApi) -> None:
     assert len(api.requests("POST")) == 2
 
 
+def test_a_server_may_ask_to_wait_again_and_again(kube: Extension, api: FakeApi) -> None:
+    kube.ok("get", GET)
+    headers = (("Retry-After", "0"),)
+    api.faults.append(Fault("POST", status=429, times=6, reason="TooManyRequests", headers=headers))
+    kube.ok("create", OBJECT)
+    assert len(api.requests("POST")) == 7
+
+
+@pytest.mark.parametrize("seconds", [8, 24])
+def test_what_a_server_asks_to_wait_is_waited_for(seconds: int) -> None:
+    error = api_error(429, {}, retry_after=float(seconds))
+    assert pause_before(error, "POST", 0.05) == seconds
+    assert not counts(error)
+
+
+def test_apply_of_many_goes_on_after_the_wait(kube: Extension, api: FakeApi) -> None:
+    many = [OBJECT | {"metadata": {"name": f"many-{number}"}} for number in range(20)]
+    headers = (("Retry-After", "1"),)
+    api.faults.append(Fault("PATCH", status=429, times=12, reason="TooManyRequests", headers=headers))
+    manifest = {"apiVersion": "v1", "kind": "List", "items": many}
+    assert "20 objects" in kube.ok("apply", {"manifest": manifest})["message"]
+
+
+@pytest.mark.parametrize(("status", "reason"), [(401, "Unauthorized"), (403, "Forbidden")])
+def test_what_a_server_refuses_while_it_comes_back_is_asked_again(
+    kube: Extension, api: FakeApi, status: int, reason: str
+) -> None:
+    kube.ok("get", GET)
+    api.faults += [
+        Fault("GET", "/namespaces/default", status=503),
+        Fault("GET", "/namespaces/default", times=7, status=status, reason=reason),
+    ]
+    kube.ok("get", GET)
+    assert not api.faults
+
+
+def test_a_refusal_of_a_server_without_troubles_is_final(kube: Extension, api: FakeApi) -> None:
+    kube.ok("get", GET)
+    api.faults.append(Fault("GET", "/namespaces/default", times=9, status=403, reason="Forbidden"))
+    kube.failed("get", GET)
+    assert len(api.requests("GET", "/namespaces/default")) == 2
+
+
 def test_to_wait_longer_than_there_is_time_is_a_failure_at_once(kube: Extension, api: FakeApi) -> None:
     api.faults.append(Fault("POST", status=429, reason="TooManyRequests", headers=(("Retry-After", "3600"),)))
     assert "TooManyRequests" in kube.failed("create", OBJECT)
@@ -86,6 +134,40 @@ def test_a_server_that_does_not_answer_is_waited_for_until_the_deadline(start: S
         )
         told = start(kubeconfig).failed("get", GET | {"timeout": "300ms"})
     assert "connected, but no answer in time" in told
+
+
+def test_the_time_that_a_server_was_tried_for_is_that_of_the_call() -> None:
+    health = Health()
+    problem = Broken("Connection refused", sent=False)
+    health.unreachable(problem, "http://server", 0.0)
+    health._failing_since = time.monotonic() - 105.3
+    assert "tried for 0.1 s" in health.unreachable(problem, "http://server", 0.1).error
+    assert "tried for 105.3 s" in health.unreachable(problem, "http://server", 200.0).error
+
+
+def test_a_response_that_does_not_end_in_time_is_not_taken_for_a_server_that_is_away(
+    kube: Extension, api: FakeApi
+) -> None:
+    api.faults.append(Fault("GET", "/namespaces/default", status=200, body=b"{", headers=(("Content-Length", "9"),)))
+    told = kube.failed("get", GET | {"timeout": "300ms"})
+    assert "no complete response from the API server" in told
+    assert "request less (`tail`, `since`, `selector`), or increase `timeout`" in told
+    assert "Is the cluster running" not in told
+
+
+def test_a_redirect_is_told_with_where_it_leads(kube: Extension, api: FakeApi) -> None:
+    kube.ok("get", GET)
+    to = (("Location", "https://ada:secret@login.example/start?token=sesame"),)
+    api.faults.append(Fault("GET", "/namespaces/default", status=302, body=b"", headers=to))
+    told = kube.failed("get", GET)
+    assert "got a redirect to https://login.example/start, which is not followed" in told
+    assert "sesame" not in told
+
+
+def test_an_answer_without_a_body_is_told(kube: Extension, api: FakeApi) -> None:
+    kube.ok("get", GET)
+    api.faults.append(Fault("GET", "/namespaces/default", status=200, body=b""))
+    assert "found nothing" in kube.failed("get", GET)
 
 
 def test_an_answer_that_is_no_json_is_told(kube: Extension, api: FakeApi) -> None:

@@ -86,3 +86,9 @@ def test_a_wait_of_any_length_is_woken_by_the_stop(seconds: float) -> None:
     deadline.stopped.set()
     waits.join(30)
     assert found == [False]
+
+
+def test_the_time_since_the_call_began_is_that_of_where_a_limit_came_from() -> None:
+    deadline = Deadline(60.0)
+    deadline._began -= 10.0
+    assert 10.0 <= deadline.limit(5.0).elapsed() < 60.0

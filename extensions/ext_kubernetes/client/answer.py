@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http
 import json
 import time
 from typing import TYPE_CHECKING, NamedTuple
@@ -29,8 +30,8 @@ class Answer(NamedTuple):
 
     @property
     def value(self) -> object:
-        """The object of a JSON body; None where it is empty. Integers are exact. Raises ApiError where it is none."""
-        if not self.data:
+        """Return the object of a JSON body; None for status 204. Integers are exact. Raises ApiError if it has none."""
+        if self.status == http.HTTPStatus.NO_CONTENT:
             return None
         try:
             value: object = json.loads(self.data)
@@ -41,7 +42,7 @@ class Answer(NamedTuple):
         return value
 
     def _unexpected(self) -> ApiError:
-        found = f"more than {len(self.data):,} bytes" if self.cut else repr(self.data[:60])
+        found = f"more than {len(self.data):,} bytes" if self.cut else repr(self.data[:60]) if self.data else "nothing"
         text = f"expected a JSON object in answer to {self.where}, found {found}"
         return api_error(self.status, text, where=self.where)
 

@@ -6,6 +6,7 @@ as resolv.conf says, by default 5 s twice for each name server. Servers at an ad
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from ext_kubernetes.discovery import Discovery
@@ -15,7 +16,7 @@ from .account import Account
 from .answer import MOST_BYTES, Answer, read_body
 from .connection import JSON, Broken, Refused, Request, WebSocket, broken
 from .health import Health
-from .retries import FIRST_PAUSE, RETRIES, pause_before
+from .retries import FIRST_PAUSE, LONGEST_PAUSE, RETRIES, counts, pause_before
 from .watch import Watch
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 CONNECT_SECONDS = 5.0  # to reach a server that is there
 READ_SECONDS = 30.0  # without a byte of the answer
 WATCH_SECONDS = 240.0  # after which a server ends a watch; a new one goes on
+UNLIMITED_SECONDS = 60.0  # for all attempts of a call without a deadline
 LAST_SECONDS = 1.0  # for the one look that is due at the deadline
 
 
@@ -100,7 +102,8 @@ class Client:
             content_type: of the body; for a PATCH the kind of patch.
             accept: what the answer may be.
             deadline: no timeout goes beyond it; where it has passed, LAST_SECONDS are left for a last look.
-            retry: whether to try again after 429, 5xx and broken connections, RETRIES times.
+            retry: whether to try again after 429, 5xx and broken connections: RETRIES times, and until the deadline
+                if the server asks to wait, or is coming back.
 
         Raises:
             KubernetesError: see errors.
@@ -164,7 +167,7 @@ class Client:
         query += [("resourceVersion", resource_version)] if resource_version else []
         request = Request("GET", resource.path(namespace), query)
         response = self._send(request, deadline, seconds + CONNECT_SECONDS)
-        return Watch(response, lambda error: self._unreachable(broken(error)))
+        return Watch(response, lambda error: self._unreachable(broken(error), deadline))
 
     def websocket(
         self,
@@ -190,7 +193,7 @@ class Client:
         except Refused as refused:
             raise self._refusal(refused, where) from refused
         except Broken as problem:
-            raise self._unreachable(problem) from problem
+            raise self._unreachable(problem, deadline) from problem
 
     # --- One request -------------------------------------------------------------------------------------------------
 
@@ -203,7 +206,7 @@ class Client:
             self._health.note_answer()
             raise self._refusal(refused, f"{request.method} {request.path}") from refused
         except Broken as problem:
-            raise self._unreachable(problem) from problem
+            raise self._unreachable(problem, deadline) from problem
         self._health.note_answer()
         return response
 
@@ -213,15 +216,17 @@ class Client:
         try:
             return read_body(response, limit, self._seconds(deadline), deadline.stopped)
         except urllib3.exceptions.HTTPError as error:
-            raise self._unreachable(broken(error)) from error
+            raise self._unreachable(
+                Broken(f"it broke off: {broken(error)}", sent=True, begun=True), deadline
+            ) from error
         except TimeoutError as error:
-            raise self._unreachable(Broken(str(error), sent=True)) from error
+            raise self._unreachable(Broken(str(error), sent=True, begun=True), deadline) from error
 
     def _refusal(self, refused: Refused, where: str) -> ApiError:
         return self._health.refusal(refused, where, self._account.user)
 
-    def _unreachable(self, problem: Broken) -> Unreachable:
-        return self._health.unreachable(problem, self.server)
+    def _unreachable(self, problem: Broken, deadline: ext_sdk.Deadline) -> Unreachable:
+        return self._health.unreachable(problem, self.server, deadline.elapsed())
 
     @staticmethod
     def _seconds(deadline: ext_sdk.Deadline) -> float:
@@ -233,19 +238,18 @@ class Client:
     def _repeated(
         self, method: str, attempt: Callable[[], Answer], deadline: ext_sdk.Deadline, *, retries: int
     ) -> Answer:
-        pause, renewed = FIRST_PAUSE, False
-        for left in range(retries, -1, -1):
+        left, pause, renewed = retries, FIRST_PAUSE, False
+        patience = deadline.limit(UNLIMITED_SECONDS) if math.isinf(deadline.remaining()) else deadline
+        while True:
             renewals = self._account.renewals
             try:
                 return attempt()
-            except Unauthorized:
-                if renewed or not self._account.renew(renewals):
-                    raise
-                renewed = True
-                continue
             except KubernetesError as error:
+                if isinstance(error, Unauthorized) and not renewed and self._account.renew(renewals):
+                    renewed = True
+                    continue
+                left -= counts(error)
                 wait = pause_before(error, method, pause)
-                if not left or wait is None or wait > deadline.remaining() or not deadline.wait(wait):
+                if not retries or left < 0 or wait is None or wait > patience.remaining() or not patience.wait(wait):
                     raise
-            pause *= 2
-        return attempt()
+            pause = min(2 * pause, LONGEST_PAUSE)

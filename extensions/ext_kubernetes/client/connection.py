@@ -86,11 +86,18 @@ class Refused(Exception):
 
 
 class Broken(Exception):
-    """No answer: str() says what happened. `sent`: the server may have got the request."""
+    """No complete response: str() is the cause.
 
-    def __init__(self, reason: str, *, sent: bool) -> None:
+    Args:
+        reason: the cause.
+        sent: the server may have received the request.
+        begun: the response had begun.
+    """
+
+    def __init__(self, reason: str, *, sent: bool, begun: bool = False) -> None:
         super().__init__(reason)
         self.sent = sent
+        self.begun = begun
 
 
 class WebSocket(Protocol):

@@ -46,6 +46,8 @@ class Health:
             body: object = json.loads(refused.body)
         except ValueError:
             body = refused.body.decode(errors="replace").strip()
+        if 300 <= refused.status < 400:
+            body = _redirect(refused)
         header = next((value for name, value in refused.headers.items() if name.lower() == "retry-after"), "")
         after = float(header) if header.isdigit() else None
         error = api_error(refused.status, body, retry_after=after, where=where, user=user)
@@ -54,11 +56,35 @@ class Health:
         error.passing = refused.status in {401, 403} and self.settling
         return error
 
-    def unreachable(self, problem: Broken, address: str) -> Unreachable:
-        """The error that no answer is: from where, and since when there is none."""
+    def unreachable(self, problem: Broken, address: str, elapsed: float) -> Unreachable:
+        """Return the error of a missing response.
+
+        Args:
+            problem: the cause.
+            address: of the server.
+            elapsed: seconds since the call began.
+        """
         now = self._troubled = time.monotonic()
         if self._failing_since is None:
             self._failing_since = now
         answered = self._answered
-        since = now - (self._failing_since if answered is None else answered)
-        return Unreachable(address, str(problem), since, answered=answered is not None, sent=problem.sent)
+        since = min(elapsed, now - self._failing_since) if answered is None else now - answered
+        return Unreachable(
+            address, str(problem), since, answered=answered is not None, sent=problem.sent, begun=problem.begun
+        )
+
+
+def _redirect(refused: Refused) -> str:
+    """Return what to say of a redirect: a token must not be sent elsewhere, and the query may hold one."""
+    from urllib.parse import urlsplit
+
+    where = next((value for name, value in refused.headers.items() if name.lower() == "location"), "")
+    try:
+        parts = urlsplit(where)
+        shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    except ValueError:
+        shown = "an address that is not valid"
+    return (
+        f"expected a response of an API server, got a redirect to {shown or 'nowhere'}, which is not followed: check "
+        "the `server` of the kubeconfig, or log in to the proxy in front of it"
+    )

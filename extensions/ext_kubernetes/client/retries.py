@@ -8,8 +8,17 @@ from ext_kubernetes.errors import ApiError, KubernetesError, Unreachable
 
 RETRIES = 4
 FIRST_PAUSE = 0.05  # seconds before the first retry; doubles
-LONGEST_PAUSE = 5.0  # seconds that a server's Retry-After is obeyed at once
+LONGEST_PAUSE = 1.0  # seconds between two attempts, unless the server asks for more
 SAFE_TO_REPEAT = frozenset({"GET", "PUT", "PATCH", "DELETE"})  # a POST that may have arrived is not sent again
+
+
+def counts(error: KubernetesError) -> bool:
+    """Return whether a failure uses up one of the RETRIES.
+
+    One that asks to wait does not, nor a refusal by a server that is coming back: both end, at the latest, with the
+    operation's deadline.
+    """
+    return not isinstance(error, ApiError) or (error.retry_after is None and not error.passing)
 
 
 def pause_before(error: KubernetesError, method: str, pause: float) -> float | None:
@@ -22,5 +31,5 @@ def pause_before(error: KubernetesError, method: str, pause: float) -> float | N
         if error.status not in {429, 503} and method not in SAFE_TO_REPEAT:
             return None
         if error.retry_after is not None:
-            return error.retry_after if error.retry_after <= LONGEST_PAUSE else None
+            return max(error.retry_after, pause)
     return pause * random.uniform(0.75, 1.25)  # noqa: S311  (so that many don't come back at the same time)
