@@ -51,7 +51,10 @@ class Ready(ext_sdk.Args):
     ] = UNSET
     exit: Annotated[
         Codes | UnsetType,
-        Meta(description="It ends with this exit code; a daemon that it leaves goes on until `stop`"),
+        Meta(
+            description="The command ends with this exit code, or one of these. What it leaves running, such as a "
+            "daemon, goes on until `stop`; `port`, `logLine`, `file` and `http` are of that then"
+        ),
     ] = UNSET
 
     def __post_init__(self) -> None:
@@ -60,8 +63,6 @@ class Ready(ext_sdk.Args):
             raise ValueError("this waits for nothing; give at least one of port, logLine, file, http and exit")
         if self.log_line is not UNSET and (wrong := problem(self.log_line)):
             raise ValueError(f"logLine: {self.log_line!r} is {wrong}")
-        if self.exit is not UNSET and len(given) > 1:
-            raise ValueError("exit stands alone: a process that has ended opens no port")
         if self.http_status is not UNSET and self.http is UNSET:
             raise ValueError("httpStatus is for http")
 
@@ -111,14 +112,14 @@ def await_ready(
     logs = _Logs(process, context) if log else None
     pause, last = FIRST_PAUSE, False
     while True:
-        exited = process.exited
+        over = process.ended if process.kept else process.exited
         waiting = [condition for condition in waiting if not condition.holds()]
         if logs:
             logs.send()
         if not waiting:
             return
-        if exited and not isinstance(waiting[0], Exited):
-            raise _not_ready(process, waiting, f"it ended before it was ready: {process.attempt().status}")
+        if over:
+            raise _not_ready(process, waiting, _why_over(process))
         if last:
             raise _not_ready(process, waiting, f"it was not ready in time ({process.attempt().duration})")
         last = not context.deadline.wait(pause)
@@ -138,6 +139,17 @@ class _Logs:
         for stream, log in self._logs.items():
             data, self._offsets[stream] = self._process.written_since(stream, self._offsets[stream])
             log.feed(data)
+
+
+def _why_over(process: Process) -> str:
+    """Return why a process of which nothing runs any more can't get ready."""
+    status = process.attempt().status
+    why = f"it ended before it was ready: {status or 'its supervisor was killed'}"
+    if process.kept:
+        return f"{why}, and nothing that it started runs any more"
+    if status is not None and status.code == 0:
+        return f"{why}; for a program that goes into the background by itself, add `exit: 0`"
+    return why
 
 
 def _not_ready(process: Process, waiting: Sequence[Condition], why: str) -> ext_sdk.OperationFailed:

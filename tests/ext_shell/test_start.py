@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import socket
 import socketserver
 import sys
@@ -32,6 +34,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
 server = http.server.HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler)
 print("serving on", os.environ["PORT"], flush=True)
 server.serve_forever()
+"""
+
+
+NGINX = shutil.which("nginx")
+NGINX_CONF = """
+pid DIR/nginx.pid;
+error_log DIR/error.log;
+events {}
+http {
+    access_log off;
+    client_body_temp_path DIR/t1; proxy_temp_path DIR/t2; fastcgi_temp_path DIR/t3; uwsgi_temp_path DIR/t4;
+    scgi_temp_path DIR/t5;
+    server { listen 127.0.0.1:PORT; location / { return 200 "hello"; } }
+}
 """
 
 
@@ -156,8 +172,60 @@ class TestReadiness:
         shell.ok("stop", name="web")
         assert not canary.left()
 
+    def test_by_its_end_and_by_a_port_of_the_daemon_that_it_leaves(self, shell: Extension, canary: Canary) -> None:
+        """As nginx and redis-server --daemonize do it: the server listens some time after the command has ended."""
+        (shell.workdir / "server.sh").write_text(f"read -r _ <go; exec {shlex.join(_server())}")
+        script = f"{canary.hold}; (setsid sh server.sh >log 2>&1 &); exit 0"
+        os.mkfifo(shell.workdir / "go")
+        ready = {"exit": 0, "port": True, "http": "/healthz"}
+        since = len(shell.host.lines)
+        id = shell.send("start", {"name": "web", "script": script, "port": "auto", "ready": ready})
+        (shell.workdir / "go").write_text("listen\n")
+        answer = shell.answer(id, since)
+        assert answer.success, answer
+        assert shell.ok("wait", name="web", **{"for": "ready"}).outputs["exitCode"] == "0"
+        socket.create_connection(("127.0.0.1", int(answer.outputs["port"])), 60).close()
+        shell.ok("stop", name="web")
+        assert not canary.left()
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", int(answer.outputs["port"])), 60)
+
+    @pytest.mark.skipif(not NGINX, reason="nginx is not installed")
+    def test_nginx_as_a_daemon(self, shell: Extension) -> None:
+        """The configuration is the usual one, but for paths in the workdir."""
+        (shell.workdir / "nginx.conf").write_text(NGINX_CONF.replace("DIR", str(shell.workdir)))
+        answer = shell.ok(
+            "start",
+            name="web",
+            script=f'sed -i "s/PORT/$PORT/" nginx.conf; exec {NGINX} -p "$PWD" -c nginx.conf -e error.log',
+            port="auto",
+            ready={"exit": 0, "port": True, "http": "/"},
+        )
+        assert "ready after" in answer.message
+        pid = int((shell.workdir / "nginx.pid").read_text())
+        os.kill(pid, 0)
+        shell.ok("stop", name="web", expect={"exitCode": 0})
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
 
 class TestFailures:
+    def test_a_daemon_that_ends_before_its_port_opens_is_said_at_once(self, shell: Extension) -> None:
+        ready = {"exit": 0, "port": True}
+        answer = shell.failed("start", name="web", command=["true"], port="auto", ready=ready, timeout="1h")
+        assert "it ended before it was ready: exit code 0, and nothing that it started runs any more" in answer.error
+        assert "to take connections (last: Connection refused)" in answer.error
+
+    def test_a_daemon_of_a_command_that_fails_is_stopped(self, shell: Extension, canary: Canary) -> None:
+        script = f"{canary.hold}; (setsid sleep 3600 &); exit 1"
+        answer = shell.failed("start", name="web", script=script, port="auto", ready={"exit": 0, "port": True})
+        assert "expected it to end with exit code 0, got exit code 1" in answer.error
+        assert not canary.left()
+
+    def test_a_command_that_has_become_a_daemon_is_told_how_to_be_waited_for(self, shell: Extension) -> None:
+        answer = shell.failed("start", name="web", command=["true"], port="auto", ready={"port": True})
+        assert "for a program that goes into the background by itself, add `exit: 0`" in answer.error
+
     def test_a_process_that_ends_before_it_is_ready_is_said_at_once(self, shell: Extension) -> None:
         answer = shell.failed(
             "start", name="web", script="echo bad luck >&2; exit 3", ready={"logLine": "never"}, timeout="1h"
@@ -213,7 +281,6 @@ class TestFailures:
             ({"ready": {}}, "this waits for nothing"),
             ({"ready": {"port": False}}, "this waits for nothing"),
             ({"ready": {"httpStatus": 200, "file": "x"}}, "httpStatus is for http"),
-            ({"ready": {"exit": 0, "file": "x"}}, "exit stands alone"),
             ({"ready": {"logLine": "("}}, "is not a regular expression"),
             ({"ready": {"port": 0}}, "ready.port"),
             ({"ready": {"port": 65536}}, "ready.port"),
