@@ -69,6 +69,9 @@ class Condition(Protocol):
     def last(self) -> str:
         """What was seen last, in words."""
 
+    def taken(self) -> str:
+        """Return what holds already before the process starts, so that it would look ready at once; "" for nothing."""
+
 
 class PortOpen:
     """A TCP port of this machine takes connections."""
@@ -91,6 +94,9 @@ class PortOpen:
     def last(self) -> str:
         return self._error
 
+    def taken(self) -> str:
+        return f"port {self.port}" if self.holds() else ""
+
 
 class LineLogged:
     """A line of the output matches; one that has not ended yet counts only when the process has."""
@@ -109,6 +115,9 @@ class LineLogged:
 
     def last(self) -> str:
         return f"{self._lines} lines, none of which does"
+
+    def taken(self) -> str:
+        return ""
 
     def _found_in(self, stream: str) -> bool:
         ended = self._process.exited
@@ -137,6 +146,9 @@ class FileThere:
     def last(self) -> str:
         return "it is not there"
 
+    def taken(self) -> str:
+        return self.what if self.holds() else ""
+
 
 class HttpAnswers:
     """A GET is answered with the status that was asked for."""
@@ -144,7 +156,7 @@ class HttpAnswers:
     def __init__(self, url: str, good: Collection[int]) -> None:
         parts = urlsplit(url)
         self._host = LOCAL_NAMES[parts.hostname or ""]
-        self._port = parts.port or 80
+        self.port = parts.port or 80
         self._target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         self._good = good
         self._seen = "not tried"
@@ -162,13 +174,14 @@ class HttpAnswers:
     def last(self) -> str:
         return self._seen
 
+    def taken(self) -> str:
+        return PortOpen(self.port).taken()
+
     def _ask(self) -> int:
         """Send a GET and read the status line of the answer, and nothing else."""
         host = f"[{self._host}]" if ":" in self._host else self._host
-        request = (
-            f"GET {self._target} HTTP/1.1\r\nHost: {host}:{self._port}\r\nAccept: */*\r\nConnection: close\r\n\r\n"
-        )
-        with connect(self._host, self._port) as connection:
+        request = f"GET {self._target} HTTP/1.1\r\nHost: {host}:{self.port}\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+        with connect(self._host, self.port) as connection:
             connection.sendall(request.encode("ascii"))
             line = connection.makefile("rb").readline(LONGEST_STATUS_LINE)
         version, _, rest = line.decode("latin-1").partition(" ")
@@ -197,3 +210,6 @@ class Exited:
 
     def last(self) -> str:
         return "it still runs"
+
+    def taken(self) -> str:
+        return ""

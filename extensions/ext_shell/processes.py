@@ -5,7 +5,10 @@ from __future__ import annotations
 import signal
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING
+
+from msgspec import UnsetType
 
 import ext_sdk
 from ext_sdk.process import Output
@@ -33,6 +36,7 @@ class Process:
 
     Attributes:
         name: by which operations find it.
+        place: where that name counts: the workdir, and the scope if there is one.
         prepared: the command.
         log_path: where its output is written, without secrets.
         port: that it was given, or None.
@@ -49,10 +53,12 @@ class Process:
         log: HidingFile,
         log_path: Path,
         output_limit: int,
+        place: str,
         port: int | None = None,
         ready: Ready | None = None,
     ) -> None:
         self.name = name
+        self.place = place
         self.prepared = prepared
         self.log_path = log_path
         self.port = port
@@ -80,6 +86,12 @@ class Process:
     def pid(self) -> int:
         """The command's process id."""
         return self._started.pid
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """The ports that its `start` named."""
+        of_ready = None if self.ready is None or isinstance(self.ready.port, UnsetType) else self.ready.port
+        return tuple(port for port in (self.port, of_ready) if port is not None and not isinstance(port, bool))
 
     @property
     def exited(self) -> bool:
@@ -157,6 +169,24 @@ class Process:
         child.close()
 
 
+class Running:
+    """All processes of this extension, to name the one that has a port."""
+
+    def __init__(self) -> None:
+        self._processes: weakref.WeakSet[Process] = weakref.WeakSet()
+        self._lock = threading.Lock()
+
+    def add(self, process: Process) -> None:
+        """Register a process that was started."""
+        with self._lock:
+            self._processes.add(process)
+
+    def at_port(self, port: int) -> Process | None:
+        """Return the process that was started for a port and has not ended."""
+        with self._lock:
+            return next((each for each in self._processes if not each.ended and port in each.ports), None)
+
+
 class Processes:
     """The background processes of one workdir, by name."""
 
@@ -172,17 +202,26 @@ class Processes:
             OperationFailed: one of its name still runs, or the extension ends; and what Process.start raises.
         """
         with self._lock:
-            other = self._processes.get(process.name)
-            if other and not other.ended:
-                raise ext_sdk.OperationFailed(
-                    f"process {process.name!r} runs already",
-                    error=f"name: expected one that no process of this workdir has, found {process.name!r}, which runs "
-                    f"since an earlier `start` (pid {other.pid}); stop it first, or choose another name",
-                )
+            self._refuse_running(process.name)
             if self._closed:
                 raise ext_sdk.OperationFailed("the extension was told to end and starts nothing more")
             process.start(spawner, keep=keep)
             self._processes[process.name] = process
+
+    def refuse_running(self, name: str) -> None:
+        """Raise OperationFailed if a process of this name runs."""
+        with self._lock:
+            self._refuse_running(name)
+
+    def _refuse_running(self, name: str) -> None:
+        other = self._processes.get(name)
+        if other and not other.ended:
+            raise ext_sdk.OperationFailed(
+                f"process {name!r} runs already",
+                error=f"name: expected one that no process of {other.place} has, found {name!r}: a previous `start` "
+                f"ran {other.prepared.label} under it (pid {other.pid}, {other.attempt().duration} ago); stop that one "
+                "first, choose another name, or give each task that shares this folder a `scope`",
+            )
 
     def get(self, name: str) -> Process | None:
         """The process of this name."""

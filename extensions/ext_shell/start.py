@@ -17,10 +17,10 @@ from ext_sdk.process import Spawner
 from .arguments import Name, OutputArgs
 from .background import end, excerpt, outputs_of
 from .command import Prepared
-from .conditions import PortOpen
+from .conditions import FileThere, HttpAnswers, PortOpen
 from .config import config_of
 from .limits import size_in_bytes
-from .processes import Process, Processes
+from .processes import Process, Processes, Running
 from .readiness import Port, Ready, await_ready, conditions_of
 
 if TYPE_CHECKING:
@@ -61,10 +61,12 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
     process = _process(args, context, port)
     with Searcher() as searcher:
         conditions = [] if process.ready is None else conditions_of(process.ready, process, context, searcher)
-        _refuse_taken(conditions, args.name)
         processes = context.state(Processes)
+        processes.refuse_running(args.name)
+        _refuse_taken(process, conditions, context)
         keep = process.ready is not None and process.ready.exit is not UNSET
         processes.start(process, context.extension_state(Spawner), keep=keep)
+        context.extension_state(Running).add(process)
         try:
             await_ready(process, conditions, context, log=args.log)
         except BaseException as error:
@@ -89,6 +91,7 @@ def _process(args: Start, context: ext_sdk.Context, port: int | None) -> Process
         log=HidingFile(log_path, context.secrets, limit),
         log_path=log_path,
         output_limit=limit,
+        place=str(context.workdir),
         port=port,
         ready=None if args.ready is UNSET else args.ready,
     )
@@ -116,15 +119,23 @@ def _free_port() -> int:
     )
 
 
-def _refuse_taken(conditions: Sequence[Condition], name: str) -> None:
-    """A port that is open already would look like readiness, and hide that the process could not open it."""
-    for condition in conditions:
-        if isinstance(condition, PortOpen) and condition.holds():
-            raise ext_sdk.OperationFailed(
-                f"port {condition.port} is taken",
-                error=f"ready.port: expected port {condition.port} to be free before {name!r} starts, found that it "
-                "takes connections: another process has it; stop that one, or use `port: auto`",
-            )
+def _refuse_taken(process: Process, conditions: Sequence[Condition], context: ext_sdk.Context) -> None:
+    """Raise OperationFailed if a port or file is there before the process: another one would be taken for it."""
+    own = [] if process.port is None else [PortOpen(process.port)]
+    for condition in (*own, *conditions):
+        if not (taken := condition.taken()):
+            continue
+        if isinstance(condition, FileThere):
+            text = f"ready.file: expected {taken} not to exist before {process.name!r} starts; `remove` it first"
+            raise ext_sdk.OperationFailed(f"{taken} exists already", error=text)
+        assert isinstance(condition, PortOpen | HttpAnswers)
+        holder = context.extension_state(Running).at_port(condition.port)
+        has = f"{holder.name!r} of {holder.place} (pid {holder.pid})" if holder else "another process of this machine"
+        raise ext_sdk.OperationFailed(
+            f"{taken} is taken",
+            error=f"expected {taken} to be free before {process.name!r} starts, found that it takes connections: "
+            f"{has} has it; stop that one, or use `port: auto`",
+        )
 
 
 def _explained(failure: ext_sdk.OperationFailed, process: Process, context: ext_sdk.Context) -> ext_sdk.OperationFailed:

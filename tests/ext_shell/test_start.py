@@ -118,7 +118,9 @@ def test_lines_are_logged_until_it_is_ready(shell: Extension) -> None:
 def test_names_are_of_a_workdir(shell: Extension, tmp_path: Path) -> None:
     shell.ok("start", name="web", command=["sleep", "3600"])
     answer = shell.failed("start", name="web", command=["sleep", "3600"])
-    assert "runs since an earlier `start` (pid " in answer.error
+    assert f"expected one that no process of {shell.workdir} has, found 'web'" in answer.error
+    assert "a previous `start` ran sleep 3600 under it (pid " in answer.error
+    assert "stop that one first, choose another name, or give each task" in answer.error
     (tmp_path / "elsewhere").mkdir()
     shell.workdir = tmp_path / "elsewhere"
     shell.ok("start", name="web", command=["sleep", "3600"])
@@ -251,15 +253,14 @@ class TestFailures:
         assert "there is no process 'web'" in shell.failed("stop", name="web").message
 
     def test_a_wrong_answer_is_told(self, shell: Extension) -> None:
-        with _answering(b"HTTP/1.1 503 Service Unavailable\r\n\r\n") as port:
-            args = {"command": ["sleep", "3600"], "port": port, "ready": {"http": "/healthz"}, "timeout": "2s"}
-            answer = shell.failed("start", name="web", **args)
+        args = {"command": _server(503), "port": "auto", "ready": {"http": "/healthz"}, "timeout": "3s"}
+        answer = shell.failed("start", name="web", **args)
         assert "(last: status 503)" in answer.error
 
     def test_an_answer_that_is_no_http_is_told(self, shell: Extension) -> None:
+        shell.ok("start", name="other", command=["sleep", "3600"])
         with _answering(b"SSH-2.0\n") as port:
-            args = {"command": ["sleep", "3600"], "port": port, "ready": {"http": "/"}, "timeout": "2s"}
-            answer = shell.failed("start", name="web", **args)
+            answer = shell.failed("wait", name="other", timeout="2s", **{"for": {"http": f"http://localhost:{port}/"}})
         assert "no HTTP: it begins with b'SSH-2.0" in answer.error
 
     def test_a_wrong_exit_code_is_told(self, shell: Extension) -> None:
@@ -269,7 +270,35 @@ class TestFailures:
     def test_a_port_that_is_taken_is_no_readiness(self, shell: Extension, taken_port: int) -> None:
         answer = shell.failed("start", name="web", command=["touch", "ran"], ready={"port": taken_port})
         assert f"expected port {taken_port} to be free before 'web' starts" in answer.error
+        assert "another process of this machine has it" in answer.error
         assert not (shell.workdir / "ran").exists()
+
+    @pytest.mark.parametrize("ready", [{}, {"ready": {"logLine": "x"}}, {"ready": {"http": "/"}}])
+    def test_the_port_of_a_process_must_be_free_whatever_it_waits_for(
+        self, ready: dict[str, object], shell: Extension, taken_port: int
+    ) -> None:
+        answer = shell.failed("start", name="web", command=["touch", "ran"], port=taken_port, **ready)
+        assert f"expected port {taken_port} to be free" in answer.error
+        assert not (shell.workdir / "ran").exists()
+
+    def test_an_answer_of_another_server_is_no_readiness(self, shell: Extension, taken_port: int) -> None:
+        url = f"http://localhost:{taken_port}/"
+        assert "to be free" in shell.failed("start", name="web", command=["true"], ready={"http": url}).error
+
+    def test_a_file_that_an_earlier_process_left_is_no_readiness(self, shell: Extension) -> None:
+        (shell.workdir / "up").touch()
+        answer = shell.failed("start", name="web", command=["touch", "ran"], ready={"file": "up"})
+        assert "ready.file: expected the file 'up' not to exist before 'web' starts; `remove` it first" in answer.error
+        assert not (shell.workdir / "ran").exists()
+
+    def test_the_process_of_another_folder_that_has_the_port_is_named(self, shell: Extension, tmp_path: Path) -> None:
+        old = shell.ok("start", name="web", command=_server(), port="auto", ready={"port": True})
+        (tmp_path / "elsewhere").mkdir()
+        shell.workdir = tmp_path / "elsewhere"
+        port = int(old.outputs["port"])
+        answer = shell.failed("start", name="web", command=_server(), port=port, ready={"port": port})
+        shell.workdir = tmp_path
+        assert f"'web' of {tmp_path} (pid {old.outputs['pid']}) has it; stop that one" in answer.error
 
     def test_a_command_that_cannot_be_started_leaves_the_name_free(self, shell: Extension) -> None:
         assert "command not found" in shell.failed("start", name="web", command=["no-such-command"]).error
