@@ -29,7 +29,12 @@ items of a list. An argument without a default is optional unless it says *requi
 
 Every operation also takes `as: NAME`, which keeps its outputs: later steps of the same workdir write `${{NAME.key}}`
 for them. A later step gets the complete value, also of an output that is shown shortened or redacted; see
-[Results](../writing-extensions.md#results) for the limits.
+[Results](../writing-extensions.md#results) for the limits. A call that fails unsets its NAME, and a later reference to
+it is refused.
+
+Names, processes, mocks, sessions and namespaces belong to the workdir, and mcpchecker's workdir is the folder of the
+task file: tasks in one folder share them. So use one folder for each task that runs in parallel, or give every step of
+a task the same `scope: NAME`, which every operation takes. Each scope of a workdir has its own.
 
 `{program} call OPERATION --describe` shows the arguments in a terminal, and `{program} call OPERATION '{{…}}'` runs an
 operation by hand. The examples are steps of one task, one after the other.

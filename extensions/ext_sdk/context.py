@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import threading
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
 
 from .deadline import Deadline
 from .errors import OperationFailed
+from .variables import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
@@ -81,21 +81,21 @@ class Closable(Protocol):
 
 
 class States:
-    """What operations keep between calls: one object for each (scope, factory). Safe in several threads."""
+    """What operations keep between calls: one object for each (place, factory). Safe in several threads."""
 
     def __init__(self) -> None:
         self._states: dict[tuple[Hashable, Hashable], object] = {}
         self._closed = False
         self._lock = threading.RLock()  # a factory may ask for another state
 
-    def get(self, scope: Hashable, factory: Callable[[], T]) -> T:
-        """The object of this scope, made at the first call.
+    def get(self, place: Hashable, factory: Callable[[], T]) -> T:
+        """The object of this place, made at the first call.
 
         Raises:
             OperationFailed: it would be made after the end began, and nobody would close it.
         """
         with self._lock:
-            key = (scope, factory)
+            key = (place, factory)
             if key not in self._states:
                 if self._closed:
                     raise OperationFailed("the extension is shutting down")
@@ -147,6 +147,7 @@ class Context:
 
     Attributes:
         workdir: the task's directory, absolute; relative paths in arguments start here. It need not exist.
+        scope: the argument `scope` of the call, which keeps tasks apart that share a workdir; "" if it was not given.
         phase: "setup", "verify", "cleanup", or "" where the host does not say (one known host never does).
         env: variables of the task.
         agent: see Agent; None outside verify.
@@ -168,6 +169,7 @@ class Context:
         "given",
         "log",
         "phase",
+        "scope",
         "secrets",
         "workdir",
     )
@@ -176,6 +178,7 @@ class Context:
         self,
         *,
         workdir: Path,
+        scope: str = "",
         phase: str = "",
         env: Mapping[str, str] | None = None,
         agent: Agent | None = None,
@@ -188,6 +191,7 @@ class Context:
         given: Mapping[str, object] | None = None,
     ) -> None:
         self.workdir = workdir
+        self.scope = scope
         self.phase = phase
         self.env = dict(env or {})
         self.agent = agent
@@ -203,13 +207,18 @@ class Context:
         """A new, empty, private file for a text that is too long for an answer. Raises OSError."""
         return self._artifacts.new(name)
 
+    @property
+    def place(self) -> Place:
+        """Workdir and scope, as `state` and variables tell calls apart."""
+        return Place.of(self.workdir, self.scope)
+
     def state(self, factory: Callable[[], T]) -> T:
-        """The object that operations of this workdir share, made by `factory()` at the first call.
+        """The object that operations of this workdir and scope share, made by `factory()` at the first call.
 
         If it has a method `close`, that is called once when the extension ends.
         """
-        return self._states.get(os.path.realpath(self.workdir), factory)
+        return self._states.get(self.place, factory)
 
     def extension_state(self, factory: Callable[[], T]) -> T:
-        """The same for all workdirs of this process."""
+        """The same for all workdirs and scopes of this process."""
         return self._states.get(None, factory)

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import inspect
 
 from .duration import DURATION_PATTERN, Duration
+from .variables import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,17 +27,21 @@ DURATION_SCHEMA: Schema = {
     "title": "duration",
     "pattern": rf"{DURATION_PATTERN}|\$\{{",
 }
-AS_SCHEMA: Schema = {
-    "type": "string",
-    "description": "Keep the outputs under this name: ${NAME.key} in later arguments of the same workdir",
+# Arguments that the SDK accepts for every operation, in few words: they are in each of them.
+COMMON: dict[str, Schema] = {
+    "as": {"type": "string", "pattern": f"^{NAME}*$", "description": "Keep outputs for later steps: ${NAME.key}"},
+    "scope": {"type": "string", "pattern": f"^{NAME}*$", "description": "Tells tasks of one workdir apart"},
 }
 
 
 def params_schema(args_type: type[Args]) -> Schema:
-    """The `params` of an operation (spec 0, "Operation Object"), with `as`, unless that is an argument of its own."""
+    """Return the `params` of an operation (spec 0, "Operation Object").
+
+    Common arguments are added, unless the operation has an argument of that name itself.
+    """
     schema = object_schema(args_type)
     properties = properties_of(schema)
-    return schema | {"properties": properties | {"as": properties.get("as", AS_SCHEMA)}}
+    return schema | {"properties": properties | COMMON | properties}
 
 
 def object_schema(args_type: type[Args]) -> Schema:

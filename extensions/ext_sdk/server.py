@@ -152,7 +152,7 @@ class Server:
             one.call.context.deadline.stopped.set()
             name, seconds = one.call.operation.name, one.call.latest
             text = f"{name}: the operation did not end in its {seconds:g} s and was told to stop"
-            self._answer(one, self._fitter.error(one.id, RpcError(gevals.TIMEOUT, text)))
+            self._answer(one, self._fitter.error(one.id, RpcError(gevals.TIMEOUT, text)), given_up=True)
 
     # What the host says
 
@@ -229,9 +229,11 @@ class Server:
         if not self._reading:
             self._wakeup.wake()
 
-    def _answer(self, running: Running, line: bytes) -> None:
-        """Write a call's answer, unless it has one."""
+    def _answer(self, running: Running, line: bytes, *, given_up: bool = False) -> None:
+        """Write a call's answer, unless it has one. `given_up`: the operation has not ended, and is not waited for."""
         if self._calls.claim(running):
+            if given_up:
+                self._session.give_up(running.call)
             self._write_answer(running.id, line)
             self._calls.end(running)
 

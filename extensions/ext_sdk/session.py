@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -18,8 +19,9 @@ from .params import read_agent, read_env, read_object, read_phase, read_timeout,
 from .protocols import gevals
 from .redaction import secret_variables
 from .result import Result
+from .schema import COMMON
 from .validation import check_types, takes, validate
-from .variables import NAME, Variables
+from .variables import NAME, Place, Variables
 from .wire import DEPTH_LIMIT, RpcError, is_too_deep
 
 if TYPE_CHECKING:
@@ -48,9 +50,10 @@ class Call:
         context: its circumstances.
         latest: seconds from now at which an answer must be out, whatever the operation does; None: no limit.
         keep_as: the name under which its outputs are kept as variables, or "".
+        place: whose variables and state count.
     """
 
-    __slots__ = ("args", "context", "keep_as", "latest", "operation")
+    __slots__ = ("args", "context", "keep_as", "latest", "operation", "place")
 
     def __init__(
         self, operation: Operation, args: Args | InvalidArgs, context: Context, latest: float | None, keep_as: str
@@ -60,6 +63,7 @@ class Call:
         self.context = context
         self.latest = latest
         self.keep_as = keep_as
+        self.place = context.place
 
 
 class Session:
@@ -123,17 +127,14 @@ class Session:
         workdir = read_workdir(sent.get("workdir"))
         phase = read_phase(sent.get("phase"))
         timeout = read_timeout(sent.get("timeout"))
-        try:
-            given, keep_as = _read_args(operation, members.get("args"))
-        except InvalidArgs as error:
-            raise RpcError(gevals.INVALID_PARAMS, f"{operation.name}: {error}") from error
-        args = self._args(operation, given, workdir)
+        args, keep_as, scope = self._read_args(operation, members.get("args"), workdir)
         env = read_env(sent.get("env"))
         for name, value in secret_variables(env).items():
             self._secrets.add(name, value)
         deadline, latest = self._deadline(phase, timeout, getattr(args, "timeout", None))
         context = Context(
             workdir=workdir,
+            scope=scope,
             phase=phase,
             env=env,
             agent=read_agent(sent.get("agent")),
@@ -158,12 +159,21 @@ class Session:
         except KeyboardInterrupt:  # of the person who tries the operation by hand
             raise
         except BaseException as error:
+            self.give_up(call)
             raise self.fault(call.operation.name, error) from error
-        if call.keep_as:
-            self._variables.keep(call.context.workdir, call.keep_as, result.kept)
+        if not result.success:
+            self.give_up(call)
+        elif call.keep_as:
+            self._variables.keep(call.place, call.keep_as, result.kept)
         for name, value in result.secret_outputs.items():
             self._secrets.add(f"output.{name}", value)
         return result
+
+    def give_up(self, call: Call) -> None:
+        """Unset the name under which the outputs of a call were to be kept, for it has none, or is not waited for."""
+        name, call.keep_as = call.keep_as, ""
+        if name:
+            self._variables.fail(call.place, name, call.operation.name)
 
     def fault(self, where: str, error: BaseException) -> RpcError:
         """The answer where something went wrong that nobody foresaw; where that was goes to stderr."""
@@ -193,10 +203,33 @@ class Session:
             raise RpcError(gevals.METHOD_NOT_FOUND, f"unknown operation: {name[:LONGEST]}; {hint(name, known)}")
         return known[name]
 
-    def _args(self, operation: Operation, given: dict[str, object], workdir: Path) -> Args | InvalidArgs:
+    def _read_args(self, operation: Operation, sent: object, workdir: Path) -> tuple[Args | InvalidArgs, str, str]:
+        """Return the arguments, or why they can't be used, with the common ones `as` and `scope`. null: no arguments.
+
+        Raises:
+            RpcError: INVALID_PARAMS for what the schema of the operation refuses.
+        """
+        if sent is not None and not isinstance(sent, dict):
+            raise _invalid(operation, f"args: expected an object, found {shown(sent)}")
+        given = dict(sent or {})
+        common = {name: given.pop(name, "") for name in COMMON if not takes(operation.args_type, name)}
+        for name, value in common.items():
+            if not (isinstance(value, str) and re.fullmatch(f"{NAME}*", value)):
+                raise _invalid(operation, f"{name}: expected a name of letters, digits, - and _, found {shown(value)}")
+        keep_as, scope = str(common.get("as", "")), str(common.get("scope", ""))
+        place = Place.of(workdir, scope)
+        try:
+            check_types(operation.args_type, given, extra=tuple(COMMON))
+        except InvalidArgs as error:
+            if keep_as:
+                self._variables.fail(place, keep_as, operation.name)
+            raise _invalid(operation, str(error)) from error
+        return self._typed(operation, given, place), keep_as, scope
+
+    def _typed(self, operation: Operation, given: dict[str, object], place: Place) -> Args | InvalidArgs:
         """Return typed arguments with references replaced, or why that is not possible."""
         try:
-            args = validate(operation.args_type, self._variables.expand(workdir, given, operation.verbatim))
+            args = validate(operation.args_type, self._variables.expand(place, given, operation.verbatim))
         except InvalidArgs as error:
             return error
         own = getattr(args, "timeout", None)
@@ -233,20 +266,8 @@ def _refuse_depth(params: object) -> None:
         raise RpcError(gevals.INVALID_PARAMS, text)
 
 
-def _read_args(operation: Operation, sent: object) -> tuple[dict[str, object], str]:
-    """Return the arguments, checked by the schema alone, and the name to keep the outputs as. null is no arguments.
-
-    Raises:
-        InvalidArgs: the schema of the operation refuses them.
-    """
-    if sent is not None and not isinstance(sent, dict):
-        raise InvalidArgs("", f"args: expected an object, found {shown(sent)}")
-    given = dict(sent or {})
-    keep_as = "" if takes(operation.args_type, "as") else given.pop("as", "")
-    if keep_as != "" and not (isinstance(keep_as, str) and NAME.fullmatch(keep_as)):
-        raise InvalidArgs("as", f"expected a name of letters, digits, - and _, found {shown(keep_as)}")
-    check_types(operation.args_type, given, extra=("as",))
-    return given, keep_as
+def _invalid(operation: Operation, text: str) -> RpcError:
+    return RpcError(gevals.INVALID_PARAMS, f"{operation.name}: {text}")
 
 
 def _outcome(call: Call) -> Result:

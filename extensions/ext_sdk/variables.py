@@ -1,12 +1,13 @@
 """Outputs of earlier operations as `${NAME.key}` in later arguments.
 
 Hosts fill no templates into the arguments of extensions, so the SDK does: an operation called with `as: NAME`
-keeps its outputs under that name, for all later operations of the same workdir. `$${` stands for `${`. Only
+keeps its outputs under that name, for all later operations of the same workdir and scope. `$${` stands for `${`. Only
 strings are looked through, once: what a value brings in is never expanded again, and fields marked Verbatim
 (scripts, above all) are left alone.
 
 Values are kept complete or not at all: a reference to one that was too long, or that was dropped to make room, is
-refused with the reason. A value cut in the middle would let the next step succeed with wrong data.
+refused with the reason. A value cut in the middle would let the next step succeed with wrong data. For the same reason
+an operation that fails unsets its name: a reference never gets the value of an earlier task.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from .errors import InvalidArgs
 from .hints import LONGEST, hint
@@ -24,33 +25,60 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+NAME = "[A-Za-z0-9_-]"  # what a name is made of
 LONGEST_VALUE = 16 * 1024 * 1024  # characters of one value; a body of the default maxBody has at most 10 Mi
 MOST_KEPT = 64 * 1024 * 1024  # characters of all long values of a session together
 LONG = 64 * 1024  # characters from which on a value is long: shorter ones are never dropped
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
 
 
+class Place(NamedTuple):
+    """Whose variables and state count: those of a workdir, and within it of a scope.
+
+    Attributes:
+        workdir: without symbolic links, so that it is the same by any of its names.
+        scope: the argument `scope`; "" if it was not given.
+    """
+
+    workdir: str
+    scope: str = ""
+
+    @classmethod
+    def of(cls, workdir: Path, scope: str = "") -> Place:
+        """Return the place of a call."""
+        return cls(os.path.realpath(workdir), scope)
+
+
 class Variables:
-    """The named outputs of every workdir. Safe to use from several threads."""
+    """The named outputs of every place (workdir and scope). Safe to use from several threads."""
 
     def __init__(self) -> None:
-        self._values: dict[str, dict[str, str | NotKept]] = {}
-        self._long: dict[tuple[str, str], int] = {}  # length of each long value, by workdir and reference, oldest first
+        self._values: dict[Place, dict[str, str | NotKept]] = {}
+        self._long: dict[tuple[Place, str], int] = {}  # length of each long value, by place and reference, oldest first
+        self._failed: dict[tuple[Place, str], str] = {}  # the operation that failed, by place and name
         self._lock = threading.Lock()
 
-    def keep(self, workdir: Path, name: str, outputs: Mapping[str, str | NotKept]) -> None:
+    def keep(self, place: Place, name: str, outputs: Mapping[str, str | NotKept]) -> None:
         """Keep outputs under a name; an earlier set of the same name is replaced whole."""
-        place = _key(workdir)
         with self._lock:
-            known = self._values.setdefault(place, {})
-            for reference in [key for key in known if key.startswith(f"{name}.")]:
-                del known[reference]
-                self._long.pop((place, reference), None)
+            self._unset(place, name)
             for key, value in outputs.items():
                 self._keep(place, f"{name}.{key}", value)
 
-    def _keep(self, place: str, reference: str, value: str | NotKept) -> None:
+    def fail(self, place: Place, name: str, operation: str) -> None:
+        """Unset a name, because the operation that was to set it failed."""
+        with self._lock:
+            self._unset(place, name)
+            self._failed[place, name] = operation
+
+    def _unset(self, place: Place, name: str) -> None:
+        self._failed.pop((place, name), None)
+        known = self._values.setdefault(place, {})
+        for reference in [key for key in known if key.startswith(f"{name}.")]:
+            del known[reference]
+            self._long.pop((place, reference), None)
+
+    def _keep(self, place: Place, reference: str, value: str | NotKept) -> None:
         """Keep one value, within the limits."""
         size = 0 if isinstance(value, NotKept) else len(value)
         if size > LONGEST_VALUE:
@@ -66,60 +94,59 @@ class Variables:
             )
 
     def expand(
-        self, workdir: Path, args: Mapping[str, object], verbatim: frozenset[str] = frozenset()
+        self, place: Place, args: Mapping[str, object], verbatim: frozenset[str] = frozenset()
     ) -> dict[str, object]:
         """Arguments with their references replaced.
 
         Args:
-            workdir: whose variables count.
+            place: whose variables count.
             args: as the host sent them.
             verbatim: names of arguments that are left as they are.
 
         Raises:
             InvalidArgs: a reference to what is not there, with the nearest name that is.
         """
-        return {name: value if name in verbatim else self._expand(value, name, workdir) for name, value in args.items()}
+        return {name: value if name in verbatim else self._expand(value, name, place) for name, value in args.items()}
 
-    def _expand(self, value: object, field: str, workdir: Path) -> object:
+    def _expand(self, value: object, field: str, place: Place) -> object:
         if isinstance(value, str):
-            return _expand_text(value, field, self._known(workdir)) if "${" in value else value
+            return self._expand_text(value, field, place) if "${" in value else value
         if isinstance(value, dict):
-            return {name: self._expand(item, f"{field}.{name}", workdir) for name, item in value.items()}
+            return {name: self._expand(item, f"{field}.{name}", place) for name, item in value.items()}
         if isinstance(value, list):
-            return [self._expand(item, f"{field}[{at}]", workdir) for at, item in enumerate(value)]
+            return [self._expand(item, f"{field}[{at}]", place) for at, item in enumerate(value)]
         return value
 
-    def _known(self, workdir: Path) -> dict[str, str | NotKept]:
+    def _expand_text(self, text: str, field: str, place: Place) -> str:
         with self._lock:
-            return dict(self._values.get(_key(workdir), {}))
+            known = dict(self._values.get(place, {}))
 
+        def replaced(match: re.Match[str]) -> str:
+            reference = match[1]
+            if reference is None:
+                return "${"
+            if reference not in known:
+                raise InvalidArgs(field, self._unknown(reference, known, place))
+            value = known[reference]
+            if isinstance(value, NotKept):
+                raise InvalidArgs(field, f"the value of ${{{reference[:LONGEST]}}} was not kept: {value.reason}")
+            return value
 
-def _key(workdir: Path) -> str:
-    return os.path.realpath(workdir)
+        return _REFERENCE.sub(replaced, text)
+
+    def _unknown(self, reference: str, known: Mapping[str, object], place: Place) -> str:
+        """Return why there is no value for a reference, and what to do."""
+        text = f"${{{reference[:LONGEST]}}}"
+        with self._lock:
+            failed = self._failed.get((place, reference.partition(".")[0]))
+        if failed:
+            return f"{text} was not set: {failed} failed"
+        text += f" is not known in this workdir{f', scope {place.scope!r}' if place.scope else ''}"
+        if known:
+            names = hint(f"${{{reference}}}", [f"${{{name}}}" for name in sorted(known)])
+        else:
+            names = "no operation has been called with `as: NAME` yet"
+        return f"{text}: {names}; write $${{ for a literal ${{"
 
 
 _CAPTURE = "`capture` the part that is needed"
-
-
-def _expand_text(text: str, field: str, known: Mapping[str, str | NotKept]) -> str:
-    def replaced(match: re.Match[str]) -> str:
-        reference = match[1]
-        if reference is None:
-            return "${"
-        if reference not in known:
-            raise InvalidArgs(field, _unknown(reference, known))
-        value = known[reference]
-        if isinstance(value, NotKept):
-            raise InvalidArgs(field, f"the value of ${{{reference[:LONGEST]}}} was not kept: {value.reason}")
-        return value
-
-    return _REFERENCE.sub(replaced, text)
-
-
-def _unknown(reference: str, known: Mapping[str, object]) -> str:
-    text = f"${{{reference[:LONGEST]}}} is not known in this workdir"
-    if known:
-        names = hint(f"${{{reference}}}", [f"${{{name}}}" for name in sorted(known)])
-    else:
-        names = "no operation has been called with `as: NAME` yet"
-    return f"{text}: {names}; write $${{ for a literal ${{"

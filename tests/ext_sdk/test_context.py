@@ -30,9 +30,10 @@ class Plain:
     pass
 
 
-def new_context(workdir: Path, states: States, artifacts: Artifacts | None = None) -> Context:
+def new_context(workdir: Path, states: States, artifacts: Artifacts | None = None, scope: str = "") -> Context:
     return Context(
         workdir=workdir,
+        scope=scope,
         log=Log(lambda level, message, data: None),
         config=Config(),
         secrets=Secrets(Redactor()),
@@ -42,6 +43,15 @@ def new_context(workdir: Path, states: States, artifacts: Artifacts | None = Non
 
 
 # --- State ---
+
+
+def test_a_scope_has_a_state_of_its_own(tmp_path: Path) -> None:
+    states = States()
+    contexts = [new_context(tmp_path, states, scope=scope) for scope in ("", "a", "b", "a")]
+    things = [context.state(Plain) for context in contexts]
+    assert len(set(map(id, things))) == 3
+    assert things[1] is things[3]
+    assert len({id(context.extension_state(Plain)) for context in contexts}) == 1
 
 
 def test_state_is_made_once_for_each_workdir_and_factory(tmp_path: Path) -> None:

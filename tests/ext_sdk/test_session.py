@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +12,7 @@ import pytest
 
 from ext_sdk import Args, Config, Context, Duration, Extension, Meta, Operation, Result, Verbatim
 from ext_sdk.redaction import Redactor
-from ext_sdk.schema import params_schema, properties_of
+from ext_sdk.schema import COMMON, params_schema, properties_of
 from ext_sdk.session import ANSWER_SECONDS, OWN_SECONDS, Session
 from ext_sdk.wire import RpcError
 
@@ -58,6 +59,12 @@ def run(args: Run, context: Context) -> Result:
 def choose(args: Choice, context: Context) -> Result:
     """Never called by these tests."""
     raise AssertionError
+
+
+@extension.operation()
+def crash(args: Choice, context: Context) -> Result:
+    """Raise what no operation should."""
+    raise KeyError
 
 
 @extension.operation()
@@ -180,15 +187,23 @@ def test_a_configuration_of_the_command_line_that_does_not_fit_is_refused() -> N
         ({"operation": None}, -32602, "operation: expected the name of an operation, found nothing"),
         ({"operation": 7}, -32602, "found 7"),
         ({"operation": "runn"}, -32601, "unknown operation: runn; did you mean 'run'?"),
-        ({"operation": "zzz"}, -32601, "unknown operation: zzz; known are run, choose, other"),
-        ({"operation": "x" * 10_000_000}, -32601, f"unknown operation: {'x' * 80}; known are run, choose, other"),
+        ({"operation": "zzz"}, -32601, "unknown operation: zzz; known are run, choose, crash, other"),
+        (
+            {"operation": "x" * 10_000_000},
+            -32601,
+            f"unknown operation: {'x' * 80}; known are run, choose, crash, other",
+        ),
         ({"args": []}, -32602, "run: args: expected an object, found []"),
         ({"args": "x"}, -32602, 'run: args: expected an object, found "x"'),
         ({"args": {"txt": 1}}, -32602, "run: unknown argument 'txt'; did you mean 'text'?"),
         ({"args": {"text": 1}}, -32602, "run: text: expected a string, found an integer"),
         ({"args": {"timeout": "1d"}}, -32602, "run: timeout: invalid duration '1d'"),
         ({"args": {"as": "a.b"}}, -32602, 'run: as: expected a name of letters, digits, - and _, found "a.b"'),
+        ({"args": {"as": "ä"}}, -32602, 'run: as: expected a name of letters, digits, - and _, found "ä"'),
+        ({"args": {"as": "a\n"}}, -32602, 'run: as: expected a name of letters, digits, - and _, found "a\\n"'),
         ({"args": {"as": 7}}, -32602, "found 7"),
+        ({"args": {"scope": "a b"}}, -32602, 'run: scope: expected a name of letters, digits, - and _, found "a b"'),
+        ({"args": {"scop": "a"}}, -32602, "run: unknown argument 'scop'; did you mean 'scope'?"),
         ({"args": {"as": None}}, -32602, "found nothing"),
         ({"context": None}, -32602, "context: expected an object, found nothing"),
         ({"context": []}, -32602, "context: expected an object"),
@@ -382,10 +397,62 @@ def test_outputs_are_kept_under_a_name_and_secret_ones_too() -> None:
     assert redactor.redact_text("it is first-secret") == "it is [redacted:output.secret#1]"
 
 
-def test_outputs_of_a_failure_are_kept_as_well() -> None:
+@pytest.mark.parametrize(
+    ("operation", "args", "says"),
+    [
+        ("other", {"as": "one"}, "other failed"),
+        ("run", {"text": "${x.y}", "as": "one"}, "run failed"),
+        ("run", {"txt": "x", "as": "one"}, "run failed"),
+        ("crash", {"as": "one"}, "crash failed"),
+    ],
+)
+def test_an_operation_that_fails_unsets_its_name(operation: str, args: object, says: str) -> None:
+    """Another task in the same workdir may have set it; its value must not be taken for this one's."""
     session = new()
-    assert session.perform(prepared_for(session, "other", {"as": "o"})).success is False
-    assert prepared(session, {"text": "${o.known}"}).args == Run(text="all the same")
+    session.perform(prepared(session, {"text": "of an earlier task", "as": "one"}))
+    with suppress(RpcError):
+        assert not session.perform(prepared_for(session, operation, args)).success
+    assert failed(session, {"text": "${one.text}"}) == f"run: text: ${{one.text}} was not set: {says}"
+    session.perform(prepared(session, {"text": "again", "as": "one"}))
+    assert prepared(session, {"text": "${one.text}"}).args == Run(text="again")
+
+
+def test_what_a_call_gives_that_was_given_up_is_not_kept() -> None:
+    session = new()
+    late = prepared(session, {"text": "late", "as": "one"})
+    session.give_up(late)
+    assert session.perform(late).success
+    assert "${one.text} was not set: run failed" in failed(session, {"text": "${one.text}"})
+
+
+# --- Tasks that share a workdir ---
+
+
+def interleaved(scopes: tuple[dict[str, str], dict[str, str]]) -> list[object]:
+    """Let two tasks set the same name, one after the other, and return what each reads then."""
+    session = new()
+    for number, scope in enumerate(scopes):
+        session.perform(prepared(session, {"text": f"of task {number}", "as": "one"} | scope))
+    return [prepared(session, {"text": "${one.text}"} | scope).args for scope in scopes]
+
+
+def test_tasks_that_share_a_workdir_are_apart_by_their_scopes() -> None:
+    assert interleaved(({"scope": "a"}, {"scope": "b"})) == [Run(text="of task 0"), Run(text="of task 1")]
+    assert interleaved(({}, {"scope": "b"})) == [Run(text="of task 0"), Run(text="of task 1")]
+    assert interleaved(({}, {})) == [Run(text="of task 1"), Run(text="of task 1")]
+
+
+def test_state_is_that_of_the_scope() -> None:
+    session = new()
+    contexts = [prepared(session, {"scope": scope} if scope else {}).context for scope in ("", "a", "b", "a")]
+    assert [context.scope for context in contexts] == ["", "a", "b", "a"]
+    states: list[dict[str, str]] = [context.state(dict) for context in contexts]
+    assert [[one is other for other in states] for one in states] == [
+        [True, False, False, False],
+        [False, True, False, True],
+        [False, False, True, False],
+        [False, True, False, True],
+    ]
 
 
 @extension.operation()
@@ -408,6 +475,7 @@ def test_without_a_name_nothing_is_kept() -> None:
 
 
 def test_as_is_no_argument_of_the_operation() -> None:
+    assert prepared(new(), {"as": "9_a-B"}).keep_as == "9_a-B"
     assert prepared(new(), {"as": "name"}).args == Run()
     assert prepared(new(), {"as": ""}).keep_as == ""
 
@@ -427,7 +495,7 @@ def test_as_is_an_argument_of_an_operation_that_declares_it() -> None:
     request = REQUEST | {"operation": "ask", "args": {"as": "system:admin"}}
     call = Session(asking, Redactor()).prepare(request, no_log)
     assert (call.args, call.keep_as) == (Impersonation(as_="system:admin"), "")
-    assert properties_of(params_schema(Impersonation)) == {"as": {"type": "string"}}
+    assert properties_of(params_schema(Impersonation)) == COMMON | {"as": {"type": "string"}}
 
 
 def test_variables_of_the_task_that_look_secret_are_hidden() -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from ext_sdk import InvalidArgs, NotKept
-from ext_sdk.variables import LONGEST_VALUE, MOST_KEPT, NAME, Variables
+from ext_sdk.variables import LONGEST_VALUE, MOST_KEPT, Place, Variables
 
-HERE, ELSEWHERE = Path("/here"), Path("/elsewhere")
+HERE, ELSEWHERE = Place("/here"), Place("/elsewhere")
 
 
 @pytest.fixture
@@ -94,14 +94,14 @@ def test_each_workdir_has_its_own(variables: Variables) -> None:
 
 def test_a_workdir_is_the_same_by_any_of_its_names(variables: Variables, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path)
-    variables.keep(tmp_path / "link", "a", {"b": "c"})
-    assert variables.expand(tmp_path, {"x": "${a.b}"}) == {"x": "c"}
+    variables.keep(Place.of(tmp_path / "link"), "a", {"b": "c"})
+    assert variables.expand(Place.of(tmp_path), {"x": "${a.b}"}) == {"x": "c"}
 
 
 def test_a_workdir_that_is_a_loop_of_links_is_a_workdir(variables: Variables, tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    variables.keep(tmp_path / "loop", "a", {"b": "c"})
-    assert variables.expand(tmp_path / "loop", {"x": "${a.b}"}) == {"x": "c"}
+    variables.keep(Place.of(tmp_path / "loop"), "a", {"b": "c"})
+    assert variables.expand(Place.of(tmp_path / "loop"), {"x": "${a.b}"}) == {"x": "c"}
 
 
 def test_a_later_call_of_the_same_name_replaces_all_of_it(variables: Variables) -> None:
@@ -109,11 +109,6 @@ def test_a_later_call_of_the_same_name_replaces_all_of_it(variables: Variables) 
     assert variables.expand(HERE, {"a": "${login.user} ${log.in.token}"}) == {"a": "ada another"}
     with pytest.raises(InvalidArgs):
         variables.expand(HERE, {"a": "${login.token}"})
-
-
-@pytest.mark.parametrize(("name", "ok"), [("a", True), ("_a-B_9", True), ("9a", False), ("a.b", False), ("ä", False)])
-def test_names_are_letters_digits_and_two_signs(name: str, ok: bool) -> None:
-    assert bool(NAME.fullmatch(name)) == ok
 
 
 def test_a_value_that_is_not_available_is_refused_with_the_reason(variables: Variables) -> None:
@@ -150,3 +145,28 @@ def test_a_replaced_value_takes_no_room(variables: Variables) -> None:
     for _ in range(2 * MOST_KEPT // LONGEST_VALUE):
         variables.keep(HERE, "again", {"body": long})
     assert variables.expand(HERE, {"a": "${first.body}"}) == {"a": long}
+
+
+def test_each_scope_of_a_workdir_has_its_own(variables: Variables) -> None:
+    mine, other = Place("/here", "mine"), Place("/here", "other")
+    with pytest.raises(InvalidArgs, match="is not known in this workdir, scope 'mine'"):
+        variables.expand(mine, {"a": "${login.token}"})
+    variables.keep(mine, "login", {"token": "m1ne"})
+    variables.keep(other, "login", {"token": "0ther"})
+    places = (mine, other, HERE)
+    assert [variables.expand(place, {"a": "${login.token}"})["a"] for place in places] == ["m1ne", "0ther", "t0ken"]
+
+
+def test_a_failure_unsets_the_name_in_its_place_alone(variables: Variables) -> None:
+    variables.keep(ELSEWHERE, "login", {"token": "other"})
+    variables.fail(HERE, "login", "request")
+    for reference in ("login.token", "login.anything"):
+        with pytest.raises(InvalidArgs) as caught:
+            variables.expand(HERE, {"a": f"${{{reference}}}"})
+        assert caught.value.message == f"${{{reference}}} was not set: request failed"
+    assert variables.expand(HERE, {"a": "${log.in.token}"}) == {"a": "another"}
+    assert variables.expand(ELSEWHERE, {"a": "${login.token}"}) == {"a": "other"}
+    variables.keep(HERE, "login", {"user": "ada"})
+    assert variables.expand(HERE, {"a": "${login.user}"}) == {"a": "ada"}
+    with pytest.raises(InvalidArgs, match="is not known"):
+        variables.expand(HERE, {"a": "${login.token}"})

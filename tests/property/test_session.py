@@ -13,7 +13,7 @@ from ext_sdk import Args, Context, Duration, Extension, InvalidArgs, Result, Ver
 from ext_sdk.redaction import Redactor
 from ext_sdk.session import Call, Session
 from ext_sdk.validation import validate
-from ext_sdk.variables import Variables
+from ext_sdk.variables import Place, Variables
 from ext_sdk.wire import RpcError
 
 if TYPE_CHECKING:
@@ -131,14 +131,15 @@ def workdir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(text=st.text("ab.${} ", max_size=30), value=st.text("ab.${}", max_size=10))
 def test_an_escaped_text_is_the_text(workdir: Path, text: str, value: str) -> None:
     variables = Variables()
-    variables.keep(workdir, "a", {"b": value})
+    place = Place.of(workdir)
+    variables.keep(place, "a", {"b": value})
     escaped = text.replace("${", "$${")
     if "$$" not in text:  # a `$` in front makes another escape of it
-        assert variables.expand(workdir, {"x": escaped}) == {"x": text}
-    assert variables.expand(workdir, {"x": "${a.b}"}) == {"x": value}
+        assert variables.expand(place, {"x": escaped}) == {"x": text}
+    assert variables.expand(place, {"x": "${a.b}"}) == {"x": value}
 
 
 @given(value=values)
 def test_values_without_references_come_back_as_they_are(workdir: Path, value: object) -> None:
     if "${" not in repr(value):
-        assert Variables().expand(workdir, {"x": value}) == {"x": value}
+        assert Variables().expand(Place.of(workdir), {"x": value}) == {"x": value}
