@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ext_sdk import InvalidArgs, NotKept
 from ext_sdk.variables import LONGEST_VALUE, MOST_KEPT, Place, Variables
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HERE, ELSEWHERE = Place("/here"), Place("/elsewhere")
 
