@@ -10,7 +10,6 @@ from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_sdk.expect import Searcher
-from ext_sdk.files import os_errors
 from ext_sdk.hiding import HidingFile
 from ext_sdk.process import Spawner
 
@@ -83,8 +82,12 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
 def _process(args: Start, context: ext_sdk.Context, port: int | None) -> Process:
     prepared = Prepared(args, context, {} if port is None else {"PORT": str(port)})
     limit = size_in_bytes(config_of(context).output_limit)
-    with os_errors("write", f"{args.name}.log"):
+    try:
         log_path = context.artifact(f"{args.name}.log")
+    except OSError as error:
+        message = f"could not write {args.name + '.log'!r}"
+        reason = f"{message}: {error.strerror or error}: {error.filename!r}; configure another directory as `artifacts`"
+        raise ext_sdk.OperationFailed(message, error=reason) from error
     return Process(
         args.name,
         prepared,

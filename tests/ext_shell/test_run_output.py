@@ -144,5 +144,6 @@ class TestWhereNoFileCanBeWritten:
     def test_a_process_is_not_started_without_its_log(self, fresh: Callable[..., Extension]) -> None:
         shell = fresh(config={"artifacts": "/dev/null/artifacts"})
         answer = shell.failed("start", name="web", command=["touch", "ran"])
-        assert "could not write 'web.log'" in answer.error
+        assert "could not write 'web.log': Not a directory: '/dev/null/artifacts'" in answer.error
+        assert "configure another directory as `artifacts`" in answer.error
         assert not (shell.workdir / "ran").exists()

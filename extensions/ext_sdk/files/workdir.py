@@ -77,7 +77,10 @@ class Workdir:
             flags: of open(2).
             mode: permissions of a new file, less the umask.
         """
-        relative = self.relative(text)
+        return self._open(text, self.relative(text), flags, mode)
+
+    def _open(self, text: str, relative: str, flags: int, mode: int = NEW_FILE) -> int:
+        """Open a relative path, in which `..` goes up from where links lead; `text` is the path of the user."""
         root = os.open(self.root, beneath.SEARCH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             return self._open_beneath(root, relative, flags, mode)
@@ -110,8 +113,37 @@ class Workdir:
         finally:
             os.close(directory)
 
+    @contextmanager
+    def _destination(self, text: str, *, make: bool) -> Iterator[tuple[int, str]]:
+        """The same as `parent`, of the file that a symbolic link leads to, which must be inside and need not exist."""
+        path = PurePosixPath(self.relative(text))
+        with self.parent(text, make=make) as (parent, _):
+            directory = os.dup(parent)
+        try:
+            links = 0
+            while (existing := _lstat(path.name, directory)) and stat.S_ISLNK(existing.st_mode):
+                links += 1
+                if links > beneath.MOST_LINKS:
+                    raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), text)
+                target = os.readlink(path.name, dir_fd=directory)
+                if target.startswith("/"):
+                    raise PathEscapes(text, str(self.root), "the symbolic link is absolute")
+                path = path.parent / target
+                if path.name in {"", ".."}:
+                    raise NotRegular(text, "directory")
+                entered = self._open(text, str(path.parent), beneath.SEARCH | os.O_DIRECTORY)
+                os.close(directory)
+                directory = entered
+            yield directory, path.name
+        finally:
+            os.close(directory)
+
     def mkdir(self, text: str) -> None:
-        """Make a directory and those above it; one that is there already is left as it is."""
+        """Make a directory and those above it; one that is there already is left as it is.
+
+        Raises:
+            NotADirectoryError: something else has the name of one of them.
+        """
         parts = PurePosixPath(self.relative(text)).parts
         for length in range(1, len(parts) + 1):
             step = "/".join(parts[:length])
@@ -119,8 +151,9 @@ class Workdir:
                 try:
                     os.mkdir(name, NEW_DIRECTORY, dir_fd=directory)
                 except FileExistsError:
-                    if not stat.S_ISDIR(self.stat(step).st_mode):
-                        raise
+                    if not stat.S_ISDIR((found := self.stat(step)).st_mode):
+                        why = f"{step!r} is a {kind_of(found.st_mode)}, not a directory"
+                        raise NotADirectoryError(errno.ENOTDIR, why) from None
 
     def stat(self, text: str, *, follow: bool = True) -> os.stat_result:
         """What the system knows about an entry.
@@ -195,7 +228,7 @@ class Workdir:
     ) -> Iterator[BinaryIO]:
         """A stream into a regular file, which appears or replaces the old one, whole, when the block ends well.
 
-        A symbolic link of this name is replaced, not followed.
+        A symbolic link that stays inside is followed, as by cp and tee: what it leads to is replaced, or made.
 
         Args:
             text: the path.
@@ -204,9 +237,10 @@ class Workdir:
             overwrite: whether a file may be replaced. Raises FileExistsError otherwise.
 
         Raises:
-            NotRegular: something else than a file or a link has this name.
+            NotRegular: something else than a file has this name.
         """
-        with self.parent(text, make=parents) as (directory, name):
+        found = self._destination(text, make=parents) if overwrite else self.parent(text, make=parents)
+        with found as (directory, name):
             existing = _lstat(name, directory)
             if existing and kind_of(existing.st_mode) not in {"file", "symlink"}:
                 raise NotRegular(text, kind_of(existing.st_mode))

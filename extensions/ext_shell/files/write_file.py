@@ -37,7 +37,10 @@ class WriteFile(ext_sdk.Args):
 
 
 def write_file(args: WriteFile, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Write a file in the working directory, all of it or nothing."""
+    """Write a file in the working directory, all of it or nothing.
+
+    A symbolic link is followed as long as it is relative and stays inside: the file that it leads to is written.
+    """
     data = _data(args)
     workdir = workdir_for(context, args.path)
     mode = permissions(args.mode)

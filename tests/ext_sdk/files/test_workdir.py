@@ -164,13 +164,56 @@ def test_links_in_a_circle_and_to_nowhere_are_errors_of_the_system(workdir: Work
 
 
 @pytest.mark.usefixtures("links")
-def test_writing_replaces_a_link_and_not_what_it_leads_to(workdir: Workdir, root: Path) -> None:
-    for name in ("out", "in", "broken", "loop"):
+@pytest.mark.parametrize("name", ["in", "chain", "up-inside", "dir/up", "in-dir/up"])
+def test_writing_follows_a_link_that_stays_inside(workdir: Workdir, root: Path, name: str) -> None:
+    (root / "dir" / "file").chmod(0o640)
+    workdir.write(name, b"new")
+    assert (root / name).is_symlink()
+    assert not (root / "dir" / "file").is_symlink()
+    assert (root / "dir" / "file").read_bytes() == b"new"
+    assert (root / "dir" / "file").stat().st_mode & 0o777 == 0o640
+    assert names_in(root / "dir") == ["file", "up"]
+
+
+@pytest.mark.usefixtures("links")
+def test_writing_makes_the_file_that_a_link_leads_to(workdir: Workdir, root: Path) -> None:
+    workdir.write("broken", b"new")
+    assert (root / "broken").is_symlink()
+    assert (root / "nothing").read_bytes() == b"new"
+    (root / "far").symlink_to("missing/file")
+    with pytest.raises(FileNotFoundError):
+        workdir.write("far", b"new", parents=True)
+
+
+@pytest.mark.usefixtures("links")
+@pytest.mark.parametrize("name", ["out", "out-absolute", "out-and-in-again", "absolute-inside"])
+def test_writing_does_not_follow_a_link_that_leads_out(workdir: Workdir, root: Path, name: str) -> None:
+    with pytest.raises(PathEscapes):
         workdir.write(name, b"new")
-        assert not (root / name).is_symlink()
-        assert (root / name).read_bytes() == b"new"
+    assert (root / name).is_symlink()
     assert (root / "dir" / "file").read_text() == "inside"
     assert (root.parent / "outside" / "secret").read_text() == "secret"
+    assert names_in(root.parent / "outside") == ["secret"]
+
+
+@pytest.mark.usefixtures("links")
+@pytest.mark.parametrize("target", [".", "..", "dir", "dir/", "dir/.."])
+def test_writing_to_a_link_to_a_directory_is_refused(workdir: Workdir, root: Path, target: str) -> None:
+    (root / "link").symlink_to(target)
+    with pytest.raises((NotRegular, PathEscapes)):
+        workdir.write("link", b"new")
+
+
+@pytest.mark.usefixtures("links")
+def test_writing_to_links_in_a_circle_is_an_error_of_the_system(workdir: Workdir) -> None:
+    with pytest.raises(OSError, match="Too many levels"):
+        workdir.write("loop", b"new")
+
+
+def test_a_file_in_the_place_of_a_directory_is_named(workdir: Workdir, root: Path) -> None:
+    (root / "a").write_text("file")
+    with pytest.raises(NotADirectoryError, match="'a' is a file, not a directory"):
+        workdir.write("a/b/c", b"new", parents=True)
 
 
 @pytest.mark.usefixtures("links")
@@ -331,9 +374,9 @@ def test_a_directory_is_made_once(workdir: Workdir, root: Path) -> None:
     workdir.mkdir("a/b")
     workdir.mkdir(".")
     (root / "file").touch()
-    with pytest.raises(FileExistsError):
+    with pytest.raises(NotADirectoryError, match="'file' is a file"):
         workdir.mkdir("file")
-    with pytest.raises(OSError, match=r"File exists|Not a directory"):
+    with pytest.raises(NotADirectoryError):
         workdir.mkdir("file/b")
 
 

@@ -73,6 +73,21 @@ def test_an_existing_file_is_replaced_unless_that_is_forbidden(host: FileHost, w
     assert (workdir / "a").read_text() == "new"
 
 
+def test_a_file_in_the_place_of_a_directory_is_named(host: FileHost, workdir: Path) -> None:
+    (workdir / "a.txt").write_text("file")
+    failure = host.failed("write-file", path="a.txt/b", content="x")
+    assert failure.error == "could not write 'a.txt/b': 'a.txt' is a file, not a directory"
+
+
+@pytest.mark.parametrize("append", [False, True])
+def test_a_link_that_stays_inside_is_followed(host: FileHost, workdir: Path, append: bool) -> None:
+    (workdir / "real").touch()
+    (workdir / "link").symlink_to("real")
+    host.ok("write-file", path="link", content="new", append=append)
+    assert (workdir / "link").is_symlink()
+    assert (workdir / "real").read_text() == "new"
+
+
 def test_directories_are_not_made_when_that_is_forbidden(host: FileHost) -> None:
     failure = host.failed("write-file", path="no/a", content="x", parents=False)
     assert "No such file or directory" in failure.error
