@@ -1,12 +1,21 @@
-"""What the calls of profiles need: an API server with some objects, a helm that says a word, a web server."""
+"""What the calls of profiles need: an API server with some objects, a helm that says a word, a web server.
+
+    python -m tests.conformance.surroundings COMMAND...
+
+runs COMMAND with them in its environment.
+"""
 
 from __future__ import annotations
 
 import io
 import os
+import subprocess
+import sys
 import tarfile
+import tempfile
 import threading
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.ext_http.stub import Stub
@@ -14,7 +23,6 @@ from tests.ext_kubernetes.fake_api import FakeApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
 LONG = 'a "line" of text\n' * 10_000  # over 65,535 bytes, and more of them in JSON
 HELM = '#!/bin/sh\nprintf %s "$WORD"\n'
@@ -34,7 +42,7 @@ def web() -> Iterator[Mapping[str, str]]:
         server.says(f"{site}/long", LONG)
         server.does(f"{site}/echo", lambda handler, asked: handler.answer(200, asked.header("X-Word") or ""))
         server.does(f"{site}/never", lambda handler, asked: handler.close_after(never))
-        yield {"http_proxy": server.origin, "no_proxy": ""}
+        yield {"http_proxy": server.origin, "no_proxy": "127.0.0.1"}  # the API server is there
         never.set()
 
 
@@ -69,3 +77,13 @@ def _tar(name: str, content: bytes) -> bytes:
         entry.size = len(content)
         archive.addfile(entry, io.BytesIO(content))
     return written.getvalue()
+
+
+def main() -> int:
+    """See the module."""
+    with tempfile.TemporaryDirectory() as directory, web() as site, cluster(Path(directory)) as objects:
+        return subprocess.run(sys.argv[1:], env={**os.environ, **site, **objects}, check=False).returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

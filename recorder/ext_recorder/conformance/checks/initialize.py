@@ -153,10 +153,11 @@ def defaults_fit_their_own_schema(target: Target) -> None:
     except ImportError:
         raise NotApplicable("the package jsonschema is not installed") from None
     for name, operation in operations(target):
-        properties = json_object(json_object(operation["params"], name).get("properties", {}), name)
-        for argument, schema in properties.items():
+        params = json_object(operation["params"], name)
+        validator = jsonschema.Draft202012Validator(params)  # references within it start at its root
+        for argument, schema in json_object(params.get("properties", {}), name).items():
             if isinstance(schema, dict) and "default" in schema and schema["default"] is not None:
-                errors = list(jsonschema.Draft202012Validator(schema).iter_errors(schema["default"]))
+                errors = list(validator.evolve(schema=schema).iter_errors(schema["default"]))
                 if errors:
                     raise Violation(f"the default of {name}.{argument} is refused by its schema: {errors[0].message}")
 
