@@ -1,18 +1,15 @@
 """The extension: its operations, in the order in which users read about them.
 
-The manifest is prepared, so nothing of an operation is needed before the first call, and then its family alone. All
-others, and the client library, are imported beside the session.
+The manifest is prepared, so nothing of an operation is needed before the first call, and then its family alone. The
+client library is imported beside the session.
 """
 
 from __future__ import annotations
-
-import time
 
 import ext_sdk
 
 from .config import KubernetesConfig
 
-OUT_OF_THE_WAY_SECONDS = 0.25  # imports would take half of the interpreter from an operation that was called at once
 # The modules, each with the names of its OPERATIONS.
 FAMILIES = {
     "namespaces": ("create-namespace", "delete-generated-namespaces", "delete-namespace"),
@@ -53,12 +50,10 @@ FAMILIES = {
 
 
 def warm_up() -> None:
-    """Import what the first operation needs, then, out of its way, what all others do."""
+    """Import what the first operation needs, whichever it is."""
     from . import client
 
     client.warm_up()
-    time.sleep(OUT_OF_THE_WAY_SECONDS)
-    extension.operations.import_families()
 
 
 extension = ext_sdk.Extension(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator
@@ -29,6 +29,18 @@ def load_yaml(text: str) -> object:
     """The value of one document. Raises NotYaml."""
     documents = [value for _, value in _documents(text)]
     return documents[0] if documents else None
+
+
+def load_plain_yaml(stream: str | IO[str]) -> object:
+    """Return the value of one document as `yaml.safe_load` does, by the parser that is written in C."""
+    import yaml
+
+    loader = yaml.CSafeLoader(stream)
+    try:
+        value: object = loader.get_single_data()
+    finally:
+        loader.dispose()
+    return value
 
 
 def objects_of(text: str, where: str) -> list[tuple[Object, str]]:
@@ -109,7 +121,9 @@ def _bounded(text: str, where: str) -> bool:
     import yaml
 
     depth, aliases = 0, False
-    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+    loader = yaml.CSafeLoader(text)
+    while loader.check_event():
+        event = loader.get_event()
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
             if depth > MOST_DEPTH:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 START = """
 import sys
 from ext_kubernetes.client import deferred, importing
 importing.warm_up()
 def waiting():
-    return {name for name in deferred.PACKAGES if isinstance(sys.modules.get(name), deferred.Deferred)}
+    return {name for name in deferred.MODULES if isinstance(sys.modules.get(name), deferred.Deferred)}
 """
 
 
@@ -23,7 +25,7 @@ def test_what_sends_requests_is_there_and_the_rest_waits() -> None:
     passes(
         "from kubernetes.dynamic import DynamicClient\n"
         "from kubernetes.client.api_client import ApiClient\n"
-        "assert waiting() == set(deferred.PACKAGES), waiting()\n"
+        "assert waiting() == deferred.MODULES.keys() & sys.modules.keys(), waiting()\n"
         "assert not any(name.startswith('kubernetes.client.models.') for name in sys.modules)\n"
         "assert 'kubernetes.leaderelection' not in sys.modules\n"
     )
@@ -62,6 +64,43 @@ def test_a_class_that_is_called_later_is_the_real_one_then() -> None:
     )
 
 
+def test_a_class_has_no_instances_before_its_module_runs_and_the_real_ones_after_it() -> None:
+    passes(
+        "from kubernetes.client.api_client import SecretStr\n"
+        "assert not isinstance('text', SecretStr) and 'pydantic' in waiting()\n"
+        "import pydantic\n"
+        "made = pydantic.types.SecretStr('text')\n"
+        "assert isinstance(SecretStr('text'), pydantic.SecretStr)\n"
+        "assert isinstance(made, SecretStr) and not isinstance('text', SecretStr)\n"
+        "from kubernetes.client.api_client import ApiResponse, parse\n"
+        "assert ApiResponse(status_code=200, data='text', raw_data=b'').data == 'text'\n"
+        "assert parse('2026-01-02').day == 2\n"
+    )
+
+
+def test_a_module_that_is_imported_by_star_has_all_its_names() -> None:
+    passes(
+        "import yaml\n"
+        "assert 'yaml' in waiting() and yaml.CSafeLoader('a: 1').get_single_data() == {'a': 1}\n"
+        "assert {'yaml', 'yaml.reader', 'yaml.scanner'} <= waiting()\n"
+        "assert yaml.safe_load('a: 1') == {'a': 1} and yaml.dump({'a': 1}) == 'a: 1\\n'\n"
+        "assert not {'yaml', 'yaml.reader', 'yaml.scanner'} & waiting()\n"
+        "import urllib3\n"
+        "assert urllib3.http2.probe and 'urllib3.http2' in waiting() and urllib3.http2.inject_into_urllib3\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["a: [", "a: \x01", "a: *b", "\ta: 1", "a: 1\na: 2", "!!foo a", "%YAML 3\n---\n"])
+def test_errors_of_the_yaml_library_are_those_of_the_complete_one(text: str) -> None:
+    told = "try:\n    load_yaml(TEXT)\nexcept NotYaml as error:\n    print(repr(error), type(error.__cause__))\n"
+    told = "from ext_kubernetes.manifests import NotYaml, load_yaml\n" + told.replace("TEXT", repr(text))
+    partly, whole = (
+        subprocess.run([sys.executable, "-c", start + told], capture_output=True, text=True, timeout=120, check=True)
+        for start in (START, "import yaml\n")
+    )
+    assert partly.stdout == whole.stdout != ""
+
+
 def test_a_package_whose_parts_do_not_go_by_themselves_is_imported_whole() -> None:
     passes(
         "importing.warm_up()\n"
@@ -69,9 +108,9 @@ def test_a_package_whose_parts_do_not_go_by_themselves_is_imported_whole() -> No
         "from kubernetes.dynamic import DynamicClient\n",
         "import sys\n"
         "from ext_kubernetes.client import deferred, importing\n"
-        "deferred.PACKAGES['kubernetes.client']['ApiClient'] = 'kubernetes.moved_elsewhere'\n"
+        "deferred.MODULES['kubernetes.client']['ApiClient'] = 'kubernetes.moved_elsewhere'\n"
         "def waiting():\n"
-        "    return {name for name in deferred.PACKAGES if isinstance(sys.modules.get(name), deferred.Deferred)}\n",
+        "    return {name for name in deferred.MODULES if isinstance(sys.modules.get(name), deferred.Deferred)}\n",
     )
 
 

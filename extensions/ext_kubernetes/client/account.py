@@ -13,6 +13,7 @@ from ext_kubernetes.objects import text
 from ext_sdk import Deadline
 
 from .connection import Connection
+from .importing import warm_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,7 @@ class Account:
         self._lock = threading.Lock()
         self._connection: Connection | None = None
         self._retired: list[Connection] = []  # of older credentials; requests may still be under way on them
-        self._entry: settings.Entry | None = None
+        self._known: settings.Kubeconfig | None = None
         self._stamp = source.stamp
         self.renewals = 0
 
@@ -58,9 +59,12 @@ class Account:
         return found if isinstance(found, str) else ""
 
     def _context(self) -> settings.Entry:
-        if self._entry is None:
-            self._entry = settings.read(self.source).usable(self.source.context)
-        return self._entry
+        return self._kubeconfig().usable(self.source.context)
+
+    def _kubeconfig(self) -> settings.Kubeconfig:
+        if self._known is None:
+            self._known = settings.read(self.source)
+        return self._known
 
     def connect(self, deadline: Deadline | None = None) -> Connection:
         """The connection; its credentials are loaded at the first call.
@@ -76,6 +80,7 @@ class Account:
         deadline = deadline or Deadline()
         with self._loading(deadline):
             if self._connection is None:
+                warm_up()  # first: then only a part of the YAML library is imported to read the kubeconfig
                 self._connection = Connection(self.source, deadline, self._impersonation())
             return self._connection
 
@@ -83,7 +88,7 @@ class Account:
         if self.source.in_cluster:
             return ()
         user = text(self._context(), "user")
-        return impersonation(settings.read(self.source).users.get(user, {}), user)
+        return impersonation(self._kubeconfig().users.get(user, {}), user)
 
     @contextmanager
     def _loading(self, deadline: Deadline) -> Iterator[None]:
@@ -128,7 +133,7 @@ class Account:
             return False
         with self._lock:
             self.renewals += 1
-            self._entry = None
+            self._known = None
             if self._connection is not None:
                 self._retired.append(self._connection)
             self._connection = None

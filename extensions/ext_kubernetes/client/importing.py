@@ -7,7 +7,7 @@ import sys
 import threading
 from importlib import import_module
 
-from .deferred import defer, undo
+from .deferred import attach, defer, undo
 
 LOCK = threading.Lock()  # the package's modules import each other: two threads must not import them
 
@@ -15,13 +15,14 @@ LOCK = threading.Lock()  # the package's modules import each other: two threads 
 def warm_up() -> None:
     """Import what the first request needs, unless that was done."""
     with LOCK:
-        if "kubernetes.dynamic" in sys.modules:
+        if "kubernetes.dynamic.client" in sys.modules:
             return
         collected = gc.isenabled()
         gc.disable()  # it would look through all that is imported again and again, and find nothing
         try:
             defer()
             _import()
+            attach()
         except (ImportError, AttributeError):  # another version, whose parts don't go by themselves
             undo()
             _import()
@@ -33,4 +34,4 @@ def warm_up() -> None:
 def _import() -> None:
     import_module("kubernetes.config.kube_config")
     import_module("kubernetes.client.api_client")
-    import_module("kubernetes.dynamic")
+    import_module("kubernetes.dynamic.client")

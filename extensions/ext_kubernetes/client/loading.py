@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Protocol, Self, cast
 
 from ext_kubernetes.errors import NoConfiguration
+from ext_kubernetes.manifests import load_plain_yaml
 
 from .plugins import bounded
 
@@ -62,6 +63,7 @@ def loaded(source: Source, directory: str, deadline: Deadline) -> Configuration:
                 make = cast("Callable[..., _InCluster]", incluster_config.InClusterConfigLoader)
                 make(str(source.account / "token"), str(source.account / "ca.crt")).load_and_set(configuration)
             else:
+                vars(kube_config)["yaml"] = _Yaml
                 cast("Callable[..., None]", kube_config.load_kube_config)(
                     os.pathsep.join(source.files),
                     source.context or None,
@@ -82,6 +84,12 @@ def loaded(source: Source, directory: str, deadline: Deadline) -> Configuration:
             "no credentials", error=f"the credential plugin of the kubeconfig {source} failed: {told.lines[-1]}"
         )
     return configuration
+
+
+class _Yaml:
+    """Replaces the YAML library in the package's loader, which would use the parser that is written in Python."""
+
+    safe_load = staticmethod(load_plain_yaml)
 
 
 class _Told(logging.Handler):
