@@ -13,6 +13,7 @@ from .client import Request, client_for
 from .errors import ApiError, NotFound, doing
 from .naming import TargetArgs, target_of
 from .objects import items, text
+from .own_namespaces import own_namespaces
 from .sending import located
 from .sources import File, Inline, Kustomize, Recursive, Url, manifests_of
 
@@ -152,6 +153,8 @@ def _delete(one: Gone, args: Delete, context: ext_sdk.Context, client: Client) -
     if args.dry_run:
         body["dryRun"] = ["All"]
     _send(path, body, context, client)
+    if uid and not args.dry_run and one.resource.name == "namespaces":
+        own_namespaces(context).deleted(uid, gone=False)
     return one._replace(uid=uid)
 
 

@@ -7,14 +7,21 @@ import ext_sdk
 from . import access, contexts, helm, namespaces
 
 # `create`, `delete` and `wait` have the same name there and here.
-CHART: dict[str, object] = {"chart": "oci://registry.example.com/charts/web", "name": "web"}
+RELEASE: dict[str, object] = {"name": "web", "namespace": "web"}
+CHART: dict[str, object] = {"chart": "oci://registry.example.com/charts/web", **RELEASE}
 REVIEW: dict[str, object] = {"verb": "get", "resource": "pods", "as": "system:serviceaccount:web:builder"}
 OPERATIONS = (
-    ext_sdk.Operation("createNamespace", namespaces.create_namespace, {"prefix": "eval"}, same_as="create-namespace"),
+    ext_sdk.Operation(
+        "createNamespace",
+        namespaces.create_namespace,
+        {"prefix": "eval"},
+        same_as="create-namespace",
+        on_invalid=namespaces.note_invalid,
+    ),
     ext_sdk.Operation(
         "deleteGeneratedNamespaces",
         namespaces.delete_generated_namespaces,
-        {},
+        {"prefix": "eval"},
         same_as="delete-generated-namespaces",
     ),
     ext_sdk.Operation("authCanI", access.auth_can_i, REVIEW, same_as="auth-can-i"),
@@ -22,6 +29,6 @@ OPERATIONS = (
     ext_sdk.Operation("getCurrentContext", contexts.current_context, {}, same_as="current-context"),
     ext_sdk.Operation("viewConfig", contexts.view_config, {}, same_as="view-config"),
     ext_sdk.Operation("helmInstall", helm.helm_install, CHART, same_as="helm-install"),
-    ext_sdk.Operation("helmList", helm.helm_list, {}, same_as="helm-list"),
-    ext_sdk.Operation("helmUninstall", helm.drop_in_uninstall, {"name": "web"}, same_as="helm-uninstall"),
+    ext_sdk.Operation("helmList", helm.helm_list, {"namespace": "web"}, same_as="helm-list"),
+    ext_sdk.Operation("helmUninstall", helm.drop_in_uninstall, RELEASE, same_as="helm-uninstall"),
 )

@@ -67,9 +67,7 @@ def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
     """
     client = client_for(context)
     listing = "/" not in args.resource and not args.metadata.name
-    target = target_of(args, context, client, named=False)
-    if args.all_namespaces:
-        target = target._replace(namespace="")
+    target = target_of(args, context, client, named=False, everywhere=args.all_namespaces)
     try:
         with doing(f"failed to get {target.where}"):
             found = _listed(target, args, context) if listing else _one(target, args, context)

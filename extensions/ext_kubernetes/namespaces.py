@@ -4,29 +4,32 @@ from __future__ import annotations
 
 import random
 import string
-import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta, field
+from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 
 from .absence import Gone, StillThere, await_absence
 from .apply import MANAGER
-from .client import client_for
+from .client import Request, client_for
 from .delete import delete_one
 from .discovery import Resource
 from .errors import AlreadyExists, KubernetesError, NotFound, doing
 from .hub import subscribe
-from .naming import Target, current_of
-from .objects import identity, members, text
+from .naming import Target
+from .objects import at, identity, items, members, text
+from .own_namespaces import existence, listed, own_namespaces
 from .paths import core_path
 from .waiting import Verdict, wait_until
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from .client import Client
     from .manifests import Object
+    from .own_namespaces import Created, OwnNamespaces
 
 PATH = core_path("namespaces")
 ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
@@ -35,6 +38,18 @@ ALPHABET = string.ascii_lowercase + string.digits
 ATTEMPTS = 5  # to find a name that is free
 ACCOUNT_SECONDS = 2.0  # for the account that pods run under; a server without controllers never makes it
 NAME_MOST = 63
+MOST_PODS = 10  # that are named in a failure
+TAKEN = (
+    "choose another `name`, or a `prefix` in its place, from which an unused name is generated; delete-namespace "
+    "deletes the one that exists"
+)
+GracePeriod = Annotated[
+    Annotated[int, Meta(ge=0)] | UnsetType,
+    Meta(
+        description="Seconds for its pods to end, in place of their own; 0: at once. The pods are deleted right after "
+        "the namespace, so that none is replaced"
+    ),
+]
 
 
 class CreateNamespace(ext_sdk.Args):
@@ -46,7 +61,13 @@ class CreateNamespace(ext_sdk.Args):
     ] = ""
     labels: dict[str, str] = field(default_factory=dict)
     annotations: dict[str, str] = field(default_factory=dict)
-    use: Annotated[bool, Meta(description="Operations of this workdir use it where they name none")] = True
+    use: Annotated[
+        bool,
+        Meta(
+            description="Operations of this workdir and scope that name no namespace use it. They fail while several "
+            "such namespaces are there, or if this operation failed"
+        ),
+    ] = True
     timeout: ext_sdk.Duration = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:
@@ -57,147 +78,211 @@ class CreateNamespace(ext_sdk.Args):
 class DeleteNamespace(ext_sdk.Args):
     """Which one."""
 
-    name: Annotated[str, Meta(description="The name; by default the one that create-namespace made last")] = ""
+    name: Annotated[
+        str,
+        Meta(
+            description="The name; by default the one that create-namespace made in this workdir and scope, if it made "
+            "only one and did not fail since"
+        ),
+    ] = ""
     ignore_not_found: Annotated[bool, Meta(description="A success if there is none")] = False
+    grace_period: GracePeriod = UNSET
     wait: Annotated[bool, Meta(description="Until it is gone, with all that is in it")] = True
     timeout: Annotated[ext_sdk.Duration, Meta(description="For the wait")] = ext_sdk.Duration.parse("25s")
 
 
 class DeleteGeneratedNamespaces(ext_sdk.Args):
-    """How."""
+    """Which ones."""
 
+    name: Annotated[str, Meta(description="One of them, such as ${ns.name}")] = ""
+    names: Annotated[list[str], Meta(description="Several of them")] = field(default_factory=list)
+    prefix: Annotated[str, Meta(description="In place of names: all that create-namespace made with this prefix")] = ""
+    grace_period: GracePeriod = UNSET
     wait: Annotated[bool, Meta(description="Until they are gone, with all that is in them")] = False
     timeout: Annotated[ext_sdk.Duration, Meta(description="For the wait")] = ext_sdk.Duration.parse("25s")
 
-
-class Made(NamedTuple):
-    """A namespace that was generated: who makes one of the same name later makes another one."""
-
-    name: str
-    uid: str
-
-
-class Generated:
-    """Those of one workdir that are still to be deleted; safe in several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._made: list[Made] = []
-
-    def add(self, made: Made) -> None:
-        """It was made."""
-        with self._lock:
-            self._made.append(made)
-
-    def remove(self, made: Made) -> None:
-        """It is gone, or going."""
-        with self._lock:
-            self._made = [one for one in self._made if one != made]
-
-    def all(self) -> list[Made]:
-        """In the order of their making."""
-        with self._lock:
-            return list(self._made)
+    def __post_init__(self) -> None:
+        if self.prefix and (self.name or self.names):
+            raise ValueError("expected names or a `prefix`, found both")
 
 
 def create_namespace(args: CreateNamespace, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Make a namespace, of a given name or of a new one; operations of this workdir use it from then on.
+    """Make a namespace, of a given name or of a new one; operations of this workdir and scope use it from then on.
 
-    It waits a moment for the account that pods run under, so that pods can be made at once.
+    It waits a moment for the account that pods run under, so that pods can be made at once. If it fails, or if several
+    are there, operations that name no namespace fail instead of using another task's or `default`.
     """
-    client = client_for(context)
-    context.log.info(f"Creating namespace {args.name or args.prefix + '-…'}")
-    made = _made(args, context, client)
+    own = own_namespaces(context)
+    try:
+        client = client_for(context)
+        context.log.info(f"Creating namespace {args.name or args.prefix + '-…'}")
+        made = _made(args, context, client)
+    except Exception as error:
+        own.failed(str(error), used=args.use)
+        raise
     name = text(made, "metadata", "name")
-    if args.prefix:
-        context.state(Generated).add(Made(name, text(made, "metadata", "uid")))
-    if args.use:
-        current_of(context).enter(name)
+    own.created(name, text(made, "metadata", "uid"), prefix=args.prefix, used=args.use)
     _await_account(name, context, client)
     outputs = {**identity(made), "namespace": name}
     return ext_sdk.Result.ok(f"Created namespace {name}", outputs=outputs)
 
 
+def note_invalid(refusal: ext_sdk.InvalidArgs, context: ext_sdk.Context) -> None:
+    """Note a create-namespace whose arguments can't be used, such as one with an unknown `${NAME.key}`."""
+    own_namespaces(context).failed(str(refusal), used=True)
+
+
 def delete_namespace(args: DeleteNamespace, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Delete a namespace and all that is in it, and wait until it is gone."""
+    """Delete a namespace and all that is in it, and wait until it is gone.
+
+    A failure names the pods that hold it.
+    """
     client = client_for(context)
-    name = args.name or current_of(context).namespace
-    if not name:
-        raise ext_sdk.InvalidArgs("name", "this task has made no namespace, so the one to delete has to be named")
-    gone = _deleted(name, context, client)
-    current_of(context).leave(name)
+    own = own_namespaces(context)
+    if not (name := args.name):
+        if (only := own.certain(own.live(), existence(context, client))) is None:
+            return _missing("no namespace to delete: create-namespace left none in this workdir and scope", "", args)
+        name = only.name
+    gone = _deleted(name, args.grace_period, context, client)
+    for created in own.live():
+        if created.name == name:  # it is gone, or going, whoever deleted it
+            own.deleted(created.uid, gone=False)
     if gone is not None and args.wait:
-        await_absence([gone], context, client)
-    for made in context.state(Generated).all():
-        if made.name == name:
-            context.state(Generated).remove(made)
-    outputs = {"namespace": name}
+        _await_absence([gone], context, client)
+    for created in own.generated():
+        if created.name == name:
+            own.deleted(created.uid, gone=True)
     if gone is None:
-        text_ = f"namespace {name} not found"
-        if args.ignore_not_found:
-            return ext_sdk.Result.ok(f"{text_} (ignored)", outputs=outputs)
-        return ext_sdk.Result.failed(text_, error=f"{text_}; `ignoreNotFound: true` makes that a success")
-    return ext_sdk.Result.ok(f"Deleted namespace {name}", outputs=outputs)
+        return _missing(f"namespace {name} not found", name, args)
+    return ext_sdk.Result.ok(f"Deleted namespace {name}", outputs={"namespace": name})
+
+
+def _missing(told: str, name: str, args: DeleteNamespace) -> ext_sdk.Result:
+    outputs = {"namespace": name}
+    if args.ignore_not_found:
+        return ext_sdk.Result.ok(f"{told} (ignored)", outputs=outputs)
+    return ext_sdk.Result.failed(told, error=f"{told}; `ignoreNotFound: true` makes that a success", outputs=outputs)
 
 
 def delete_generated_namespaces(args: DeleteGeneratedNamespaces, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Delete the namespaces with generated names that this workdir made, and no others.
+    """Delete namespaces with generated names that create-namespace made in this workdir and scope.
 
-    One whose deletion fails stays on the list, for another try; with `wait`, so does one that is not gone in time.
+    Without names and prefix, it deletes the only one; if several are left, or create-namespace failed since, it deletes
+    none and lists them: they may be another task's. One whose deletion fails stays on the list, for another try; with
+    `wait`, so does one that is not gone in time.
     """
-    generated = context.state(Generated)
-    waiting = generated.all()
-    if not waiting:
+    own = own_namespaces(context)
+    left = own.generated()
+    wanted = _wanted(args, left, own)
+    client = client_for(context) if wanted else None
+    if client is not None and not (args.name or args.names or args.prefix):
+        only = own.certain(wanted, existence(context, client))
+        wanted = [only] if only else []
+    if client is None or not wanted:
         return ext_sdk.Result.ok("No generated namespaces to delete", outputs={"count": 0})
-    client = client_for(context)
     failures: list[str] = []
-    going: dict[Gone, Made] = {}
-    for made in waiting:
+    going: dict[Gone, Created] = {}
+    for created in wanted:
         try:
-            gone = _deleted(made.name, context, client, uid=made.uid)
+            gone = _deleted(created.name, args.grace_period, context, client, uid=created.uid)
         except KubernetesError as error:
-            failures.append(f"{made.name}: {error.error}")
+            failures.append(f"{created.name}: {error.error}")
             continue
-        current_of(context).leave(made.name)
+        own.deleted(created.uid, gone=not (gone and args.wait))
         if gone and args.wait:
-            going[gone] = made
-        else:
-            generated.remove(made)
-    failures += _awaited(going, generated, context, client)
-    done = [made.name for made in waiting if made not in generated.all()]
+            going[gone] = created
+    failures += _awaited(going, own, context, client)
+    done = [created.name for created in wanted if created not in own.generated()]
     outputs: dict[str, str | int | bool] = {"count": len(done), "namespaces": "\n".join(done)}
     if failures:
         raise ext_sdk.OperationFailed(
-            f"deleted {len(done)} of {len(waiting)} generated namespaces",
+            f"deleted {len(done)} of {len(wanted)} generated namespaces",
             error="failed to delete namespaces, which stay on the list: " + "; ".join(failures),
             outputs=outputs,
         )
-    return ext_sdk.Result.ok(f"Deleted {len(waiting)} generated namespace(s)", outputs=outputs)
+    return ext_sdk.Result.ok(f"Deleted {len(wanted)} generated namespace(s)", outputs=outputs)
 
 
-def _awaited(going: dict[Gone, Made], generated: Generated, context: ext_sdk.Context, client: Client) -> list[str]:
+def _wanted(args: DeleteGeneratedNamespaces, left: Sequence[Created], own: OwnNamespaces) -> list[Created]:
+    """Return the namespaces that the arguments name, or all. Raises OperationFailed for names of others."""
+    names = {args.name, *args.names} - {""}
+    if others := sorted(names - own.names()):
+        raise ext_sdk.OperationFailed(
+            f"not generated in this workdir and scope: {', '.join(others)}",
+            error="expected names that create-namespace generated in this workdir and scope, found "
+            f"{', '.join(others)}; left are: {listed(left) or 'none'}. delete-namespace deletes any namespace",
+        )
+    if names:
+        return [created for created in left if created.name in names]
+    return [created for created in left if args.prefix in {"", created.prefix}]
+
+
+def _awaited(going: dict[Gone, Created], own: OwnNamespaces, context: ext_sdk.Context, client: Client) -> list[str]:
     """Wait until namespaces are gone, and take those off the list that are. Returns why others are not."""
     left, failures = list(going), []
     try:
-        await_absence(left, context, client)
+        _await_absence(left, context, client)
         left = []
     except StillThere as error:
         left, failures = error.left, [error.error]
     except KubernetesError as error:
         failures = [error.error]
-    for gone, made in going.items():
+    for gone, created in going.items():
         if gone not in left:
-            generated.remove(made)
+            own.deleted(created.uid, gone=True)
     return failures
 
 
-def _deleted(name: str, context: ext_sdk.Context, client: Client, uid: str = "") -> Gone | None:
+def _deleted(name: str, grace: int | UnsetType, context: ext_sdk.Context, client: Client, uid: str = "") -> Gone | None:
+    """Delete a namespace, and its pods with a grace period if one is given; None if it does not exist."""
     resource = client.discovery.resource("namespaces", "v1", deadline=context.deadline)
     with doing(f"failed to delete namespace {name}"):
         try:
-            return delete_one(resource, "", name, context, client, uid=uid)
+            gone = delete_one(resource, "", name, context, client, uid=uid)
         except NotFound:
             return None
+    if grace is not UNSET:
+        body = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": grace}
+        with doing(f"failed to delete the pods of namespace {name}"), suppress(NotFound):
+            client.ask(Request("DELETE", core_path("pods", name), body=body), deadline=context.deadline)
+    return gone
+
+
+def _await_absence(gone: list[Gone], context: ext_sdk.Context, client: Client) -> None:
+    """Wait until namespaces are gone. Raises StillThere, which names the pods that hold them."""
+    try:
+        await_absence(gone, context, client)
+    except StillThere as error:
+        held = [told for one in error.left if (told := _pods_of(one.name, context, client))]
+        if held:
+            error.error += f"; {'; '.join(held)}. `gracePeriod: 0` ends pods at once"
+        raise
+
+
+def _pods_of(namespace: str, context: ext_sdk.Context, client: Client) -> str:
+    """Return which pods are left in a namespace; "" if there are none, or they can't be listed."""
+    try:
+        found = items(
+            client.request("GET", core_path("pods", namespace), deadline=context.deadline, retry=False), "items"
+        )
+    except KubernetesError:
+        return ""
+    more = f" and {len(found) - MOST_PODS} more" if len(found) > MOST_PODS else ""
+    return f"pods left in {namespace}: {', '.join(map(_pod, found[:MOST_PODS]))}{more}" if found else ""
+
+
+def _pod(pod: Object) -> str:
+    """Return the name of a pod, and what it takes to end it."""
+    told = []
+    if (seconds := at(pod, "metadata", "deletionGracePeriodSeconds")) is not None:
+        told.append(f"grace period {seconds} s")
+    elif not text(pod, "metadata", "deletionTimestamp"):
+        told.append("not being deleted")
+    finalizers = at(pod, "metadata", "finalizers")
+    if isinstance(finalizers, list) and finalizers:
+        told.append(f"finalizers {', '.join(map(str, finalizers))}")
+    about = f" ({'; '.join(told)})" if told else ""
+    return f"{text(pod, 'metadata', 'name')}{about}"
 
 
 def _made(args: CreateNamespace, context: ext_sdk.Context, client: Client) -> Object:
@@ -207,8 +292,9 @@ def _made(args: CreateNamespace, context: ext_sdk.Context, client: Client) -> Ob
         try:
             with doing(f"failed to create namespace {name}"):
                 return _posted(name, args, context, client)
-        except AlreadyExists:
+        except AlreadyExists as error:
             if last or number == ATTEMPTS - 1:
+                error.error = error.error.replace(AlreadyExists.advice, f"{TAKEN[0].upper()}{TAKEN[1:]}")
                 raise
     raise AssertionError("the last attempt returns or raises")
 
@@ -240,7 +326,7 @@ def _await_account(namespace: str, context: ext_sdk.Context, client: Client) -> 
 
 
 OPERATIONS = (
-    ext_sdk.Operation("create-namespace", create_namespace, {"prefix": "eval"}),
-    ext_sdk.Operation("delete-generated-namespaces", delete_generated_namespaces, {"wait": True}),
-    ext_sdk.Operation("delete-namespace", delete_namespace, {"name": "web", "ignoreNotFound": True}),
+    ext_sdk.Operation("create-namespace", create_namespace, {"name": "web"}, on_invalid=note_invalid),
+    ext_sdk.Operation("delete-generated-namespaces", delete_generated_namespaces, {"prefix": "old", "wait": True}),
+    ext_sdk.Operation("delete-namespace", delete_namespace, {"name": "old", "ignoreNotFound": True}),
 )

@@ -1,12 +1,11 @@
 """What a user means: `pod/nginx`, `deploy/web`, `certificates.cert-manager.io/x`, or apiVersion, kind and metadata.
 
-The namespace is the one that is given; else the one that this task made with create-namespace; else that of the
-configuration, of the kubeconfig's context; else `default`.
+The namespace is the one that is given; else the one that this task made with create-namespace (see
+own_namespaces); else, if it called none, that of the configuration, of the kubeconfig's context; else `default`.
 """
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta
@@ -15,6 +14,7 @@ import ext_sdk
 
 from .config import config_of
 from .errors import KubernetesError, NotFound
+from .own_namespaces import existence, own_namespaces
 from .paths import core_path
 from .waiting import persistently
 
@@ -85,44 +85,29 @@ class Target(NamedTuple):
         return "is" if self.name else "are"
 
 
-class Current:
-    """The namespace that operations of a workdir use by default: the last one that it made."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._made: list[str] = []
-
-    @property
-    def namespace(self) -> str:
-        """Its name, or nothing where there is none."""
-        with self._lock:
-            return self._made[-1] if self._made else ""
-
-    def enter(self, namespace: str) -> None:
-        """It was made: use it from now on."""
-        with self._lock:
-            self._made.append(namespace)
-
-    def leave(self, namespace: str) -> None:
-        """It is gone: use the one before."""
-        with self._lock:
-            self._made = [one for one in self._made if one != namespace]
-
-
-def current_of(context: ext_sdk.Context) -> Current:
-    """The current namespace of a workdir."""
-    return context.state(Current)
-
-
 def namespace_of(context: ext_sdk.Context, client: Client, given: str = "") -> str:
-    """The namespace for an operation; `given` is the argument."""
+    """Return the namespace for an operation; `given` is the argument.
+
+    Raises:
+        ext_sdk.OperationFailed: none is given, and which one create-namespace made for this task is not certain.
+    """
     return (
-        given or current_of(context).namespace or config_of(context).namespace or client.namespace or DEFAULT_NAMESPACE
+        given
+        or own_namespaces(context).implicit(existence(context, client))
+        or config_of(context).namespace
+        or client.namespace
+        or DEFAULT_NAMESPACE
     )
 
 
 def target_of(
-    args: TargetArgs, context: ext_sdk.Context, client: Client, *, named: bool = True, patient: bool = False
+    args: TargetArgs,
+    context: ext_sdk.Context,
+    client: Client,
+    *,
+    named: bool = True,
+    patient: bool = False,
+    everywhere: bool = False,
 ) -> Target:
     """The object that arguments mean.
 
@@ -132,6 +117,7 @@ def target_of(
         client: asks for the kind.
         named: whether a name is needed; without one, all objects of the kind are meant.
         patient: whether a server that has troubles is asked until the deadline, as those who wait do.
+        everywhere: all namespaces are meant.
 
     Raises:
         ext_sdk.InvalidArgs: none, or both spellings were used; a name is missing.
@@ -145,7 +131,7 @@ def target_of(
     if len(given) > 1:
         raise ext_sdk.InvalidArgs("namespace", f"expected one namespace, found {' and '.join(sorted(given))}")
     resource = resource_of(kind, api_version, context, client, patient=patient)
-    if not resource.namespaced:
+    if everywhere or not resource.namespaced:
         return Target(resource, "", name)
     return Target(resource, namespace_of(context, client, "".join(given)), name)
 

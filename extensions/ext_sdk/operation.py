@@ -17,6 +17,7 @@ from .result import Result
 
 if TYPE_CHECKING:
     from .context import Context
+    from .errors import InvalidArgs
 
 
 # True while arguments are checked by their types alone, as the JSON Schema of the manifest does.
@@ -119,15 +120,23 @@ class Operation:
             the class of `args`.
         example: arguments for the reference page; a test runs them.
         same_as: the operation that this is another name of; pages and `--help` list it apart.
+        on_invalid: `on_invalid(refusal, context)`, called before the operation fails because its arguments can't be
+            used; for operations whose failure has consequences.
 
     Raises:
         TypeError: the function's signature is another one, or it has no docstring.
     """
 
-    __slots__ = ("_verbatim", "args_type", "description", "example", "function", "name", "same_as")
+    __slots__ = ("_verbatim", "args_type", "description", "example", "function", "name", "on_invalid", "same_as")
 
     def __init__(
-        self, name: str, function: Function, example: dict[str, object] | None = None, *, same_as: str = ""
+        self,
+        name: str,
+        function: Function,
+        example: dict[str, object] | None = None,
+        *,
+        same_as: str = "",
+        on_invalid: Callable[[InvalidArgs, Context], None] | None = None,
     ) -> None:
         self.name = name
         self.function = function
@@ -135,6 +144,7 @@ class Operation:
         self.args_type = _args_type(function)
         self.example = example
         self.same_as = same_as
+        self.on_invalid = on_invalid
         self._verbatim: frozenset[str] | None = None
         if not self.description and sys.flags.optimize < 2:  # -OO takes docstrings away
             raise TypeError(f"operation {name!r} needs a docstring: it is what users read in the manifest")

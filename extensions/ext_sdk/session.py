@@ -274,6 +274,8 @@ def _outcome(call: Call) -> Result:
     """Run the operation. What it found wrong with arguments or the machine is a failed result, not an error."""
     try:
         if isinstance(call.args, InvalidArgs):
+            if call.operation.on_invalid is not None:
+                call.operation.on_invalid(call.args, call.context)
             raise call.args
         result: object = call.operation(call.args, call.context)
     except OperationFailed as failure:

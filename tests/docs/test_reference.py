@@ -51,12 +51,14 @@ def surroundings(api: FakeApi, workdir: Path) -> dict[str, str]:
     (workdir / "index.html").write_text("hello")
     api.commands["nginx"] = lambda _: [(1, b"test is ok"), (3, b'{"status":"Success"}')]
     api.logs["nginx/nginx"] = "ready for start up\n"
-    api.put("pods", {"metadata": {"name": "nginx"}, "spec": spec, "status": {"phase": "Running"} | ready})
+    where = {"namespace": "web"}  # which create-namespace creates
+    api.put("pods", {"metadata": {"name": "nginx"} | where, "spec": spec, "status": {"phase": "Running"} | ready})
     counts = dict.fromkeys(("replicas", "updatedReplicas", "readyReplicas", "availableReplicas"), 2)
-    web = {"metadata": {"name": "web"}, "spec": {"replicas": 2}}
+    web = {"metadata": {"name": "web"} | where, "spec": {"replicas": 2}}
     api.put("deployments", web | {"status": {"observedGeneration": 1} | counts | ready})
     about = {"kind": "Pod", "name": "nginx"}
-    api.put("events", {"metadata": {"name": "one"}, "involvedObject": about, "type": "Normal", "reason": "Started"})
+    started = {"involvedObject": about, "type": "Normal", "reason": "Started"}
+    api.put("events", {"metadata": {"name": "one"} | where} | started)
     helm = FakeHelm(workdir / "programs")
     return {"KUBECONFIG": str(api.kubeconfig(workdir / "kubeconfig")), "PATH": helm.path}
 

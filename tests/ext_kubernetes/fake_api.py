@@ -439,6 +439,11 @@ class FakeApi:
         return (200 if found else 201), self._kept(kind, item, found, asked)
 
     def _delete(self, kind: Kind, namespace: str, name: str, sub: str, asked: Asked) -> tuple[int, Object]:
+        if not name:
+            _, listed = self._get(kind, namespace, "", "", asked)
+            for one in listed["items"]:
+                self._remove(kind, one)
+            return 200, listed
         found = self._found(kind, namespace, name)
         wanted = ((asked.body or {}).get("preconditions") or {}).get("uid")
         if wanted and wanted != found["metadata"]["uid"]:

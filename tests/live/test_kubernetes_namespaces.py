@@ -24,7 +24,8 @@ def test_a_namespace_is_made_used_and_deleted(kube: Kube, namespace: str) -> Non
     name = kube.ok("create-namespace", prefix="live-own")["namespace"]
     assert kube.ok("create", configmap())["namespace"] == name
     assert kube.ok("delete-generated-namespaces", wait=True, timeout=LONG)["namespaces"] == name
-    assert kube.ok("create", configmap())["namespace"] == namespace
+    assert "was deleted" in kube.failed("create", configmap())
+    assert kube.ok("create", configmap(), namespace=namespace)["namespace"] == namespace
 
 
 def test_a_namespace_has_the_name_that_is_given(kube: Kube, admin: Client, namespace: str) -> None:
