@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
+from urllib.parse import urlsplit
 
 from msgspec import Meta
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 HIDDEN = "[redacted]"
 # What of a user or a cluster may be seen; all else is hidden, so that a credential of a new kind is, too.
 SHOWN = frozenset({
-    *("server", "certificate-authority", "insecure-skip-tls-verify", "tls-server-name"),
+    *("server", "proxy-url", "certificate-authority", "insecure-skip-tls-verify", "tls-server-name"),
     *("disable-compression", "cluster", "user", "namespace", "username", "tokenFile"),
     *("client-certificate", "client-key", "as", "as-groups"),
 })  # fmt: skip
@@ -104,7 +105,17 @@ def _minified(config: Kubeconfig) -> dict[str, Mapping[str, Entry]]:
 
 
 def _shown(entry: Entry) -> Entry:
-    return {key: value if key in SHOWN else HIDDEN for key, value in entry.items()}
+    found = {key: value if key in SHOWN else HIDDEN for key, value in entry.items()}
+    return found | {key: _address(found[key]) for key in ("server", "proxy-url") if key in found}
+
+
+def _address(value: object) -> str:
+    """Return an address without user, password and query."""
+    try:
+        parts = urlsplit(value if isinstance(value, str) else "")
+        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+    except ValueError:
+        return HIDDEN
 
 
 OPERATIONS = (

@@ -29,6 +29,7 @@ from . import server_text
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+ANONYMOUS = 'User "system:anonymous"'
 MOST_CAUSES = 20  # that are told; an object may have hundreds
 ABSENT = "Is the cluster running, and is this the right kubeconfig and context?"
 UNTRUSTED = "Does the kubeconfig have the certificate-authority-data of that cluster, and the name that it goes by?"
@@ -182,6 +183,11 @@ class Forbidden(ApiError):
     """403."""
 
     def _advice(self) -> str:
+        if ANONYMOUS in self.text:
+            return (
+                f"No credentials were sent: the kubeconfig has none of {self.user or 'this context'} that is supported "
+                "(token, tokenFile, client certificate, exec plugin, user and password)"
+            )
         if '" cannot ' not in self.text:  # `User "ada" cannot get resource "pods"`
             return "Policy, quota or admission of the cluster refuses it"
         return "Give the user a Role or ClusterRole with that verb and resource, or choose another context"
@@ -193,6 +199,8 @@ class NotFound(ApiError):
     def _advice(self) -> str:
         if self.text.startswith("namespaces ") and "/namespaces/" in self.where:
             return "Make the namespace first: create-namespace"
+        if self.text == server_text.NO_PAGE and self.where in {"GET /api", "GET /apis"}:
+            return "There is no Kubernetes API at that address: check the path of `server` in the kubeconfig"
         if self.text == server_text.NO_PAGE:
             return "The server has no such kind any more: was its definition (CRD) deleted?"
         return ""

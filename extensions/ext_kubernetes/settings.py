@@ -215,7 +215,7 @@ def _content(file: str) -> Mapping[str, object] | None:
     if not isinstance(content, dict):
         raise NoConfiguration(
             "the kubeconfig is broken",
-            error=f"expected a kubeconfig in {file}, found no mapping but a {_kind(content)}",
+            error=f"expected a kubeconfig in {file}, found {_kind(content)}",
         )
     return content
 
@@ -241,4 +241,6 @@ def _place(error: Exception) -> str:
 
 
 def _kind(value: object) -> str:
-    return {str: "text", list: "list", type(None): "nothing"}.get(type(value), type(value).__name__)
+    return {str: "a text", list: "a list", type(None): "nothing"}.get(
+        type(value), f"a value of type {type(value).__name__}"
+    )

@@ -637,7 +637,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.server.api.asked.append(asked)
         if (fault := self.server.api.fault_for(asked.method, asked.path)) is not None:
             self._fail(fault)
-        elif self.server.api.token and headers.get("authorization") != f"Bearer {self.server.api.token}":
+        elif not self._is_authorized(headers.get("authorization", "")):
             self._json(401, Failure(401, "Unauthorized", "Unauthorized").body)
         elif asked.query.get("watch") == "true":
             self._watch(asked)
@@ -653,6 +653,11 @@ class _Handler(BaseHTTPRequestHandler):
                     self._json(*self.server.api.answer(asked))
             except Failure as failure:
                 self._json(failure.status, failure.body)
+
+    def _is_authorized(self, given: str) -> bool:
+        scheme, _, token = given.partition(" ")
+        wanted = self.server.api.token
+        return not wanted or (scheme.lower(), token) == ("bearer", wanted)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = handle_request  # noqa: N815  (as the library calls them)
 

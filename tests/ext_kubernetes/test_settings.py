@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import os
 import sys
+import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+import trustme
 
+from ext_kubernetes.client.folder import PREFIX, PrivateFolder, remove_stale
 from ext_kubernetes.config import KubernetesConfig
+from tests.ext_kubernetes.fake_api import FakeApi, Fault
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.ext_kubernetes.conftest import Starter
-    from tests.ext_kubernetes.fake_api import FakeApi
 
 NOWHERE = {"resource": "configmap/x"}
 
@@ -69,7 +73,7 @@ def test_an_unknown_context_is_told_with_those_that_there_are(api: FakeApi, star
     ("content", "told"),
     [
         ("token: sesame-opens: [", "is no YAML: line 1"),
-        ("- sesame-opens", "found no mapping but a list"),
+        ("- sesame-opens", "found a list"),
         ("contexts: [sesame-opens]", "an entry of `contexts` without `name` or `context`"),
     ],
 )
@@ -203,3 +207,152 @@ def test_no_file_is_left_behind(api: FakeApi, start: Starter, tmp_path: Path) ->
     kube.peer.call("shutdown", {})
     assert kube.peer.exit_code() == 0
     assert list(temporary.iterdir()) == []
+
+
+def changed(kubeconfig: Path, part: str, **members: object) -> Path:
+    """Add members to the cluster or the user of a kubeconfig."""
+    content = json.loads(kubeconfig.read_text())
+    content[f"{part}s"][0][part] |= members
+    kubeconfig.write_text(json.dumps(content))
+    return kubeconfig
+
+
+NO_BYPASS = {"NO_PROXY": "", "no_proxy": ""}
+
+
+@pytest.mark.parametrize("ending", ["", "\n", "\r\n", " \n\n"])
+def test_a_token_in_a_file_is_trimmed(api: FakeApi, start: Starter, tmp_path: Path, ending: str) -> None:
+    api.token = "sesame-opens"
+    (tmp_path / "token").write_text(f"sesame-opens{ending}")
+    kubeconfig = changed(api.kubeconfig(tmp_path / "kubeconfig"), "user", tokenFile=str(tmp_path / "token"))
+    kube = start(kubeconfig)
+    kube.ok("get", {"resource": "ns/default"})
+    (tmp_path / "token").write_text(f"another-token{ending}")
+    api.token = "another-token"
+    kube.ok("get", {"resource": "ns/default"})
+
+
+def test_the_token_of_a_service_account_is_trimmed(start: Starter, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    with FakeApi(authority=authority) as api:
+        api.token = "sesame-opens"
+        (tmp_path / "token").write_text("sesame-opens\n")
+        authority.cert_pem.write_to_path(tmp_path / "ca.crt")
+        host, _, port = api.address.removeprefix("https://").partition(":")
+        env = {"KUBERNETES_SERVICE_HOST": host, "KUBERNETES_SERVICE_PORT": port}
+        kube = start(None, env, {"serviceAccount": str(tmp_path)})
+        for _ in range(2):  # the package reads the token again before each request
+            kube.ok("get", {"resource": "ns/default"})
+
+
+def test_a_token_that_is_none_is_told_and_not_shown(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    kubeconfig = changed(api.kubeconfig(tmp_path / "kubeconfig"), "user", token="sesame\nopens")
+    told = start(kubeconfig).failed("get", NOWHERE)
+    assert "its token has characters that a header can't have" in told
+    assert "sesame" not in told
+
+
+def test_user_and_password_of_a_proxy_are_sent_to_it(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    proxy = api.address.replace("http://", "http://ada:pass%20word@")
+    kubeconfig = changed(
+        api.kubeconfig(tmp_path / "kubeconfig"), "cluster", server="http://api.invalid:1", **{"proxy-url": proxy}
+    )
+    kube = start(kubeconfig, NO_BYPASS)
+    kube.ok("get", {"resource": "ns/default"})
+    sent = base64.b64encode(b"ada:pass word").decode()
+    assert {asked.headers.get("proxy-authorization") for asked in api.asked} == {f"Basic {sent}"}
+    config = kube.ok("view-config")["config"]
+    assert "proxy-url: http://127.0.0.1:" in config
+    assert "pass" not in config
+
+
+def test_a_proxy_that_is_not_supported_is_told(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    kubeconfig = changed(api.kubeconfig(tmp_path / "kubeconfig"), "cluster", **{"proxy-url": "socks5://127.0.0.1:1"})
+    told = start(kubeconfig, NO_BYPASS).failed("get", NOWHERE)
+    assert "its proxy is of the kind socks5, which is not supported; use an HTTP proxy" in told
+    start(kubeconfig, {"NO_PROXY": "127.0.0.1"}).ok("get", {"resource": "ns/default"})
+
+
+def test_view_config_hides_what_an_address_may_hold(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    server = "https://ada:sesame@host.invalid:6443/path?token=opens#it"
+    kubeconfig = changed(api.kubeconfig(tmp_path / "kubeconfig"), "cluster", server=server)
+    config = start(kubeconfig).ok("view-config")["config"]
+    assert "server: https://host.invalid:6443/path\n" in config
+
+
+@pytest.mark.parametrize("members", [
+    {"client-certificate": "{cert}", "client-key": "{junk}"},
+    {"client-certificate": "{cert}"},
+    {"client-certificate": "{junk}", "client-key": "{key}"},
+])  # fmt: skip
+def test_a_client_certificate_that_is_none_is_told(start: Starter, tmp_path: Path, members: dict[str, str]) -> None:
+    authority = trustme.CA()
+    leaf = authority.issue_cert("user.invalid")
+    files = {name: tmp_path / name for name in ("cert", "key", "junk")}
+    leaf.cert_chain_pems[0].write_to_path(files["cert"])
+    leaf.private_key_pem.write_to_path(files["key"])
+    files["junk"].write_text("junk")
+    with FakeApi(authority=authority) as api:
+        given = {name: text.format(**files) for name, text in members.items()}
+        told = start(changed(api.kubeconfig(tmp_path / "kubeconfig"), "user", **given)).failed("get", NOWHERE)
+        assert "its client certificate and key can't be used: " in told
+        assert not api.asked
+
+
+def test_an_authority_that_is_not_asked_is_refused(start: Starter, tmp_path: Path) -> None:
+    with FakeApi(authority=trustme.CA()) as api:
+        kubeconfig = api.kubeconfig(tmp_path / "kubeconfig")
+        changed(kubeconfig, "cluster", **{"insecure-skip-tls-verify": True})
+        told = start(kubeconfig).failed("get", NOWHERE)
+    assert "`insecure-skip-tls-verify` and a certificate authority exclude each other" in told
+
+
+def test_the_hint_of_a_plugin_that_is_missing_is_told(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    plugin = {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "no-such-plugin",
+        "installHint": "It comes with the tools of the cloud.",
+        "interactiveMode": "Never",
+    }
+    told = start(changed(api.kubeconfig(tmp_path / "kubeconfig"), "user", exec=plugin)).failed("get", NOWHERE)
+    assert "no-such-plugin" in told
+    assert told.endswith(". It comes with the tools of the cloud.")
+
+
+def test_who_has_no_credentials_is_told_that_none_were_sent(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    text = 'namespaces "default" is forbidden: User "system:anonymous" cannot get resource "namespaces"'
+    api.faults.append(Fault("GET", "/namespaces/", status=403, reason="Forbidden", message=text))
+    told = start(api.kubeconfig(tmp_path / "kubeconfig")).failed("get", {"resource": "ns/default"})
+    assert "No credentials were sent: the kubeconfig has none of fake that is supported" in told
+    assert "Role" not in told
+
+
+def test_an_address_with_a_wrong_path_is_told(api: FakeApi, start: Starter, tmp_path: Path) -> None:
+    api.faults.append(Fault("GET", "/api", times=9, status=404, reason="", body=b"404 page not found\n"))
+    told = start(api.kubeconfig(tmp_path / "kubeconfig")).failed("get", {"resource": "ns/default"})
+    assert "check the path of `server` in the kubeconfig" in told
+
+
+def test_folders_of_processes_that_were_killed_are_removed(tmp_path: Path) -> None:
+    stale, other, young = (tmp_path / f"{prefix}{name}" for prefix, name in (
+        (PREFIX, "stale"), ("ext-kubernetes-", "artifacts"), (PREFIX, "young")
+    ))  # fmt: skip
+    for folder in (stale, other, young):
+        folder.mkdir()
+        (folder / "lock").touch()
+    (tmp_path / f"{PREFIX}link").symlink_to(other)
+    hour = time.time() - 3600
+    for folder in (stale, other):
+        os.utime(folder, (hour, hour))
+    remove_stale(str(tmp_path))
+    assert {path.name for path in tmp_path.iterdir()} == {other.name, young.name, f"{PREFIX}link"}
+
+
+def test_a_folder_in_use_is_not_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = PrivateFolder()
+    assert (Path(folder.path).stat().st_mode & 0o777) == 0o700
+    remove_stale(str(tmp_path), time.time() + 3600)
+    assert Path(folder.path).is_dir()
+    folder.remove()
+    assert list(tmp_path.iterdir()) == []

@@ -8,14 +8,14 @@ and no reading of answers, which the package does to their end where they are fa
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from ext_kubernetes.errors import NoConfiguration
 from ext_sdk.version import __version__
 
+from .checking import proxy_credentials
 from .failing import Failure, raise_failures
+from .folder import PrivateFolder
 from .headers import add_headers, added, patch_websockets
 from .importing import LOCK, warm_up
 from .loading import loaded
@@ -126,11 +126,11 @@ class Connection:
         from kubernetes.client.api_client import ApiClient
         from kubernetes.dynamic import DynamicClient
 
-        self._files = tempfile.mkdtemp(prefix="ext-kubernetes-")  # the package's, for certificates and keys
+        self._files = PrivateFolder()
         try:
-            self.configuration = loaded(source, self._files, deadline)
+            self.configuration = loaded(source, self._files.path, deadline)
         except NoConfiguration:
-            shutil.rmtree(self._files, ignore_errors=True)
+            self._files.remove()
             raise
         # Ours are bounded, tell what they saw and obey Retry-After; urllib3's would come on top of them.
         self.configuration.retries = False
@@ -150,6 +150,8 @@ class Connection:
         """What must not be seen, by name."""
         for value in self.configuration.api_key.values():
             yield "kubeconfig.token", value.partition(" ")[2] or value
+        if credentials := proxy_credentials(self.configuration.proxy):
+            yield "kubeconfig.proxy", credentials[1]
 
     def send(self, request: Request, timeout: tuple[float, float], stopped: threading.Event) -> RawResponse:
         """Send a request; its answer's body is still to be read.
@@ -229,7 +231,7 @@ class Connection:
     def close(self) -> None:
         """End the connections, and remove the files with credentials."""
         cast("Callable[[], None]", self._dynamic.client.close)()
-        shutil.rmtree(self._files, ignore_errors=True)
+        self._files.remove()
 
 
 def broken(error: Exception) -> Broken:

@@ -7,9 +7,11 @@ import os
 import threading
 from typing import TYPE_CHECKING, Protocol, Self, cast
 
+from ext_kubernetes import settings
 from ext_kubernetes.errors import NoConfiguration
 from ext_kubernetes.manifests import load_plain_yaml
 
+from .checking import check
 from .plugins import bounded
 
 if TYPE_CHECKING:
@@ -26,6 +28,10 @@ class Configuration(Protocol):
     api_key: dict[str, str]
     cert_file: str | None
     key_file: str | None
+    ssl_ca_cert: str | None
+    verify_ssl: bool
+    proxy: str | None
+    proxy_headers: dict[str, str] | None
     retries: object
     connection_pool_maxsize: int
     no_proxy: str | None
@@ -80,9 +86,12 @@ def loaded(source: Source, directory: str, deadline: Deadline) -> Configuration:
     if not configuration.no_proxy:  # version 35 reads the variable, and forgets it again
         configuration.no_proxy = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
     if told.lines:  # the package says what a credential plugin did wrong to the log, and goes on without credentials
+        hint = _install_hint(source)
         raise NoConfiguration(
-            "no credentials", error=f"the credential plugin of the kubeconfig {source} failed: {told.lines[-1]}"
+            "no credentials",
+            error=f"the credential plugin of the kubeconfig {source} failed: {told.lines[-1]}{hint and f'. {hint}'}",
         )
+    check(configuration, f"{'the kubeconfig ' if source.files else ''}{source}")
     return configuration
 
 
@@ -90,6 +99,14 @@ class _Yaml:
     """Replaces the YAML library in the package's loader, which would use the parser that is written in Python."""
 
     safe_load = staticmethod(load_plain_yaml)
+
+
+def _install_hint(source: Source) -> str:
+    """Return what the kubeconfig says about installing its credential plugin; "" if it says nothing."""
+    found = settings.read(source)
+    plugin = found.users.get(str(found.context(source.context).get("user")), {}).get("exec")
+    hint = plugin.get("installHint") if isinstance(plugin, dict) else None
+    return hint.strip() if isinstance(hint, str) else ""
 
 
 class _Told(logging.Handler):
