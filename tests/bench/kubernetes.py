@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.bench.harness import BenchError, NotHere, pinned
-from tests.bench.spawning import seconds_to_exit
+from tests.bench.spawning import cpu_to_exit, seconds_to_exit
 from tests.bench.talking import Talk
 from tests.live.client import Client
 
@@ -71,26 +71,64 @@ class Place(NamedTuple):
 def measure_first(bench: Bench) -> Series:
     """Milliseconds: "at once ms", spawn to first answer; "later ms", of a call a second after the manifest.
 
-    Beside: "import kubernetes ms", a Python that imports what is needed; "again ms", the same call once more.
+    "at once call ms" is from the first call, sent when the manifest is there, to its answer; "created call ms" the same
+    for a call that creates a namespace. Beside: "import kubernetes ms", a Python that imports what is needed;
+    "again ms", the same call once more.
     """
-    kubeconfig = bench.cluster.kubeconfig
     command = [bench.programs.kubernetes]
+    config = {"kubeconfig": str(bench.cluster.kubeconfig), "maxOperationTime": "28s"}
     look = {"resource": "ns/default"}
 
     def at_once() -> Mapping[str, float]:
-        with Talk(bench, command, kubeconfig) as talk:
-            return {"ms": (talk.answer(talk.begin("get", look)).at - talk.started) * 1e3}
+        with Talk(bench, command, config=config) as talk:
+            began = perf_counter()
+            at = talk.answer(talk.begin("get", look)).at
+            return {"ms": (at - talk.started) * 1e3, "call ms": (at - began) * 1e3}
+
+    def created() -> Mapping[str, float]:
+        with Talk(bench, command, config=config) as talk:
+            return {"call ms": talk.call("create-namespace", {"name": f"bench-{secrets.token_hex(4)}"}) * 1e3}
 
     def later() -> Mapping[str, float]:
-        with Talk(bench, command, kubeconfig) as talk:
+        with Talk(bench, command, config=config) as talk:
             time.sleep(WARM_SECONDS)
             return {"ms": talk.call("get", look) * 1e3, "again ms": talk.call("get", look) * 1e3}
 
     def to_import() -> Mapping[str, float]:
         return {"ms": seconds_to_exit(bench, [bench.programs.python, "-c", IMPORT]) * 1e3}
 
-    candidates = {"at once": at_once, "later": later, "import kubernetes": to_import}
+    candidates = {"at once": at_once, "created": created, "later": later, "import kubernetes": to_import}
     return bench.take_turns(candidates, times=bench.scale.first_calls)
+
+
+def measure_session(bench: Bench) -> Series:
+    """A session of six operations, configured: "session cpu s", processor time, and "session exit ms", of its end.
+
+    Beside: "import kubernetes cpu s", the processor time of a Python that imports the complete package;
+    "import json ms", a process from its start to its end.
+    """
+    python = bench.programs.python
+    config = {"kubeconfig": str(bench.cluster.kubeconfig), "maxOperationTime": "28s"}
+
+    def session() -> Mapping[str, float]:
+        namespace = f"bench-{secrets.token_hex(4)}"
+        with Talk(bench, [bench.programs.kubernetes], config=config) as talk:
+            talk.call("create-namespace", {"name": namespace})
+            talk.call("create-configmap", {"name": "texts", "literals": {"a": "b"}})
+            talk.call("get", {"resource": "cm/texts"})
+            talk.call("wait", {"resource": "cm/texts", "for": "exists"})
+            talk.call("delete", {"resource": "cm/texts"})
+            talk.call("delete-namespace", {"name": namespace})
+            ended = talk.end()
+        return {"cpu s": ended.cpu, "exit ms": ended.seconds * 1e3}
+
+    return bench.take_turns(
+        {
+            "session": session,
+            "import kubernetes": lambda: {"cpu s": cpu_to_exit(bench, [python, "-c", IMPORT])},
+            "import json": lambda: {"ms": seconds_to_exit(bench, [python, "-c", "import json"]) * 1e3},
+        }
+    )
 
 
 def measure_flips(bench: Bench) -> Series:

@@ -118,6 +118,16 @@ def seconds_to_exit(bench: Bench, command: Sequence[str]) -> float:
         return process.wait()
 
 
+def cpu_to_exit(bench: Bench, command: Sequence[str]) -> float:
+    """Seconds of processor time of a process, user and system."""
+    with pinned(bench.two_cores):
+        pid = os.posix_spawn(command[0], list(command), bench.environment)
+    _, status, usage = os.wait4(pid, 0)
+    if status:
+        raise BenchError(f"{' '.join(command)}: exit code {os.waitstatus_to_exitcode(status)}, expected 0")
+    return usage.ru_utime + usage.ru_stime
+
+
 def memory_at_line(bench: Bench, command: Sequence[str], request: bytes) -> int:
     """KiB that a process has in memory when it writes its first line, which must be longer than two pages.
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from tests.bench.spawning import memory_at_line, seconds_to_exit, seconds_to_line
-from tests.bench.traffic import HTTP_MANIFEST, INITIALIZE, KUBERNETES_MANIFEST, MANIFEST
+from tests.bench.talking import Talk
+from tests.bench.traffic import CONFIGURED, HTTP_MANIFEST, INITIALIZE, KUBERNETES_MANIFEST, MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -13,15 +15,24 @@ if TYPE_CHECKING:
     from tests.bench.harness import Bench, Series
 
 # Says as much as a manifest is, and so has to wait with it.
+SHELL_CONFIG = {"maxOperationTime": "28s", "secrets": ["API_TOKEN"], "passEnv": ["LANG"], "env": {"A": "b"}}
+HTTP_CONFIG = {"maxOperationTime": "28s", "baseUrl": "http://127.0.0.1", "allowHosts": ["*.test", "[::1]:80"]}
 AFTER_JSON = "import json, os; os.read(0, 1); os.write(1, b'.' * 40_000)"
 
 
 def measure(bench: Bench) -> Series:
-    """Milliseconds and MiB: "ext-shell ms", "ext-http ms" and others, "import json ms", "pass ms", "ext-shell MiB"."""
-    python = bench.programs.python
+    """Milliseconds and MiB: "ext-shell ms", "ext-http ms" and others, "import json ms", "pass ms", "ext-shell MiB".
 
-    def to_manifest(program: str, begin: bytes) -> Mapping[str, float]:
-        return {"ms": seconds_to_line(bench, [program], INITIALIZE, begin) * 1e3}
+    "ext-shell configured ms" and the like are with a configuration.
+    """
+    python = bench.programs.python
+    kubeconfig = bench.directory / "some.kubeconfig"
+    kubeconfig.touch()
+    kubernetes_config = {"kubeconfig": str(kubeconfig), "namespace": "web", "watch": False}
+
+    def to_manifest(program: str, begin: bytes, config: object = None) -> Mapping[str, float]:
+        request = INITIALIZE if config is None else CONFIGURED % json.dumps(config).encode()
+        return {"ms": seconds_to_line(bench, [program], request, begin) * 1e3}
 
     def to_end(code: str) -> Mapping[str, float]:
         return {"ms": seconds_to_exit(bench, [python, "-c", code]) * 1e3}
@@ -31,6 +42,11 @@ def measure(bench: Bench) -> Series:
             "ext-shell": lambda: to_manifest(bench.programs.shell, MANIFEST),
             "ext-http": lambda: to_manifest(bench.programs.http, HTTP_MANIFEST),
             "ext-kubernetes": lambda: to_manifest(bench.programs.kubernetes, KUBERNETES_MANIFEST),
+            "ext-shell configured": lambda: to_manifest(bench.programs.shell, MANIFEST, SHELL_CONFIG),
+            "ext-http configured": lambda: to_manifest(bench.programs.http, HTTP_MANIFEST, HTTP_CONFIG),
+            "ext-kubernetes configured": lambda: to_manifest(
+                bench.programs.kubernetes, KUBERNETES_MANIFEST, kubernetes_config
+            ),
             "import json": lambda: to_end("import json"),
             "pass": lambda: to_end("pass"),
         },
@@ -43,6 +59,23 @@ def measure(bench: Bench) -> Series:
         }
     )
     return {**times, **memory}
+
+
+def measure_exit(bench: Bench) -> Series:
+    """Milliseconds from the response to shutdown to the end of the process, after an operation: "ext-shell ms".
+
+    Beside: "import json ms", a process from its start to its end.
+    """
+    command = [bench.programs.python, "-c", "import json"]
+
+    def after_shutdown() -> Mapping[str, float]:
+        with Talk(bench, [bench.programs.shell], config=SHELL_CONFIG, warm_up=("run", {"command": ["true"]})) as talk:
+            return {"ms": talk.end().seconds * 1e3}
+
+    return bench.take_turns(
+        {"ext-shell": after_shutdown, "import json": lambda: {"ms": seconds_to_exit(bench, command) * 1e3}},
+        times=bench.scale.first_calls,
+    )
 
 
 def measure_help(bench: Bench) -> Series:

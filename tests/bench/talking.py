@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import threading
 from time import perf_counter
@@ -30,13 +31,25 @@ class Answered(NamedTuple):
     message: dict[str, object]
 
 
+class Ended(NamedTuple):
+    """The end of an extension.
+
+    Attributes:
+        seconds: from the response to shutdown to the end of the process.
+        cpu: seconds of processor time that the process and its children used, user and system.
+    """
+
+    seconds: float
+    cpu: float
+
+
 class Talk:
     """A session with an extension, on all cores. A context manager: at its end there is no such process.
 
     Args:
         bench: says where it runs.
         command: its argv.
-        kubeconfig: KUBECONFIG of the extension.
+        kubeconfig: KUBECONFIG of the extension; None for none.
         config: of `initialize`.
         warm_up: a call that does not count, made when the manifest is there: operation and arguments.
 
@@ -48,7 +61,7 @@ class Talk:
         self,
         bench: Bench,
         command: Sequence[str],
-        kubeconfig: Path,
+        kubeconfig: Path | None = None,
         config: object = None,
         warm_up: tuple[str, object] | None = None,
     ) -> None:
@@ -66,7 +79,7 @@ class Talk:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=bench.environment | {"KUBECONFIG": str(kubeconfig)},
+                env=bench.environment | ({} if kubeconfig is None else {"KUBECONFIG": str(kubeconfig)}),
             )
         self._reader = threading.Thread(target=self._read, daemon=True)
 
@@ -105,6 +118,16 @@ class Talk:
         """Call an operation that succeeds. Returns seconds from the call to the answer."""
         began = perf_counter()
         return self.answer(self.begin(operation, args)).at - began
+
+    def end(self) -> Ended:
+        """Shut the extension down and wait for its process. Raises BenchError if it fails."""
+        answered = self.answer(self._send("shutdown", {}))
+        _, status, usage = os.wait4(self._process.pid, 0)
+        at = perf_counter()
+        self._process.returncode = os.waitstatus_to_exitcode(status)
+        if status:
+            raise BenchError(f"{self._command[0]}: exit code {self._process.returncode}, expected 0")
+        return Ended(at - answered.at, usage.ru_utime + usage.ru_stime)
 
     def _send(self, method: str, params: object) -> int:
         self._last += 1

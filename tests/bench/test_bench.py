@@ -125,7 +125,10 @@ def test_without_a_c_compiler_the_figures_of_c_programs_are_absent_and_no_others
 def test_without_a_cluster_or_kubectl_figures_are_absent_with_the_reason(bench: Bench, tmp_path: Path) -> None:
     found = measured(bench, chosen(["kubernetes"]))
     assert {each.reason for each in found if each.value is None} == {"no cluster: no Go", "no kubectl in PATH"}
-    assert [each.figure.name for each in found if each.value is not None] == ["kubernetes.manifest"]
+    assert [each.figure.name for each in found if each.value is not None] == [
+        "kubernetes.manifest",
+        "kubernetes.configured",
+    ]
     assert summary(found).splitlines()[1:] == ["no cluster: no Go", "no kubectl in PATH"]
 
 

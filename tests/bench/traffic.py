@@ -20,6 +20,8 @@ INITIALIZE = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocol
 MANIFEST = b'{"jsonrpc":"2.0","id":1,"result":{"name":"shell",'  # how the answer begins
 HTTP_MANIFEST = MANIFEST.replace(b"shell", b"http")
 KUBERNETES_MANIFEST = MANIFEST.replace(b"shell", b"kubernetes")
+# With what hosts send as a configuration.
+CONFIGURED = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"0.0.1","config":%b}}\n'
 _REQUEST = """\
 {"jsonrpc":"2.0","id":%d,"method":"execute","params":{"operation":"nothing","args":{"text":"%s"},\
 "context":{"workdir":"%s","phase":"setup"}}}"""
