@@ -15,8 +15,9 @@ from .attempt import bounded_grace
 from .capture import capture_all
 from .expectations import check_attempt, without_texts
 from .outcome import Outcome
+from .places import place_of
 from .present import show
-from .processes import Processes
+from .processes import Processes, Running
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +41,9 @@ def find(name: str, context: ext_sdk.Context) -> Process:
     if process is not None:
         return process
     told = hint(name, processes.names(), none="none was started, or all were stopped")
-    text = f"name: expected a process that `start` started in {context.workdir}, found {name!r}; {told}"
+    if other := context.extension_state(Running).named(name):
+        told += f"; a process of this name is of {other.place}"
+    text = f"name: expected a process that `start` started in {place_of(context)}, found {name!r}; {told}"
     raise ext_sdk.OperationFailed(f"there is no process {name!r}", error=text)
 
 

@@ -1,4 +1,4 @@
-"""Where a command runs and what it reads: descriptors of things that are inside of the workdir."""
+"""Where a command runs and what it reads: descriptors of things that are inside of the workdir; names of places."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ def open_directory(context: Context, cwd: str) -> int:
             error=f"cwd: expected a directory in {workdir.root}, found {cwd!r}: {error.strerror}; "
             "an earlier step has to make it",
         ) from error
+
+
+def place_of(context: Context) -> str:
+    """Return the workdir of a call, with its scope if there is one, for messages."""
+    return f"scope {context.scope!r} of {context.workdir}" if context.scope else str(context.workdir)
 
 
 def open_input(context: Context, path: str) -> int:

@@ -170,7 +170,7 @@ class Process:
 
 
 class Running:
-    """All processes of this extension, to name the one that has a port."""
+    """All processes of this extension, to say in a failure which of them has a name or a port."""
 
     def __init__(self) -> None:
         self._processes: weakref.WeakSet[Process] = weakref.WeakSet()
@@ -180,6 +180,11 @@ class Running:
         """Register a process that was started."""
         with self._lock:
             self._processes.add(process)
+
+    def named(self, name: str) -> Process | None:
+        """Return a process of this name, of whatever place, that has not ended."""
+        with self._lock:
+            return next((each for each in self._processes if not each.ended and each.name == name), None)
 
     def at_port(self, port: int) -> Process | None:
         """Return the process that was started for a port and has not ended."""

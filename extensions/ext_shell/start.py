@@ -19,6 +19,7 @@ from .command import Prepared
 from .conditions import FileThere, HttpAnswers, PortOpen
 from .config import config_of
 from .limits import size_in_bytes
+from .places import place_of
 from .processes import Process, Processes, Running
 from .readiness import Port, Ready, await_ready, conditions_of
 
@@ -54,7 +55,8 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
     """Start a command, or a script, that goes on in the background, and wait until it is ready.
 
     It is stopped, with all that it started, by `stop` and when the extension ends, however that ends. It may not end
-    before it is ready. This is also the way for work that takes longer than a call may: `start`, then `wait`.
+    before it is ready. This is also the way for work that takes longer than a call may: `start`, then `wait`. Tasks
+    that share a folder share the names of processes, unless each gives a `scope`.
     """
     port = _chosen(args.port)
     process = _process(args, context, port)
@@ -94,7 +96,7 @@ def _process(args: Start, context: ext_sdk.Context, port: int | None) -> Process
         log=HidingFile(log_path, context.secrets, limit),
         log_path=log_path,
         output_limit=limit,
-        place=str(context.workdir),
+        place=place_of(context),
         port=port,
         ready=None if args.ready is UNSET else args.ready,
     )

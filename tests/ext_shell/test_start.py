@@ -128,6 +128,22 @@ def test_names_are_of_a_workdir(shell: Extension, tmp_path: Path) -> None:
     shell.workdir = tmp_path
 
 
+def test_names_are_of_a_scope(shell: Extension) -> None:
+    """Tasks that share a folder, as one process of the extension serves them."""
+    shell.ok("start", name="web", command=["sleep", "3600"], scope="a")
+    assert f"no process of scope 'a' of {shell.workdir} has" in (
+        shell.failed("start", name="web", command=["true"], scope="a").error
+    )
+    shell.ok("start", name="web", command=["sleep", "3601"], scope="b")
+    shell.ok("stop", name="web", scope="b")
+    answer = shell.failed("stop", name="web")
+    assert f"none was started, or all were stopped; a process of this name is of scope 'a' of {shell.workdir}" in (
+        answer.error
+    )
+    shell.ok("stop", name="web", scope="a")
+    assert "a process of this name" not in shell.failed("stop", name="web").error
+
+
 def test_a_name_is_free_again_when_its_process_has_ended(shell: Extension) -> None:
     shell.ok("start", name="web", command=["true"])
     shell.ok("wait", name="web")
