@@ -54,7 +54,11 @@ class ServerArgs(ext_sdk.Args):
     ] = field(default_factory=dict)
     auth: Auth | UnsetType = UNSET
     session: Annotated[
-        SessionName | UnsetType, Meta(description="Keep cookies under this name, for later requests of the workdir")
+        SessionName | UnsetType,
+        Meta(
+            description="Keep cookies under this name, for later requests of the workdir; those of one port are not "
+            "sent to another"
+        ),
     ] = UNSET
     tls: TlsArgs = TlsArgs()
     redirects: Annotated[

@@ -11,8 +11,10 @@ from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_sdk.expect.base import Json  # noqa: TC001 - msgspec reads it
+from ext_sdk.redaction.names import looks_secret
 
 from .files import read
+from .headers import problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -31,6 +33,8 @@ class FormPart(ext_sdk.Args):
     content_type: str | UnsetType = UNSET
 
     def __post_init__(self) -> None:
+        if isinstance(self.content_type, str) and (wrong := problem(self.content_type)):
+            raise ValueError(f"contentType: {wrong}")
         if (self.text is UNSET) == (self.file is UNSET):
             raise ValueError(f"expected one of text and file, found {'none' if self.text is UNSET else 'both'}")
 
@@ -47,9 +51,10 @@ class Body(ext_sdk.Args):
     """One body. Its Content-Type follows from its kind, unless `contentType` says another one."""
 
     json: Annotated[Json | UnsetType, Meta(description="Any JSON value; integers of any length stay exact")] = UNSET
-    form: Annotated[dict[str, Values] | UnsetType, Meta(description="As a web form is sent; a list repeats a name")] = (
-        UNSET
-    )
+    form: Annotated[
+        dict[str, Values] | UnsetType,
+        Meta(description="As a web form is sent; a list repeats a name. Values are hidden where a name sounds secret"),
+    ] = UNSET
     multipart: Annotated[
         dict[str, Scalar | FormPart | list[Scalar | FormPart]] | UnsetType, Meta(description="Fields and files")
     ] = UNSET
@@ -92,7 +97,15 @@ def _json(value: object, context: ext_sdk.Context) -> tuple[bytes, str]:
 
 
 def _form(fields: dict[str, Values], context: ext_sdk.Context) -> tuple[bytes, str]:
+    for name, value in pairs(fields):
+        _hide(name, value, context)
     return urlencode(list(pairs(fields))).encode(), "application/x-www-form-urlencoded"
+
+
+def _hide(name: str, value: str, context: ext_sdk.Context) -> None:
+    """Redact the value of a field from here on if its name looks secret, as for the parameters of a URL."""
+    if looks_secret(name):
+        context.secrets.add(f"form.{name}", value)
 
 
 def _multipart(
@@ -103,6 +116,9 @@ def _multipart(
     parts = []
     for name, values in fields.items():
         for value in values if isinstance(values, list) else [values]:
+            text = value.text if isinstance(value, FormPart) else scalar(value)
+            if isinstance(text, str):
+                _hide(name, text, context)
             if not isinstance(value, FormPart):
                 parts.append(Part(name, scalar(value).encode()))
                 continue

@@ -14,8 +14,8 @@ from ext_sdk.files import Workdir, os_errors
 from .arguments import ServerArgs
 from .bodies import Values, pairs
 from .expectations import Expect, check
-from .outcome import DEFAULT, remarks, rounded, status_line
-from .present import excerpt
+from .outcome import DEFAULT, remarks, rounded
+from .present import excerpt, status_line
 from .sending import Ask, Prepared
 
 if TYPE_CHECKING:

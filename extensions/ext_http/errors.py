@@ -23,6 +23,8 @@ import ext_sdk
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from .answer import Answer
+
 Kind = Literal[
     "unknown-host", "connection", "timeout", "certificate", "tls", "protocol", "address", "redirect", "stopped"
 ]
@@ -45,14 +47,40 @@ class ExchangeFailed(ext_sdk.OperationFailed):
         where: method and URL.
         after: how long it took, such as "1.2 s"; "" where that does not matter.
         advice: in place of that for the kind.
+        answer: what was received of it.
+
+    Attributes:
+        details: advice, and what was received, without secrets; "" for nothing.
     """
 
-    def __init__(self, kind: Kind, reason: str, where: str = "", *, after: str = "", advice: str = "") -> None:
+    def __init__(
+        self,
+        kind: Kind,
+        reason: str,
+        where: str = "",
+        *,
+        after: str = "",
+        advice: str = "",
+        answer: Answer | None = None,
+    ) -> None:
         advice = advice or ADVICE.get(kind, "")
         told = (f"{where}: {reason}" if where else reason) + (f" ({after})" if after else "")
         super().__init__(told, error=f"{told}; {advice}" if advice else told)
         self.kind = kind
         self.reason = reason
+        self.answer = answer
+        self.details = advice
+
+    def add_answer(self, shown: str, outputs: Mapping[str, str | int | bool]) -> None:
+        """Add what was received of the answer to the text of the failure.
+
+        Args:
+            shown: status and beginning of the body, without secrets.
+            outputs: the same, for hosts.
+        """
+        self.error = f"{self.error}; {shown}"
+        self.details = "; ".join(filter(None, [self.details, shown]))
+        self.outputs |= outputs
 
 
 class Refused(ExchangeFailed):

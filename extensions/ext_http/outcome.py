@@ -13,7 +13,7 @@ from .arguments import RequestArgs
 from .bodies import pairs
 from .captures import Capture, Captured, capture_all, check_names
 from .expectations import DEFAULT_STATUS, Expect, check
-from .present import excerpt, show, whole
+from .present import excerpt, show, status_line, whole
 from .sending import Ask
 
 if TYPE_CHECKING:
@@ -159,12 +159,6 @@ def remarks(args: HasTls, answer: Answer | None = None) -> str:
     if answer is not None and answer.truncated:
         found.append("; the body is cut: it is larger than maxBody, or grows too much when it is decoded")
     return "".join(found)
-
-
-def status_line(answer: Answer) -> str:
-    """Status, reason and type: `503 Service Unavailable (text/html)`."""
-    kind = next(iter(answer.values("content-type")), "")
-    return f"{answer.status} {answer.reason}".rstrip() + (f" ({kind:.80})" if kind else "")
 
 
 def rounded(seconds: float) -> str:

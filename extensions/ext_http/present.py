@@ -60,6 +60,12 @@ def whole(answer: Answer) -> str | ext_sdk.NotKept:
         return ext_sdk.NotKept(f"the body is {error}; use `download`")
 
 
+def status_line(answer: Answer) -> str:
+    """Status, reason and type: `503 Service Unavailable (text/html)`."""
+    kind = next(iter(answer.values("content-type")), "")
+    return f"{answer.status} {answer.reason}".rstrip() + (f" ({kind:.80})" if kind else "")
+
+
 def excerpt(answer: Answer, secrets: ext_sdk.Secrets) -> str:
     """The beginning of a body on one line, without secrets, for the text of a failure; "" for an empty one."""
     if _is_binary(answer.body):

@@ -20,6 +20,7 @@ from .errors import ExchangeFailed, Refused
 from .headers import Headers
 from .hidden import plain, revealed
 from .mock.mocks import Mocks
+from .present import excerpt, status_line
 from .sessions import Sessions
 from .targets import target_of, without_user
 
@@ -141,9 +142,20 @@ class Prepared:
         connect = None if self._args.connect_timeout is UNSET else self._args.connect_timeout.seconds
         content = hop.body.content if hop.body else None
         outgoing = Outgoing(hop.method, hop.url, tuple(headers), content, credentials.digest)
-        answer = client.send(outgoing, Budget(deadline, connect), limit=self._ask.max_body, sink=sink)
+        try:
+            answer = client.send(outgoing, Budget(deadline, connect), limit=self._ask.max_body, sink=sink)
+        except ExchangeFailed as failure:
+            if failure.answer:
+                self._tell_of_part(failure, failure.answer)
+            raise
         self._keep_cookies(answer)
         return answer
+
+    def _tell_of_part(self, failure: ExchangeFailed, answer: Answer) -> None:
+        """Add to a failure what was received of the answer before it."""
+        body = excerpt(answer, self._context.secrets)
+        told = f"received: {status_line(answer)}, {answer.encoded_size:,} bytes of its body"
+        failure.add_answer(f"{told}: {body}" if body else told, {"status": answer.status, "url": answer.url})
 
     def _authenticated(self, deadline: ext_sdk.Deadline) -> Credentials:
         if self._credentials is None:

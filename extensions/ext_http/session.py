@@ -31,7 +31,9 @@ class SessionArgs(ext_sdk.Args):
 def session(args: SessionArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     """Set what the requests with this `session` have in common, or begin it anew.
 
-    A session also keeps the cookies that its servers set. It belongs to the workdir and ends with the extension.
+    A session also keeps the cookies that its servers set, apart for each port: unlike in RFC 6265, a cookie of one
+    service on loopback is not sent to the others. To send it all the same, capture it and set the header. It belongs
+    to the workdir and ends with the extension.
     """
     sessions = context.state(Sessions)
     if args.forget:

@@ -10,9 +10,10 @@ from msgspec import Meta
 import ext_sdk
 from ext_sdk.expect import Searcher, summary
 
-from .errors import ADVICE, ExchangeFailed
-from .outcome import Judged, JudgedArgs, ask_of, remarks, rounded, status_line
+from .errors import ExchangeFailed
+from .outcome import Judged, JudgedArgs, ask_of, remarks, rounded
 from .polling import Pauses, retry_after
+from .present import status_line
 from .sending import Prepared
 
 Hopeless = (
@@ -160,8 +161,7 @@ class _Waiting:
         outputs: dict[str, str | int | bool] = {}
         parts = [f"{self._prepared.where}: not as expected {self._how_long()}, {why}"]
         if failure is not None:
-            advice = ADVICE.get(failure.kind, "")
-            parts.append(f"the last attempt: {failure.reason}" + (f"; {advice}" if advice else ""))
+            parts.append("; ".join(filter(None, [f"the last attempt: {failure.reason}", failure.details])))
         if judged is not None:
             outputs = judged.outputs(self._seen.attempts, 0.0)
             earlier = f" (after {rounded(self._judged_at)})" if failure is not None else ""

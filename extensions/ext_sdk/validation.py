@@ -10,6 +10,7 @@ import msgspec
 from .duration import DURATION_PATTERN, Duration
 from .errors import InvalidArgs
 from .hints import LONGEST, hint
+from .located import with_keys
 from .operation import BY_TYPES_ALONE, Args
 from .schema import Schema, branches_of, object_schema, properties_of
 from .wire import dumps
@@ -56,7 +57,18 @@ def _converted(
     try:
         return msgspec.convert(value, args_type, dec_hook=decode)
     except msgspec.ValidationError as error:
-        raise _explained(str(error), args_type, extra) from error
+        text = str(error)
+
+        def fails(part: object) -> bool:
+            try:
+                msgspec.convert(part, args_type, dec_hook=decode)
+            except msgspec.ValidationError as other:
+                return str(other) == text
+            return False
+
+        raise _explained(
+            text, args_type, extra, lambda *place: with_keys(place[0], value, fails, of_key=place[1])
+        ) from error
     except UnicodeEncodeError as error:
         found = ascii(error.object[error.start : error.end])
         raise InvalidArgs("", f"expected text, found half of a character: {found}, a lone surrogate") from error
@@ -90,25 +102,31 @@ def _duration_text(kind: type, value: object) -> str:
 
 
 # What msgspec says, such as "Expected `int`, got `str` - at `$.expect.lines[0]`". The values of a dict are at `[...]`.
-_WHERE = re.compile(r"(?P<what>.*?)(?: - at (?:`key` in )?`\$(?P<path>[^`]*)`)?", re.DOTALL)
+_WHERE = re.compile(r"(?P<what>.*?)(?: - at (?P<of_key>`key` in )?`\$(?P<path>[^`]*)`)?", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
 _NOT_IN_ENUM = re.compile(r"Invalid (?:enum )?value (?P<found>.*)", re.DOTALL)
+_NO_TEXT = re.compile(r"Expected `(?:[^`]*\| )?str(?: \|[^`]*)?`, got `(?:int|float|bool)`")
 _QUOTED = re.compile(r"`([^`]*)`")
 _STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?:\d+|\.\.\.)\]")
 
 
-def _explained(text: str, args_type: type[Args], extra: tuple[str, ...]) -> InvalidArgs:
+def _explained(
+    text: str, args_type: type[Args], extra: tuple[str, ...], place: Callable[[str, bool], tuple[str, str]]
+) -> InvalidArgs:
     match = _WHERE.fullmatch(text)
     what, path = (match["what"], match["path"] or "") if match else (text, "")
-    field = path.removeprefix(".")
+    named, key = place(path, bool(match and match["of_key"]))
+    field = named.removeprefix(".")
     if unknown := _UNKNOWN.fullmatch(what):
         known = [*properties_of(_schema_at(args_type, path)), *(() if path else extra)]
         name = unknown["name"]
         told = f"unknown argument {name[:LONGEST]!r}"
         return InvalidArgs(field, f"{told}; {hint(name, known)}" if known else told)
     if missing := _MISSING.fullmatch(what):
-        return InvalidArgs(f"{path}.{missing['name']}".removeprefix("."), "this argument is required and was not given")
+        return InvalidArgs(
+            f"{named}.{missing['name']}".removeprefix("."), "this argument is required and was not given"
+        )
     if wrong := _NOT_IN_ENUM.fullmatch(what):
         branches = branches_of(_schema_at(args_type, path))
         values = [value for branch in branches for value in _listed(branch)]
@@ -117,7 +135,17 @@ def _explained(text: str, args_type: type[Args], extra: tuple[str, ...]) -> Inva
         ]
         told = _choice([*kinds, f"{'one of ' * (len(values) > 1)}{', '.join(map(dumps, values))}"])
         return InvalidArgs(field, f"expected {told}; found {wrong['found'][:LONGEST]}")
-    return InvalidArgs(field, _in_our_words(what))
+    told = _in_our_words(what) + ("" if key else _remedy(what, branches_of(_schema_at(args_type, path))))
+    return InvalidArgs(field, f"the name {dumps(key[:LONGEST])}: {told}" if key else told)
+
+
+def _remedy(what: str, branches: Iterable[Schema]) -> str:
+    """Return what to write in place of a value that YAML read as a number, or of a text that no pattern accepts."""
+    examples = [one.get("examples") for one in branches if one.get("type") == "string"]
+    example = next((dumps(each[0]) for each in examples if isinstance(each, list) and each), "")
+    if _NO_TEXT.fullmatch(what):
+        return f"; quote it, as in {example}" if example else "; quote it"
+    return f", such as {example}" if example and "matching regex" in what else ""
 
 
 _KINDS = {

@@ -56,7 +56,8 @@ class CommandArgs(ext_sdk.Args):
         default_factory=Limits
     )
     umask: Annotated[
-        Annotated[str, Meta(pattern="^[0-7]{3,4}$")] | UnsetType, Meta(description="File mode mask, such as 027")
+        Annotated[str, Meta(pattern="^[0-7]{3,4}$", examples=["027"])] | UnsetType,
+        Meta(description="File mode mask, such as 027"),
     ] = UNSET
     kill_after: Annotated[
         ext_sdk.Duration,

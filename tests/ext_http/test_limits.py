@@ -273,3 +273,39 @@ def test_checks_end_with_the_timeout_and_the_answer_is_told(http: Extension, stu
     assert "the time of the operation was up before this check ended" in result.error
     assert 'answer: 200 OK (application/json); body: [{"a": 0}' in result.error
     assert result.outputs["status"] == "200"
+
+
+def test_a_stream_that_goes_on_is_told_with_what_came_of_it(http: Extension, stub: Stub, gone: threading.Event) -> None:
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    url = stub.does("/", drip(head + b"d\r\ndata: first\n\n\r\n", b"9\r\ndata: x\n\n\r\n", gone))
+    for operation in ("request", "wait"):
+        result = http.failed(operation, url=url, timeout="1500ms")
+        assert "the answer began, but did not end in time" in result.error
+        assert "received: 200 OK (text/event-stream), " in result.error
+        assert " bytes of its body: data: first data: x" in result.error
+    assert http.failed("request", url=url, timeout="1500ms").outputs["status"] == "200"
+    result = http.failed("download", url=url, path="stream", timeout="1500ms")
+    assert "received: 200 OK (text/event-stream), " in result.error
+
+
+def test_secrets_in_what_came_of_an_answer_are_redacted(
+    fresh: Callable[..., Extension], stub: Stub, gone: threading.Event
+) -> None:
+    http = fresh(env={"DB_PASSWORD": "swordfish-77"})
+    http.get(stub.says("/warm"))  # the imports of the first request take a part of its time
+    url = stub.does("/", drip(b"HTTP/1.1 200 OK\r\nContent-Length: 99999\r\n\r\npw swordfish-77 ", b"x", gone))
+    error = http.failed("request", url=url, timeout="2s").error
+    assert "bytes of its body: pw [redacted:env.DB_PASSWORD#1] x" in error
+    assert "swordfish" not in error
+
+
+def test_an_answer_that_ends_too_soon_is_told_and_so_is_what_came_of_it(http: Extension, stub: Stub) -> None:
+    url = stub.does("/", lambda handler, asked: handler.begin("HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\nabc"))
+    error = http.failed("request", url=url).error
+    assert "closed the connection in the middle of the answer; received: 200 OK, 3 bytes of its body: abc" in error
+    assert "does it run" not in error
+
+
+def test_a_server_without_http_2_is_told(http: Extension, stub: Stub) -> None:
+    error = http.failed("request", url=stub.says("/", "hi"), httpVersion="2", timeout="5s").error
+    assert "does the server have HTTP/2? `httpVersion: auto` takes HTTP/1.1 where it has not" in error

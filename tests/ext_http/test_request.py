@@ -400,3 +400,26 @@ def test_any_charset_that_a_server_names_is_no_fault_of_the_extension(
     url = stub.says("/", "Käse".encode(), Content_Type=f"text/plain; charset={charset}")
     assert http.get(url).success
     assert "expected to be text" in http.failed("request", url=url, expect={"body": "Käse"}).error
+
+
+def test_the_type_of_a_part_is_one_line(http: Extension, stub: Stub) -> None:
+    part = {"text": "x", "contentType": "text/plain\r\nX-Evil: 1"}
+    told = http.refused("request", url=stub.url(), body={"multipart": {"file": part}})
+    assert "body.multipart.file: contentType: expected one line" in told
+    assert stub.asked == []
+
+
+@pytest.mark.parametrize("kind", ["form", "multipart"])
+def test_fields_of_a_form_that_sound_secret_are_hidden(kind: str, fresh: Callable[..., Extension], stub: Stub) -> None:
+    http = fresh()
+    url = stub.does("/", lambda handler, asked: handler.answer(200, asked.body))
+    result = http.get(url, body={kind: {"user": "ada", "password": "swordfish-77"}})
+    assert b"swordfish-77" in stub.asked[-1].body
+    assert "[redacted:form.password#1]" in result.outputs["body"]
+    assert "swordfish" not in repr(result)
+    assert "ada" in result.outputs["body"]
+
+
+def test_a_header_that_is_a_number_is_named(http: Extension) -> None:
+    told = http.refused("request", url="http://127.0.0.1:9/", headers={"X-Name": "a", "X-Count": 5})
+    assert "headers.X-Count: expected a string, an object or an array, found an integer; quote it" in told

@@ -67,6 +67,8 @@ def test_a_name_that_is_not_in_the_certificate_is_not_believed(http: Extension, 
     with authority.server("other.test") as stub:
         error = http.failed("request", url=stub.url(), tls={"ca": authority.pem}).error
         assert "certificate is not valid for '127.0.0.1'" in error or "IP address mismatch" in error
+        assert "use a name of the certificate in the URL, or name it with `tls.serverName`" in error
+        assert "tls.ca" not in error
         http.get(stub.url(), tls={"ca": authority.pem, "serverName": "other.test"}, expect={"body": "safe"})
         url = f"https://other.test:{stub.port}/"
         http.get(url, tls={"ca": authority.pem}, resolve={"other.test": "127.0.0.1"}, expect={"body": "safe"})
@@ -76,7 +78,8 @@ def test_an_expired_certificate_is_not_believed_and_its_age_can_be_told(http: Ex
     """StepCI shows positive days for an expired certificate."""
     yesterday = dt.datetime.now(dt.UTC) - dt.timedelta(days=1)
     with authority.server("127.0.0.1", expires=yesterday) as stub:
-        assert "certificate has expired" in http.failed("request", url=stub.url(), tls={"ca": authority.pem}).error
+        error = http.failed("request", url=stub.url(), tls={"ca": authority.pem}).error
+        assert "certificate has expired; renew the certificate, or accept it with `tls.insecure: true`" in error
         http.get(stub.url(), tls={"insecure": True}, expect={"certificateExpiry": {"lt": "-23h", "gt": "-25h"}})
         result = http.failed(
             "request", url=stub.url(), tls={"insecure": True}, expect={"certificateExpiry": {"gt": "1h"}}

@@ -87,7 +87,7 @@ def test_json_becomes_typed_arguments() -> None:
         ({"either": {"exitcode": 1}}, "either", "did you mean 'exitCode'?"),
         ({"either": [{"exitcode": 1}]}, "either[0]", "did you mean 'exitCode'?"),
         ({"leaves": [{}, {"paturn": "a"}]}, "leaves[1]", "did you mean 'pattern'?"),
-        ({"table": {"a": [{"b": {"exitcode": 1}}]}}, "table[...][0][...]", "did you mean 'exitCode'?"),
+        ({"table": {"a": [{"b": {"exitcode": 1}}]}}, "table.a[0].b", "did you mean 'exitCode'?"),
         ({"drawing": {"shape": "circle", "radus": 1}}, "drawing", "did you mean 'radius'?"),
         ({"x" * 1_000_000: 1}, "", f"unknown argument '{'x' * 80}'; known are"),
         # Another type, or a value out of bounds.
@@ -102,8 +102,24 @@ def test_json_becomes_typed_arguments() -> None:
         ({"flag": "true"}, "flag", "expected true or false, found a string"),
         ({"text": ""}, "text", "expected a string of length >= 1"),
         ({"expect": {"pattern": "b"}}, "expect.pattern", "expected a string matching regex '^a'"),
-        ({"table": {"a": {}}}, "table[...]", "expected an array, found an object"),
-        ({"either": 1}, "either", "expected a string, an object, an array or null, found an integer"),
+        ({"table": {"a": {}}}, "table.a", "expected an array, found an object"),
+        # The keys of maps, as they would be written.
+        (
+            {"table": {"a": [], "b.c": [{"d": {}}, {"e f": {"mode": "x"}}]}},
+            'table["b.c"][1]["e f"].mode',
+            "expected one of",
+        ),
+        (
+            {"table": {"a": [{"b": {}}], "x" * 1_000: 1}},
+            f"table.{'x' * 80}…".replace(".x", '["x') + '"]',
+            "expected an array",
+        ),
+        ({"table": {str(number): [] for number in range(2_000)} | {"a": 1}}, "table[...]", "expected an array"),
+        # What YAML reads as a number or a truth value.
+        ({"command": [1]}, "command[0]", "expected a string, found an integer; quote it"),
+        ({"text": True}, "text", "found true or false; quote it"),
+        ({"text": 1.5}, "text", "found a number; quote it"),
+        ({"either": 1}, "either", "expected a string, an object, an array or null, found an integer; quote it"),
         # One of some values.
         ({"expect": {"mode": "al"}}, "expect.mode", """expected one of "all", "any"; found 'al'"""),
         ({"leaves": [{"mode": "x"}]}, "leaves[0].mode", """expected one of "all", "any"; found 'x'"""),

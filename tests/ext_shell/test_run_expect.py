@@ -44,7 +44,7 @@ REFUSED: list[tuple[object, str]] = [
     ({}, "expect: this checks nothing"),
     ({"stdout": {}}, "expect.stdout: this checks nothing"),
     ({"files": {}}, "expect.files: expected an object of length >= 1"),
-    ({"files": {"x": {}}}, "expect.files[...]: this checks nothing"),
+    ({"files": {"x": {}}}, "expect.files.x: this checks nothing"),
     ({"duration": {}}, "expect.duration: this checks nothing"),
     ({"exitCode": 0, "signal": "TERM"}, "expected one of exitCode and signal"),
     ({"signal": "SIGNOTHING"}, "expected the name of a signal, such as SIGTERM, found 'SIGNOTHING'"),

@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING, NamedTuple
 
 import httpx2
+import msgspec
 
 from ext_http.answer import Answer
 from ext_http.errors import ADVICE, ExchangeFailed
@@ -31,6 +32,8 @@ REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})  # safe methods, RFC
 IDENTITY = frozenset({"", "identity"})  # content codings that are none
 ACCEPTED = "gzip, deflate"
 AS_IT_IS = "the header `Accept-Encoding: identity` asks for it as it is"
+BROKEN_OFF = "the server, or a proxy before it, closed the connection in the middle of the answer"
+ONLY_HTTP2 = "does the server have HTTP/2? `httpVersion: auto` takes HTTP/1.1 where it has not"
 USER_AGENT = f"ext-http/{__version__} gevals-extensions"
 
 
@@ -81,8 +84,24 @@ class Client:
         try:
             with spending(budget):
                 return self._exchange(outgoing, limit, sink, begun)
+        except _Broken as broken:
+            raise self._failure(broken.error, outgoing, budget, begun, broken.answer) from broken.error
         except httpx2.HTTPError as error:
-            raise _failure(error, f"{outgoing.method} {outgoing.url}", budget, time.monotonic() - begun) from error
+            raise self._failure(error, outgoing, budget, begun) from error
+
+    def _failure(
+        self,
+        error: httpx2.HTTPError,
+        outgoing: Outgoing,
+        budget: Budget,
+        begun: float,
+        answer: Answer | None = None,
+    ) -> ExchangeFailed:
+        advice = ONLY_HTTP2 if self._settings.http_version == "2" else ""
+        where = f"{outgoing.method} {outgoing.url}"
+        failure = _failure(error, where, budget, time.monotonic() - begun, advice, whole=answer is None)
+        failure.answer = answer
+        return failure
 
     def _exchange(self, outgoing: Outgoing, limit: int, sink: Callable[[bytes], object] | None, begun: float) -> Answer:
         headers = [
@@ -97,22 +116,28 @@ class Client:
             expires = expiry_of(response.extensions.get("network_stream"))
             taking = sink if sink and response.status_code // 100 == 2 else None
             body = _Body(limit, taking)
-            truncated = body.read(response)
+            try:
+                truncated = body.read(response)
+            except httpx2.HTTPError as error:
+                raise _Broken(error, self._answer(response, outgoing, body.value, begun)) from error
         finally:
             response.close()
         limited = response.extensions.get(LIMITED)  # a recorder's response has none
+        answer = self._answer(response, outgoing, body.value, begun)
+        excess = limited.excess if isinstance(limited, Limited) else b""
+        return msgspec.structs.replace(answer, truncated=truncated, peer_certificate_expires=expires, excess=excess)
+
+    def _answer(self, response: httpx2.Response, outgoing: Outgoing, body: bytes, begun: float) -> Answer:
+        """What was received so far."""
         return Answer(
             status=response.status_code,
             reason=response.reason_phrase if response.http_version != "HTTP/2" else "",
             http_version=response.http_version,
             headers=tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw),
-            body=body.value,
-            truncated=truncated,
+            body=body,
             encoded_size=response.num_bytes_downloaded,
             elapsed=time.monotonic() - begun,
             url=outgoing.url,
-            peer_certificate_expires=expires,
-            excess=limited.excess if isinstance(limited, Limited) else b"",
         )
 
     def _answered(self, request: httpx2.Request, digest: tuple[str, str] | None) -> httpx2.Response:
@@ -147,6 +172,15 @@ class Client:
                 continue
             response.request = request
             return response
+
+
+class _Broken(Exception):
+    """An answer that began and did not come to its end."""
+
+    def __init__(self, error: httpx2.HTTPError, answer: Answer) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.answer = answer
 
 
 class _Closing:
@@ -206,25 +240,48 @@ class _Body:
         return self._size > RATIO_FROM and self._size > RATIO * encoded
 
 
-def _failure(error: httpx2.HTTPError, where: str, budget: Budget, seconds: float) -> ExchangeFailed:
-    """What an exception of the library means. What ours raised below it begins with its kind."""
+def _failure(
+    error: httpx2.HTTPError, where: str, budget: Budget, seconds: float, advice: str, *, whole: bool
+) -> ExchangeFailed:
+    """What an exception of the library means. What ours raised below it begins with its kind.
+
+    Args:
+        error: the exception.
+        where: method and URL.
+        budget: of the exchange.
+        seconds: that it took.
+        advice: where what came back is no HTTP; "" for the usual one.
+        whole: nothing of the answer was received.
+    """
     if budget.deadline.stopped.is_set():
         return ExchangeFailed("stopped", "the extension was told to end", where)
     text = str(error)
     if isinstance(error, httpx2.TimeoutException):
-        return ExchangeFailed("timeout", _in_time(error, text), where, after=f"{seconds:.1f} s")
+        reason = _in_time(error, text) if whole else "the answer began, but did not end in time"
+        return ExchangeFailed("timeout", reason, where, after=f"{seconds:.1f} s")
     kind, found, reason = text.partition(": ")
     if found and kind in ADVICE:
-        return ExchangeFailed(_kind(kind), reason, where)
+        return ExchangeFailed(
+            _kind(kind), reason, where, advice=_of_certificate(reason) if kind == "certificate" else ""
+        )
     if isinstance(error, httpx2.NetworkError):
-        return ExchangeFailed("connection", text or type(error).__name__, where)
+        return ExchangeFailed("connection", text or type(error).__name__, where, advice="" if whole else BROKEN_OFF)
     if isinstance(error, httpx2.RemoteProtocolError) and "without sending a response" in text:
-        return ExchangeFailed("connection", "the server closed the connection without an answer", where)
+        return ExchangeFailed("connection", "the server closed the connection without an answer", where, advice=advice)
     if isinstance(error, httpx2.RemoteProtocolError) and "complete message body" in text:
-        return ExchangeFailed("connection", f"the answer ended too soon: {text}", where)
+        return ExchangeFailed("connection", f"the answer ended too soon: {text}", where, advice=BROKEN_OFF)
     if isinstance(error, httpx2.DecodingError):
         return ExchangeFailed("protocol", f"the body can't be decoded: {text}", where, advice=AS_IT_IS)
-    return ExchangeFailed("protocol", _NO_HTTP.get(text, text) or type(error).__name__, where)
+    return ExchangeFailed("protocol", _NO_HTTP.get(text, text) or type(error).__name__, where, advice=advice)
+
+
+def _of_certificate(reason: str) -> str:
+    """What to do about a certificate that is not accepted; "" where its authority may be unknown."""
+    if "not valid for" in reason or "mismatch" in reason:
+        return "use a name of the certificate in the URL, or name it with `tls.serverName`"
+    if "expired" in reason or "not yet valid" in reason:
+        return "renew the certificate, or accept it with `tls.insecure: true`"
+    return ""
 
 
 def _in_time(error: httpx2.TimeoutException, text: str) -> str:

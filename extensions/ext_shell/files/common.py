@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ext_sdk.deadline import Deadline
 
 Path = Annotated[str, Meta(min_length=1, description="In the working directory, or a path that make-temp gave")]
-Mode = Annotated[str, Meta(pattern="^[0-7]{3,4}$", description='Permissions in octal, quoted: "0644"')]
+Mode = Annotated[str, Meta(pattern="^[0-7]{3,4}$", description="Permissions in octal, quoted", examples=["0644"])]
 MaxSize = Annotated[int, Meta(ge=0, description="Bytes; a larger file is a failure, not read")]
 DEFAULT_MAX_SIZE = 10 * 1024 * 1024  # bytes; whole files are held in memory
 CHUNK = 1024 * 1024  # bytes

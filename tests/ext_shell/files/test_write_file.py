@@ -124,7 +124,14 @@ def test_a_value_of_an_earlier_step_is_filled_in_and_is_never_a_path_that_leads_
         ({"path": "a", "content": "", "json": None}, "content and json given"),
         ({"path": "a", "content": "x", "append": True, "overwrite": False}, "`append` changes an existing file"),
         ({"path": "a", "content": "x", "mode": 644}, "mode: expected a string, found an integer"),
-        ({"path": "a", "content": "x", "mode": "rwx"}, "mode"),
+        (
+            {"path": "a", "content": "x", "mode": "rwx"},
+            "mode: expected a string matching regex '^[0-7]{3,4}$', such as \"0644\"",
+        ),
+        (
+            {"path": "a", "content": "x", "mode": 0o755},
+            'mode: expected a string, found an integer; quote it, as in "0644"',
+        ),
         ({"path": "a", "base64": "=x="}, "base64: this is no base64"),
         ({"path": "a", "content": "\ud800"}, "content: half a character (U+D800)"),
         ({"path": "a", "contents": "x"}, "did you mean 'content'?"),
