@@ -384,10 +384,11 @@ def test_a_port_that_another_mock_holds_is_refused_with_that_mock_and_its_workdi
         assert f"found {first.port}: Address already in use" in failed.value.error
         assert f"mock 'weather' of workdir {tmp_path} listens on it; stop that mock" in failed.value.error
     first.stop()
+    other.context.scope = "second"
     second = other(says("x"), port=first.port, name="trips")
     with pytest.raises(ext_sdk.OperationFailed, match="can't listen") as failed:
         mocks(says("x"), port=first.port)
-    assert f"mock 'trips' of workdir {tmp_path / 'other'}" in failed.value.error
+    assert f"mock 'trips' of workdir {tmp_path / 'other'}, scope 'second', listens on it" in failed.value.error
     second.stop()
 
 
@@ -397,7 +398,7 @@ def test_several_mocks_stand_side_by_side_by_name(mocks: MockMaker) -> None:
     with pytest.raises(ext_sdk.OperationFailed) as failed:
         mocks(says("x"), name="one")
     assert f"'one', which listens at {one.url}" in failed.value.error
-    assert "use another name, or one folder for each parallel task" in failed.value.error
+    assert "use another name, `scope`, or one folder for each parallel task" in failed.value.error
     assert one.ask("/").text == "1"
     one.stop()
     assert mocks(says("3"), name="one").ask("/").text == "3"

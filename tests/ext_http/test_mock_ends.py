@@ -62,6 +62,21 @@ def test_mocks_of_another_workdir_are_not_seen(fresh: Callable[[], Extension]) -
     assert "none was started" in other.error
 
 
+def test_mocks_of_one_name_in_two_scopes_are_two(fresh: Callable[[], Extension]) -> None:
+    extension = fresh()
+    first, second = start(extension, scope="first"), start(extension, scope="second")
+    assert first != second
+    connection = http.client.HTTPConnection("127.0.0.1", first, timeout=20)
+    connection.request("GET", "/echo")
+    assert connection.getresponse().status == 200
+    connection.close()
+    for scope, asked in (("first", "1"), ("second", "0")):
+        verified = extension.ok("mock-verify", calls=[{"route": "echo", "atMost": 1}], scope=scope)
+        assert verified.outputs["calls"] == asked
+        extension.ok("mock-stop", scope=scope)
+    assert "in this workdir and scope" in extension.failed("mock-stop").error
+
+
 def test_fifty_clients_at_once_are_answered_and_counted(mocks: MockMaker) -> None:
     mock = mocks(*ROUTES)
 

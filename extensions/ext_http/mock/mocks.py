@@ -1,4 +1,4 @@
-"""The mocks of one workdir, by name: they stand between operations, until they are stopped or the extension ends."""
+"""The mocks of one workdir and scope, by name: they stand until they are stopped or the extension ends."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from ext_sdk.hints import hint
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ext_sdk.variables import Place
 
     from .journal import Journal
     from .routes import Route
@@ -28,7 +30,7 @@ class Mock:
 
     Attributes:
         name: by which operations find it.
-        workdir: of the operation that started it.
+        place: workdir and scope of the operation that started it.
         url: of its root, without a slash at the end.
         routes: in their order.
         router: gives the answers.
@@ -41,7 +43,7 @@ class Mock:
         self,
         name: str,
         *,
-        workdir: Path,
+        place: Place,
         url: str,
         routes: list[Route],
         router: Router,
@@ -50,7 +52,7 @@ class Mock:
         ca_file: Path | None,
     ) -> None:
         self.name = name
-        self.workdir = workdir
+        self.place = place
         self.url = url
         self.routes = routes
         self.router = router
@@ -77,7 +79,8 @@ class Mock:
     @property
     def described(self) -> str:
         """The mock and where it belongs, for messages of any workdir."""
-        return f"mock {self.name!r} of workdir {self.workdir}"
+        scope = f", scope {self.place.scope!r}," if self.place.scope else ""
+        return f"mock {self.name!r} of workdir {self.place.workdir}{scope}"
 
     def counts(self) -> dict[str, str | int | bool]:
         """How often it was asked, and where that is written."""
@@ -89,7 +92,7 @@ class Mock:
 
 
 class Mocks:
-    """The mocks of one workdir. For any thread."""
+    """The mocks of one workdir and scope. For any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -108,9 +111,9 @@ class Mocks:
             raise ext_sdk.OperationFailed("the extension was told to end and starts nothing more")
         raise ext_sdk.OperationFailed(
             f"mock {mock.name!r} stands already",
-            error=f"name: expected one that no mock of this workdir has, found {mock.name!r}, which listens at "
-            f"{other.url} since a previous mock-start; stop it first, or use another name, or one folder for each "
-            "parallel task",
+            error=f"name: expected one that no mock of this workdir and scope has, found {mock.name!r}, which listens "
+            f"at {other.url} since a previous mock-start; stop it first, or use another name, `scope`, or one folder "
+            "for each parallel task",
         )
 
     def get(self, name: str) -> Mock | None:
@@ -172,5 +175,5 @@ class Addresses:
 def not_found(name: str, names: list[str]) -> ext_sdk.OperationFailed:
     """The failure of an operation on a mock that is not there."""
     told = hint(name, names, none="none was started, or all were stopped")
-    error = f"name: expected a mock that mock-start started in this workdir, found {name!r}; {told}"
+    error = f"name: expected a mock that mock-start started in this workdir and scope, found {name!r}; {told}"
     return ext_sdk.OperationFailed(f"there is no mock {name!r}", error=error)

@@ -105,7 +105,7 @@ def started(args: MockStart, context: ext_sdk.Context) -> Mock:
     url = f"{'https' if args.tls else 'http'}://{host}:{server.port}"
     mock = Mock(
         args.name,
-        workdir=context.workdir,
+        place=context.place,
         url=url,
         routes=args.routes,
         router=router,
