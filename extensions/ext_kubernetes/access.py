@@ -28,9 +28,11 @@ ANONYMOUS, UNAUTHENTICATED = "system:anonymous", "system:unauthenticated"
 
 
 class ExpectAccess(ext_sdk.Args):
-    """What must hold."""
+    """Expected verdict."""
 
-    allowed: Annotated[bool, Meta(description="Whether it must be allowed, or denied")]
+    allowed: Annotated[
+        bool | UnsetType, Meta(description="Whether it must be allowed, or denied; without it, both are a success")
+    ] = UNSET
 
 
 class AuthCanI(ext_sdk.Args):
@@ -97,8 +99,9 @@ def auth_can_i(args: AuthCanI, context: ext_sdk.Context) -> ext_sdk.Result:
     who = args.as_ or "you"
     verdict = "allowed" if allowed else "denied"
     outputs: dict[str, str | int | bool] = {"allowed": allowed, "reason": reason}
-    if args.expect is not UNSET and args.expect.allowed is not allowed:
-        expected = "true" if args.expect.allowed else "false"
+    wanted = UNSET if isinstance(args.expect, UnsetType) else args.expect.allowed
+    if wanted is not UNSET and wanted is not allowed:
+        expected = "true" if wanted else "false"
         found = "true" if allowed else "false"
         return ext_sdk.Result.failed(
             f"permission check failed: expected allowed={expected} but got allowed={found}",

@@ -45,6 +45,10 @@ class KubernetesConfig(ext_sdk.Config):
     def __post_init__(self) -> None:
         if self.kubeconfig and self.service_account:
             raise ValueError("expected `kubeconfig` or `serviceAccount`, found both")
+        if self.kubeconfig:
+            from .settings import check_explicit
+
+            check_explicit(self.kubeconfig, self.context)
 
 
 # Set by a recorder of HTTP traffic: an answer that has no end fits no recording, and waits do without.

@@ -5,15 +5,31 @@ from __future__ import annotations
 import os
 import stat
 
+MOST_BYTES = 16 * 1024 * 1024  # of a kubeconfig
+
 
 def check_config(members: dict[str, object]) -> None:
     """Raise ValueError at least for what `KubernetesConfig` refuses, and for each kubeconfig that can't be read."""
     kubeconfig = str(members.get("kubeconfig", ""))
     if kubeconfig and members.get("serviceAccount"):
         raise ValueError("expected `kubeconfig` or `serviceAccount`, found both")
-    for file in kubeconfig.split(os.pathsep):
-        if file and not _is_readable_file(os.path.expanduser(file)):  # noqa: PTH111  (pathlib takes 10 ms)
+    files = [file for file in kubeconfig.split(os.pathsep) if file]
+    for file in files:
+        if not _is_readable_file(os.path.expanduser(file)):  # noqa: PTH111  (pathlib takes 10 ms)
             raise ValueError(f"kubeconfig: expected a file, found {file!r}")
+    context = str(members.get("context", ""))
+    if files and not may_have(context, files):
+        raise ValueError(f"context: expected one of the kubeconfig, found {context!r}")
+
+
+def may_have(context: str, files: list[str]) -> bool:
+    """Return False if no file has the text of a context's name; then it is unlikely, and YAML has to be read."""
+    text = context.encode("utf-8", "surrogateescape")
+    for file in files:
+        with open(os.path.expanduser(file), "rb") as stream:  # noqa: PTH111, PTH123
+            if text in stream.read(MOST_BYTES):
+                return True
+    return not files
 
 
 def _is_readable_file(path: str) -> bool:

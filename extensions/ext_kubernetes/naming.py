@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 DEFAULT_NAMESPACE = "default"
 
 
-class Metadata(ext_sdk.Args):
-    """Name and namespace, as in a manifest."""
+class Metadata(ext_sdk.Args, forbid_unknown_fields=False):
+    """Name and namespace, as in a manifest; its other members, such as labels, are accepted and do not matter."""
 
     name: str = ""
     namespace: str = ""
@@ -42,7 +42,9 @@ class TargetArgs(ext_sdk.Args):
     ] = ""
     api_version: Annotated[str, Meta(description="In place of `resource`, with `kind` and `metadata`: apps/v1")] = ""
     kind: Annotated[str, Meta(description="In place of `resource`: Deployment")] = ""
-    metadata: Annotated[Metadata, Meta(description="In place of `resource`: name and namespace")] = Metadata()
+    metadata: Annotated[
+        Metadata, Meta(description="In place of `resource`: name and namespace; other members do not matter")
+    ] = Metadata()
     namespace: Annotated[
         str, Meta(description="Where; by default the one that create-namespace made, or that of the configuration")
     ] = ""

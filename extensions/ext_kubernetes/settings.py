@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from ext_sdk.hints import hint
 
 from .config import config_of
+from .early_check import MOST_BYTES, may_have
 from .errors import NoConfiguration
 
 if TYPE_CHECKING:
@@ -25,7 +26,6 @@ Entry = dict[str, object]  # one of the file's clusters, contexts or users, with
 
 IN_CLUSTER = "in-cluster"
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-MOST_BYTES = 16 * 1024 * 1024  # of a kubeconfig
 KINDS = ("clusters", "contexts", "users")
 
 
@@ -143,11 +143,46 @@ def source_of(context: ext_sdk.Context) -> Source:
         (context.env.get("KUBECONFIG", ""), "KUBECONFIG of the task", context.workdir),
         (os.environ.get("KUBECONFIG", ""), "KUBECONFIG", Path.cwd()),
     ):
-        if files := tuple(str(base / Path(one).expanduser()) for one in text.split(os.pathsep) if one):
+        if files := _files(text, base):
             return _existing(Source(files, config.context, origin))
     if "KUBERNETES_SERVICE_HOST" in os.environ and (ACCOUNT / "token").is_file():
         return Source((), "", IN_CLUSTER)
     return _existing(Source((str(Path("~/.kube/config").expanduser()),), config.context, "the default"))
+
+
+def check_explicit(kubeconfig: str, context: str) -> None:
+    """Check a kubeconfig that the configuration names.
+
+    Raises:
+        ValueError: none of the files exists, one can't be read, or none has the context.
+    """
+    source = Source(_files(kubeconfig, Path.cwd()), context, "config.kubeconfig")
+    try:
+        existing = [file for file, stamp in zip(source.files, _existing(source).stamp, strict=True) if stamp]
+        for file in existing:
+            _readable(file)
+        if not may_have(context, existing):
+            read(source).context(context)
+    except NoConfiguration as problem:
+        raise ValueError(f"kubeconfig: {problem.error}") from problem
+
+
+def _files(text: str, base: Path) -> tuple[str, ...]:
+    return tuple(str(base / Path(one).expanduser()) for one in text.split(os.pathsep) if one)
+
+
+def _readable(file: str) -> None:
+    try:
+        with Path(file).open("rb"):
+            pass
+    except OSError as error:
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: str, error: OSError) -> NoConfiguration:
+    return NoConfiguration(
+        "the kubeconfig can't be read", error=f"the kubeconfig {file} can't be read: {error.strerror}"
+    )
 
 
 def read(source: Source) -> Kubeconfig:
@@ -203,9 +238,7 @@ def _content(file: str) -> Mapping[str, object] | None:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise NoConfiguration(
-            "the kubeconfig can't be read", error=f"the kubeconfig {file} can't be read: {error.strerror}"
-        ) from error
+        raise _unreadable(file, error) from error
     try:
         content = load_yaml(data.decode())
     except ValueError as error:

@@ -46,9 +46,10 @@ class _ArgsType(msgspec.StructMeta):
         *,
         tag: str | None = None,
         tag_field: str | None = None,
+        forbid_unknown_fields: bool = True,
         **_: bool,
     ) -> _ArgsType:
-        """`tag` and `tag_field` tell the classes of a union apart, see msgspec.Struct; the rest is as it is."""
+        """Create a class; for `tag`, `tag_field` and `forbid_unknown_fields` see msgspec.Struct, the rest is fixed."""
         check = namespace.get("__post_init__")
         if callable(check):
             namespace["__post_init__"] = _semantic(check)
@@ -61,7 +62,7 @@ class _ArgsType(msgspec.StructMeta):
             tag_field=tag_field,
             frozen=True,
             kw_only=True,
-            forbid_unknown_fields=True,
+            forbid_unknown_fields=forbid_unknown_fields,
             rename="camel",
         )
 

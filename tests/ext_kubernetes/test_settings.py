@@ -62,6 +62,42 @@ def test_the_manifest_needs_no_kubeconfig(start: Starter, tmp_path: Path) -> Non
     assert "result" in answer
 
 
+@pytest.mark.parametrize("broken", ["missing", "both missing", "directory", "context", "escaped context"])
+def test_an_explicit_kubeconfig_that_can_not_be_used_is_refused_at_the_start(
+    api: FakeApi, start: Starter, tmp_path: Path, broken: str
+) -> None:
+    good, missing = api.kubeconfig(tmp_path / "kubeconfig"), tmp_path / "missing"
+    (tmp_path / "directory").mkdir()
+    config, told = {
+        "missing": ({"kubeconfig": str(missing)}, f"there is no kubeconfig at {missing} (config.kubeconfig)"),
+        "both missing": ({"kubeconfig": f"{missing}:{missing}"}, f"there is no kubeconfig at {missing}:{missing}"),
+        "directory": ({"kubeconfig": str(tmp_path / "directory")}, "directory can't be read: Is a directory"),
+        "context": ({"kubeconfig": str(good), "context": "fakes"}, "has no context 'fakes'; did you mean 'fake'?"),
+        "escaped context": ({"kubeconfig": str(good), "context": "fäke"}, "has no context 'fäke'; did you mean"),
+    }[broken]
+    answer = start(None).peer.initialize(config)
+    assert "error" in answer, answer
+    error = answer["error"]
+    assert isinstance(error, dict)
+    assert error["code"] == -32602
+    assert told in error["message"]
+
+
+@pytest.mark.parametrize("given", ["one of several is missing", "context", "escaped context", "relative"])
+def test_an_explicit_kubeconfig_that_can_be_used_is_not_refused(
+    api: FakeApi, start: Starter, tmp_path: Path, given: str
+) -> None:
+    path = api.kubeconfig(tmp_path / "kubeconfig")
+    path.write_text(path.read_text().replace('"fake"', '"f\\u00e4ke"' if given == "escaped context" else '"fake"'))
+    config = {
+        "one of several is missing": {"kubeconfig": f"{tmp_path / 'missing'}:{path}"},
+        "context": {"kubeconfig": str(path), "context": "fake"},
+        "escaped context": {"kubeconfig": str(path), "context": "fäke"},
+        "relative": {"kubeconfig": os.path.relpath(path)},
+    }[given]
+    assert start(None, config=config).ok("get", {"resource": "ns/default"})["name"] == "default"
+
+
 def test_an_unknown_context_is_told_with_those_that_there_are(api: FakeApi, start: Starter, tmp_path: Path) -> None:
     kube = start(api.kubeconfig(tmp_path / "kubeconfig"), config={"context": "fakes"})
     assert f"the kubeconfig {tmp_path}/kubeconfig has no context 'fakes'; did you mean 'fake'?" in kube.failed(
