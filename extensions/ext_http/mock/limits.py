@@ -23,7 +23,10 @@ class Limits(ext_sdk.Args):
         1024 * 1024
     )
     connections: Annotated[int, Meta(ge=1, le=1000, description="At once; 503 for more")] = 200
-    calls: Annotated[int, Meta(ge=1, le=1_000_000, description="Kept for mock-verify, with 64 MiB of bodies")] = 10_000
+    calls: Annotated[
+        int,
+        Meta(ge=1, le=1_000_000, description="Calls kept for mock-verify, with 64 MiB of bodies; it fails after more"),
+    ] = 10_000
     request_time: Annotated[
         ext_sdk.Duration, Meta(description="For a request, from its first byte to its last; then 408")
     ] = ext_sdk.Duration.parse("10s")
