@@ -54,6 +54,7 @@ def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:
 
     A conflict with another manager fails, naming it and the field, unless `force` takes the field over. Unknown fields
     are errors. Namespaces, definitions of custom resources and what pods need go first, all else as it is written.
+    A later `kubectl apply` of another tool does not remove fields that were set here: see docs/evals.md.
     """
     manifests = manifests_of(args, context)
     client = client_for(context)

@@ -13,6 +13,10 @@ Object = dict[str, object]  # an object of a cluster, as JSON has it
 # Whatever JSON has: msgspec takes nothing narrower for it. Mypy does not look into it.
 Json = Any
 
+UNREPLACED = (  # what to add to a failure of a manifest with a reference in it
+    "; `${NAME.key}` is not replaced in a manifest: give `create` the object by its members (apiVersion, kind, "
+    "metadata and so on), where it is"
+)
 MOST_DEPTH = 200  # levels of a document
 MOST_VALUES = 1_000_000  # of a document with aliases
 

@@ -26,8 +26,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Difference", "Lists", "WrongPattern", "check_pattern", "differences"]
 Lists = Literal["key", "order", "exact"]
-# What tells the items of a list apart, as the merge keys of Kubernetes do; the first that an item has counts.
-KEYS = ("name", "containerPort", "mountPath", "devicePath", "type", "key", "port", "topologyKey", "uid", "ip")
+MOST_NEAREST = 3  # differences of the nearest item that are told
+# What tells the items of a list apart, as the merge keys of Kubernetes do; the first that an item has counts. It
+# decides which item a difference is told of, not whether there is one.
+KEYS = (
+    "name",
+    "containerPort",
+    "mountPath",
+    "devicePath",
+    "type",
+    "key",
+    "port",
+    "topologyKey",
+    "uid",
+    "ip",
+    "host",
+    "path",
+)
 
 
 def differences(
@@ -114,7 +129,9 @@ class Match:
         elif key:
             yield from fewest
         else:
-            yield Difference(place, told(value), f"nothing like it in {told(list(found))}")
+            nearest = [each._replace(path=f"{path}[{number}]{each.path.removeprefix(place)}") for each in fewest]
+            differing = "; ".join(map(str, nearest[:MOST_NEAREST]))
+            yield Difference(place, told(value), f"nothing like it; nearest: {differing}")
 
 
 def _is_plain(value: object) -> bool:

@@ -38,7 +38,10 @@ class TargetArgs(ext_sdk.Args):
 
     resource: Annotated[
         str,
-        Meta(description="Kind and name: pod/nginx, deploy/web, certificates.cert-manager.io/x; or a kind alone"),
+        Meta(
+            description="Kind and name: pod/nginx, deploy/web, certificates.cert-manager.io/x; a kind alone for "
+            "several objects"
+        ),
     ] = ""
     api_version: Annotated[str, Meta(description="In place of `resource`, with `kind` and `metadata`: apps/v1")] = ""
     kind: Annotated[str, Meta(description="In place of `resource`: Deployment")] = ""

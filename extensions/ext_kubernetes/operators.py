@@ -129,6 +129,10 @@ def _inner(value: object) -> str:
     return ""
 
 
+def _an_item(value: object) -> str:
+    return "{} is a part of every object; use {$equals: {}} for an empty one" if value == {} else _inner(value)
+
+
 def _anything(value: object) -> str:
     del value
     return ""
@@ -154,7 +158,7 @@ OPERATORS: Mapping[str, Operator] = {
     "$lte": Operator("at most", _ordered(lambda left, right: left <= right), _a_quantity),
     "$exists": Operator("existence:", lambda _, found, bound: (found is not NOTHING) == bound, _a_boolean),
     "$type": Operator("a value of type", lambda _, found, bound: is_type(found, str(bound))),
-    "$contains": Operator("something with", _contains),
+    "$contains": Operator("something with", _contains, _an_item),
     "$matches": Operator("text that matches", _matches, _a_regex),
     "$length": Operator("", None, _inner, _length),
     "$not": Operator("", None, _inner, _not),

@@ -154,7 +154,7 @@ def _undo(args: Rollout, target: Target, context: ext_sdk.Context, client: Clien
         content_type=JSON_PATCH,
         deadline=context.deadline,
     )
-    return f"Rolled {target.resource.kind}/{target.name} back to revision {wanted}", {"revision": wanted}
+    return f"Rolled {target.resource.kind}/{target.name} back to revision {wanted}", {"toRevision": wanted}
 
 
 def _revisions(target: Target, context: ext_sdk.Context, client: Client) -> list[tuple[int, Object]]:

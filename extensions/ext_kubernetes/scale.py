@@ -15,8 +15,10 @@ from .errors import doing
 from .naming import TargetArgs, target_of
 from .objects import members, number, text
 from .pods import PodCheck
+from .readiness import RULES
 from .story import in_vain
 from .wait import Ready
+from .waiting import Verdict, Waited, wait_until
 from .writing import MANAGER, MERGE_PATCH
 
 if TYPE_CHECKING:
@@ -51,10 +53,23 @@ def scale(args: Scale, context: ext_sdk.Context) -> ext_sdk.Result:
         return ext_sdk.Result.ok(message, outputs=outputs)
     judge = judged(target, Ready(PodCheck(client, context.deadline)), "all")
     seen = await_target(target, judge, context, client)
+    if seen.waited.done and (target.resource.group, target.resource.kind) not in RULES:
+        seen = seen._replace(waited=_await_replicas(target, args, context, client))
     if seen.waited.done:
         return ext_sdk.Result.ok(message, outputs=outputs | {"seconds": f"{seen.waited.seconds:.3f}"})
     wanted = f"{args.replicas} replicas"
     return in_vain(seen, wanted, context, client, timeout=args.timeout, outputs=outputs)
+
+
+def _await_replicas(target: Target, args: Scale, context: ext_sdk.Context, client: Client) -> Waited:
+    """Wait until the subresource scale counts as many replicas as wanted: the status of a custom resource may not."""
+    path = target.resource.path(target.namespace, target.name, "scale")
+
+    def check(_age: float) -> Verdict:
+        found = number(client.request("GET", path, deadline=context.deadline), "status", "replicas")
+        return Verdict(found == args.replicas, f"{found} of {args.replicas} replicas, by its subresource scale")
+
+    return wait_until(check, context.deadline, context.deadline.wait)
 
 
 def _scaled(target: Target, args: Scale, context: ext_sdk.Context, client: Client) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import ext_sdk
 
 from .errors import UnknownKind
+from .manifests import UNREPLACED
 from .naming import namespace_of
 from .objects import items, members, named, text
 from .order import DEFINITIONS, batches, wave_of
@@ -138,6 +139,8 @@ def attempt(item: Item, send: Callable[[], tuple[Object, str]]) -> Outcome:
     try:
         found, word = send()
     except ext_sdk.OperationFailed as failure:
+        if "${" in repr(item.object):
+            failure.error += UNREPLACED
         return Outcome(item, {}, "failed", failure)
     return Outcome(item, found, word)
 

@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 import ext_sdk
 from ext_sdk.files import Workdir, os_errors
 
-from .manifests import Json, NoObject, NotYaml, Object, flat, objects_of
+from .manifests import UNREPLACED, Json, NoObject, NotYaml, Object, flat, objects_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -97,7 +97,8 @@ def manifests_of(args: Sources, context: ext_sdk.Context) -> list[Manifest]:
     try:
         found = [Manifest(*one) for one in SOURCES[given[0]](args, context)]
     except (NotYaml, NoObject) as error:
-        raise ext_sdk.OperationFailed("the manifest can't be used", error=str(error)) from error
+        unreplaced = UNREPLACED if isinstance(args.manifest, str) and "${" in args.manifest else ""
+        raise ext_sdk.OperationFailed("the manifest can't be used", error=f"{error}{unreplaced}") from error
     if not found:
         raise ext_sdk.OperationFailed("the manifest is empty", error=f"{given[0]}: found no object in it")
     return found

@@ -96,11 +96,11 @@ def wait(args: WaitArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         told = f" condition {args.condition}={args.status}" if args.condition else f": {wanted}"
         name = f"{target.resource.kind}/{target.name}" if target.name else target.resource.name
         return ext_sdk.Result.ok(f"{name}{told}", outputs=outputs, secret_outputs=secret)
-    message = (
-        f"Condition {args.condition}={args.status} not met"
-        if args.condition
-        else f"{described(target)} {target.are} not {wanted}"
-    )
+    message = f"{described(target)} {target.are} not {wanted}"
+    if args.condition:
+        message = f"Condition {args.condition}={args.status} not met"
+    elif args.json_path:
+        message = f"{described(target)}: {wanted} not found"
     return in_vain(seen, wanted, context, client, timeout=args.timeout, outputs=outputs, message=message)
 
 

@@ -20,7 +20,7 @@ from .protocols import gevals
 from .redaction import secret_variables
 from .result import Result
 from .schema import COMMON
-from .validation import check_types, takes, validate
+from .validation import check_types, not_text, takes, validate
 from .variables import NAME, Place, Variables
 from .wire import DEPTH_LIMIT, RpcError, is_too_deep
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 # A host that gives a call `context.timeout` stops waiting at its end: the operation gets this share less, at
 # most one second, and has most of that to come to its end before it is answered for.
+LONE_SURROGATE = "surrogates not allowed"  # the reason of a UnicodeEncodeError
 ANSWER_SHARE = 0.1
 ANSWER_SECONDS = 1.0
 # Where nobody but the operation's own `timeout` bounds a call, the operation has so long beyond it to clean up before
@@ -282,6 +283,10 @@ def _outcome(call: Call) -> Result:
         return Result.of_failure(failure)
     except (InvalidArgs, RequirementNotMet) as refusal:
         return Result.failed(f"{call.operation.name}: {refusal}")
+    except UnicodeEncodeError as error:
+        if error.reason != LONE_SURROGATE:
+            raise
+        return Result.failed(f"{call.operation.name}: {not_text(error)}")
     if not isinstance(result, Result):
         raise TypeError(f"expected a Result, found {type(result).__name__}")
     return result

@@ -70,8 +70,13 @@ def _converted(
             text, args_type, extra, lambda *place: with_keys(place[0], value, fails, of_key=place[1])
         ) from error
     except UnicodeEncodeError as error:
-        found = ascii(error.object[error.start : error.end])
-        raise InvalidArgs("", f"expected text, found half of a character: {found}, a lone surrogate") from error
+        raise not_text(error) from error
+
+
+def not_text(error: UnicodeEncodeError) -> InvalidArgs:
+    """Return the refusal of a text that can't be encoded."""
+    found = ascii(error.object[error.start : error.end])
+    return InvalidArgs("", f"expected text, found half of a character: {found}, a lone surrogate")
 
 
 def takes(args_type: type[Args], name: str) -> bool:

@@ -120,3 +120,18 @@ def test_an_operator_that_can_not_be_is_refused(expected: dict[str, Any], told: 
     with pytest.raises(WrongPattern) as caught:
         check_pattern(expected)
     assert str(caught.value).startswith(told)
+
+
+def test_of_an_item_without_a_key_the_nearest_is_told(searcher: Searcher) -> None:
+    paths = [{"path": "/a", "pathType": "Exact"}, {"path": "/b", "pathType": "Prefix", "more": "x" * 500}]
+    found = {"rules": [{"http": {"paths": paths}}]}
+    expected = {"rules": [{"http": {"paths": [{"path": "/b", "pathType": "Exact"}]}}]}
+    (difference,) = differences(expected, found, searcher=searcher)
+    told = 'found nothing like it; nearest: rules[0].http.paths[path=/b].pathType: expected "Exact", found "Prefix"'
+    assert told in str(difference)
+
+
+def test_containing_an_empty_object_is_refused_with_what_is_meant() -> None:
+    with pytest.raises(WrongPattern, match=r"use \{\$equals: \{\}\} for an empty one"):
+        check_pattern({"spec": {"ingress": {"$contains": {}}}})
+    check_pattern({"spec": {"ingress": {"$contains": {"$equals": {}}}}})

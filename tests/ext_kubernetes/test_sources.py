@@ -233,3 +233,12 @@ def test_a_kustomization_needs_a_program(start: Starter, api: FakeApi, tmp_path:
 
 def test_a_kustomization_outside_of_the_workdir_is_refused(kube: Extension) -> None:
     assert "no path inside of the working directory" in kube.failed("apply", {"kustomize": "../elsewhere"})
+
+
+@pytest.mark.parametrize("manifest", [
+    "{apiVersion: v1, kind: ConfigMap, metadata: {name: ${a.b}}}",
+    {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "${a.b}"}},
+])  # fmt: skip
+def test_a_reference_in_a_manifest_is_told(kube: Extension, manifest: object) -> None:
+    told = kube.failed("apply", {"manifest": manifest})
+    assert "`${NAME.key}` is not replaced in a manifest: give `create` the object by its members" in told

@@ -301,3 +301,9 @@ def test_pods_that_the_cluster_refuses_are_told_with_the_reason(kube: Extension,
     assert f"0 of 1 replicas are of the newest template; {told}" in str(result["outputs"])
     assert f"\n  {told}" in str(result["error"])
     assert "NewReplicaSetCreated" not in str(result["error"])
+
+
+def test_a_value_that_is_not_there_is_told(kube: Extension, api: FakeApi) -> None:
+    api.put("configmaps", {"metadata": {"name": "it"}})
+    told = kube.failed("wait", {"resource": "cm/it", "jsonPath": "{.spec.nope}", "timeout": "0s"})
+    assert told.startswith("ConfigMap it: a value at {.spec.nope} not found\n")

@@ -68,6 +68,12 @@ def crash(args: Choice, context: Context) -> Result:
 
 
 @extension.operation()
+def encode(args: Run, context: Context) -> Result:
+    """Do what many operations do with a text."""
+    return Result.ok(str(len(args.text.encode())))
+
+
+@extension.operation()
 def other(args: Other, context: Context) -> Result:
     """Fail."""
     return Result.failed("it failed", outputs={"known": "all the same"})
@@ -187,11 +193,11 @@ def test_a_configuration_of_the_command_line_that_does_not_fit_is_refused() -> N
         ({"operation": None}, -32602, "operation: expected the name of an operation, found nothing"),
         ({"operation": 7}, -32602, "found 7"),
         ({"operation": "runn"}, -32601, "unknown operation: runn; did you mean 'run'?"),
-        ({"operation": "zzz"}, -32601, "unknown operation: zzz; known are run, choose, crash, other"),
+        ({"operation": "zzz"}, -32601, "unknown operation: zzz; known are run, choose, crash, encode, other"),
         (
             {"operation": "x" * 10_000_000},
             -32601,
-            f"unknown operation: {'x' * 80}; known are run, choose, crash, other",
+            f"unknown operation: {'x' * 80}; known are run, choose, crash, encode, other",
         ),
         ({"args": []}, -32602, "run: args: expected an object, found []"),
         ({"args": "x"}, -32602, 'run: args: expected an object, found "x"'),
@@ -502,3 +508,8 @@ def test_variables_of_the_task_that_look_secret_are_hidden() -> None:
     redactor = Redactor()
     prepared(Session(extension, redactor), env={"DB_PASSWORD": "swordfish", "PLACE": "Lisbon"})
     assert redactor.redact_text("swordfish in Lisbon") == "[redacted:env.DB_PASSWORD#1] in Lisbon"
+
+
+def test_half_of_a_character_is_not_a_fault() -> None:
+    result = new().perform(prepared_for(new(), "encode", {"text": "a\ud800"}))
+    assert result.error == r"encode: expected text, found half of a character: '\ud800', a lone surrogate"

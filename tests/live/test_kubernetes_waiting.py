@@ -212,7 +212,8 @@ def test_a_rollout_is_seen_through_restarted_and_undone(
     admin.apply(deployment(UNAVAILABLE | never), namespace)
     reason = "ErrImageNeverPull" if cluster.kubelets else "ImagePullBackOff"
     assert reason in kube.failed("rollout", resource="deploy/it", timeout=LONG)
-    assert kube.ok("rollout", resource="deploy/it", action="undo", wait=True)["availableReplicas"] == "2"
+    undone = kube.ok("rollout", resource="deploy/it", action="undo", wait=True)
+    assert (undone["availableReplicas"], undone["toRevision"], undone["revision"]) == ("2", "2", "4")
     container = admin.get(path)["spec"]["template"]["spec"]["containers"][0]
     assert container["image"] == RUNNING["image"]
     history = kube.ok("rollout", resource="deploy/it", action="history")
