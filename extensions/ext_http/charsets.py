@@ -57,6 +57,9 @@ def readable(body: bytes, content_type: Sequence[str]) -> str:
 
 
 def _charset(content_type: Sequence[str]) -> str:
+    first = next(iter(content_type), "")
+    if "charset" not in first.lower():  # most have none, and the parser takes longer than the rest
+        return FALLBACK
     message = Message()
-    message["Content-Type"] = next(iter(content_type), "text/plain")
+    message["Content-Type"] = first
     return message.get_content_charset() or FALLBACK

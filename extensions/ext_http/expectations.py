@@ -39,7 +39,10 @@ class Expect(Expectation):
     ] = UNSET
     headers: Annotated[
         Headers | UnsetType,
-        Meta(description="By name: a value, the values of a repeated one in their order, or an object"),
+        Meta(
+            description="By name: the complete value, the values of a repeated one in their order, or an object. "
+            "application/json is not application/json; charset=utf-8: use startsWith"
+        ),
     ] = UNSET
     body: Annotated[
         Body | UnsetType,

@@ -308,4 +308,4 @@ def test_an_answer_that_ends_too_soon_is_told_and_so_is_what_came_of_it(http: Ex
 
 def test_a_server_without_http_2_is_told(http: Extension, stub: Stub) -> None:
     error = http.failed("request", url=stub.says("/", "hi"), httpVersion="2", timeout="5s").error
-    assert "does the server have HTTP/2? `httpVersion: auto` takes HTTP/1.1 where it has not" in error
+    assert "does the server have HTTP/2? `httpVersion: auto` falls back to HTTP/1.1" in error

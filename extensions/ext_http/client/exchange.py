@@ -33,7 +33,7 @@ IDENTITY = frozenset({"", "identity"})  # content codings that are none
 ACCEPTED = "gzip, deflate"
 AS_IT_IS = "the header `Accept-Encoding: identity` asks for it as it is"
 BROKEN_OFF = "the server, or a proxy before it, closed the connection in the middle of the answer"
-ONLY_HTTP2 = "does the server have HTTP/2? `httpVersion: auto` takes HTTP/1.1 where it has not"
+ONLY_HTTP2 = "does the server have HTTP/2? `httpVersion: auto` falls back to HTTP/1.1"
 USER_AGENT = f"ext-http/{__version__} gevals-extensions"
 
 
@@ -128,7 +128,7 @@ class Client:
         return msgspec.structs.replace(answer, truncated=truncated, peer_certificate_expires=expires, excess=excess)
 
     def _answer(self, response: httpx2.Response, outgoing: Outgoing, body: bytes, begun: float) -> Answer:
-        """What was received so far."""
+        """Return the answer as far as it was received."""
         return Answer(
             status=response.status_code,
             reason=response.reason_phrase if response.http_version != "HTTP/2" else "",
@@ -243,15 +243,15 @@ class _Body:
 def _failure(
     error: httpx2.HTTPError, where: str, budget: Budget, seconds: float, advice: str, *, whole: bool
 ) -> ExchangeFailed:
-    """What an exception of the library means. What ours raised below it begins with its kind.
+    """Return the failure that an exception of the library means; one that our sockets raised begins with its kind.
 
     Args:
         error: the exception.
         where: method and URL.
         budget: of the exchange.
         seconds: that it took.
-        advice: where what came back is no HTTP; "" for the usual one.
-        whole: nothing of the answer was received.
+        advice: for data that is not HTTP; "" for the usual one.
+        whole: the answer did not begin.
     """
     if budget.deadline.stopped.is_set():
         return ExchangeFailed("stopped", "the extension was told to end", where)
@@ -276,7 +276,7 @@ def _failure(
 
 
 def _of_certificate(reason: str) -> str:
-    """What to do about a certificate that is not accepted; "" where its authority may be unknown."""
+    """Return the remedy for a certificate that is not accepted; "" if its authority may be unknown."""
     if "not valid for" in reason or "mismatch" in reason:
         return "use a name of the certificate in the URL, or name it with `tls.serverName`"
     if "expired" in reason or "not yet valid" in reason:

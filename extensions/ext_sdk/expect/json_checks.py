@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Number = int | float
 Type = Literal["null", "boolean", "integer", "number", "string", "array", "object"]
-NODES = 256  # that are compared before there is a look at the clock
+NODES = 256  # compared between two readings of the clock
 _HOW = ("path", "nodes")  # fields that check nothing by themselves
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 MOST_NODES = 500_000  # nodes that a query may visit, 2 to 5 s: `$..*..*` of a big document would take hours
 DEEPEST = 300  # levels that `..` goes down; the library recurses
-STEPS = 1024  # nodes and comparisons, 5 ms, after which a query looks whether there is time left
+STEPS = 1024  # nodes and comparisons between two readings of the clock, some 5 ms
 LONGEST_INTEGER = 400  # digits of an integer in a path, exponent included; no double has more
 
 
@@ -151,19 +151,19 @@ class _Environment(JSONPathEnvironment):
 
     def count_node(self) -> None:
         """Note a visit; raises JSONPathError when there have been too many."""
-        self.look_at_the_clock()
+        self.count_step()
         self._nodes_left -= 1
         if self._nodes_left < 0:
             raise JSONPathError(f"it visits more than {MOST_NODES:,} nodes")
 
-    def look_at_the_clock(self) -> None:
-        """Raise SearchFailed if the deadline is over; most calls only count."""
+    def count_step(self) -> None:
+        """Raise SearchFailed if the deadline is over; only every 1,024th call reads the clock."""
         self._steps += 1
         if self._steps % STEPS == 0:
             self._searcher.check_time()
 
     def compare(self, left: object, operator: str, right: object) -> bool:
-        self.look_at_the_clock()
+        self.count_step()
         values = (left, right)
         if operator not in {"==", "!=", "<=", ">="} or any(
             isinstance(value, NodeList) or value is UNDEFINED for value in values
@@ -185,9 +185,9 @@ class _CountedMatch(JSONPathMatch):
         return super().new_child(obj, key)
 
     def filter_context(self) -> FilterContextVars:
-        """The library asks for this for every value that a filter looks at."""
+        """The library calls this for every value that a filter evaluates."""
         context = super().filter_context()
-        context["environment"].look_at_the_clock()
+        context["environment"].count_step()
         return context
 
 

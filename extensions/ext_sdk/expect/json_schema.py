@@ -35,7 +35,7 @@ class SchemaFailed(Exception):
 
 
 class SchemaTooSlow(SchemaFailed):
-    """There was no result within the limit."""
+    """The limit was over before the result."""
 
 
 def problem(schema: object) -> str:

@@ -138,7 +138,7 @@ def unknown_word(schema: dict[str, object]) -> str:
     name = schema.get("$schema", DRAFTS[LATEST])
     plain = name.rstrip("#") if isinstance(name, str) else ""
     if plain not in DRAFTS:
-        return ""  # whoever uses the schema refuses the draft
+        return ""  # the worker refuses the draft
     draft = DRAFTS.index(plain)
     known = {
         word

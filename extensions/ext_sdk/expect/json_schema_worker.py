@@ -163,7 +163,7 @@ def _uri_reference(text: str) -> bool:
     if not re.fullmatch(_URI_REFERENCE, text):
         return False
     parts = urlsplit(text)
-    return parts.port is None or parts.port >= 0  # raises ValueError for what is no port
+    return parts.port is None or parts.port >= 0  # raises ValueError if the port is not a number
 
 
 _LOCAL_PART = r"[\w!#$%&'*+/=?^`{|}~-]+(?:\.[\w!#$%&'*+/=?^`{|}~-]+)*|\"(?:[ !#-\[\]-~]|\\[ -~])*\""

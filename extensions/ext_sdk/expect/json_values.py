@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 # before, between and after; subset: these items in any order, with others. Each takes an item of its own: [1, 1] is no
 # subset of [1, 2].
 Lists = Literal["exact", "ordered", "unordered", "subset"]
-STEPS = 4096  # comparisons, some 10 ms, after which there is a look at the clock
+STEPS = 4096  # comparisons between two readings of the clock, some 10 ms
 MOST_COMPARISONS = 1_000_000  # of two values, some 2 s: items in any order are compared each with each
 
 
