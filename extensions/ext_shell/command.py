@@ -172,4 +172,7 @@ def _label(args: CommandArgs, default_shell: str, secrets: ext_sdk.Secrets) -> s
 
 
 def _shortened(text: str) -> str:
+    text = "".join(
+        character if character.isprintable() else repr(character)[1:-1] for character in text[: LABEL_LENGTH + 1]
+    )
     return text if len(text) <= LABEL_LENGTH else f"{text[: LABEL_LENGTH - 1]}…"

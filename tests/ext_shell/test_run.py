@@ -28,6 +28,12 @@ def test_a_command_is_run_and_answered(shell: Extension) -> None:
     assert answer.message.endswith(", 1 check passed")
 
 
+def test_a_message_is_one_line_whatever_the_command_has_in_it(shell: Extension) -> None:
+    answer = shell.ok("run", command=["echo", "two\nlines\x1b[1m"])
+    assert answer.message.startswith(r"echo 'two\nlines\x1b[1m': exit code 0 after ")
+    assert "\n" not in answer.message
+
+
 def test_a_failure_says_what_was_expected_and_found_and_what_the_command_said(shell: Extension) -> None:
     answer = shell.failed("run", command=["bash", "-c", "echo out; echo no such thing >&2; exit 3"])
     assert "exit code 3" in answer.message
