@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import select
 import signal
+import sys
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self
 
 from .errors import CommandNotStarted, SupervisionLost
+from .supervisor.tree import Session
 
 if TYPE_CHECKING:
     import socket
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 READ_BYTES = 4096
+KILL_ROUNDS = 50  # a fork storm may outrun a round
 
 
 class ExitStatus:
@@ -69,7 +72,7 @@ class Child:
         stuck: names of processes that survive SIGKILL; "" for none.
         watched: a supervisor has begun with it; before that, nothing has been started.
         gone: nothing of it is left.
-        lost: the supervisor was killed; status may stay None.
+        lost: the supervisor was killed, and so was what it left; status may stay None.
     """
 
     def __init__(self, control: socket.socket, name: str) -> None:
@@ -100,6 +103,7 @@ class Child:
             except OSError:
                 data = b""
             if not data:
+                self._kill_unsupervised()
                 self.gone = self.lost = True
             *lines, self._pending = (self._pending + data).split(b"\n")
             for line in lines:
@@ -157,6 +161,15 @@ class Child:
     def _order(self, line: str) -> None:
         with suppress(OSError):  # it has ended
             self._control.send(line.encode() + b"\n")
+
+    def _kill_unsupervised(self) -> None:
+        """Kill what the supervisor, which was killed, has left: the fork server, which does this too, may be gone."""
+        if self.pid and sys.platform == "linux":
+            left = Session(self.pid)
+            for _ in range(KILL_ROUNDS):
+                if not left.members():
+                    return
+                left.kill()
 
     def _take(self, line: str) -> None:
         verb, _, value = line.partition(" ")

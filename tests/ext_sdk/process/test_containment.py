@@ -116,6 +116,27 @@ def test_a_command_that_kills_its_supervisor_is_killed_by_the_fork_server(shell:
     assert not canary.left()
 
 
+@pytest.mark.parametrize("order", ["$server $PPID", "$PPID $server"])
+@pytest.mark.parametrize(
+    "tree",
+    ["sleep 3600", "trap '' TERM HUP; sleep 3600 & sleep 3600 & wait", "yes | cat >/dev/null", "setsid sleep 3600"],
+)
+def test_a_command_that_kills_its_supervisor_and_the_fork_server_is_killed_by_the_owner(
+    tree: str, order: str, shell: Shell, canary: Canary
+) -> None:
+    go = Path(f"{canary.path}.go")  # not before the supervisor has told that the command runs
+    os.mkfifo(go)
+    server = "server=$(ps -o ppid= $PPID)"
+    child = shell.start(f"{canary.hold}; {server}; read -r line <'{go}'; kill -KILL {order}; {tree}; true")
+    go.write_text("go\n")
+    assert child.wait(PATIENCE)
+    assert child.lost
+    assert not canary.left()
+    other, output = shell.run("echo next")
+    assert output.text == "next\n"
+    assert other.gone
+
+
 def test_a_supervisor_that_is_told_to_end_stops_its_tree_first(shell: Shell, canary: Canary) -> None:
     child = shell.start(f"{canary.hold}; kill -TERM $PPID; sleep 3600", grace=0.2)
     assert child.wait(PATIENCE)

@@ -13,9 +13,13 @@ the supervisor sends SIGTERM to the whole tree, waits for the grace period, send
 left, and only then exits. Daemons (`setsid`, double fork) are in the tree all the same: orphans fall to the
 nearest subreaper.
 
-Limits. A process that the user may not signal (setuid root) survives. So does a tree whose command kills both
-its supervisor and the fork server before its owner dies. Without Linux there is neither subreaper nor /proc:
-there the command's process group is all that is reached, and a daemon with a session of its own escapes.
+If the command kills its supervisor, the fork server kills what is left. If it kills the fork server as well, the
+owner kills the command's session and all descendants of it.
+
+Limits. A process that the user may not signal (setuid root) survives. So does, of a command that kills its supervisor
+and the fork server, a daemon with a session of its own whose parent has ended; and all of a command that kills its
+owner too. A user of its own for commands, or a container, prevents both. Without Linux there is neither subreaper nor
+/proc: there the command's process group is all that is reached, and a daemon with a session of its own escapes.
 
 On the control socket, one line each. From the supervisor: `watched` before anything is started (an owner that
 has not seen it may safely try again); `pid N`, or `error ERRNO STAGE` when the command could not be started;

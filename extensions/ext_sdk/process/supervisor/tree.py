@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 else:
     import _signal
 
-__all__ = ["ProcessGroup", "ProcessTree", "describe"]
+__all__ = ["ProcessGroup", "ProcessTree", "Session", "describe"]
 
 FREEZE_ROUNDS = 50  # a fork storm may outrun the count; the caller kills again until nothing is left
 NAMES_SHOWN = 10
@@ -33,24 +33,11 @@ class ProcessTree:
 
     def members(self, skip: Collection[int] = ()) -> dict[int, str]:
         """Return the names of the living descendants by process id; `skip` names branches to leave out."""
-        children: dict[int, list[tuple[int, str]]] = {}
-        for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib is as big as this program
-            if entry.isdecimal():
-                parent, state, name = _stat(entry)
-                if state not in "ZX":
-                    children.setdefault(parent, []).append((int(entry), name))
-        found: dict[int, str] = {}
-        parents = [self._root]
-        while parents:
-            for pid, name in children.get(parents.pop(), ()):
-                if pid not in skip and pid not in found:
-                    found[pid] = name
-                    parents.append(pid)
-        return found
+        return _with_descendants([self._root], _living(), skip)
 
     def busy(self) -> bool:
         """Whether a descendant runs, or would if it had a processor or its disk: it has not come to rest."""
-        return any(_stat(str(pid))[1] in "RD" for pid in self.members())
+        return any(_stat(str(pid))[2] in "RD" for pid in self.members())
 
     def send(self, number: int) -> None:
         """Send a signal to every descendant; stopped ones are continued, or they would never see it."""
@@ -84,6 +71,22 @@ class ProcessTree:
             ended.append((pid, os.waitstatus_to_exitcode(status)))
 
 
+class Session(ProcessTree):
+    """The processes of a session and all that they have started: what is left of a command without a supervisor.
+
+    A daemon that has a session of its own, and whose parent has ended, is not among them.
+    """
+
+    def __init__(self, session: int) -> None:
+        super().__init__()
+        self._session = session
+
+    def members(self, skip: Collection[int] = ()) -> dict[int, str]:
+        living = _living()
+        own = {pid: name for pid, (_, session, name) in living.items() if session == self._session and pid not in skip}
+        return own | _with_descendants(list(own), living, skip)
+
+
 class ProcessGroup(ProcessTree):
     """The command's process group: all that can be reached where there is neither subreaper nor /proc."""
 
@@ -115,6 +118,34 @@ class ProcessGroup(ProcessTree):
         return ended, children or bool(self.members())
 
 
+def _living() -> dict[int, tuple[int, int, str]]:
+    """Return (parent, session, name) of every process by its id."""
+    found = {}
+    for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib is as big as this program
+        if entry.isdecimal():
+            parent, session, state, name = _stat(entry)
+            if state not in "ZX":
+                found[int(entry)] = parent, session, name
+    return found
+
+
+def _with_descendants(
+    roots: list[int], living: Mapping[int, tuple[int, int, str]], skip: Collection[int]
+) -> dict[int, str]:
+    """Return the names of the descendants of some processes by process id."""
+    children: dict[int, list[tuple[int, str]]] = {}
+    for pid, (parent, _, name) in living.items():
+        children.setdefault(parent, []).append((pid, name))
+    found: dict[int, str] = {}
+    parents = roots
+    while parents:
+        for pid, name in children.get(parents.pop(), ()):
+            if pid not in skip and pid not in found:
+                found[pid] = name
+                parents.append(pid)
+    return found
+
+
 def describe(members: Mapping[int, str]) -> str:
     """Name processes for people, on one line: `sleep(17), nginx(18)`."""
     shown = [f"{name.replace(chr(10), '?')}({pid})" for pid, name in list(members.items())[:NAMES_SHOWN]]
@@ -122,8 +153,8 @@ def describe(members: Mapping[int, str]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def _stat(pid: str) -> tuple[int, str, str]:
-    """Return (parent, state letter, name) of a process; one that has ended meanwhile counts as a zombie."""
+def _stat(pid: str) -> tuple[int, int, str, str]:
+    """Return (parent, session, state letter, name) of a process; one that has ended meanwhile counts as a zombie."""
     try:
         descriptor = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
         try:
@@ -131,7 +162,7 @@ def _stat(pid: str) -> tuple[int, str, str]:
         finally:
             os.close(descriptor)
     except OSError:
-        return 0, "Z", ""
+        return 0, 0, "Z", ""
     head, _, tail = line.rpartition(")")  # the name may hold blanks and parentheses
-    state, parent = tail.split(None, 2)[:2]
-    return int(parent), state, head.partition("(")[2]
+    state, parent, _, session = tail.split(None, 4)[:4]
+    return int(parent), int(session), state, head.partition("(")[2]
