@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from ext_sdk.schema import object_schema, params_schema
+from ext_sdk.alternatives import rules_text
+from ext_sdk.schema import object_schema
 
 from .outputs import OUTPUTS
 
@@ -94,9 +95,10 @@ def link(operation: str, page: str = "") -> str:
 
 def operation_section(program: str, operation: Operation, told: Told) -> str:
     """One operation: description, arguments, outputs, an example."""
-    schema = {**params_schema(operation.args_type)}
-    rows = [row for row in argument_rows(schema, told, operation.name) if not row.startswith("| `as` ")]
+    rows = list(argument_rows(object_schema(operation.args_type), told, operation.name))
     parts = [f"## {operation.name}", "", operation.description, ""]
+    if rules := rules_text(operation.args_type):
+        parts += [f"Requires {rules}.", ""]
     if rows:
         parts += ["| argument | type | default | |", "|---|---|---|---|", *rows, ""]
     if outputs := OUTPUTS[program][operation.name]:
@@ -191,7 +193,7 @@ def shown_default(shape: Mapping[str, object]) -> str:
 
 def branches(shape: Mapping[str, object]) -> list[Mapping[str, object]]:
     """The alternatives of a schema, without null."""
-    found = shape.get("anyOf", [])
+    found = [] if "properties" in shape else shape.get("anyOf", [])
     assert isinstance(found, list)
     return [members(branch) for branch in found if members(branch).get("type") != "null"]
 

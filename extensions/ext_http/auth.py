@@ -44,7 +44,7 @@ class OAuth2(ext_sdk.Args):
     ] = "header"
 
 
-class Auth(ext_sdk.Args):
+class Auth(ext_sdk.Args, one_of=("basic", "bearer", "digest", "oauth2", "netrc")):
     """One way to authenticate. Client certificates are in `tls`."""
 
     basic: Password | UnsetType = UNSET
@@ -54,13 +54,6 @@ class Auth(ext_sdk.Args):
     netrc: Annotated[
         str | UnsetType, Meta(description="A netrc file in the workdir, with user and password for the host")
     ] = UNSET
-
-    def __post_init__(self) -> None:
-        given = [name for name in self.__struct_fields__ if getattr(self, name) is not UNSET]
-        if len(given) != 1:
-            raise ValueError(
-                f"expected one of {', '.join(self.__struct_fields__)}, found {' and '.join(given) or 'none'}"
-            )
 
 
 class Credentials(NamedTuple):

@@ -24,7 +24,7 @@ Scalar = str | int | float | bool
 Values = Scalar | list[Scalar]
 
 
-class FormPart(ext_sdk.Args):
+class FormPart(ext_sdk.Args, one_of=("text", "file")):
     """A part of a multipart body: a text, or a file of the working directory."""
 
     text: str | UnsetType = UNSET
@@ -35,8 +35,6 @@ class FormPart(ext_sdk.Args):
     def __post_init__(self) -> None:
         if isinstance(self.content_type, str) and (wrong := problem(self.content_type)):
             raise ValueError(f"contentType: {wrong}")
-        if (self.text is UNSET) == (self.file is UNSET):
-            raise ValueError(f"expected one of text and file, found {'none' if self.text is UNSET else 'both'}")
 
 
 class GraphqlBody(ext_sdk.Args):
@@ -47,7 +45,10 @@ class GraphqlBody(ext_sdk.Args):
     operation_name: str | UnsetType = UNSET
 
 
-class Body(ext_sdk.Args):
+KINDS = ("json", "form", "multipart", "file", "raw", "base64", "graphql")
+
+
+class Body(ext_sdk.Args, one_of=KINDS):
     """One body. Its Content-Type follows from its kind, unless `contentType` says another one."""
 
     json: Annotated[Json | UnsetType, Meta(description="Any JSON value; integers of any length stay exact")] = UNSET
@@ -63,14 +64,6 @@ class Body(ext_sdk.Args):
     base64: Annotated[str | UnsetType, Meta(description="Bytes, in Base64")] = UNSET
     graphql: GraphqlBody | UnsetType = UNSET
     content_type: str | UnsetType = UNSET
-
-    def __post_init__(self) -> None:
-        given = [name for name in KINDS if getattr(self, name) is not UNSET]
-        if len(given) != 1:
-            raise ValueError(f"expected one of {', '.join(KINDS)}, found {' and '.join(given) or 'none'}")
-
-
-KINDS = ("json", "form", "multipart", "file", "raw", "base64", "graphql")
 
 
 class Encoded(NamedTuple):

@@ -35,7 +35,7 @@ Validation = Annotated[bool, Meta(description="Take fields that the kind does no
 Subresource = Annotated[str, Meta(description="Such as status or scale")]
 
 
-class Apply(SourceArgs):
+class Apply(SourceArgs, one_of=("file", "manifest", "url", "kustomize")):
     """What to apply, and how."""
 
     namespace: Namespace = ""

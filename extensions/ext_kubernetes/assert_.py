@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MOST_TOLD = 10  # differences in the error
 
 
-class AssertArgs(TargetArgs):
+class AssertArgs(TargetArgs, any_of=("expected", "absent", "count")):
     """Which object, and how it must look."""
 
     expected: Annotated[
@@ -57,8 +57,6 @@ class AssertArgs(TargetArgs):
             check_pattern(self.expected)
         except WrongPattern as error:
             raise ValueError(str(error)) from error
-        if not (self.expected or self.absent or self.count is not UNSET):
-            raise ValueError("this checks nothing: give `expected`, `absent` or `count`; `wait` with for: exists waits")
         if self.absent and self.count is not UNSET:
             raise ValueError("`absent` is a count of 0 already")
 

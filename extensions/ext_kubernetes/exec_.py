@@ -35,7 +35,7 @@ class ExecExpectation(Expectation):
         self.refuse_empty()
 
 
-class Exec(TargetArgs):
+class Exec(TargetArgs, one_of=("command", "script")):
     """What to run, and where."""
 
     selector: Selector = ""
@@ -49,10 +49,6 @@ class Exec(TargetArgs):
         ExecExpectation(exit_code=0)
     )
     timeout: Timeout = ext_sdk.Duration.parse("25s")
-
-    def __post_init__(self) -> None:
-        if bool(self.command) == bool(self.script):
-            raise ValueError("expected one of `command` and `script`")
 
 
 def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:

@@ -45,7 +45,7 @@ class JobExpectation(Expectation):
         self.refuse_empty()
 
 
-class RunJob(ext_sdk.Args):
+class RunJob(ext_sdk.Args, one_of=("image", "manifest")):
     """What to run: an image, or a manifest."""
 
     image: Annotated[str, Meta(description="Of the container: busybox:1.36")] = ""
@@ -70,8 +70,6 @@ class RunJob(ext_sdk.Args):
     timeout: Timeout = ext_sdk.Duration.parse("60s")
 
     def __post_init__(self) -> None:
-        if bool(self.image) == (self.manifest is not UNSET):
-            raise ValueError("expected one of `image` and `manifest`")
         if self.manifest is not UNSET and (self.command or self.arguments or self.env or self.service_account):
             raise ValueError("`command`, `arguments`, `env` and `serviceAccount` go with `image`, not with `manifest`")
 

@@ -52,7 +52,7 @@ GracePeriod = Annotated[
 ]
 
 
-class CreateNamespace(ext_sdk.Args):
+class CreateNamespace(ext_sdk.Args, one_of=("name", "prefix")):
     """What to call it."""
 
     name: Annotated[str, Meta(description="The name")] = ""
@@ -69,10 +69,6 @@ class CreateNamespace(ext_sdk.Args):
         ),
     ] = True
     timeout: ext_sdk.Duration = ext_sdk.Duration.parse("25s")
-
-    def __post_init__(self) -> None:
-        if bool(self.name) == bool(self.prefix):
-            raise ValueError("expected `name` or `prefix`, found " + ("both" if self.name else "none"))
 
 
 class DeleteNamespace(ext_sdk.Args):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .manifests import Object
 
 
-class StableArgs(TargetArgs):
+class StableArgs(TargetArgs, one_of=("condition", "json_path", "ready")):
     """What must hold, and for how long; `condition`, `jsonPath` or `ready`."""
 
     for_: Annotated[ext_sdk.Duration, Meta(description="How long it must hold without a change: 5s")] = field(
@@ -48,9 +48,6 @@ class StableArgs(TargetArgs):
     timeout: Timeout = MINUTE
 
     def __post_init__(self) -> None:
-        given = [self.condition, self.json_path, self.ready]
-        if sum(map(bool, given)) != 1:
-            raise ValueError("expected one of `condition`, `jsonPath` and `ready`")
         if self.value is not UNSET and not self.json_path:
             raise ValueError("`value` is for `jsonPath`")
         if self.json_path and (wrong := problem(self.json_path)):

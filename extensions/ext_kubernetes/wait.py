@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Value = str | int | float | bool
 
 
-class WaitArgs(TargetArgs):
+class WaitArgs(TargetArgs, one_of=("for_", "condition", "json_path")):
     """What to wait for; one of `for`, `condition` and `jsonPath`."""
 
     condition: Annotated[str, Meta(description="A condition of this type, in any case: Available")] = ""
@@ -67,14 +67,6 @@ class WaitArgs(TargetArgs):
     timeout: Timeout = MINUTE
 
     def __post_init__(self) -> None:
-        given = [
-            name
-            for name, value in (("for", self.for_), ("condition", self.condition), ("jsonPath", self.json_path))
-            if value
-        ]
-        if len(given) != 1:
-            found = " and ".join(given) or "none"
-            raise ValueError(f"expected one of `for`, `condition` and `jsonPath`, found {found}")
         if self.value is not UNSET and not self.json_path:
             raise ValueError("`value` is for `jsonPath`")
         if self.json_path and (wrong := problem(self.json_path)):

@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from .alternatives import rules_text
 from .schema import branches_of, params_schema, properties_of
 from .wire import dumps
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from .extension import Extension
     from .operation import Operation
     from .result import Result
@@ -52,7 +51,8 @@ def operations_text(extension: Extension, program: str) -> str:
 def operation_text(operation: Operation, program: str) -> str:
     """One operation: its description, its arguments, its example."""
     required = {field.encode_name for field in msgspec.structs.fields(operation.args_type) if field.required}
-    lines = [f"{operation.name}: {operation.description}", "", "arguments:"]
+    rules = rules_text(operation.args_type)
+    lines = [f"{operation.name}: {operation.description}", "", f"arguments{f' ({rules})' if rules else ''}:"]
     for field, schema in properties_of(params_schema(operation.args_type)).items():
         fallback = f", default {dumps(schema['default'])}" if "default" in schema else ""
         lines.append(f"  {field} ({_kind(schema)}{', required' if field in required else fallback})")
@@ -98,10 +98,10 @@ def _members(schema: Schema) -> list[str]:
     return list(dict.fromkeys(name for branch in branches for name in properties_of(branch)))
 
 
-def _kind(schema: Mapping[str, object]) -> str:
+def _kind(schema: Schema) -> str:
     """What a value is, in a word or two."""
-    branches = schema.get("anyOf")
-    if isinstance(branches, list):
+    branches = branches_of(schema)
+    if branches != [schema]:
         return " or ".join(_kind(branch) for branch in branches)
     if "enum" in schema:
         return dumps(schema["enum"])

@@ -7,11 +7,12 @@ import inspect
 import sys
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Annotated, ClassVar, dataclass_transform, get_type_hints
+from typing import TYPE_CHECKING, Annotated, ClassVar, cast, dataclass_transform, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
+from .alternatives import Alternatives
 from .duration import Duration
 from .result import Result
 
@@ -24,15 +25,16 @@ if TYPE_CHECKING:
 BY_TYPES_ALONE: ContextVar[bool] = ContextVar("by_types_alone", default=False)
 
 
-def _semantic(check: Callable[[Args], None]) -> Callable[[Args], None]:
-    """Return a `__post_init__` that does nothing while arguments are checked by their types alone."""
+def _post_init(check: Callable[[Args], None] | None) -> Callable[[Args], None]:
+    """Return a `__post_init__` that checks what the schema says, and the rest unless types alone are checked."""
 
-    @functools.wraps(check)
     def post_init(self: Args) -> None:
-        if not BY_TYPES_ALONE.get():
+        for rule in self.__alternatives__:
+            rule.check(self)
+        if check is not None and not BY_TYPES_ALONE.get():
             check(self)
 
-    return post_init
+    return functools.wraps(check)(post_init) if check else post_init
 
 
 class _ArgsType(msgspec.StructMeta):
@@ -47,13 +49,26 @@ class _ArgsType(msgspec.StructMeta):
         tag: str | None = None,
         tag_field: str | None = None,
         forbid_unknown_fields: bool = True,
+        one_of: tuple[str, ...] = (),
+        any_of: tuple[str, ...] = (),
         **_: bool,
     ) -> _ArgsType:
-        """Create a class; for `tag`, `tag_field` and `forbid_unknown_fields` see msgspec.Struct, the rest is fixed."""
+        """Make a class of arguments.
+
+        `one_of` and `any_of` are `Args`'. For `tag`, `tag_field` and `forbid_unknown_fields` see msgspec.Struct; the
+        rest is fixed.
+        """
+        inherited = [rule for base in bases for rule in getattr(base, "__alternatives__", ())]
+        own = [Alternatives("oneOf", one_of)] * bool(one_of) + [Alternatives("anyOf", any_of)] * bool(any_of)
         check = namespace.get("__post_init__")
-        if callable(check):
-            namespace["__post_init__"] = _semantic(check)
-        return super().__new__(
+        if check is None and own:
+            check = next((found for base in bases if (found := getattr(base, "__post_init__", None))), None)
+        if check is not None or own:
+            namespace["__post_init__"] = _post_init(cast("Callable[[Args], None] | None", check))
+        if len({rule.keyword for rule in (*inherited, *own)}) < len(inherited) + len(own):
+            raise TypeError(f"{name}: expected one rule of each kind, found another one in a base class")
+        namespace["__alternatives__"] = (*inherited, *own)
+        made = super().__new__(
             mcls,
             name,
             bases,
@@ -65,6 +80,10 @@ class _ArgsType(msgspec.StructMeta):
             forbid_unknown_fields=forbid_unknown_fields,
             rename="camel",
         )
+        for rule in own:
+            if unknown := set(rule.fields) - set(made.__struct_fields__):
+                raise TypeError(f"{name}: {rule.keyword} names {', '.join(sorted(unknown))}, which is no field")
+        return made
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -74,8 +93,14 @@ class Args(msgspec.Struct, metaclass=_ArgsType, frozen=True):
     Fields are documented by `Annotated[str, Meta(description="…")]`; a field with a default is optional. Python's
     `pass_env` is `passEnv` for users. A name that is not declared is refused.
 
+    `class Find(Args, one_of=("path", "glob"))` requires exactly one of these fields, `any_of` at least one; both are in
+    the JSON Schema, so that hosts refuse a wrong call before a task begins. These fields have defaults, and one whose
+    value is its default is not given.
+
     `__post_init__` may raise ValueError for what no JSON Schema can say; the operation then fails without being called.
     """
+
+    __alternatives__: ClassVar[tuple[Alternatives, ...]] = ()
 
 
 class Config(Args):

@@ -41,7 +41,12 @@ def params_schema(args_type: type[Args]) -> Schema:
     """
     schema = object_schema(args_type)
     properties = properties_of(schema)
-    return schema | {"properties": properties | COMMON | properties}
+    schema |= {"properties": properties | COMMON | properties}
+    alternatives = schema.get("oneOf")
+    if isinstance(alternatives, list):
+        for branch in alternatives:  # mcpchecker names these by their anchors in an error, and by nothing else
+            branch["$anchor"] = branch["required"][0]
+    return schema
 
 
 def object_schema(args_type: type[Args]) -> Schema:
@@ -50,8 +55,8 @@ def object_schema(args_type: type[Args]) -> Schema:
 
 
 def branches_of(schema: Schema) -> list[Schema]:
-    """The schemas of which a value has to fit one."""
-    found = schema.get("anyOf")
+    """The schemas of which a value has to fit one; `anyOf` of an object says which properties it needs."""
+    found = schema.get("anyOf") if "properties" not in schema else None
     return [inner for branch in found for inner in branches_of(branch)] if isinstance(found, list) else [schema]
 
 
@@ -107,6 +112,9 @@ def _struct(kind: inspect.StructType, within: tuple[type, ...]) -> Schema:
     if required:
         schema["required"] = required
     schema["additionalProperties"] = not kind.forbid_unknown_fields
+    names = {field.name: field.encode_name for field in kind.fields}
+    for rule in getattr(kind.cls, "__alternatives__", ()):
+        schema[rule.keyword] = rule.schema(kind.cls, names)
     return schema
 
 

@@ -11,15 +11,11 @@ from ext_sdk import expect
 from ext_sdk.operation import Operation
 
 
-class AssertAgent(ext_sdk.Args):
+class AssertAgent(ext_sdk.Args, any_of=("output", "prompt")):
     """Arguments of `assert-agent`."""
 
     output: Annotated[expect.Text | UnsetType, Meta(description="The agent's answer: a text, or as follows")] = UNSET
     prompt: Annotated[expect.Text | UnsetType, Meta(description="What the agent was asked, likewise")] = UNSET
-
-    def __post_init__(self) -> None:
-        if self.output is UNSET and self.prompt is UNSET:
-            raise ValueError("this checks nothing; give output, prompt, or both")
 
 
 def assert_agent(args: AssertAgent, context: ext_sdk.Context) -> ext_sdk.Result:

@@ -18,7 +18,7 @@ Part = Annotated[str, Meta(min_length=1)]
 DEFAULT_GRACE = ext_sdk.Duration.parse("500ms")
 
 
-class CommandArgs(ext_sdk.Args):
+class CommandArgs(ext_sdk.Args, one_of=("command", "script")):
     """What to run, and where, and with what."""
 
     command: Annotated[
@@ -68,10 +68,6 @@ class CommandArgs(ext_sdk.Args):
     ] = DEFAULT_GRACE
 
     def __post_init__(self) -> None:
-        if (self.command is UNSET) == (self.script is UNSET):
-            raise ValueError(
-                "expected one of command and script, found " + ("none" if self.script is UNSET else "both")
-            )
         if self.shell is not UNSET and self.script is UNSET:
             raise ValueError("shell is for script; a command is run without one")
         if self.stdin is not UNSET and self.stdin_file is not UNSET:

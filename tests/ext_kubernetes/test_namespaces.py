@@ -52,7 +52,7 @@ def test_a_generated_name_has_a_prefix_and_eight_characters(kube: Extension) -> 
 
 
 def test_a_name_or_a_prefix_is_needed(kube: Extension) -> None:
-    assert "expected `name` or `prefix`, found none" in kube.refused("create-namespace", {})
+    assert "expected one of name and prefix, found none" in kube.refused("create-namespace", {})
 
 
 def test_generated_namespaces_are_deleted_by_the_workdir_that_made_them(

@@ -239,7 +239,7 @@ def test_arguments_that_wait_for_nothing_are_refused(kube: Extension) -> None:
         "wait", {"resource": "cm/it", "for": "ready", "condition": "Ready"}
     )
     assert "`value` is for `jsonPath`" in kube.refused("wait", {"resource": "cm/it", "for": "ready", "value": "1"})
-    assert "this checks nothing" in kube.refused("assert", {"resource": "cm/it"})
+    assert "expected at least one of expected, absent and count" in kube.refused("assert", {"resource": "cm/it"})
     assert "unknown operator $gtt" in kube.refused("assert", {"resource": "cm/it", "expected": {"a": {"$gtt": 1}}})
     assert "for: expected a duration" in kube.refused("stable", {"resource": "cm/it", "ready": True, "for": "0s"})
     assert "a name ('it') or a selector" in kube.refused(

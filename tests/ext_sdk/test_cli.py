@@ -76,7 +76,9 @@ def test_an_operation_is_explained() -> None:
         '  text (string, default "")\n'
         "  timeout (string)\n"
         "  as (string)\n"
-        "      Keep the outputs under this name: ${NAME.key} in later arguments of the same workdir\n"
+        "      Keep outputs for later steps: ${NAME.key}\n"
+        "  scope (string)\n"
+        "      Tells tasks of one workdir apart\n"
     )
     assert '  to (["data","error","exception","log","message","output"], required)' in (
         call("spill", None, "--describe").stdout

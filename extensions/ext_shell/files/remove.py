@@ -13,7 +13,7 @@ from .common import counted, in_time, workdir_for
 from .glob import matches
 
 
-class Remove(ext_sdk.Args):
+class Remove(ext_sdk.Args, one_of=("path", "glob")):
     """Arguments of `remove`."""
 
     path: Annotated[str, Meta(description="What to remove; a symbolic link itself, not what it leads to")] = ""
@@ -22,10 +22,6 @@ class Remove(ext_sdk.Args):
     ] = ""
     recursive: Annotated[bool, Meta(description="Also directories that are not empty")] = False
     ignore_missing: Annotated[bool, Meta(description="Whether finding nothing is no failure")] = False
-
-    def __post_init__(self) -> None:
-        if bool(self.path) == bool(self.glob):
-            raise ValueError("give one of path and glob")
 
 
 def remove(args: Remove, context: ext_sdk.Context) -> ext_sdk.Result:

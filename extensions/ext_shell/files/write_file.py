@@ -16,7 +16,7 @@ from ext_sdk.files import os_errors
 from .common import Mode, Path, counted, permissions, workdir_for
 
 
-class WriteFile(ext_sdk.Args):
+class WriteFile(ext_sdk.Args, one_of=("content", "base64", "json")):
     """Arguments of `write-file`."""
 
     path: Path
@@ -29,9 +29,6 @@ class WriteFile(ext_sdk.Args):
     mode: Mode | UnsetType = UNSET
 
     def __post_init__(self) -> None:
-        given = [name for name in ("content", "base64", "json") if getattr(self, name) is not UNSET]
-        if len(given) != 1:
-            raise ValueError(f"give one of content, base64 and json; {' and '.join(given) or 'none'} given")
         if self.append and not self.overwrite:
             raise ValueError("`append` changes an existing file, which `overwrite: false` forbids")
 

@@ -125,7 +125,7 @@ def test_a_pattern_follows_no_link(host: FileHost, workdir: Path) -> None:
 
 @pytest.mark.parametrize("args", [{}, {"path": "a", "glob": "b"}, {"path": ""}])
 def test_one_of_path_and_glob_is_needed(host: FileHost, args: dict[str, object]) -> None:
-    assert "give one of path and glob" in host.refused("remove", **args)
+    assert "expected one of path and glob" in host.refused("remove", **args)
 
 
 def test_what_somebody_else_removes_first_is_no_failure_but_nothing_removed(

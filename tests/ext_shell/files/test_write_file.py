@@ -120,8 +120,8 @@ def test_a_value_of_an_earlier_step_is_filled_in_and_is_never_a_path_that_leads_
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ({"path": "a"}, "give one of content, base64 and json; none given"),
-        ({"path": "a", "content": "", "json": None}, "content and json given"),
+        ({"path": "a"}, "expected one of content, base64 and json, found none"),
+        ({"path": "a", "content": "", "json": None}, "found content and json"),
         ({"path": "a", "content": "x", "append": True, "overwrite": False}, "`append` changes an existing file"),
         ({"path": "a", "content": "x", "mode": 644}, "mode: expected a string, found an integer"),
         (
