@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TypeAlias
 
+    from .journal import Journal
+
     # Seconds since the start; then a stream and its bytes (b"" at its end), "signal" and its name, or "exit" and the
     # exit code or the name of the signal that was it.
     Note: TypeAlias = tuple[float, str, bytes | str | int]
@@ -65,14 +67,18 @@ class Notes:
         pipe: where batches are written to.
         report: where the scribe's report is read from, when it ends.
         partial: the name of the file that it writes, for messages.
+        journal: shared with the scribe.
 
     Attributes:
         fresh: what was noted and not handed over yet. Always the same list: the tap appends to it directly.
+        journal: the same, for a scribe that outlives the tap. The tap writes to it directly.
         backlog: bytes handed over that the scribe has not taken yet.
         on: whether anything is being recorded.
     """
 
-    def __init__(self, scribe: int, pipe: int, report: int, partial: str) -> None:
+    def __init__(self, scribe: int, pipe: int, report: int, partial: str, journal: Journal) -> None:
+        self.journal = journal
+        self._count = 0  # notes handed over
         self.fresh: list[Note] = []
         self.backlog = 0
         self.on = True
@@ -86,6 +92,14 @@ class Notes:
         os.set_blocking(pipe, False)
         _enlarge(pipe)
 
+    def keep(self, time: float, name: str, what: bytes | str | int) -> None:
+        """Note something; bytes, before they are forwarded."""
+        self.fresh.append((time, name, what))
+        if isinstance(what, bytes):
+            self.journal.add(time, name, what)
+        else:
+            self.journal.add_value(time, name, what)
+
     def hand_over(self) -> int:
         """Queue a batch of what was noted, the oldest of it, and write what the pipe takes. Returns its weight."""
         if not self.on:
@@ -94,6 +108,7 @@ class Notes:
         count, weight = self._batch()
         batch = pack(self.fresh[:count])
         del self.fresh[:count]
+        self._count += count
         if not self._queue:
             self._moved = monotonic()
         self._queue.append(memoryview(batch))
@@ -127,6 +142,8 @@ class Notes:
                 self._queue.popleft()
             else:
                 self._queue[0] = piece[sent:]
+        if not self.fresh:
+            self.journal.begin(self._count)
 
     def stalled(self) -> bool:
         """Whether there is a backlog that has not moved for STALL_S."""
@@ -159,6 +176,7 @@ class Notes:
 
     def _drop(self) -> None:
         self.on = False
+        self.journal.close()
         self.backlog = 0
         self._queue.clear()
 
@@ -187,8 +205,18 @@ def pack(notes: list[Note]) -> bytes:
     return len(body).to_bytes(LENGTH_BYTES, "little") + body
 
 
-def unpacked(pipe: int) -> Iterator[list[Note]]:
-    """The batches that come through a pipe, until its end. A torn one at the end is dropped."""
+def unpacked(pipe: int, journal: Journal) -> Iterator[list[Note]]:
+    """The batches that come through a pipe, until its end; then what a tap that was killed has left in the journal."""
+    count = 0
+    for batch in _batches(pipe):
+        count += len(batch)
+        yield batch
+    if left := list(journal.after(count)):
+        yield left
+
+
+def _batches(pipe: int) -> Iterator[list[Note]]:
+    """A torn batch at the end is dropped: its notes are still in the journal."""
     with open(pipe, "rb", buffering=PIPE_BYTES, closefd=False) as stream:
         while len(head := stream.read(LENGTH_BYTES)) == LENGTH_BYTES:
             length = int.from_bytes(head, "little")

@@ -1,7 +1,8 @@
 """The scribe: a process of its own that makes a cassette of the tap's notes, so that the wire never waits for a disk.
 
 It is forked without exec, so that nothing has to be started up; it steps aside (a session of its own, low priority, no
-file of the host's) and ends when the tap closes the pipe, or dies. Then it also sees that no child is left behind.
+file of the host's) and ends when the tap closes the pipe, or is killed. Then it also reads what the tap had not handed
+over (`journal`), and sees that no child is left behind.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import signal
 import time
 
 from .errors import RecorderError
+from .journal import Journal
 from .notes import NOBODY, Notes, Report, unpacked
 from .outlets import open_files
 from .signals import PASSED_ON
@@ -46,6 +48,7 @@ def start(session: Session, child: int) -> Notes:
     """
     batches, batches_in = os.pipe()
     report, report_in = os.pipe()
+    journal = Journal()
     # Until it has stepped aside, it too would tell of a signal to the whole group, in the wake-up pipe of the tap.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     try:
@@ -54,18 +57,18 @@ def start(session: Session, child: int) -> Notes:
         scribe = NOBODY
     if scribe == 0:
         try:
-            _live(session, child, batches, report_in)
+            _live(session, child, unpacked(batches, journal), {batches, report_in}, report_in)
         finally:
             os._exit(0)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     os.close(batches)
     os.close(report_in)
-    return Notes(scribe, batches_in, report, session.partial)
+    return Notes(scribe, batches_in, report, session.partial, journal)
 
 
-def _live(session: Session, child: int, batches: int, report: int) -> None:
+def _live(session: Session, child: int, batches: Iterator[list[Note]], files: set[int], report: int) -> None:
     guard = _guard(child)
-    step_aside({batches, report, guard})
+    step_aside({*files, guard})
     outcome = _write(session, batches)
     if outcome is None:
         _see_out(guard)
@@ -106,7 +109,7 @@ def step_aside(keep: set[int], *, nice: bool = True) -> None:
         os.close(fd)
 
 
-def _write(session: Session, batches: int) -> Report | None:
+def _write(session: Session, batches: Iterator[list[Note]]) -> Report | None:
     """Write the cassette. Returns what became of it; None when the tap has died before the child."""
     try:
         return _cassette(session, batches)
@@ -119,7 +122,7 @@ def _write(session: Session, batches: int) -> Report | None:
         return Report(ok=False, text=f"internal error: {type(failure).__name__} in {_place(failure)}{_kept(session)}")
 
 
-def _cassette(session: Session, batches: int) -> Report | None:
+def _cassette(session: Session, batches: Iterator[list[Note]]) -> Report | None:
     # Imported here, after the fork: the child is already starting meanwhile, and the tap forwards.
     from pathlib import Path
 
@@ -137,7 +140,7 @@ def _cassette(session: Session, batches: int) -> Report | None:
             draft[:] = draft or [_begin(session, writer, redactor.redact, "raw", "ndjson")]
             writer.append(draft[0].lines(notes))
 
-        spoken = _spoken(session, unpacked(batches), keep)
+        spoken = _spoken(session, batches, keep)
         transcript = _begin(session, writer, redactor.redact, spoken.protocol, spoken.framing)
         for notes in spoken.batches:
             if not transcript.counts["out"] and not warning:

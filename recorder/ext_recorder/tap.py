@@ -1,7 +1,7 @@
-"""The tap: bytes between host and child, forwarded first and noted second.
+"""The tap: bytes between host and child, forwarded in the turn in which they were read.
 
-One thread and one poll(): no event loop, no locks, nothing that understands messages. A chunk is written on in the turn
-in which it was read, whatever it is, and then noted as (seconds, stream, bytes).
+One thread and one poll(): no event loop, no locks, nothing that understands messages. A chunk is noted as (seconds,
+stream, bytes), in memory that outlives this process, and written on in the same turn, whatever it is.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ CHUNK_BYTES = 65_536
 # When nothing comes for so long, the wire is idle: time to hand over what was noted. Less than a tick of the kernel,
 # 4 ms, costs a timer interrupt of its own, and that shows in every tenth round trip.
 IDLE_MS = 5
-# While the wire is busy notes are handed over only when one of them is so old, in seconds: it takes time that a large
-# message would have to wait, and what is not handed over is lost if this process is killed.
+# While the wire is busy notes are handed over only when one of them is so old, in seconds, or when small chunks have
+# filled the journal: it takes time that a large message would have to wait.
 LAG_S = 0.25
 # So much may wait here for the scribe, a message of 20 MB and its echo; then the wire waits too, so that memory stays
 # bounded.
@@ -83,7 +83,7 @@ class Tap:
     def say(self, data: bytes) -> None:
         """Pass on what the host had said before the child was there. To be called once, before `run`."""
         stream, _ = self._wire.streams[_HOST]
-        self._notes.fresh.append((0.0, stream.name, data))
+        self._notes.keep(0.0, stream.name, data)
         stream.held = data
         self._wire.push(stream)
 
@@ -100,6 +100,7 @@ class Tap:
         """The loop that every byte passes through. A round trip takes two turns."""
         wait, read, clock, started = self._wire.poll.poll, os.read, monotonic, self.started
         wire, streams, notes, fresh = self._wire, self._wire.streams, self._notes, self._notes.fresh
+        write_down, data = notes.journal.add, b""
         weight = 0  # of what is fresh, as far as it is bytes
         eager = False  # the wire is idle, and there is more to hand over
         while self._running:
@@ -116,19 +117,34 @@ class Tap:
                     continue
                 except OSError:  # hung up or reset: as good as ended
                     data = b""
+                name = stream.name
+                fresh.append((now, name, data))
+                write_down(now, name, data)
                 try:
                     sent = send(data)
                 except BlockingIOError:
                     sent = 0
                 except OSError:
                     sent = NO_READER
-                fresh.append((now, stream.name, data))
                 weight += len(data) + NOTE_BYTES
                 if sent != len(data) or not data:
                     wire.wrote(stream, data, sent)
-            if not ready or (weight > BATCH_BYTES and (now - fresh[0][0] > LAG_S or weight > QUEUE_BYTES)):
+            if not ready or (weight > BATCH_BYTES and self._presses(now, weight, len(data))):
                 weight = self._hand_over(weight)
                 eager = not ready and weight > 0 and not notes.backlog
+
+    def _presses(self, now: float, weight: int, size: int) -> bool:
+        """Return whether a busy wire has to wait for a batch of notes.
+
+        Args:
+            now: the time in the recording.
+            weight: of what was noted, in bytes.
+            size: bytes of the last chunk.
+        """
+        notes = self._notes
+        if now - notes.fresh[0][0] > LAG_S or weight > QUEUE_BYTES:
+            return True
+        return notes.on and notes.journal.full and size < CHUNK_BYTES
 
     # --- Signals ------------------------------------------------------------------------------------------------------
 
@@ -149,7 +165,7 @@ class Tap:
     # --- The recording ------------------------------------------------------------------------------------------------
 
     def _note(self, kind: str, what: int | str) -> None:
-        self._notes.fresh.append((monotonic() - self.started, kind, what))
+        self._notes.keep(monotonic() - self.started, kind, what)
 
     def _hand_over(self, weight: int) -> int:
         """The wire is idle, or what was noted is old or much.
@@ -220,7 +236,7 @@ class Tap:
                 data = os.read(stream.source, CHUNK_BYTES)
             except BlockingIOError:  # a process that the child has started could still write here
                 break
-            self._notes.fresh.append((monotonic() - self.started, stream.name, data))
+            self._notes.keep(monotonic() - self.started, stream.name, data)
             stream.held += data
             stream.ended = not data
             taken += len(data)

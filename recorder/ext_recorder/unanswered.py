@@ -72,6 +72,8 @@ class _Calls:
             self._begin(conn, payload[seen[1] : seen[2]], payload, line)
         elif stream == "in" or seen is None:
             self._take_read(conn, stream, payload, line)
+        elif seen[0] == "request":
+            self._end_echo(conn, payload[seen[1] : seen[2]], payload)
 
     def _take_read(self, conn: int, stream: str, payload: bytes, line: int) -> None:
         message = self._dialect.classify(payload)
@@ -81,6 +83,14 @@ class _Calls:
                 self._begin(conn, message.key, payload, line)
         elif message.kind == "response" and self._dialect.is_last(message):
             self._end(conn, message.key)
+        elif message.kind == "request":
+            self._end_echo(conn, message.key or b"", payload)
+
+    def _end_echo(self, conn: int, key: bytes, payload: bytes) -> None:
+        """A child that repeats a request as it is, such as `cat`, has answered it; any other request is its own."""
+        calls = self._open.get((conn, key))
+        if calls and calls[0].payload == payload:
+            self._end(conn, key)
 
     def _is_special(self, payload: bytes) -> bool:
         return any(method in payload for method in self._special)

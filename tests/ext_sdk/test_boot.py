@@ -285,7 +285,8 @@ def test_a_thread_that_is_not_a_daemon_is_waited_for(packaged: Path) -> None:
         assert peer.call("shutdown")["result"] == {}
         os.close(writer)
         assert peer.exit_code() == 0
-        assert peer.stderr == "worked\nhandled\nfreed\n"
+        # Python 3.12 does not free the modules of a program that had a thread at its end.
+        assert peer.stderr.removesuffix("freed\n") == "worked\nhandled\n"
 
 
 def test_a_signal_before_the_extension_is_loaded_ends_it_as_it_does_later(packaged: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from ext_recorder import transcript as module
 from ext_recorder.bindings import Recording as Bindings
 from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.lines import parse_line
+from ext_recorder.journal import Journal
 from ext_recorder.notes import pack
 from ext_recorder.transcript import Transcript
 from ext_sdk.protocols.dialect import DIALECTS
@@ -94,12 +95,48 @@ def test_a_secret_that_lies_across_two_written_pieces_is_not_written(monkeypatch
         assert written(lines) == data.replace(SECRET, b"[redacted:env.SECRET#1]")
 
 
-@given(
-    st.lists(st.tuples(st.floats(0, 1e6), st.sampled_from(["in", "out", "err"]), st.binary(max_size=50)), max_size=20)
+notes_of_any_kind = st.one_of(
+    st.tuples(st.floats(0, 1e6), st.sampled_from(["in", "out", "err", "in:12"]), st.binary(max_size=50)),
+    st.tuples(st.floats(0, 1e6), st.sampled_from(["exit", "signal:0"]), st.one_of(st.integers(-1, 255), st.text())),
 )
+
+
+@given(st.lists(notes_of_any_kind, max_size=20))
 def test_a_batch_survives_its_way_through_the_pipe(notes: list[Note]) -> None:
     import marshal
 
     packed = pack(notes)
     assert int.from_bytes(packed[:4], "little") == len(packed) - 4
     assert marshal.loads(packed[4:]) == notes
+
+
+@given(st.lists(st.lists(notes_of_any_kind, max_size=8), max_size=6), st.integers(0, 60), st.integers(64, 400))
+def test_a_journal_has_the_notes_since_it_was_begun_as_far_as_they_fit(
+    rounds: list[list[Note]], known: int, size: int
+) -> None:
+    journal = Journal(size)
+    count = 0
+    for notes in rounds:
+        journal.begin(count)
+        for time, name, what in notes:
+            if isinstance(what, bytes):
+                journal.add(time, name, what)
+            else:
+                journal.add_value(time, name, what)
+        every = list(journal.after(0))
+        assert every == notes[: len(every)]
+        assert journal.full or len(every) == len(notes)
+        assert list(journal.after(known)) == every[max(0, known - count) :]
+        count += len(notes)
+
+
+def test_a_note_that_was_not_written_to_its_end_is_none() -> None:
+    journal = Journal(200)
+    for _ in range(3):  # what is left of older notes is none either
+        journal.begin(0)
+        journal.add(1.0, "in", b"first")
+        journal.add(2.0, "out", b"second")
+    journal.begin(0)
+    journal.add(1.0, "in", b"first")
+    journal._memory[journal._at + 33 : journal._at + 36] = b"sec"  # the content is written first
+    assert list(journal.after(0)) == [(1.0, "in", b"first")]

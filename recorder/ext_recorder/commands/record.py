@@ -83,8 +83,8 @@ COMMAND = Command(
     "Run a command, pass everything on, and keep it in a cassette.",
     """
 Stands in for COMMAND: its standard input, output and error, its exit code, and the signals that it is sent are those of
-COMMAND. Bytes are passed on first and noted second; when a cassette can't be written, that is said on standard error,
-and the session goes on.
+COMMAND. Bytes are passed on at once; when a cassette can't be written, that is said on standard error, and the session
+goes on.
 
     ext-recorder record session.yaml -- ext-shell
     ext-recorder record --mode all mcp.yaml -- npx some-mcp-server

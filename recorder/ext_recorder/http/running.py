@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ext_recorder.child import exit_like, way_of_ending
+from ext_recorder.journal import Journal
 from ext_recorder.notes import Notes, Report
 from ext_recorder.outlets import claim_standard_files, host_outlet, tell
 from ext_recorder.record import spawn_in
@@ -39,8 +40,9 @@ class NoNotes(Notes):
 
     def __init__(self) -> None:
         self._held = os.pipe()  # an end that nobody closes: no scribe ever speaks
-        super().__init__(0, os.dup(self._held[1]), self._held[0], "")
+        super().__init__(0, os.dup(self._held[1]), self._held[0], "", Journal())
         self.on = False
+        self.journal.close()
 
     def finish(self) -> Report:
         return Report(ok=True, text="")
