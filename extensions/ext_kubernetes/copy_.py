@@ -19,12 +19,13 @@ from .client.channels import execute
 from .containers import Pods, container_of
 from .errors import doing
 from .exec_ import running
-from .naming import TargetArgs
+from .naming import TargetArgs, telling_namespace
 from .objects import text
 
 if TYPE_CHECKING:
     from .client.channels import Executed
 
+EXISTS = "remove it, or choose another `local`"
 MOST_BYTES = 64 * 1024 * 1024  # of all files together, which are held in memory
 
 
@@ -52,7 +53,11 @@ def copy(args: Copy, context: ext_sdk.Context) -> ext_sdk.Result:
     remote = PurePosixPath(args.remote)
     workdir = Workdir(context.workdir)
     up = args.direction == "toContainer"
-    with doing(f"failed to copy {args.remote} of {pods.target.where}"), os_errors("copy", args.local):
+    with (
+        doing(f"failed to copy {args.remote} of {pods.target.where}"),
+        telling_namespace(pods.target, client, context.deadline),
+        os_errors("copy", args.local, exists=EXISTS),
+    ):
         stdin, count = _packed(workdir, args.local, remote.name) if up else (None, 0)
         pod = running(pods)
         command = ["tar", "-xmf" if up else "-cf", "-", "-C", str(remote.parent)]

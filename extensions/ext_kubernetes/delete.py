@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 import ext_sdk
 
 from .absence import MOST_TOLD, Gone, await_absence
+from .bulk import at_once, failure_of, failure_or
 from .client import Request, client_for
 from .errors import ApiError, NotFound, doing
 from .naming import TargetArgs, target_of
@@ -62,20 +63,22 @@ def delete(args: Delete, context: ext_sdk.Context) -> ext_sdk.Result:
     """
     client = client_for(context)
     chosen, asked = _chosen(args, context, client)
-    gone: list[Gone] = []
-    missing: list[str] = []
-    refused: list[tuple[Gone, ApiError]] = []  # of some; the others go all the same, for this may be the end of a task
-    for one in chosen:
-        try:
-            with doing(f"failed to delete {one}"):
-                gone.append(_delete(one, args, context, client))
-        except NotFound:
-            missing.append(str(one))
-        except ApiError as error:
-            refused.append((one, error))
+
+    def send(one: Gone) -> Gone:
+        with doing(f"failed to delete {one}"):
+            return _delete(one, args, context, client)
+
+    # One failure does not keep others from being deleted, because this may be the end of a task. What a manifest lists
+    # has an order; what a selector finds has none.
+    attempt = failure_or(send)
+    results = at_once(attempt, chosen) if _by_choice(args) else [attempt(one) for one in chosen]
+    gone = [result for result in results if isinstance(result, Gone)]
+    failed = [(str(one), result) for one, result in zip(chosen, results, strict=True) if not isinstance(result, Gone)]
+    missing = [name for name, result in failed if isinstance(result, NotFound)]
+    refused = [(name, result) for name, result in failed if not isinstance(result, NotFound)]
     outputs: dict[str, str | int | bool] = {"count": len(gone), "resources": "\n".join(map(str, gone))}
     if refused:
-        raise _refusal(refused, len(chosen), outputs)
+        raise failure_of(refused, len(chosen), "delete", outputs)
     if missing and not args.ignore_not_found:
         told = ", ".join(missing[:MOST_TOLD])
         raise ext_sdk.OperationFailed(
@@ -91,14 +94,8 @@ def delete(args: Delete, context: ext_sdk.Context) -> ext_sdk.Result:
     return ext_sdk.Result.ok(f"{'Would delete' if args.dry_run else 'Deleted'} {what}", outputs=outputs)
 
 
-def _refusal(refused: list[tuple[Gone, ApiError]], of: int, outputs: ext_sdk.result.Outputs) -> ext_sdk.OperationFailed:
-    """What to say where an object can't be deleted, or some of several."""
-    if of == 1:
-        return ext_sdk.OperationFailed(refused[0][1].message, error=refused[0][1].error, outputs=outputs)
-    message = f"failed to delete {len(refused)} of {of} objects"
-    lines = [f"{one}: {error.error}" for one, error in refused[:MOST_TOLD]]
-    lines += [f"… and {len(refused) - MOST_TOLD} more"] if len(refused) > MOST_TOLD else []
-    return ext_sdk.OperationFailed(message, error="\n".join(lines), outputs=outputs)
+def _by_choice(args: Delete) -> bool:
+    return bool(args.selector or args.field_selector or args.all)
 
 
 def delete_one(
@@ -121,9 +118,8 @@ def _chosen(args: Delete, context: ext_sdk.Context, client: Client) -> tuple[lis
         return [Gone(one.resource, one.namespace, one.name, "") for one in found], "objects"
     if others := [name for name in ("file", "manifest", "url", "kustomize") if getattr(args, name) not in ("", UNSET)]:
         raise ext_sdk.InvalidArgs(others[0], "expected a manifest or a resource, found both")
-    by_choice = args.selector or args.field_selector or args.all
-    target = target_of(args, context, client, named=not by_choice)
-    if not by_choice:
+    target = target_of(args, context, client, named=not _by_choice(args))
+    if not _by_choice(args):
         return [Gone(target.resource, target.namespace, target.name, "")], target.resource.plural
     if target.name:
         raise ext_sdk.InvalidArgs("selector", f"expected a kind alone with a selector, found {target}")

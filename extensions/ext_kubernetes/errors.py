@@ -272,6 +272,16 @@ def doing(what: str) -> Iterator[None]:
         raise
 
 
+@contextmanager
+def advising(advice: str) -> Iterator[None]:
+    """Give AlreadyExists the advice of an operation: its arguments are the way out."""
+    try:
+        yield
+    except AlreadyExists as error:
+        error.error = error.error.replace(AlreadyExists.advice, advice)
+        raise
+
+
 def explained(error: KubernetesError, what: str = "") -> OperationFailed:
     """The failure that an error is; `what` was being done."""
     return OperationFailed(f"{what}: {error.message}" if what else error.message, error=error.error)

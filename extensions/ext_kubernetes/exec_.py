@@ -14,7 +14,7 @@ from .client import client_for
 from .client.channels import execute
 from .containers import Pods, container_of
 from .errors import doing
-from .naming import TargetArgs
+from .naming import TargetArgs, telling_namespace
 from .objects import text
 
 if TYPE_CHECKING:
@@ -63,7 +63,10 @@ def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:
 
         args = msgspec.structs.replace(args, resource="pods")
     pods = Pods(args, args.selector, context, client)
-    with doing(f"failed to run a command in {pods.target.where}"):
+    with (
+        doing(f"failed to run a command in {pods.target.where}"),
+        telling_namespace(pods.target, client, context.deadline),
+    ):
         pod = running(pods)
         name, container = text(pod, "metadata", "name"), container_of(pod, args.container)
         command = args.command or ["sh", "-c", args.script]

@@ -14,7 +14,7 @@ import ext_sdk
 from .client import client_for
 from .errors import NotFound, doing
 from .jsonpath import PathFailed, problem, text_of, values
-from .naming import TargetArgs, namespace_missing, target_of
+from .naming import TargetArgs, target_of, telling_namespace
 from .objects import identity, items, members, text
 from .secret_data import has_hidden, marked
 
@@ -71,11 +71,10 @@ def get(args: Get, context: ext_sdk.Context) -> ext_sdk.Result:
     try:
         with doing(f"failed to get {target.where}"):
             found = _listed(target, args, context) if listing else _one(target, args, context)
-    except NotFound as error:
+    except NotFound:
         if not args.ignore_not_found:
-            missing = namespace_missing(target, client, context.deadline)
-            error.error += f". {missing[:1].upper()}{missing[1:]}" if missing else ""
-            raise
+            with telling_namespace(target, client, context.deadline):
+                raise
         return ext_sdk.Result.ok(f"{target} not found (ignored)", outputs={"found": False})
     told: dict[str, str | int | bool] = {"found": True}
     if listing:

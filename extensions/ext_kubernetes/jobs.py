@@ -14,7 +14,7 @@ from .apply import MANAGER, Namespace
 from .awaiting import Timeout, await_target
 from .client import client_for
 from .containers import container_of
-from .errors import KubernetesError, NotFound, doing
+from .errors import KubernetesError, NotFound, advising, doing
 from .job_manifest import job_of
 from .logs import read_log, too_long
 from .manifests import Json  # noqa: TC001 - msgspec reads it
@@ -85,7 +85,7 @@ def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
     resource = client.discovery.resource("jobs", "batch/v1", deadline=context.deadline)
     job["metadata"] = members(job, "metadata") | {"namespace": namespace}
     query = [("fieldManager", MANAGER), ("fieldValidation", "Strict")]
-    with doing("failed to create the job"):
+    with doing("failed to create the job"), advising("Choose another name, or leave it out"):
         path = resource.path(namespace)
         made = client.request("POST", path, query=query, body=job, deadline=context.deadline)
     target = Target(resource, namespace, text(made, "metadata", "name"))

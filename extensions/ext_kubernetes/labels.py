@@ -9,11 +9,12 @@ from msgspec import Meta
 import ext_sdk
 
 from .awaiting import Selector, Timeout, await_target, of_each
+from .bulk import at_once, failure_of, failure_or
 from .client import client_for
 from .condition import chosen
 from .errors import doing
 from .naming import TargetArgs
-from .objects import identity, members, text
+from .objects import identity, members, named, text
 from .pods import PodCheck
 from .story import in_vain
 from .wait import Ready
@@ -79,10 +80,17 @@ def _changed(args: _Values, field: str, wanted: Values, context: ext_sdk.Context
         _refuse(found, field, wanted)
     changed = [item for item in found if _differs(item, field, wanted)]
     change: Object = {"metadata": {field: wanted}}
-    with doing(f"failed to {verb} {target}"):
-        now = [merge(target, item, change, context, client) for item in changed]
-    outputs: dict[str, str | int | bool] = {"count": len(found), "changed": len(changed)}
+
+    def send(item: Object) -> Object:
+        with doing(f"failed to {verb} {named(item)}"):
+            return merge(target, item, change, context, client)
+
+    results = list(zip(map(named, changed), at_once(failure_or(send), changed), strict=True))
+    now = [result for _, result in results if not isinstance(result, ext_sdk.OperationFailed)]
+    outputs: dict[str, str | int | bool] = {"count": len(found), "changed": len(now)}
     outputs |= identity((now or found)[0]) if len(found) == 1 else {}
+    if failed := [(name, result) for name, result in results if isinstance(result, ext_sdk.OperationFailed)]:
+        raise failure_of(failed, len(found), verb, outputs)
     if args.wait:
         with doing(f"failed to wait for {target}"):
             seen = _settled(target, found, context, client)

@@ -14,7 +14,7 @@ from .awaiting import Selector, Timeout  # noqa: TC001 - msgspec reads them
 from .client import client_for
 from .containers import Pods, container_of, containers_of, ended
 from .errors import Invalid, KubernetesError, NotFound, doing
-from .naming import TargetArgs
+from .naming import TargetArgs, telling_namespace
 from .objects import text
 from .paths import core_path
 from .waiting import POLLING, Pace, Verdict, wait_until
@@ -81,7 +81,9 @@ def logs(args: Logs, context: ext_sdk.Context) -> ext_sdk.Result:
     client = client_for(context)
     with Searcher() as searcher:
         reading = _Reading(args, context, client, searcher)
-        with doing(f"failed to read the logs of {reading.pods.target.where}"):
+        target = reading.pods.target
+        told = telling_namespace(target, client, context.deadline)
+        with doing(f"failed to read the logs of {target.where}"), told:
             return reading.followed() if args.follow else reading.once()
 
 

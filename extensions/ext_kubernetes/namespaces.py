@@ -16,7 +16,7 @@ from .apply import MANAGER
 from .client import Request, client_for
 from .delete import delete_one
 from .discovery import Resource
-from .errors import AlreadyExists, KubernetesError, NotFound, doing
+from .errors import AlreadyExists, KubernetesError, NotFound, advising, doing
 from .hub import subscribe
 from .naming import Target
 from .objects import at, identity, items, members, text
@@ -40,7 +40,7 @@ ACCOUNT_SECONDS = 2.0  # for the account that pods run under; a server without c
 NAME_MOST = 63
 MOST_PODS = 10  # that are named in a failure
 TAKEN = (
-    "choose another `name`, or a `prefix` in its place, from which an unused name is generated; delete-namespace "
+    "Choose another `name`, or a `prefix` in its place, from which an unused name is generated; delete-namespace "
     "deletes the one that exists"
 )
 GracePeriod = Annotated[
@@ -286,11 +286,10 @@ def _made(args: CreateNamespace, context: ext_sdk.Context, client: Client) -> Ob
     for number in range(ATTEMPTS):
         name = args.name or _generated(args.prefix)
         try:
-            with doing(f"failed to create namespace {name}"):
+            with doing(f"failed to create namespace {name}"), advising(TAKEN):
                 return _posted(name, args, context, client)
-        except AlreadyExists as error:
+        except AlreadyExists:
             if last or number == ATTEMPTS - 1:
-                error.error = error.error.replace(AlreadyExists.advice, f"{TAKEN[0].upper()}{TAKEN[1:]}")
                 raise
     raise AssertionError("the last attempt returns or raises")
 

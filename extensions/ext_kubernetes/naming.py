@@ -6,6 +6,7 @@ own_namespaces); else, if it called none, that of the configuration, of the kube
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta
@@ -19,6 +20,8 @@ from .paths import core_path
 from .waiting import persistently
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .client import Client
     from .discovery import Resource
     from .paths import ApiPath
@@ -153,6 +156,17 @@ def namespace_missing(target: Target, client: Client, deadline: ext_sdk.Deadline
     except KubernetesError:  # who may not look at namespaces may be right all the same
         return ""
     return ""
+
+
+@contextmanager
+def telling_namespace(target: Target, client: Client, deadline: ext_sdk.Deadline) -> Iterator[None]:
+    """Add to NotFound that the namespace of the target does not exist, if that is the reason."""
+    try:
+        yield
+    except NotFound as error:
+        missing = namespace_missing(target, client, deadline)
+        error.error += f". {missing[:1].upper()}{missing[1:]}" if missing else ""
+        raise
 
 
 def resource_of(

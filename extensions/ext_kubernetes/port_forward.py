@@ -16,7 +16,7 @@ from .client.forward import LOOPBACK, Forward
 from .containers import Pods
 from .errors import doing
 from .exec_ import running
-from .naming import TargetArgs
+from .naming import TargetArgs, telling_namespace
 from .objects import members, text
 from .ports import pod_port
 
@@ -85,7 +85,11 @@ def port_forward(args: PortForward, context: ext_sdk.Context) -> ext_sdk.Result:
         )
     client = client_for(context)
     pods = Pods(args, "", context, client)
-    with doing(f"failed to forward a port of {pods.target.where}"), os_errors("listen at port", str(args.local_port)):
+    with (
+        doing(f"failed to forward a port of {pods.target.where}"),
+        telling_namespace(pods.target, client, context.deadline),
+        os_errors("listen at port", str(args.local_port)),
+    ):
         pod = running(pods)
         name, port = text(pod, "metadata", "name"), _port(args, pod, pods, context, client)
         # Connections to the pod are made when somebody connects to this machine's port, and then nobody would be told.

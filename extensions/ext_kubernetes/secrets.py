@@ -13,7 +13,7 @@ from ext_sdk.files import Workdir, os_errors
 
 from .apply import MANAGER, DryRun, options
 from .client import Request, client_for
-from .errors import AlreadyExists, doing
+from .errors import AlreadyExists, advising, doing
 from .naming import namespace_of
 from .objects import identity, members
 from .paths import core_path
@@ -98,7 +98,7 @@ def _created(args: DataArgs, content: Object, plural: str, context: ext_sdk.Cont
     path = core_path(plural, namespace)
     query = [("fieldManager", MANAGER), *options(dry_run=args.dry_run)]
     kind, word = content["kind"], "Would create" if args.dry_run else "Created"
-    with doing(f"failed to create {kind}/{args.name}"):
+    with doing(f"failed to create {kind}/{args.name}"), advising("Choose another name, or set `replace: true`"):
         try:
             answer = client.ask(Request("POST", path, query, body), deadline=context.deadline)
         except AlreadyExists:

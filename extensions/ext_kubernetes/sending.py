@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, NamedTuple
 
 import ext_sdk
 
+from .bulk import at_once
 from .errors import UnknownKind
 from .manifests import UNREPLACED
 from .naming import namespace_of
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .paths import ApiPath
     from .sources import Manifest
 
-AT_ONCE = 8  # requests at a time
 MOST_TOLD = 20  # failures that are told one by one
 DEFINITION = "CustomResourceDefinition"
 
@@ -196,10 +195,9 @@ def _in_order(found: Mapping[int, Item], send: Callable[[Item], Outcome]) -> dic
 
 def _at_once(found: Sequence[Item], send: Callable[[Item], Outcome]) -> list[Outcome]:
     names = {(one.resource, one.namespace, one.name) for one in found}
-    if len(found) < 2 or len(names) < len(found):  # an object that comes twice has an order
+    if len(names) < len(found):  # an object that comes twice has an order
         return [send(one) for one in found]
-    with ThreadPoolExecutor(min(AT_ONCE, len(found)), "send") as pool:
-        return list(pool.map(send, found))
+    return at_once(send, found)
 
 
 def _is_definition(manifest: Manifest) -> bool:

@@ -141,6 +141,7 @@ class FakeApi:
         token: that requests must have; "" for none.
         logs: what containers have said, by "POD/CONTAINER"; one that is not here has not started.
         commands: what `exec` of a program answers, by its name: of its input, messages with their channels.
+        before: called with each request before it is answered.
         job_exit: with which code the pods of new jobs end at once; None: jobs are never begun.
     """
 
@@ -153,6 +154,7 @@ class FakeApi:
         self.logs: dict[str, str] = {}
         self.commands: dict[str, Callable[[bytes], Iterable[tuple[int, bytes]]]] = {}
         self.job_exit: int | None = None
+        self.before: Callable[[Asked], object] = lambda _: None
         self.kinds = list(KINDS)
         self.objects: dict[tuple[str, str, str], Object] = {}  # (plural.group, namespace, name)
         self.history: list[tuple[int, str, str, Object]] = []  # (version, event, plural.group, object)
@@ -635,6 +637,7 @@ class _Handler(BaseHTTPRequestHandler):
         headers = {name.lower(): "\n".join(self.headers.get_all(name, ())) for name in self.headers}
         asked = Asked(self.command, url.path, dict(parse_qsl(url.query)), headers, json.loads(data or b"null"))
         self.server.api.asked.append(asked)
+        self.server.api.before(asked)
         if (fault := self.server.api.fault_for(asked.method, asked.path)) is not None:
             self._fail(fault)
         elif not self._is_authorized(headers.get("authorization", "")):

@@ -39,12 +39,13 @@ class TooLarge(OperationFailed):
 
 
 @contextmanager
-def os_errors(action: str, path: str) -> Iterator[None]:
+def os_errors(action: str, path: str, *, exists: str = "`overwrite: true` replaces it") -> Iterator[None]:
     """Turn what the operating system says into a failure of the operation.
 
     Args:
         action: what was being done, in words: `write`.
         path: to what, as the user wrote it.
+        exists: advice for a file that exists already.
 
     Raises:
         OperationFailed: for any OSError.
@@ -54,10 +55,12 @@ def os_errors(action: str, path: str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         message = f"could not {action} {path!r}"
-        raise OperationFailed(message, error=f"{message}: {reason}{_advice(action, error)}") from error
+        raise OperationFailed(message, error=f"{message}: {reason}{_advice(action, error, exists)}") from error
 
 
-def _advice(action: str, error: OSError) -> str:
+def _advice(action: str, error: OSError, exists: str) -> str:
+    if isinstance(error, FileExistsError):
+        return f"; {exists}"
     for kind, advice in _ADVICE:
         if isinstance(error, kind):
             makes = ", and `parents: true` makes its directories" * (kind is FileNotFoundError and action == "write")
@@ -67,6 +70,5 @@ def _advice(action: str, error: OSError) -> str:
 
 _ADVICE: tuple[tuple[type[OSError], str], ...] = (
     (FileNotFoundError, "is the path right? It starts in the working directory"),
-    (FileExistsError, "`overwrite: true` replaces it"),
     (PermissionError, "the user that runs the extension may not do this"),
 )
