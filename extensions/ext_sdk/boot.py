@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 MANIFEST_FILE = "manifest.json"
 CONFIG_FILE = "config-schema.json"  # the schema of `config_check`
 
+# Libraries take these names from a module that imports `inspect` and much else, though `typing` has them.
+BACKPORTS = {"typing_extensions": dict.fromkeys(("NotRequired", "Required", "Self", "get_type_hints"), "typing")}
+
 
 def serve(target: str) -> int:
     """Be the console script of an extension. Ends the process if a host was served and no thread keeps it.
@@ -41,6 +44,9 @@ def serve(target: str) -> int:
     def load() -> Extension:
         from importlib import import_module
 
+        from .deferred import defer
+
+        defer(BACKPORTS)
         extension: Extension = getattr(import_module(module), name)
         return extension
 

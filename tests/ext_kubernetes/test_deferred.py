@@ -9,7 +9,8 @@ import pytest
 
 START = """
 import sys
-from ext_kubernetes.client import deferred, importing
+from ext_kubernetes.client import importing
+from ext_sdk import deferred
 importing.warm_up()
 def waiting():
     return {name for name in deferred.MODULES if isinstance(sys.modules.get(name), deferred.Deferred)}
@@ -107,8 +108,9 @@ def test_a_package_whose_parts_do_not_go_by_themselves_is_imported_whole() -> No
         "assert waiting() == set() and 'kubernetes.leaderelection' in sys.modules\n"
         "from kubernetes.dynamic import DynamicClient\n",
         "import sys\n"
-        "from ext_kubernetes.client import deferred, importing\n"
-        "deferred.MODULES['kubernetes.client']['ApiClient'] = 'kubernetes.moved_elsewhere'\n"
+        "from ext_kubernetes.client import importing\n"
+        "from ext_sdk import deferred\n"
+        "importing.MODULES['kubernetes.client']['ApiClient'] = 'kubernetes.moved_elsewhere'\n"
         "def waiting():\n"
         "    return {name for name in deferred.MODULES if isinstance(sys.modules.get(name), deferred.Deferred)}\n",
     )

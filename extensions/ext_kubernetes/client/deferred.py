@@ -1,27 +1,18 @@
-"""Importing the parts of `kubernetes` that send a request, without all that the package imports beside them.
+"""What waits of the libraries that send a request.
 
 `import kubernetes.dynamic` first runs the `__init__` of `kubernetes`, and that imports informers, leader election,
 OpenID clients, pydantic and, in versions 35 and 36, the 800 typed models: some 250 to 400 ms, of which a request needs
-a quarter. So these modules are put in place before their code runs. Modules within them are imported as ever; whoever
-asks for anything else runs the code after all, so that nothing is missing for anybody, only later.
+a quarter.
 """
 
 from __future__ import annotations
 
-import sys
-import threading
-from importlib import import_module
-from importlib.machinery import PathFinder
-from importlib.util import find_spec, module_from_spec
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from importlib.machinery import ModuleSpec
 
-# The modules whose code waits, a package before what is in it, each with names that it would have, and the modules
-# that really have them.
+# See ext_sdk.deferred, also for the second.
 MODULES: Mapping[str, Mapping[str, str]] = {
     "dateutil": {},
     "dateutil.parser": {},
@@ -40,6 +31,7 @@ MODULES: Mapping[str, Mapping[str, str]] = {
     "multiprocessing": {"cpu_count": "os"},
     "multiprocessing.pool": {},
     "oauthlib.oauth2": {},
+    "pprint": {},
     "pydantic": {},
     "requests_oauthlib": {},
     "urllib3.http2": {},
@@ -59,8 +51,6 @@ MODULES: Mapping[str, Mapping[str, str]] = {
     "yaml.reader": {},
     "yaml.scanner": {},
 }
-# Names that are wanted by `from MODULE import NAME`, which asks for them at once, and are used rarely or never: called,
-# named in an annotation, or asked for instances.
 USED_LATER = frozenset(
     {
         ("dateutil.parser", "parse"),
@@ -72,6 +62,7 @@ USED_LATER = frozenset(
         ("kubernetes.utils.retry", "on_retry_after_error"),
         ("kubernetes.utils.retry", "retry_after_backoff"),
         ("multiprocessing.pool", "ThreadPool"),
+        ("pprint", "pformat"),
         ("pydantic", "SecretStr"),
         ("requests_oauthlib", "OAuth2Session"),
         ("yaml.composer", "ComposerError"),
@@ -81,101 +72,3 @@ USED_LATER = frozenset(
         ("yaml.scanner", "ScannerError"),
     }
 )
-_COMPLETING = threading.RLock()
-
-
-class Deferred(ModuleType):
-    """A module whose code has not run yet."""
-
-    def __getattr__(self, name: str) -> object:
-        """Return what is not there yet: a module within a package, or what the code defines."""
-        module = self.__name__
-        if home := MODULES[module].get(name):
-            return getattr(import_module(home), name)
-        if (module, name) in USED_LATER:
-            return UsedLater(name, (), {"module": module})
-        if (module, name) == ("kubernetes", "__version__"):
-            from importlib.metadata import version
-
-            return version(module)
-        if name == "__all__":  # of `from MODULE import *`, which then takes what is there
-            complete(module)
-            return object.__getattribute__(self, name)
-        if name.startswith("__"):  # what the import system and others look for in any module
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
-        if "__path__" in vars(self) and find_spec(f"{module}.{name}") is not None:
-            return import_module(f"{module}.{name}")
-        complete(module)
-        return getattr(self, name)
-
-
-class UsedLater(type):
-    """A class in place of a class or function of a module whose code has not run yet.
-
-    Attributes:
-        module: its name.
-    """
-
-    module: str
-
-    def __call__(cls, *args: object, **options: object) -> object:
-        """Call what it stands for."""
-        complete(cls.module)
-        return getattr(sys.modules[cls.module], cls.__name__)(*args, **options)
-
-    def __instancecheck__(cls, value: object) -> bool:
-        """Return False as long as the code has not run: a class that does not exist has no instances."""
-        module = sys.modules[cls.module]
-        return not isinstance(module, Deferred) and isinstance(value, getattr(module, cls.__name__))
-
-    def __getitem__(cls, parameters: object) -> UsedLater:
-        """Return the class for an annotation with parameters."""
-        return cls
-
-
-def defer() -> None:
-    """Put the modules in place, but those that somebody has imported already."""
-    for name in MODULES:
-        if name in sys.modules:
-            continue
-        spec = _found(name)
-        if spec is None:
-            continue
-        module = module_from_spec(spec)
-        module.__class__ = Deferred
-        sys.modules[name] = module
-    attach()
-
-
-def attach() -> None:
-    """Make each module that waits an attribute of its package, if that is there."""
-    for name in MODULES:
-        package, _, last = name.rpartition(".")
-        if package in sys.modules and isinstance(sys.modules.get(name), Deferred):
-            vars(sys.modules[package]).setdefault(last, sys.modules[name])
-
-
-def _found(name: str) -> ModuleSpec | None:
-    """Return the spec of a module; unlike `find_spec`, without running the code of its package."""
-    package, _, _ = name.rpartition(".")
-    if not package or package in sys.modules:
-        return find_spec(name)
-    around = find_spec(package)
-    return around and PathFinder.find_spec(name, around.submodule_search_locations)
-
-
-def complete(name: str) -> None:
-    """Run the code of a module, unless that was done."""
-    with _COMPLETING:
-        module = sys.modules[name]
-        waiting, spec = isinstance(module, Deferred), module.__spec__
-        if waiting and spec is not None and spec.loader is not None:
-            module.__class__ = ModuleType
-            spec.loader.exec_module(module)
-
-
-def undo() -> None:
-    """Forget what was imported of `kubernetes`, so that it is imported as its authors thought it would be."""
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == "kubernetes" or isinstance(module, Deferred):
-            del sys.modules[name]

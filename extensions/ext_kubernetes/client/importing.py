@@ -7,7 +7,9 @@ import sys
 import threading
 from importlib import import_module
 
-from .deferred import attach, defer, undo
+from ext_sdk.deferred import attach, defer, undo
+
+from .deferred import MODULES, USED_LATER
 
 LOCK = threading.Lock()  # the package's modules import each other: two threads must not import them
 
@@ -20,11 +22,11 @@ def warm_up() -> None:
         collected = gc.isenabled()
         gc.disable()  # it would look through all that is imported again and again, and find nothing
         try:
-            defer()
+            defer(MODULES, USED_LATER)
             _import()
             attach()
         except (ImportError, AttributeError):  # another version, whose parts don't go by themselves
-            undo()
+            undo("kubernetes")
             _import()
         finally:
             if collected:
