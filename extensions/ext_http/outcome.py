@@ -35,6 +35,11 @@ class JudgedArgs(RequestArgs):
         field(default_factory=dict)
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if str(self.method).upper() == "HEAD" and self.expect.body is not UNSET:
+            raise ValueError("expect.body: a response to HEAD has no body, so nothing would be checked")
+
 
 class HasTls(Protocol):
     """Arguments that say how far servers are believed."""

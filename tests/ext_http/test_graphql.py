@@ -63,6 +63,7 @@ def test_errors_can_be_expected(status: int, http: Extension, stub: Stub) -> Non
         ("<html>", "expected to be a GraphQL response, got no JSON"),
         ("[]", "with data or errors, got []"),
         ("{}", "with data or errors, got {}"),
+        ('{"errors": []}', 'with data or errors, got {"errors": []}'),
         ('{"errors": "odd"}', 'errors: expected to be none, got "odd"'),
     ],
 )
