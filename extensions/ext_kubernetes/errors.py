@@ -200,7 +200,7 @@ class NotFound(ApiError):
         if self.text.startswith("namespaces ") and "/namespaces/" in self.where:
             return "Make the namespace first: create-namespace"
         if self.text == server_text.NO_PAGE and self.where in {"GET /api", "GET /apis"}:
-            return "There is no Kubernetes API at that address: check the path of `server` in the kubeconfig"
+            return "The address does not lead to a Kubernetes API: check the path of `server` in the kubeconfig"
         if self.text == server_text.NO_PAGE:
             return "The server has no such kind any more: was its definition (CRD) deleted?"
         return ""

@@ -81,7 +81,7 @@ def _operands(operand: tuple[str, object], here: object, root: object) -> list[o
 
 
 def _compare(left: object, operator: str, right: object) -> bool:
-    """Compare two values; a text also stands for a number or a boolean, as the argument `value` of waits does."""
+    """Compare two values; a text also matches the equal number or boolean, as the argument `value` of waits does."""
     if isinstance(left, str) != isinstance(right, str):
         left, right = _scalar(left), _scalar(right)
     same = left == right and isinstance(left, bool) == isinstance(right, bool)
@@ -94,7 +94,7 @@ def _compare(left: object, operator: str, right: object) -> bool:
 
 
 def _scalar(value: object) -> object:
-    """Return the number or boolean that a text stands for; any other value as it is."""
+    """Return a text that is a number or a boolean as such; any other value as it is."""
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError:

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Difference", "Lists", "WrongPattern", "check_pattern", "differences"]
 Lists = Literal["key", "order", "exact"]
-MOST_NEAREST = 3  # differences of the nearest item that are told
-# What tells the items of a list apart, as the merge keys of Kubernetes do; the first that an item has counts. It
-# decides which item a difference is told of, not whether there is one.
+MOST_NEAREST = 3  # differences of the nearest item in a message
+# Keys that identify the items of a list, as the merge keys of Kubernetes do; the first that an item has counts. It
+# selects the item that a message is about, not whether there is a difference.
 KEYS = (
     "name",
     "containerPort",

@@ -68,7 +68,7 @@ class PodCheck:
         return hopeless_pod(self._pods(item))
 
     def _pods(self, item: Object) -> list[Object]:
-        """Return pods of a workload; none if they can't be read: whoever may not see pods waits without them."""
+        """Return pods of a workload; none if they can't be read, as for a user without the right to."""
         labels = members(item, "spec", "selector", "matchLabels")
         if not labels:
             return []

@@ -72,7 +72,7 @@ class Forwards:
 
 
 def port_forward(args: PortForward, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Let a port of this machine lead to one of a pod, or of a ready pod of a Deployment, Service and the like.
+    """Forward a port of this machine to one of a pod, or of a ready pod of a Deployment, Service and the like.
 
     It is on loopback alone, until it is stopped, or until the task or the extension ends.
     """

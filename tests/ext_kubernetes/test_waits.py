@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from ext_kubernetes.awaiting import Seen
+from ext_kubernetes.story import _how_long
+from ext_kubernetes.waiting import Verdict, Waited
+from ext_sdk import Deadline, Duration
 from tests.ext_kubernetes.fake_api import SWITCH, FakeApi, Fault
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
+    from ext_kubernetes.naming import Target
+    from ext_sdk import Context
     from tests.ext_kubernetes.conftest import Extension, Starter
 
 WAIT = {"resource": "cm/it", "jsonPath": "$.data.state", "value": "done", "timeout": "20s"}
@@ -307,3 +314,12 @@ def test_a_value_that_is_not_there_is_told(kube: Extension, api: FakeApi) -> Non
     api.put("configmaps", {"metadata": {"name": "it"}})
     told = kube.failed("wait", {"resource": "cm/it", "jsonPath": "{.spec.nope}", "timeout": "0s"})
     assert told.startswith("ConfigMap it: a value at {.spec.nope} not found\n")
+
+
+@pytest.mark.parametrize(("elapsed", "told"), [(9.9, False), (5.0, True)])
+def test_the_time_of_a_call_counts_from_its_beginning(elapsed: float, told: bool) -> None:
+    deadline = Deadline(10.0)
+    deadline._began -= elapsed
+    seen = Seen(Waited(Verdict(done=False, status=""), 1.0, 1), [], cast("Target", None))
+    context = cast("Context", SimpleNamespace(deadline=deadline))
+    assert ("wait in several steps" in _how_long(seen, context, Duration.parse("10s"))) == told

@@ -97,7 +97,9 @@ def test_secrets_and_configmaps(kube: Kube) -> None:
     kube.ok("create-secret", {"name": "login", "literals": {"user": "ada"}})
     kube.ok("create-configmap", {"name": "files", "files": ["binary"]})
     user = {"path": "{.data.user}", "decode": "base64"}
-    assert kube.ok("get", {"resource": "secret/login", "outputs": {"user": user}})["user"] != ""
+    assert "user" not in kube.ok("get", {"resource": "secret/login", "outputs": {"user": user}, "as": "login"})
+    kube.ok("create-configmap", {"name": "copy", "literals": {"user": "${login.user}"}})
+    assert kube.ok("get", {"resource": "cm/copy", "outputs": {"user": ".data.user"}})["user"] == "ada"
     assert kube.ok("get", {"resource": "cm/files", "outputs": {"b": ".binaryData.binary"}})["b"] == "/w=="
 
 

@@ -1,4 +1,4 @@
-"""What of a configuration has to be refused, or put right, before the first request."""
+"""Checks and corrections of a loaded configuration, before the first request."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def check(configuration: Configuration, where: str) -> None:
-    """Put right what the package leaves as it is, and refuse what would fail later without its reason.
+    """Correct what the package leaves as it is, and refuse what would fail later without its reason.
 
     Args:
         configuration: as the package loaded it.
