@@ -123,3 +123,15 @@ def test_a_port_that_nothing_has_is_told_with_those_that_are_there(kube: Extensi
     assert "expected a port of Service/web: 80 (web), 81; found 8080" in told
     told = kube.failed("port-forward", {"resource": "pod/web", "port": "htp"})
     assert "expected a port of Pod/web: 8080 (http), 9090 (metrics); found 'htp'" in told
+
+
+def test_a_client_that_has_sent_all_still_receives_the_response(kube: Extension, pod: FakeApi) -> None:
+    port = kube.ok("port-forward", START)["localPort"]
+    sent = b"x" * 200_000
+    received = b""
+    with connected(port) as connection:
+        connection.sendall(sent)
+        connection.shutdown(socket.SHUT_WR)
+        while len(received) < len(sent) and (data := connection.recv(100_000)):
+            received += data
+    assert received == sent

@@ -22,6 +22,7 @@ DATA, ERROR = 0, 1
 HEAD_BYTES = 2  # of the port's number
 PIECE = 32 * 1024  # bytes in one message
 CONNECT_SECONDS = 10.0
+HALF_CLOSED_SECONDS = 5.0  # for what a pod still sends after the end of the client's input
 LOOPBACK = "127.0.0.1"
 
 
@@ -86,9 +87,11 @@ class Forward:
                 closed = self._closed
                 self._open |= ends
             if not closed:
-                sender = threading.Thread(target=_send, args=(connection, opened), daemon=True)
+                received = threading.Event()
+                sender = threading.Thread(target=_send, args=(connection, opened, received), daemon=True)
                 sender.start()
                 self._receive(opened, connection)
+                received.set()
                 cut(connection)
                 sender.join()
             with self._lock:
@@ -116,12 +119,17 @@ class Forward:
                     return
 
 
-def _send(connection: socket.socket, opened: Socket) -> None:
-    """Hand over what this side sends; its end is the end of both: the protocol has no half-closed connections."""
+def _send(connection: socket.socket, opened: Socket, received: threading.Event) -> None:
+    """Forward what this side sends, until its end; then end the connection to the pod.
+
+    The protocol has no half-closed connections. A client that has sent all may still wait for a response, so the pod
+    has HALF_CLOSED_SECONDS for it, or until `received` is set.
+    """
     import websocket
 
     with suppress(websocket.WebSocketException, OSError, AttributeError):
         while data := connection.recv(PIECE):
             opened.send_binary(bytes([DATA]) + data)
+        received.wait(HALF_CLOSED_SECONDS)
     if opened.sock is not None:
         cut(opened.sock)
