@@ -1,5 +1,6 @@
 # What a person does here: `make help` lists it. Every target makes the virtual environment where there is none, so that
-# nothing but Python 3.11+ and make has to be there; PYTHON=/path/to/python names the interpreter.
+# nothing but Python 3.11+ and make has to be there; PYTHON=/path/to/python names the interpreter, VENV the environment:
+# make test VENV=.venv-3.13 PYTHON=python3.13
 
 VENV := .venv
 BIN := $(VENV)/bin

@@ -14,13 +14,13 @@ UNTRACKED = {"__pycache__", ".git", ".venv", "build", "dist"}
 def tracked_files() -> set[str]:
     """Paths of the project's files, relative to its root; in an unpacked sdist, of all files but caches."""
     if not (ROOT / ".git").exists():
-        return {
-            str(path.relative_to(ROOT))
-            for path in ROOT.rglob("*")
-            if path.is_file() and not any(part in UNTRACKED or part.endswith("_cache") for part in path.parts)
-        }
+        return {str(path.relative_to(ROOT)) for path in ROOT.rglob("*") if path.is_file() and _is_tracked(path.parts)}
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
     return {name for name in listing.stdout.split("\0") if name and (ROOT / name).is_file()}
+
+
+def _is_tracked(parts: tuple[str, ...]) -> bool:
+    return not any(part in UNTRACKED or part.startswith(".venv-") or part.endswith("_cache") for part in parts)
 
 
 @dataclass(frozen=True)
