@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.live.client import condition
 from tests.live.kubernetes import LONG
-from tests.live.manifests import configmap
+from tests.live.manifests import configmap, pod
 from tests.live.permissions import granted
 
 if TYPE_CHECKING:
@@ -76,3 +76,31 @@ def test_a_namespace_that_may_not_be_deleted_stays_on_the_list(
         assert "stay on the list" in told
         with granted(admin, namespace, ["delete"], "namespaces"):
             assert kube.ok("delete-generated-namespaces")["namespaces"] == name
+
+
+def test_a_namespace_that_is_going_is_not_in_the_way(kube: Kube, admin: Client) -> None:
+    names = [kube.ok("create-namespace", prefix="live-several")["namespace"] for _ in range(3)]
+    told = kube.failed("create", configmap())
+    assert "several namespaces were created in this workdir" in told
+    assert all(name in told for name in names)
+    assert "no namespace was deleted" in kube.failed("delete-generated-namespaces")
+    kube.ok("create", configmap(finalizers=[HOLD]), namespace=names[0])
+    for name in names[:2]:
+        admin.delete(f"{NAMESPACES}/{name}")
+    admin.wait_gone(f"{NAMESPACES}/{names[1]}")
+    assert kube.ok("create", configmap())["namespace"] == names[2]
+    admin.patch(f"{NAMESPACES}/{names[0]}/configmaps/it", {"metadata": {"finalizers": None}})
+    assert kube.ok("delete-generated-namespaces", wait=True, timeout=LONG)["namespaces"] == names[2]
+    assert "was deleted" in kube.failed("create", configmap())
+
+
+def test_pods_that_hold_a_namespace_are_told_and_end_sooner(kube: Kube, admin: Client) -> None:
+    name = kube.ok("create-namespace", prefix="live-pods")["namespace"]
+    admin.apply(pod(name="slow", terminationGracePeriodSeconds=1000, nodeName="nowhere"), name)  # no kubelet ends it
+    told = kube.failed("delete-namespace", name=name, gracePeriod=700, timeout="2s")
+    assert f"pods left in {name}: slow (grace period 700 s)" in told
+    told = kube.failed("delete-generated-namespaces", gracePeriod=7, wait=True, timeout="2s")
+    assert f"pods left in {name}: slow (grace period 7 s)" in told
+    assert "`gracePeriod: 0` ends pods at once" in told
+    assert kube.ok("delete-generated-namespaces", gracePeriod=0, wait=True, timeout=LONG)["namespaces"] == name
+    assert not admin.exists(f"{NAMESPACES}/{name}")
