@@ -66,6 +66,11 @@ class Outcome:
         """Whether all that was expected holds."""
         return not self._reason and not self._attempt.stuck and all(check.ok for check in self._checks)
 
+    @property
+    def failures(self) -> str:
+        """The checks that failed, as text; "" if none did."""
+        return failure_text(self._checks)
+
     def note(self, text: str) -> None:
         """Add a sentence to the text of a failure."""
         self._notes.append(text)

@@ -107,6 +107,7 @@ class _Runs:
             return self._outcome(self._attempt(self._context.deadline))
         interval = retry.interval.seconds
         number = 0
+        previous = ""
         while True:
             number += 1
             own = _or_none(retry.attempt_timeout)
@@ -115,6 +116,9 @@ class _Runs:
             outcome = self._outcome(attempt, number, of_its_own=of_its_own)
             if outcome.good or attempt.stopped:
                 return outcome
+            if attempt.timed_out and previous:
+                outcome.note(f"the previous attempt failed: {previous}")
+            previous = outcome.failures
             if why := self._why_last(retry, attempt, number, interval):
                 outcome.note(f"gave up after {_attempts(number)}: {why}")
                 return outcome

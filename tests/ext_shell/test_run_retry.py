@@ -76,6 +76,7 @@ def test_an_attempt_that_the_time_for_all_cuts_short_names_that_time(shell: Exte
     script = COUNT + "test $n -lt 2 || exec sleep 3600; exit 9"
     answer = shell.failed("run", script=script, retry={**QUICK, "attemptTimeout": "1h"}, timeout="3s")
     assert "timed out: attempt 2 did not end within `timeout` (3s) for all attempts and was stopped" in answer.error
+    assert "the previous attempt failed: exitCode: expected to equal 0, got 9" in answer.error
     assert "exit code" not in answer.message
 
 
