@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class OutputExpectation(Expectation):
-    """How a command must have ended, and what it must have written; all that is given must hold."""
+    """Expected end and output of a command; all that is given must hold."""
 
     exit_code: Annotated[Integer | UnsetType, Meta(description='0, [0, 1], "nonzero", {"lt": 3}')] = UNSET
     signal: Annotated[str | UnsetType, Meta(description="The signal that must have ended it, such as SIGTERM")] = UNSET

@@ -97,7 +97,7 @@ def _refuse_over(name: str, value: int, hard: int) -> None:
 
 
 class _Trace(NamedTuple):
-    """How a limit shows in the end of a command, or in what it wrote.
+    """Signs of a limit in the end of a command, or in its output.
 
     The kernel reports most limits to the process alone, as an errno, which programs translate to text.
     """

@@ -1,4 +1,4 @@
-"""Where a command runs and what it reads: descriptors of things that are inside of the workdir; names of places."""
+"""Descriptors of the directory and the input of a command, inside of the workdir; and the name of a place."""
 
 from __future__ import annotations
 

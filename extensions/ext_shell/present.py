@@ -1,4 +1,4 @@
-"""What an answer shows of the output of a command, what later steps get, and the lines logged while it runs."""
+"""Output of a command: as shown in a result, complete for later steps, and line by line in the log."""
 
 from __future__ import annotations
 

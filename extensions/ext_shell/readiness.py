@@ -53,7 +53,7 @@ class Ready(ext_sdk.Args):
         Codes | UnsetType,
         Meta(
             description="The command ends with this exit code, or one of these. What it leaves running, such as a "
-            "daemon, goes on until `stop`; `port`, `logLine`, `file` and `http` are of that then"
+            "daemon, runs until `stop`; `port`, `logLine`, `file` and `http` are of that then"
         ),
     ] = UNSET
 

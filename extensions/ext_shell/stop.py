@@ -23,7 +23,7 @@ class Stop(ext_sdk.Args):
     signal: Annotated[str, Meta(description="For the process and all that it started")] = "SIGTERM"
     timeout: Annotated[ext_sdk.Duration, Meta(description="Until SIGKILL")] = ext_sdk.Duration.parse("5s")
     ignore_missing: Annotated[
-        bool, Meta(description="A success if there is no such process, unless `expect` or `capture` is given")
+        bool, Meta(description="A success if the process is missing, unless `expect` or `capture` is given")
     ] = False
     expect: Annotated[
         OutputExpectation | UnsetType,
