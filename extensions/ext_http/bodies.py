@@ -51,7 +51,9 @@ KINDS = ("json", "form", "multipart", "file", "raw", "base64", "graphql")
 class Body(ext_sdk.Args, one_of=KINDS):
     """One body. Its Content-Type follows from its kind, unless `contentType` says another one."""
 
-    json: Annotated[Json | UnsetType, Meta(description="Any JSON value; integers of any length stay exact")] = UNSET
+    json: Annotated[Json | UnsetType, Meta(description="Any JSON value; integers stay exact, up to 4,300 digits")] = (
+        UNSET
+    )
     form: Annotated[
         dict[str, Values] | UnsetType,
         Meta(description="As a web form is sent; a list repeats a name. Values are hidden where a name sounds secret"),

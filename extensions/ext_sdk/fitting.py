@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from .protocols.gevals import INTERNAL_ERROR, LOG
-from .wire import ErrorResponse, Id, Notification, Response, RpcError, dumps, encode, loads
+from .wire import ErrorResponse, Id, Notification, Response, RpcError, dumps, encode, is_too_deep, loads
 
 if TYPE_CHECKING:
     from .redaction import Redactor
@@ -175,8 +175,11 @@ def _json_or_text(value: object) -> object:
     except (TypeError, ValueError):
         return str(value)
     except RecursionError:
-        return f"a {type(value).__name__} that is nested too deeply"
-    return value
+        pass
+    else:
+        if not is_too_deep(value):
+            return value
+    return f"a {type(value).__name__} that is nested too deeply"
 
 
 def _cut_data(data: object, room: int) -> dict[str, object]:

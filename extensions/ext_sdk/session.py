@@ -82,6 +82,7 @@ class Session:
         self._variables = Variables()
         self._states = States()
         self._initialized = False
+        self._refused = ""  # why the last initialize was refused
         self._configure({} if config is None else config)
 
     def initialize(self, params: object) -> None:
@@ -93,6 +94,15 @@ class Session:
         """
         if self._initialized:
             raise RpcError(gevals.INVALID_REQUEST, "initialize was sent before; it opens a session and comes once")
+        try:
+            self._initialize(params)
+        except RpcError as error:
+            self._refused = error.message
+            raise
+        self._refused = ""
+        self._initialized = True
+
+    def _initialize(self, params: object) -> None:
         _refuse_depth(params)
         members = read_object(params, "params")
         version = members.get("protocolVersion")
@@ -103,7 +113,6 @@ class Session:
             )
         if members.get("config") is not None:
             self._configure(members["config"])
-        self._initialized = True
 
     def begin_shutdown(self) -> list[Callable[[], None]]:
         """What has to be closed now; operations that still run make nothing more of that kind."""
@@ -119,8 +128,12 @@ class Session:
         Raises:
             RpcError: METHOD_NOT_FOUND for an unknown operation, INVALID_PARAMS for params of another form and for
             arguments that the schema of the operation refuses. What else is wrong with arguments is a failure of the
-            call (see `errors`).
+            call (see `errors`). INVALID_REQUEST after an `initialize` that was refused: without its configuration,
+            secrets would be shown, for one.
         """
+        if self._refused:
+            text = f"initialize was refused ({self._refused}); send a corrected one first"
+            raise RpcError(gevals.INVALID_REQUEST, text)
         _refuse_depth(params)
         members = read_object(params, "params")
         operation = self._operation(members.get("operation"))

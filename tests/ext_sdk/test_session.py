@@ -158,7 +158,11 @@ def test_an_initialize_that_does_not_fit_is_refused_and_may_come_again(params: o
         session.initialize(params)
     assert caught.value.code == -32602
     assert says in caught.value.message
+    code, message = refused(REQUEST, session)  # with the default configuration, secrets might be shown
+    assert code == -32600
+    assert message == f"initialize was refused ({caught.value.message}); send a corrected one first"
     session.initialize({"protocolVersion": "0.0.1"})
+    assert prepared(session).args == Run()
 
 
 def test_a_session_is_opened_once() -> None:

@@ -49,16 +49,17 @@ class Envelope:
         return self.text[member.start : member.end] if member else None
 
 
-def scan(text: str, *, unique: bool = False) -> Envelope:
+def scan(text: str, *, unique: bool = False, lenient: bool = False) -> Envelope:
     """Read a JSON object once, from end to end.
 
     Args:
         text: one JSON object, white space around it allowed.
         unique: refuse a name given twice in any object within.
+        lenient: see `scan_value`.
 
     Raises:
-        MessageError: PARSE_ERROR where it is not JSON, INVALID_REQUEST where it is no object, or has a name
-        twice.
+        MessageError: PARSE_ERROR where it is not JSON, INVALID_REQUEST where it is no object, has a name twice, or is
+        over a limit of depth or digits.
     """
     at = skip_whitespace(text, 0)
     if text[at : at + 1] != "{":
@@ -74,7 +75,7 @@ def scan(text: str, *, unique: bool = False) -> Envelope:
         name, at = scan_string(text, at)
         start = _after(text, at, ":", "':'")
         try:
-            value, end = scan_value(text, start, unique=unique)
+            value, end = scan_value(text, start, unique=unique, lenient=lenient)
         except DuplicateKey as error:
             raise MessageError(INVALID_REQUEST, f"the name {str(error)!r} is given twice within {name!r}") from None
         if name in members:

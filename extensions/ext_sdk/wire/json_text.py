@@ -7,7 +7,9 @@ answer. The C scanner underneath does not need it, so it is used directly; where
 
 from __future__ import annotations
 
-from .errors import PARSE_ERROR, MessageError
+import sys
+
+from .errors import INVALID_REQUEST, PARSE_ERROR, MessageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,15 +56,19 @@ class DuplicateKey(ValueError):
     """An object has a name twice; which value counts is nobody's rule (RFC 8259, section 4)."""
 
 
+class _NotJson(ValueError):
+    """A number that JSON, or Go, does not have."""
+
+
 def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is no JSON value")
+    raise _NotJson(f"{name} is no JSON value")
 
 
 def _finite(digits: str) -> float:
     """1e999 would be infinity, which is no JSON value and could not be written again; Go refuses it as well."""
     number = float(digits)
     if number in (_INFINITY, -_INFINITY):
-        raise ValueError(f"the number {digits[:40]} is out of range")
+        raise _NotJson(f"the number {digits[:40]} is out of range")
     return number
 
 
@@ -89,36 +95,56 @@ class _Settings:
         self.memo: dict[str, str] = {}
 
 
+class _LenientSettings(_Settings):
+    """Reads also integers that are too long, as 0."""
+
+    parse_int = staticmethod(lambda digits: int(digits) if len(digits) < _SAFE_DIGITS else 0)
+
+
+_SAFE_DIGITS = 640  # int() reads so many, however it is configured
 _scan_value = make_scanner(_Settings(None))
+_scan_any_value = make_scanner(_LenientSettings(None))
 _scan_unique_value = make_scanner(_Settings(_unique))
 
 
-def scan_value(text: str, start: int, *, unique: bool = False) -> tuple[object, int]:
+def scan_value(text: str, start: int, *, unique: bool = False, lenient: bool = False) -> tuple[object, int]:
     """Read one value.
 
     Args:
         text: JSON.
         start: where the value begins; not at white space.
         unique: raise DuplicateKey where an object within has a name twice.
+        lenient: read also what is over the limits of depth and digits; the value of a long integer is 0.
 
     Returns:
         The value and the position behind it.
 
     Raises:
-        MessageError: PARSE_ERROR, with the position.
+        MessageError: PARSE_ERROR, with the position; INVALID_REQUEST for JSON that is over a limit.
         DuplicateKey: see `unique`.
     """
-    scanner = _scan_unique_value if unique else _scan_value
+    scanner = _scan_any_value if lenient else _scan_unique_value if unique else _scan_value
     try:
-        return _told(scanner, text, start)
+        value, end = _told(scanner, text, start)
     except StopIteration as stop:
         raise MessageError(PARSE_ERROR, f"not JSON: expected a value at character {stop.value}") from None
     except DuplicateKey:
         raise
     except RecursionError:
-        raise MessageError(PARSE_ERROR, "the JSON is nested too deeply") from None
-    except ValueError as error:  # JSONDecodeError; a number of more digits than int() takes; NaN and Infinity
+        raise _too_deep() from None
+    except ValueError as error:
+        if type(error) is ValueError:  # of int(); all others have classes of their own
+            most = f"{sys.get_int_max_str_digits():,}"
+            raise MessageError(INVALID_REQUEST, f"the JSON has an integer of more than {most} digits") from None
         raise MessageError(PARSE_ERROR, f"not JSON: {error}") from None
+    # The text is counted first, for that is quick: all that is deeper than the limit has more brackets.
+    if not lenient and text.count("[", start, end) + text.count("{", start, end) > DEPTH_LIMIT and is_too_deep(value):
+        raise _too_deep()
+    return value, end
+
+
+def _too_deep() -> MessageError:
+    return MessageError(INVALID_REQUEST, f"the JSON is nested too deeply: more than {DEPTH_LIMIT} levels")
 
 
 def _told(read: Reader[T], text: str, start: int) -> tuple[T, int]:

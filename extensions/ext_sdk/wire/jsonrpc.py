@@ -98,7 +98,26 @@ def parse(payload: bytes, *, batches: bool = False) -> Message | list[Message | 
     start = skip_whitespace(text, 0)
     if text[start : start + 1] == "[":
         return _batch(text, batches)
-    return _message(scan(text, unique=True))
+    return _message(_scan(text))
+
+
+def _scan(text: str) -> Envelope:
+    """Read a message strictly; a refusal has its id, where that can be known, so that its sender does not wait."""
+    try:
+        return scan(text, unique=True)
+    except MessageError as error:
+        if error.code == INVALID_REQUEST:
+            error.id = _known_id(text)
+        raise
+
+
+def _known_id(text: str) -> Id:
+    """Return the id of a message that is refused; None if it has none, or more than one."""
+    try:
+        envelope = scan(text, lenient=True)
+        return None if "id" in envelope.duplicates else _id(envelope)
+    except MessageError:
+        return None
 
 
 def _batch(text: str, accepted: bool) -> list[Message | MessageError]:
@@ -124,7 +143,7 @@ def _elements(text: str) -> Iterator[str]:
 
 def _batched(element: str) -> Message | MessageError:
     try:
-        return _message(scan(element, unique=True))
+        return _message(_scan(element))
     except MessageError as error:
         return error
 

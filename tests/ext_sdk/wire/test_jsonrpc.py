@@ -98,9 +98,6 @@ NOT_JSON = [
     '\xa0{"jsonrpc":"2.0","id":1,"method":"m"}',
     "1 2",
     "[1] [2]",
-    '{"a":' + "9" * 5000 + "}",
-    '{"a":' * 100_000,
-    "[" * 100_000,
 ]
 
 # (payload, what the error says, the id that the answer must carry)
@@ -136,10 +133,10 @@ NO_MESSAGE: list[tuple[str, str, object]] = [
     (
         '{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":1,"a":1}}',
         "the name 'a' is given twice within 'params'",
-        None,
+        7,
     ),
-    ('{"jsonrpc":"2.0","id":7,"method":"m","params":[{"b":[{"c":1,"c":2}]}]}', "'c' is given twice", None),
-    ('{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":1,"\\u0061":1}}', "'a' is given twice", None),
+    ('{"jsonrpc":"2.0","id":7,"method":"m","params":[{"b":[{"c":1,"c":2}]}]}', "'c' is given twice", 7),
+    ('{"jsonrpc":"2.0","id":7,"method":"m","params":{"a":1,"\\u0061":1}}', "'a' is given twice", 7),
 ]
 
 
@@ -151,6 +148,37 @@ def test_a_message_is_read(text: str, message: Message) -> None:
 @pytest.mark.parametrize(("text", "message"), MESSAGES)
 def test_a_message_is_written_on_one_line_of_utf_8(text: str, message: Message) -> None:
     assert encode(message).decode() == text
+
+
+def request(params: str) -> bytes:
+    return f'{{"jsonrpc":"2.0","id":7,"method":"m","params":{params}}}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("params", "says"),
+    [
+        ('{"a":' + "9" * 5000 + "}", "the JSON has an integer of more than 4,300 digits"),
+        ("[-" + "1" * 4301 + "]", "the JSON has an integer of more than 4,300 digits"),
+        ('{"a":' * 301 + "1" + "}" * 301, "the JSON is nested too deeply: more than 300 levels"),
+        ("[" * 301 + "]" * 301, "the JSON is nested too deeply"),
+    ],
+    ids=lambda value: str(value)[:20],
+)
+def test_json_over_a_limit_is_refused_with_its_id(params: str, says: str) -> None:
+    with pytest.raises(MessageError, match=says) as caught:
+        parse(request(params))
+    assert (caught.value.code, caught.value.id) == (-32600, 7)
+
+
+def test_json_within_the_limits_is_read() -> None:
+    for params in ("[" * 300 + "]" * 300, "[" + "9" * 4300 + "]", "[" + ",".join(["[{}]"] * 1000) + "]"):
+        assert isinstance(parse(request(params)), Request)
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000])
+def test_json_that_no_interpreter_can_read_is_refused(text: str) -> None:
+    with pytest.raises(MessageError, match="nested too deeply"):
+        parse(text.encode())
 
 
 @pytest.mark.parametrize("text", NOT_JSON, ids=lambda text: text[:30])
