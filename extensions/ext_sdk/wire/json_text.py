@@ -86,7 +86,7 @@ class _Settings:
     strict = True
     object_hook = None
     parse_float = staticmethod(_finite)
-    parse_int = int
+    parse_int: Callable[[str], int | None] = int
     parse_constant = staticmethod(_refuse_constant)
 
     def __init__(self, pairs_hook: Callable[[list[tuple[str, object]]], object] | None) -> None:
@@ -95,10 +95,14 @@ class _Settings:
         self.memo: dict[str, str] = {}
 
 
-class _LenientSettings(_Settings):
-    """Reads also integers that are too long, as 0."""
+def _integer_or_none(digits: str) -> int | None:
+    return int(digits) if len(digits) < _SAFE_DIGITS else None
 
-    parse_int = staticmethod(lambda digits: int(digits) if len(digits) < _SAFE_DIGITS else 0)
+
+class _LenientSettings(_Settings):
+    """Reads also integers that are too long, as null."""
+
+    parse_int = staticmethod(_integer_or_none)
 
 
 _SAFE_DIGITS = 640  # int() reads so many, however it is configured
@@ -114,7 +118,7 @@ def scan_value(text: str, start: int, *, unique: bool = False, lenient: bool = F
         text: JSON.
         start: where the value begins; not at white space.
         unique: raise DuplicateKey where an object within has a name twice.
-        lenient: read also what is over the limits of depth and digits; the value of a long integer is 0.
+        lenient: read also what is over the limits of depth and digits; the value of a long integer is None.
 
     Returns:
         The value and the position behind it.
