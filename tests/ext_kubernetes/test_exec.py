@@ -122,7 +122,7 @@ def test_who_may_not_do_it_is_told(kube: Extension, pod: FakeApi) -> None:
 
 
 def test_it_is_a_command_or_a_script(kube: Extension) -> None:
-    assert "expected one of `command` and `script`" in kube.refused("exec", {"resource": "pod/web-2"})
+    assert "expected one of command and script" in kube.refused("exec", {"resource": "pod/web-2"})
 
 
 def put_pod(api: FakeApi, name: str, phase: str = "Running", **more: str | int) -> None:
