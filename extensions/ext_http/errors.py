@@ -9,7 +9,7 @@ which `wait` decides whether it may pass:
     certificate     the server's certificate is not accepted
     tls             no TLS, or another version of it
     protocol        what came back is no HTTP
-    address         the address is not to be asked (see `addresses`)
+    address         the address is not to be asked (see `addresses`), or the system does not permit it
     redirect        a redirect that is not followed to its end
     stopped         the extension was told to end
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 import subprocess
@@ -287,3 +288,45 @@ def script_output(child: list[str]) -> bytes:
     import subprocess
 
     return subprocess.run(child, capture_output=True, check=True, env=dict(os.environ)).stdout
+
+
+@pytest.mark.parametrize(
+    ("extension", "operation", "arguments"),
+    [
+        ("ext_kubernetes", "stable", {"resource": "pod/web", "condition": "Ready", "for": "1s", "timeout": "25s"}),
+        ("ext_kubernetes", "get", {"resource": "pod/web", "namespace": "default"}),
+        ("ext_http", "wait", {"url": "http://127.0.0.1:9/", "timeout": "25s"}),
+        ("ext_http", "request", {"url": "http://127.0.0.1:9/"}),
+    ],
+)
+def test_an_operation_fails_at_once_for_a_connection_that_was_never_recorded(
+    extension: str, operation: str, arguments: dict[str, object], cassette: Path, tmp_path: Path
+) -> None:
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(KUBECONFIG)
+    assert record(cassette, script("pass")).code == 0
+    params = {"operation": operation, "args": arguments, "context": {"workdir": str(tmp_path), "phase": "verify"}}
+    request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "execute", "params": params}).encode() + b"\n"
+    done = subprocess.run(
+        [*RECORDER, "replay", "--http", str(cassette), "--", sys.executable, "-m", extension],
+        input=request,
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
+        env=os.environ | {"KUBECONFIG": str(kubeconfig)},
+    )
+    result = json.loads(done.stdout.splitlines()[-1])["result"]
+    assert result["success"] is False
+    assert "a connection to 127.0.0.1:9: never recorded" in result["error"]
+    assert done.stderr.count(b"a connection to 127.0.0.1:9: never recorded") <= 5  # it was not tried until the deadline
+    assert done.returncode == 3
+
+
+KUBECONFIG = """
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:9"}}]
+users: [{name: u, user: {}}]
+"""

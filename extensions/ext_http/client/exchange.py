@@ -260,6 +260,8 @@ def _failure(
         reason = _in_time(error, text) if whole else "the answer began, but did not end in time"
         return ExchangeFailed("timeout", reason, where, after=f"{seconds:.1f} s")
     kind, found, reason = text.partition(": ")
+    if found and kind == "address":
+        return ExchangeFailed("address", reason, where)
     if found and kind in ADVICE:
         return ExchangeFailed(
             _kind(kind), reason, where, advice=_of_certificate(reason) if kind == "certificate" else ""

@@ -66,7 +66,7 @@ class Backend(httpcore2.NetworkBackend):
             opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             return Stream(opened)
         reason = "no connection in time" if isinstance(problem, TimeoutError) else problem.strerror or str(problem)
-        raise httpcore2.ConnectError(f"connection: {host}:{port}: {reason}") from problem
+        raise httpcore2.ConnectError(f"{_kind(problem, 'connection')}: {host}:{port}: {reason}") from problem
 
     def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[SocketOption] | None = None
@@ -92,7 +92,8 @@ class Backend(httpcore2.NetworkBackend):
             lookup.in_thread(budget)
         if lookup.error is not None:
             reason = lookup.error.strerror or str(lookup.error)
-            raise httpcore2.ConnectError(f"unknown-host: {name}: {reason}") from lookup.error
+            kind = _kind(lookup.error, "unknown-host")
+            raise httpcore2.ConnectError(f"{kind}: {name}: {reason}") from lookup.error
         return [(family, address) for family, _, _, _, address in lookup.found]
 
 
@@ -131,6 +132,11 @@ class _Lookup:
 
     def _ask(self, flags: int) -> list[Any]:
         return socket.getaddrinfo(self._name, self._port, type=socket.SOCK_STREAM, flags=flags)
+
+
+def _kind(problem: OSError, usual: str) -> str:
+    """Return the kind of a failure: what the system does not permit, another try does not get either."""
+    return "address" if isinstance(problem, PermissionError) else usual
 
 
 def _connect(opened: socket.socket, address: Any, budget: Budget) -> None:

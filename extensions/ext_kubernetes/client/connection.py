@@ -92,10 +92,12 @@ class Broken(Exception):
         reason: the cause.
         sent: the server may have received the request.
         begun: the response had begun.
+        permitted: the system permits the connection; if not, another try is refused, too.
     """
 
-    def __init__(self, reason: str, *, sent: bool, begun: bool = False) -> None:
+    def __init__(self, reason: str, *, sent: bool, begun: bool = False, permitted: bool = True) -> None:
         super().__init__(reason)
+        self.permitted = permitted
         self.sent = sent
         self.begun = begun
 
@@ -224,7 +226,7 @@ class Connection:
         except websocket.WebSocketBadStatusException as error:
             raise Refused(error.status_code, _bytes(error.resp_body), error.resp_headers or {}) from error
         except (websocket.WebSocketException, OSError) as error:
-            raise Broken(str(error), sent=False) from error
+            raise Broken(str(error), sent=False, permitted=not isinstance(error, PermissionError)) from error
         opened.sock.settimeout(timeout)  # type: ignore[attr-defined]  # a socket
         return opened
 
@@ -245,6 +247,7 @@ def broken(error: Exception) -> Broken:
         exceptions.SSLError,
     )
     text = str(error)
+    cause = error.__cause__ or error.__context__
     if isinstance(error, exceptions.ProtocolError) and error.args:
         text = str(error.args[-1])
     if isinstance(error, exceptions.NewConnectionError):  # a ConnectTimeoutError, too
@@ -255,7 +258,7 @@ def broken(error: Exception) -> Broken:
         text = "no connection in time"
     elif isinstance(error, exceptions.ReadTimeoutError):
         text = "connected, but no answer in time"
-    return Broken(text, sent=not isinstance(error, never_sent))
+    return Broken(text, sent=not isinstance(error, never_sent), permitted=not isinstance(cause, PermissionError))
 
 
 def _bytes(body: object) -> bytes:

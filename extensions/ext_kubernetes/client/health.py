@@ -69,9 +69,11 @@ class Health:
             self._failing_since = now
         answered = self._answered
         since = min(elapsed, now - self._failing_since) if answered is None else now - answered
-        return Unreachable(
+        error = Unreachable(
             address, str(problem), since, answered=answered is not None, sent=problem.sent, begun=problem.begun
         )
+        error.passing = problem.permitted
+        return error
 
 
 def _redirect(refused: Refused) -> str:

@@ -13,7 +13,7 @@ from .answered import Patches
 from .calls import current
 from .channel import connected, frame, receive, shown
 from .connections import Connection, Connections
-from .errors import MARK, exception
+from .errors import exception, not_permitted
 from .names import patch_names
 from .tapped import patch_files, patch_listening
 
@@ -93,10 +93,10 @@ class Guard:
             self.connections.named(name, address)
         return addresses
 
-    def refuse(self, what: str) -> ConnectionRefusedError:
+    def refuse(self, what: str) -> PermissionError:
         """The refusal of what goes to the network and can't have been recorded."""
         told = self._channel.ask({"k": "refused", "what": what, "call": current()})
-        return ConnectionRefusedError(MARK + str(told.get("text", what)))
+        return not_permitted(str(told.get("text", what)))
 
 
 def raise_failure(told: Told) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from errno import EPERM
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -36,11 +38,16 @@ def described(error: BaseException) -> Failure:
     return {"type": name, "errno": number if isinstance(number, int) else None, "message": str(text)}
 
 
+def not_permitted(text: str) -> PermissionError:
+    """Return the error of what was not recorded: as of a firewall, so that a client does not try again."""
+    return PermissionError(EPERM, MARK + text)
+
+
 def exception(failure: Failure) -> OSError:
     """The exception that data describes."""
     name, number, text = failure.get("type", ""), failure.get("errno"), str(failure.get("message", ""))
     if name == NOT_RECORDED:
-        return ConnectionRefusedError(MARK + text)
+        return not_permitted(text)
     if name in {"gaierror", "herror"}:
         import socket
 
