@@ -81,7 +81,8 @@ def _of_response(errors: str, answer: Answer, secrets: ext_sdk.Secrets) -> tuple
         response = parse(answer.text)
     except NotJson as error:
         return [Check.failed("to be a GraphQL response", f"no JSON: {error}", where="body")], {}
-    if not isinstance(response, dict) or not ("data" in response or response.get("errors")):
+    # Section 7.1 of the GraphQL specification: without errors there is data, and it is not null.
+    if not isinstance(response, dict) or (response.get("data") is None and not response.get("errors")):
         found = shown(response, secrets.redact)
         return [Check.failed("to be a GraphQL response, with data or errors", found, where="body")], {}
     told = response.get("errors") or []

@@ -25,7 +25,7 @@ Selector = Annotated[
     Meta(description="In place of a name: labels, such as app=web,tier!=test. All objects that have them are meant"),
 ]
 Require = Annotated[
-    Literal["all", "any"] | Annotated[int, Meta(ge=0)],
+    Literal["all", "any"] | Annotated[int, Meta(ge=1)],
     Meta(
         description="Of several objects, how many it must be true of: all that there are (one at least), any, or so "
         "many at least"

@@ -29,7 +29,7 @@ def assert_agent(args: AssertAgent, context: ext_sdk.Context) -> ext_sdk.Result:
         )
     texts = (("output", args.output, agent.output), ("prompt", args.prompt, agent.prompt))
     checks = []
-    with expect.Searcher() as searcher:
+    with expect.Searcher(deadline=context.deadline) as searcher:
         for name, wanted, text in texts:
             if isinstance(wanted, UnsetType):
                 continue

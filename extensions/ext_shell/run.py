@@ -84,7 +84,7 @@ def run(args: Run, context: ext_sdk.Context) -> ext_sdk.Result:
     """
     check_names(args.capture)
     prepared = Prepared(args, context)
-    with Searcher() as searcher:
+    with Searcher(deadline=context.deadline) as searcher:
         return _Runs(args, context, prepared, searcher).until_good().result()
 
 

@@ -64,6 +64,7 @@ def test_errors_can_be_expected(status: int, http: Extension, stub: Stub) -> Non
         ("[]", "with data or errors, got []"),
         ("{}", "with data or errors, got {}"),
         ('{"errors": []}', 'with data or errors, got {"errors": []}'),
+        ('{"data": null}', 'with data or errors, got {"data": null}'),
         ('{"errors": "odd"}', 'errors: expected to be none, got "odd"'),
     ],
 )

@@ -87,3 +87,10 @@ def test_a_check_of_nothing_is_refused(args: dict[str, object]) -> None:
 def test_an_answer_made_to_hang_a_pattern_is_a_failure() -> None:
     result = verify({"output": {"matches": "^(a+)+$"}}, answer="a" * 60 + "b")
     assert "took longer than 2 s" in result.error
+
+
+def test_checks_end_with_the_time_of_the_call() -> None:
+    agent = {"prompt": PROMPT, "output": "a" * 60 + "b"}
+    context: dict[str, object] = {"phase": "verify", "agent": agent, "timeout": "200ms"}
+    result = assert_agent(context, {"output": {"matches": "^(a+)+$"}})
+    assert "the time of the operation was up" in result.error

@@ -91,6 +91,12 @@ def test_a_pattern_that_never_ends_is_a_failure_and_does_not_hang(shell: Extensi
     assert "took longer than" in answer.error
 
 
+def test_checks_end_with_the_timeout(shell: Extension) -> None:
+    patterns = [f"^(a+)+{end}$" for end in "123"]  # each would be searched for 2 s
+    answer = shell.failed("run", command=["echo", "a" * 40], expect={"stdout": {"matches": patterns}}, timeout="4s")
+    assert "the time of the operation was up" in answer.error
+
+
 def test_an_expected_file_outside_of_the_workdir_is_not_looked_at(shell: Extension) -> None:
     answer = shell.failed("run", command=["true"], expect={"files": {"../x": {"exists": False}}})
     assert "'../x' is no path inside of the working directory" in answer.error
