@@ -88,7 +88,7 @@ class DeleteNamespace(ext_sdk.Args):
 
 
 class DeleteGeneratedNamespaces(ext_sdk.Args):
-    """Which ones."""
+    """Names or prefix of the namespaces, and how they are deleted."""
 
     name: Annotated[str, Meta(description="One of them, such as ${ns.name}")] = ""
     names: Annotated[list[str], Meta(description="Several of them")] = field(default_factory=list)
@@ -141,7 +141,7 @@ def delete_namespace(args: DeleteNamespace, context: ext_sdk.Context) -> ext_sdk
         name = only.name
     gone = _deleted(name, args.grace_period, context, client)
     for created in own.live():
-        if created.name == name:  # it is gone, or going, whoever deleted it
+        if created.name == name:  # also one that was deleted before
             own.deleted(created.uid, gone=False)
     if gone is not None and args.wait:
         _await_absence([gone], context, client)

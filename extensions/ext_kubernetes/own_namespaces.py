@@ -1,7 +1,7 @@
 """Namespaces that create-namespace made for one workdir and scope: which one is implicit, which ones may be deleted.
 
-Hosts give tasks of one folder the same workdir, run them in parallel, and go on after a failed step. So nothing here is
-guessed: if it is not certain whose namespace an operation means, the operation fails and names the ways out.
+Hosts give tasks of one folder the same workdir, run them in parallel, and continue after a failed step. So nothing is
+guessed here: if it is not certain whose namespace an operation means, the operation fails and names the ways out.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def own_namespaces(context: ext_sdk.Context) -> OwnNamespaces:
 
 
 def existence(context: ext_sdk.Context, client: Client) -> Callable[[Created], bool]:
-    """Return a function that tells whether a namespace still exists and is not being deleted."""
+    """Return a function that returns whether a namespace still exists and is not being deleted."""
 
     def exists(one: Created) -> bool:
         try:
