@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from .boot import serve_host
-from .explained import operation_text, operations_text, result_text
+from .explained import operation_text, operations_text, printable, result_text
 from .protocols import gevals
 from .redaction import Redactor, secret_variables
 from .session import Session
@@ -165,7 +165,7 @@ def _call(extension: Extension, chosen: argparse.Namespace, config: object) -> i
 
     def print_log(level: str, message: str, data: Mapping[str, object]) -> None:
         details = "".join(f" {name}={value}" for name, value in data.items())
-        print(redactor.redact_text(f"{level}: {message}{details}"), file=sys.stderr)
+        print(printable(redactor.redact_text(f"{level}: {message}{details}")), file=sys.stderr)
 
     try:
         call = session.prepare(_params(chosen), print_log)
@@ -173,12 +173,12 @@ def _call(extension: Extension, chosen: argparse.Namespace, config: object) -> i
     except RpcError as error:
         about_args = error.message.startswith(f"{chosen.operation}: ") and error.code == gevals.INVALID_PARAMS
         advice = f"\nSee ext-{extension.name} call {chosen.operation} --describe" if about_args else ""
-        raise RpcError(error.code, redactor.redact_text(error.message) + advice) from error
+        raise RpcError(error.code, printable(redactor.redact_text(error.message)) + advice) from error
     finally:
         for close in session.begin_shutdown():
             with suppress(Exception):  # there is a result, or an error, and it is what counts
                 close()
-    print(redactor.redact_text(dumps(_members(result)) if chosen.json else result_text(result)))
+    print(printable(redactor.redact_text(dumps(_members(result)) if chosen.json else result_text(result))))
     return 0 if result.success else FAILURE
 
 

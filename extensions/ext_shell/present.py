@@ -121,7 +121,9 @@ class LineLog:
 
     def feed(self, data: bytes) -> None:
         """Take what came next."""
-        if self._stream:
+        if self._stream and self._waits():
+            self._skipped += self._lines.skip(data)
+        elif self._stream:
             self._send(self._lines.feed(data))
 
     def finish(self) -> None:
@@ -131,10 +133,14 @@ class LineLog:
         if self._skipped:
             self._log.info(f"{self._skipped} lines of {self._stream} were not logged", stream=self._stream)
 
+    def _waits(self) -> bool:
+        """Return True if the next line is passed over."""
+        return self._count >= LOGGED_AT_ONCE and time.monotonic() < self._next
+
     def _send(self, lines: list[str]) -> None:
         """Log lines that are complete, as far as they are not too many."""
         for line in lines:
-            if self._count >= LOGGED_AT_ONCE and time.monotonic() < self._next:
+            if self._waits():
                 self._skipped += 1
                 continue
             self._count += 1

@@ -129,6 +129,17 @@ def test_a_refusal_of_the_operation_is_a_failure(how: str, says: str) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (1, says, "")
 
 
+def test_control_characters_do_not_reach_the_terminal() -> None:
+    text = "a\x1b[2Jb\x07\x9bc\r\td\u00e9"
+    assert "  text: a\\u001b[2Jb\\u0007\\u009bc\\u000d\td\u00e9\n" in call("echo", {"text": text}).stdout
+    as_json = call("echo", {"text": text}, "--json").stdout
+    assert "\x9b" not in as_json
+    assert json.loads(as_json)["outputs"]["text"] == text
+    refused = call("echo", {"\x1b[2J": 1})
+    assert "\x1b" not in refused.stderr
+    assert "[2J" in refused.stderr
+
+
 def test_a_result_as_json() -> None:
     ran = call("end-badly", {"how": "fail"}, "--json")
     assert ran.returncode == 1

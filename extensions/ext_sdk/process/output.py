@@ -102,6 +102,15 @@ class LineSplitter:
                 self._skipping = True
         return lines
 
+    def skip(self, data: bytes) -> int:
+        """Take what came next, and return how many lines `feed` would give; they are not split, which is quick."""
+        ends = data.count(b"\n")
+        if not ends:
+            return len(self.feed(data))
+        ended = ends - self._skipping
+        self._pending, self._skipping = b"", False
+        return ended + len(self.feed(data[data.rfind(b"\n") + 1 :]))
+
     def finish(self) -> list[str]:
         """Return the last line, where it had no end."""
         line, self._pending = self._pending[: self._limit], b""

@@ -119,6 +119,20 @@ class TestLineSplitter:
         assert splitter.feed(b"def\nnext\nand longer\nend") == ["next", "and "]
         assert splitter.finish() == ["end"]
 
+    @pytest.mark.parametrize("size", [1, 2, 3, 5, 100])
+    def test_as_many_lines_are_passed_over_as_would_be_given(self, size: int) -> None:
+        data = b"one\nlonger than the limit\n\r\nx\nand this too, with\nlast"
+        pieces = [data[at : at + size] for at in range(0, len(data), size)]
+        for turn in range(3):  # which of the pieces are passed over
+            given, mixed = LineSplitter(limit=8), LineSplitter(limit=8)
+            for number, piece in enumerate(pieces):
+                lines = given.feed(piece)
+                if number % 3 == turn:
+                    assert mixed.skip(piece) == len(lines)
+                else:
+                    assert len(mixed.feed(piece)) == len(lines)
+            assert mixed.finish() == given.finish()
+
 
 class TestReadingAlong:
     @pytest.mark.parametrize("cap", [0, 1, 4, 1000])
