@@ -1,4 +1,7 @@
-"""The kinds that a server has: two requests, by aggregated discovery; one for each group where it has none."""
+"""The kinds that a server has: two requests, by aggregated discovery; one for each group where it has none.
+
+The first request has the kinds without a group, and is enough for those.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
 AGGREGATED = ",".join(
     f"application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList" for version in ("v2", "v2beta1")
 )
+
+
+CORE_PATH, GROUPS_PATH = DISCOVERY
 
 
 class Requests(Protocol):
@@ -71,13 +77,24 @@ class Discovery:
         self._client = client
         self._lock = threading.Lock()
         self._found: tuple[Resource, ...] = ()
+        self._core: tuple[Resource, ...] = ()  # those without a group, which come first
 
     def resources(self, deadline: Deadline) -> tuple[Resource, ...]:
         """All kinds in the server's order, the preferred version of a group first. Raises KubernetesError."""
         with self._lock:
             if not self._found:
-                self._found = tuple(_discovered(self._client, deadline))
+                self._find_core(deadline)
+                self._found = self._core + tuple(_discovered(self._client, GROUPS_PATH, deadline))
             return self._found
+
+    def _core_resources(self, deadline: Deadline) -> tuple[Resource, ...]:
+        with self._lock:
+            self._find_core(deadline)
+            return self._core
+
+    def _find_core(self, deadline: Deadline) -> None:
+        if not self._core:
+            self._core = tuple(_discovered(self._client, CORE_PATH, deadline))
 
     def resource(self, name: str, api_version: str | None = None, *, deadline: Deadline) -> Resource:
         """The kind that a name means.
@@ -92,6 +109,8 @@ class Discovery:
             UnknownKind: the server has none, not even after it was asked again.
             KubernetesError: it can't be asked.
         """
+        if found := _matching(self._core_resources(deadline), name, api_version):
+            return found
         known: tuple[Resource, ...] = ()
         for _ in ("what is known", "what is so now"):
             self._forget(known)
@@ -107,6 +126,7 @@ class Discovery:
         with self._lock:
             if self._found is known:
                 self._found = ()
+                self._core = () if known else self._core
 
 
 def _matching(known: Iterable[Resource], name: str, api_version: str | None) -> Resource | None:
@@ -147,15 +167,14 @@ def _unknown(known: Sequence[Resource], name: str, api_version: str | None) -> U
     )
 
 
-def _discovered(client: Requests, deadline: Deadline) -> Iterator[Resource]:
-    for path in DISCOVERY:
-        answer = client.request("GET", path, accept=f"{AGGREGATED},application/json", deadline=deadline)
-        if not isinstance(answer, dict):
-            continue
-        if answer.get("kind") == "APIGroupDiscoveryList":
-            yield from _aggregated(answer)
-        else:
-            yield from _legacy(client, answer, deadline)
+def _discovered(client: Requests, path: ApiPath, deadline: Deadline) -> Iterator[Resource]:
+    answer = client.request("GET", path, accept=f"{AGGREGATED},application/json", deadline=deadline)
+    if not isinstance(answer, dict):
+        return
+    if answer.get("kind") == "APIGroupDiscoveryList":
+        yield from _aggregated(answer)
+    else:
+        yield from _legacy(client, answer, deadline)
 
 
 def _aggregated(answer: dict[str, object]) -> Iterator[Resource]:

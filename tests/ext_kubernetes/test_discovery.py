@@ -66,3 +66,16 @@ def test_a_kind_without_namespaces_has_none(kube: Extension, api: FakeApi) -> No
 )
 def test_a_name_that_is_none_is_refused(kube: Extension, args: dict[str, object], told: str) -> None:
     assert told in kube.refused("patch", {"patch": {}} | args)
+
+
+@pytest.mark.parametrize("aggregated", [True, False])
+def test_groups_are_listed_once_and_only_for_a_kind_of_a_group(kube: Extension, api: FakeApi, aggregated: bool) -> None:
+    api.aggregated = aggregated
+    api.put("nodes", {"metadata": {"name": "one"}})
+    api.put("deployments", {"metadata": {"name": "web"}})
+    kube.ok("get", {"resource": "no/one"})
+    kube.ok("get", {"resource": "no/one", "apiVersion": "v1"})
+    assert [asked.path for asked in api.asked if asked.path in {"/api", "/apis"}] == ["/api"]
+    for _ in range(2):
+        kube.ok("get", {"resource": "deploy/web"})
+    assert [asked.path for asked in api.asked if asked.path in {"/api", "/apis"}] == ["/api", "/apis"]
