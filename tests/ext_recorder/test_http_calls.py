@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import time
 from typing import TYPE_CHECKING
 
+import pytest
+
+from ext_recorder.http.inject.ext_recorder_agent.peeking import peeks
 from tests.ext_recorder.http_child import document, script
 from tests.ext_recorder.http_server import serving
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
@@ -14,6 +18,7 @@ from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
 
 # A child of its own kind: one answer after the other, and a request of its own at the end.
 PLAIN = """
@@ -130,6 +135,41 @@ def test_a_recording_that_does_not_tell_when_it_was_made_leaves_the_time_of_day_
     begun = time.time()
     again = seen(converse(["replay", "--http", str(cassette), "--", *child], [(1, "a")], at_once=False))
     assert min(again[at] for at in TIMES_OF_DAY) > begun
+
+
+def test_what_a_module_reads_while_it_is_imported_is_not_the_call_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread may be the first to import it: the times of the call are those of the recording all the same."""
+    cassette = tmp_path / "session.yaml"
+    (tmp_path / "clocked.py").write_text("import time\nBEGUN = time.monotonic(), time.time()\n")
+    importing = f"import os, sys; sys.path.insert(0, {str(tmp_path)!r})\nif 'EARLY' in os.environ: import clocked\n"
+    with serving() as server:
+        within = TIMED.replace("    seen = look()", "    import clocked\n    seen = look()")
+        child = script(importing + within.format(url=server.url))
+        plain = seen(converse(["record", "--http", str(cassette), "--", *child], [(1, "a")], at_once=False))
+    monkeypatch.setenv("EARLY", "1")
+    again = seen(converse(["replay", "--http", str(cassette), "--", *child], [(1, "a")], at_once=False))
+    assert [again[at] for at in TIMES_OF_DAY] == [plain[at] for at in TIMES_OF_DAY]
+
+
+@pytest.mark.parametrize(
+    ("args", "named", "expected"),
+    [
+        ((1, socket.MSG_PEEK), {}, True),
+        ((1,), {"flags": socket.MSG_PEEK | socket.MSG_DONTWAIT}, True),
+        ((bytearray(9), 9, socket.MSG_PEEK), {}, True),
+        ((1,), {}, False),
+        ((2, 0), {}, False),
+        ((bytearray(9), socket.MSG_PEEK), {}, False),  # so many bytes
+        ((), {"buffer": bytearray(9), "nbytes": 2}, False),
+    ],
+)
+def test_a_call_that_leaves_what_it_read_is_known(
+    args: tuple[object, ...], named: dict[str, object], *, expected: bool
+) -> None:
+    """It is neither recorded nor a step of the clock."""
+    assert peeks(socket, args, named) is expected
 
 
 TIMES_OF_DAY = (0, 2, 3, 5)  # among what TIMED has seen

@@ -9,12 +9,14 @@ between two of them is read between the same two again, or left out.
 
 `time.time` is the same clock, counted from 1970: so a certificate that was valid for a month is so again, a year later.
 
-Not what locks and queues read, which is not in any order; not `secrets` and `os.urandom`, for what is made of them
+Not what a module reads while it is imported, since any thread may be the first to import it; not what locks and queues
+read, which is not in any order; not `secrets` and `os.urandom`, for what is made of them
 must not be found out from a file.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from _thread import allocate_lock
 
@@ -23,7 +25,7 @@ from .calls import branch, current
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import ModuleType
+    from types import FrameType, ModuleType
     from typing import Any
 
     from .calls import CallId
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
     Place = tuple[CallId, str]  # a call, and which of its threads
 
+IMPORTLIB = "<frozen importlib._bootstrap>"  # what the frames of an import say as their file
 MOST_READINGS = 20_000  # of one call; a program that reads the clock all the time has no use for this
 
 
@@ -76,6 +79,19 @@ class Readings:
         self.at = now
         self.said = said + self.offset
         return self.said
+
+
+def _reader() -> CallId | None:
+    """Return the call for which this thread reads the clock; None for none, and during an import."""
+    call = current()
+    if call is None:
+        return None
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        if frame.f_code.co_filename == IMPORTLIB:
+            return None
+        frame = frame.f_back
+    return call
 
 
 class Times:
@@ -128,7 +144,7 @@ class Times:
                 setattr(module, name, self.real)
 
     def _monotonic(self) -> float:
-        call = current()
+        call = _reader()
         if call is None:
             return self.real()
         now, readings = self._real_ns(), self._readings((call, branch()))
@@ -138,7 +154,7 @@ class Times:
         return now / 1e9
 
     def _time(self) -> float:
-        call = current()
+        call = _reader()
         if call is None:
             return self._real_time()
         now, readings = self._real_ns(), self._readings((call, branch()))

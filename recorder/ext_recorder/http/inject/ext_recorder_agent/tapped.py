@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .peeking import peeks
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
@@ -161,7 +163,7 @@ class Patches:
 
         def receive_(sock: socket.socket, *args: Any, **named: Any) -> object:
             fd = sock.fileno()
-            if fd not in tap.connections.by_fd or self._peeks(args, named):
+            if fd not in tap.connections.by_fd or peeks(self._module, args, named):
                 return receive(sock, *args, **named)
             try:
                 result = receive(sock, *args, **named)
@@ -178,10 +180,6 @@ class Patches:
             return result
 
         return receive_
-
-    def _peeks(self, args: tuple[object, ...], named: dict[str, object]) -> bool:
-        flags = args[-1] if len(args) > 1 else named.get("flags", 0)
-        return isinstance(flags, int) and len(args) + len(named) > 1 and bool(flags & self._module.MSG_PEEK)
 
     def closing(self, close: Method) -> Method:
         """`_real_close`, which is called when nobody has the socket any more."""
