@@ -50,8 +50,8 @@ class OwnNamespaces:
         self._created: list[Created] = []
         self._deleted: set[str] = set()  # uids of those that were deleted: none of them is implicit
         self._gone: set[str] = set()  # uids of those that need no further deletion
-        self._failed_turn = 0  # of the last create-namespace that failed
-        self._failed_use: tuple[int, str] = (0, "")  # the same with `use: true`, and why
+        self._failed = False  # a create-namespace failed, and its task may still try to delete what it lacks
+        self._failed_use: tuple[int, str] = (0, "")  # turn of the last one that failed with `use: true`, and why
 
     # --- What happens -------------------------------------------------------------------------------------------------
 
@@ -65,7 +65,7 @@ class OwnNamespaces:
         """Note a create-namespace that failed."""
         with self._lock:
             self._turns += 1
-            self._failed_turn = self._turns
+            self._failed = True
             if used:
                 self._failed_use = (self._turns, why)
 
@@ -75,6 +75,11 @@ class OwnNamespaces:
             self._deleted.add(uid)
             if gone:
                 self._gone.add(uid)
+
+    def cleaned_up(self) -> None:
+        """Note a cleanup that found nothing to delete: the task whose create-namespace failed has ended, if any."""
+        with self._lock:
+            self._failed = False
 
     # --- What is known ------------------------------------------------------------------------------------------------
 
@@ -123,14 +128,16 @@ class OwnNamespaces:
             exists: see `implicit`.
 
         Raises:
-            ext_sdk.OperationFailed: there are several, or create-namespace failed since, so it may be another task's.
+            ext_sdk.OperationFailed: there are several, or a create-namespace failed, before or since, so it may be
+                another task's.
         """
         left = self._existing(found, exists)
         if not left:
+            self.cleaned_up()
             return None
-        if len(left) == 1 and left[0].turn > self._failed_turn:
+        if len(left) == 1 and not self._failed:
             return left[0]
-        why = "create-namespace failed since" if len(left) == 1 else f"{len(left)} are left in this workdir"
+        why = "another create-namespace failed" if len(left) == 1 else f"{len(left)} are left in this workdir"
         names = listed(left)
         raise ext_sdk.OperationFailed(
             f"no namespace was deleted: {why}",

@@ -207,14 +207,27 @@ def test_several_generated_ones_have_to_be_named(kube: Extension, api: FakeApi, 
     assert api.get("namespaces", "kube-system")
 
 
-def test_nothing_is_deleted_after_a_failure_without_being_named(kube: Extension, api: FakeApi) -> None:
+@pytest.mark.parametrize("fails_first", [True, False])
+def test_nothing_is_deleted_after_a_failure_without_being_named(
+    kube: Extension, api: FakeApi, *, fails_first: bool
+) -> None:
+    if fails_first:
+        kube.failed("create-namespace", {"name": "kube-system"})
     name = kube.ok("create-namespace", {"prefix": "x"})["namespace"]
-    kube.failed("create-namespace", {"name": "kube-system"})
+    if not fails_first:
+        kube.failed("create-namespace", {"name": "kube-system"})
     for operation in ("delete-generated-namespaces", "delete-namespace"):
         told = kube.failed(operation)
-        assert f"create-namespace failed since): {name} (prefix x)" in told
+        assert f"another create-namespace failed): {name} (prefix x)" in told
     assert api.get("namespaces", name)
     assert kube.ok("delete-generated-namespaces", {"name": name})["namespaces"] == name
+
+
+def test_a_failed_task_that_cleaned_up_does_not_concern_the_next_one(kube: Extension) -> None:
+    kube.failed("create-namespace", {"name": "kube-system"})
+    assert kube.ok("delete-generated-namespaces")["count"] == "0"
+    name = kube.ok("create-namespace", {"prefix": "x"})["namespace"]
+    assert kube.ok("delete-generated-namespaces")["namespaces"] == name
 
 
 def test_which_one_to_delete_has_to_be_certain(kube: Extension, api: FakeApi) -> None:
