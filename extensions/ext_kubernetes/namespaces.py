@@ -163,9 +163,9 @@ def _missing(told: str, name: str, args: DeleteNamespace) -> ext_sdk.Result:
 def delete_generated_namespaces(args: DeleteGeneratedNamespaces, context: ext_sdk.Context) -> ext_sdk.Result:
     """Delete namespaces with generated names that create-namespace made in this workdir and scope.
 
-    Without names and prefix, it deletes the only one; if several are left, or another create-namespace failed, it deletes
-    none and lists them: they may be another task's. One whose deletion fails stays on the list, for another try; with
-    `wait`, so does one that is not gone in time.
+    Without names and prefix, it deletes the only one; if several are left, or another create-namespace failed, it
+    deletes none and lists them: they may be another task's. One whose deletion fails stays on the list, for another
+    try; with `wait`, so does one that is not gone in time.
     """
     own = own_namespaces(context)
     left = own.generated()
