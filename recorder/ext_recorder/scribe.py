@@ -149,9 +149,29 @@ def _cassette(session: Session, batches: Iterator[list[Note]]) -> Report | None:
         if not transcript.finished:
             writer.append(transcript.close())
             return None
+        if why := _interrupted(session, spoken):
+            text = f"{session.cassette}: not made, the session was interrupted: {why}{_kept(session)}"
+            return Report(ok=False, text=text)
         writer.finish(redactor.fired)
     warning = warning or _misread(session, transcript, spoken)
     return Report(ok=True, text=_summary(session, transcript, redactor.fired), warning=warning)
+
+
+def _interrupted(session: Session, spoken: Recognised) -> str:
+    """Return why the session is not a complete one; "" if it is.
+
+    Sessions of socket servers, and those that continue a cassette (which may hold back responses), are not checked.
+    """
+    from ext_sdk.protocols.dialect import DIALECTS
+    from ext_sdk.wire.framing import FRAMINGS
+
+    from .cassette.reader import Reader
+    from .unanswered import interruption
+
+    if session.listen or session.base:
+        return ""
+    with Reader(session.partial) as reader:
+        return interruption(reader, DIALECTS[spoken.protocol], FRAMINGS[spoken.framing])
 
 
 def _begin(session: Session, writer: Writer, redact: Clean, protocol: str, framing: str) -> Transcript:

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 # A host sends these to end a child; a terminal sends them when its user does.
 ENDING_SIGNALS = frozenset({"SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"})
+# This dialect has a message for the end for those of its children that know one.
+ANY_JSON_RPC = "jsonrpc"
 
 
 def unanswered(reader: Reader, dialect: Dialect, framing: Framing) -> list[Recorded]:
@@ -51,6 +53,46 @@ def unanswered(reader: Reader, dialect: Dialect, framing: Framing) -> list[Recor
         elif event.value == "in" or event.value in ENDING_SIGNALS:
             host_has_ended = event.kind != "open"
     return [] if hung_up else calls.left()
+
+
+def interruption(reader: Reader, dialect: Dialect, framing: Framing) -> str:
+    """Return why a recorded session is not a complete one; "" if it is.
+
+    A signal ends it too early if its protocol has a message for the end, and the host has not sent that. Other children
+    have no other end than a signal.
+
+    Args:
+        reader: the cassette, at its start, without its last line.
+        dialect: its protocol.
+        framing: its framing.
+
+    Raises:
+        CassetteError: from the reader.
+    """
+    with reader.again() as again:
+        signal = _early_signal(again, dialect)
+    left = unanswered(reader, dialect, framing)
+    if signal:
+        return f"it was ended by {signal}"
+    if left:
+        more = f", and {len(left) - 1} more" if len(left) > 1 else ""
+        message = left[0].message(dialect)
+        return f"request {message.method} (line {left[0].line}) has no response{more}"
+    return ""
+
+
+def _early_signal(reader: Reader, dialect: Dialect) -> str:
+    if not dialect.final or dialect.name == ANY_JSON_RPC:
+        return ""
+    for event in reader:
+        if isinstance(event, Data):
+            if event.kind == "in" and any(method.encode() in event.payload for method in dialect.final):
+                return ""
+        elif event.kind == "exit" or event.value == "in":
+            return ""
+        elif event.value in ENDING_SIGNALS:
+            return str(event.value)
+    return ""
 
 
 class _Calls:

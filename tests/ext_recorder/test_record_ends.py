@@ -328,3 +328,65 @@ def test_the_cassette_is_there_when_the_host_sees_the_exit(cassette: Path) -> No
     assert cassette.exists()
     assert not partial_of(cassette).exists()
     end(host)
+
+
+# --- Interrupted sessions -------------------------------------------------------------------------------------------
+
+REQUEST = b'{"jsonrpc":"2.0","id":1,"method":"execute","params":{}}\n'
+# Answers each request but `hang`.
+ANSWERING = python(
+    "import json, sys\n"
+    "for line in sys.stdin:\n"
+    "    message = json.loads(line)\n"
+    "    if message['method'] != 'hang':\n"
+    "        print(json.dumps({'jsonrpc': '2.0', 'id': message['id'], 'result': {}}), flush=True)"
+)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_session_that_a_signal_interrupts_is_no_cassette_and_is_recorded_again(
+    cassette: Path, number: signal.Signals
+) -> None:
+    host = start(cassette, ANSWERING, "--protocol=gevals")
+    say(host, REQUEST)
+    hear_line(host)
+    host.send_signal(number)
+    host.wait(PATIENCE_S)
+    interrupted = end(host)
+    assert f"not made, the session was interrupted: it was ended by {number.name}".encode() in interrupted.err
+    assert not cassette.exists()
+
+    again = run(cassette, ANSWERING, "--protocol=gevals", stdin=REQUEST)
+    assert f"{partial_of(cassette)} is left of an interrupted session; recording again".encode() in again.err
+    assert messages(cassette, "in") == [REQUEST.strip()]
+
+
+@pytest.mark.parametrize("protocol", ["gevals", "mcp"])
+def test_a_session_with_an_open_call_is_no_cassette(cassette: Path, protocol: str) -> None:
+    host = start(cassette, ANSWERING, f"--protocol={protocol}")
+    say(host, REQUEST + REQUEST.replace(b"1", b"2").replace(b"execute", b"hang"))
+    hear_line(host)
+    done = end(host)
+    assert b"request hang (line" in done.err
+    assert not cassette.exists()
+    assert partial_of(cassette).exists()
+
+
+def test_a_signal_is_the_usual_end_of_a_protocol_that_has_no_message_for_it(cassette: Path) -> None:
+    host = start(cassette, ANSWERING, "--protocol=mcp")
+    say(host, REQUEST)
+    hear_line(host)
+    host.terminate()
+    host.wait(PATIENCE_S)
+    end(host)
+    assert marks(cassette, "signal") == [("signal", "SIGTERM")]
+
+
+def test_a_signal_after_the_message_for_the_end_interrupts_nothing(cassette: Path) -> None:
+    host = start(cassette, ANSWERING, "--protocol=gevals")
+    say(host, REQUEST.replace(b"execute", b"shutdown"))
+    hear_line(host)
+    host.terminate()
+    host.wait(PATIENCE_S)
+    end(host)
+    assert cassette.exists()

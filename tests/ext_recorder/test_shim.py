@@ -58,9 +58,9 @@ def test_what_the_host_passes_goes_to_the_command(tmp_path: Path) -> None:
 def test_awkward_names_are_quoted(tmp_path: Path) -> None:
     folder = tmp_path / AWKWARD
     folder.mkdir()
-    program = "import sys; print(ascii(sys.argv[1:]))"
+    program = "import sys; print(ascii(sys.argv[1:])); print(sys.stdin.read(), end='')"
     write(str(folder / "child"), str(folder / "c.yaml"), "--", sys.executable, "-c", program, AWKWARD)
-    assert play(folder / "child").stdout == f"{[AWKWARD]!a}\n".encode()
+    assert play(folder / "child").stdout == f"{[AWKWARD]!a}\n".encode() + LINE
     assert (folder / "c.yaml").exists()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ext_recorder.options import Command
 
 from .shared import CONNECT, HTTP, HTTP_COMMAND, LISTEN, MODE, PLAYING, RECORDING, behind, bindings, one
@@ -25,8 +27,6 @@ def run(values: Values) -> int:
         kept = beside(cassette)
     what = act(one(values, "mode"), kept)
     if what == "replay":
-        import os
-
         from .replay import run as replay
 
         if os.isatty(2):
@@ -53,6 +53,7 @@ def run(values: Values) -> int:
         listen=listen,
         connect=connect,
     )
+    _tell_of_partial(session.partial)
     if what == "go-on":
         if listen or values["http"]:
             raise UsageError(
@@ -69,6 +70,14 @@ def run(values: Values) -> int:
 
         return relay(session, http)
     return record(session, http)
+
+
+def _tell_of_partial(partial: str) -> None:
+    if os.path.exists(partial):  # noqa: PTH110 - pathlib costs 5 ms
+        from ext_recorder.outlets import host_outlet, tell
+
+        text = f"{partial} is left of an interrupted session; recording again"
+        tell(host_outlet(2), f"{text} (`ext-recorder recover` makes a cassette of it)")
 
 
 def _recording_of(session: Session) -> Layer:
