@@ -6,6 +6,7 @@ class of the configuration. Where it is not certain, the complete validation dec
 
 from __future__ import annotations
 
+import os
 import sys
 
 from .duration import Duration
@@ -113,6 +114,22 @@ def check_config(members: dict[str, object]) -> None:
     """Raise ValueError for what the session refuses in the configuration of any extension."""
     if Duration.parse(str(members.get("maxOperationTime", "1s"))).nanoseconds <= 0:
         raise ValueError("maxOperationTime: expected a duration of more than 0s")
+    check_artifacts(str(members.get("artifacts", "")))
+
+
+def check_artifacts(directory: str) -> None:
+    """Raise ValueError for a directory in which no file can be created; "" is the default one."""
+    if not directory:
+        return
+    if not os.path.isabs(directory) or "\0" in directory:  # noqa: PTH117  (no pathlib on the start-up path)
+        raise ValueError(f"artifacts: expected an absolute path, found {directory[:80]!r}")
+    existing = directory
+    while not os.path.lexists(existing):
+        existing = os.path.dirname(existing)  # noqa: PTH120
+    if not os.path.isdir(existing):  # noqa: PTH112
+        raise ValueError(f"artifacts: expected a directory, found another file: {existing!r:.200}")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise ValueError(f"artifacts: expected a directory that can be written, found {existing!r:.200}")
 
 
 # Those of JSON Schema as it has them, and `check`.

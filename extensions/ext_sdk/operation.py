@@ -135,7 +135,7 @@ class Config(Args):
     artifacts: Annotated[
         str,
         Meta(
-            description="Directory for texts that don't fit an answer. "
+            description="Directory for texts that don't fit an answer, an absolute path; it is created if missing. "
             "Default: a private one under the temporary directory."
         ),
     ] = ""

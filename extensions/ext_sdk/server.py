@@ -192,7 +192,7 @@ class Server:
             self._manifest_sent = False
             self._connection.settle(request.id)
             with suppress(RpcError):  # of what has changed since the early check, such as a file that was removed
-                self._session.initialize(request.params)
+                self._session.initialize(request.params, accepted=True)
         else:
             self._session.initialize(request.params)
             self._answer_plain(request.id, self._extension.manifest())

@@ -10,6 +10,7 @@ import re
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from .config_check import check_artifacts
 from .context import Artifacts, Context, Log, Secrets, States
 from .deadline import Deadline
 from .duration import Duration
@@ -85,8 +86,12 @@ class Session:
         self._refused = ""  # why the last initialize was refused
         self._configure({} if config is None else config)
 
-    def initialize(self, params: object) -> None:
+    def initialize(self, params: object, *, accepted: bool = False) -> None:
         """The first request (spec 0, "Initialize").
+
+        Args:
+            params: as the host sent them.
+            accepted: the manifest is out already, since an early check found them valid; files are not checked again.
 
         Raises:
             RpcError: INVALID_REQUEST the second time, INVALID_PARAMS for another version or a configuration
@@ -95,14 +100,14 @@ class Session:
         if self._initialized:
             raise RpcError(gevals.INVALID_REQUEST, "initialize was sent before; it opens a session and comes once")
         try:
-            self._initialize(params)
+            self._initialize(params, accepted=accepted)
         except RpcError as error:
             self._refused = error.message
             raise
         self._refused = ""
         self._initialized = True
 
-    def _initialize(self, params: object) -> None:
+    def _initialize(self, params: object, *, accepted: bool) -> None:
         _refuse_depth(params)
         members = read_object(params, "params")
         version = members.get("protocolVersion")
@@ -112,7 +117,7 @@ class Session:
                 f"unsupported protocol version: {shown(version)} (expected {gevals.PROTOCOL_VERSION})",
             )
         if members.get("config") is not None:
-            self._configure(members["config"])
+            self._configure(members["config"], accepted=accepted)
 
     def begin_shutdown(self) -> list[Callable[[], None]]:
         """What has to be closed now; operations that still run make nothing more of that kind."""
@@ -200,12 +205,14 @@ class Session:
         text = f"{where}: unexpected {told}; this is a fault of the extension, its stderr has the details"
         return RpcError(gevals.INTERNAL_ERROR, text)
 
-    def _configure(self, config: object) -> None:
+    def _configure(self, config: object, *, accepted: bool = False) -> None:
         try:
             self._config: Config = validate(self._extension.config_type, read_object(config, "config"))
             if self._config.max_operation_time.nanoseconds <= 0:
                 raise InvalidArgs("maxOperationTime", "expected a duration of more than 0s")
-        except InvalidArgs as error:
+            if not accepted:  # else the check was before the manifest, and the directory may have changed since
+                check_artifacts(self._config.artifacts)
+        except (InvalidArgs, ValueError) as error:
             raise RpcError(gevals.INVALID_PARAMS, f"config: {error}") from error
         self._artifacts = Artifacts(self._config.artifacts, self._extension.name)
 

@@ -696,8 +696,8 @@ def test_files_of_long_texts_outlive_the_extension(tmp_path: Path) -> None:
 
 
 def test_where_no_file_can_be_written_the_answer_says_so(peer: Peer, tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
     peer.initialize({"artifacts": str(tmp_path / "file" / "directory")})
+    (tmp_path / "file").touch()
     outputs = peer.outputs("spill", {"to": "output", "times": 100_000})
     assert outputs["textFile"].startswith("(could not be written: ")
 

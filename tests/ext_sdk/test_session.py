@@ -149,6 +149,14 @@ def test_a_configuration_that_fits_is_taken(config: object) -> None:
             "maxOperationTime: expected a duration of",
         ),
         ({"protocolVersion": "0.0.1", "config": {"maxOperationTime": "-1s"}}, "more than 0s"),
+        (
+            {"protocolVersion": "0.0.1", "config": {"artifacts": "texts"}},
+            "config: artifacts: expected an absolute path, found 'texts'",
+        ),
+        (
+            {"protocolVersion": "0.0.1", "config": {"artifacts": "/dev/null/texts/more"}},
+            "config: artifacts: expected a directory, found another file: '/dev/null'",
+        ),
         ({"protocolVersion": "0.0.1", "config": {"maxOperationTime": "soon"}}, "invalid duration 'soon'"),
     ],
 )

@@ -134,16 +134,18 @@ class TestLog:
 
 
 class TestWhereNoFileCanBeWritten:
-    def test_a_long_output_is_answered_all_the_same(self, fresh: Callable[..., Extension]) -> None:
-        shell = fresh(config={"artifacts": "/dev/null/artifacts"})
+    def test_a_long_output_is_answered_all_the_same(self, fresh: Callable[..., Extension], tmp_path: Path) -> None:
+        shell = fresh(config={"artifacts": str(tmp_path / "file" / "artifacts")})
+        (tmp_path / "file").touch()
         answer = shell.ok("run", command=["seq", "100000"], log=False)
         assert "lost" in answer.outputs["stdout"]
         assert "stdoutFile" not in answer.outputs
         assert "the whole stdout could not be written to a file" in answer.log_messages[0]
 
-    def test_a_process_is_not_started_without_its_log(self, fresh: Callable[..., Extension]) -> None:
-        shell = fresh(config={"artifacts": "/dev/null/artifacts"})
+    def test_a_process_is_not_started_without_its_log(self, fresh: Callable[..., Extension], tmp_path: Path) -> None:
+        shell = fresh(config={"artifacts": str(tmp_path / "file" / "artifacts")})
+        (tmp_path / "file").touch()
         answer = shell.failed("start", name="web", command=["touch", "ran"])
-        assert "could not write 'web.log': Not a directory: '/dev/null/artifacts'" in answer.error
+        assert f"could not write 'web.log': Not a directory: '{tmp_path}/file/artifacts'" in answer.error
         assert "configure another directory as `artifacts`" in answer.error
         assert not (shell.workdir / "ran").exists()
