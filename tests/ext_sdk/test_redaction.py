@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import shlex
 import subprocess
 import sys
 
@@ -209,3 +211,16 @@ def test_a_token_is_found_wherever_a_word_may_begin(before: str) -> None:
 def test_a_token_is_not_found_in_the_middle_of_a_word() -> None:
     text = '{"workdir":"/tmp/task-12345678abcdefgh"}'
     assert Redactor(rules=True).redact_text(text) is text
+
+
+def test_a_secret_is_found_as_shells_and_html_write_it() -> None:
+    value = 'p&ss, <w0rd> "it\'s" $x{1}=~#^[a]|b;c*(d)!`e`?\\f'
+    redactor = Redactor({"K": value})
+    quoted = subprocess.run(["bash", "-c", 'printf %q "$1"', "_", value], capture_output=True, text=True, check=True)
+    traced = subprocess.run(["bash", "-xc", 'true "$1"', "_", value], capture_output=True, text=True, check=True)
+    plain = value.replace("~", "")  # bash escapes a tilde after some characters, and others not
+    assert Redactor({"K": plain}).redact_text(quoted.stdout.replace("\\~", "").replace("~", "")) == "[redacted:K#1]"
+    assert redactor.redact_text(traced.stderr).strip() == "+ true '[redacted:K#1]'"
+    assert redactor.redact_text(shlex.quote(value)) == "'[redacted:K#1]'"
+    for form in (html.escape(value), html.escape(value, quote=False), html.escape(value).replace("&#x27;", "&#39;")):
+        assert redactor.redact_text(f"<b>{form}</b>") == "<b>[redacted:K#1]</b>"

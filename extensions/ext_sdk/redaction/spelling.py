@@ -1,7 +1,7 @@
 r"""The spellings under which a known value may appear in a text.
 
 Escapes (JSON's at any depth, ``%41``, ``\x41``) are undone in the text before it is searched, see :mod:`view`; what
-is left to spell out here is base64 and hexadecimal.
+is left to spell out here is base64, hexadecimal, and the quotes of shells and HTML.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ _HARMLESS_WORDS: Final = (
     "shutdown protocolversion operation operations context workdir"
 )
 _HARMLESS: Final = frozenset(_HARMLESS_WORDS.split())
+
+
+_OF_SHELLS: Final = frozenset(b" !\"$&'()*,;<>?[\\]^`{|}")
 
 
 class Secret:
@@ -74,7 +77,17 @@ def _plain(value: bytes) -> tuple[bytes, ...]:
         # A key of several lines may come one line a message; short ones ("-----BEGIN …") would hide too much.
         lines = (line.strip() for line in value.splitlines())
         found += [line for line in lines if len(line) >= _SHORTEST_LINE and b" " not in line and b'"' not in line]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys([*found, *_quoted(value)]))
+
+
+def _quoted(value: bytes) -> list[bytes]:
+    """Return the value as shells and HTML write it; itself if it has no special character."""
+    html = value.replace(b"&", b"&amp;").replace(b"<", b"&lt;").replace(b">", b"&gt;")
+    found = [html, html.replace(b'"', b"&quot;")]
+    found += [html.replace(b'"', b"&quot;").replace(b"'", quote) for quote in (b"&#x27;", b"&#39;")]
+    found += [value.replace(b"'", quote) for quote in (b"'\\''", b"'\"'\"'")]
+    found.append(b"".join(b"\\%c" % byte if byte in _OF_SHELLS else b"%c" % byte for byte in value))  # printf %q
+    return found
 
 
 def _base64(value: bytes) -> tuple[tuple[bytes, bool, bool], ...]:
