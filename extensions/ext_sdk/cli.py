@@ -10,7 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
 from .boot import serve_host
-from .explained import operation_text, operations_text, printable, result_text
+from .explained import operation_text, operations_text, result_text
+from .fitting import printable
 from .protocols import gevals
 from .redaction import Redactor, secret_variables
 from .session import Session

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
 
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
     from .redaction import Redactor
 
 T = TypeVar("T")
+
+KEEP_SECONDS = 7 * 24 * 3600.0  # of artifacts in a private directory
 
 
 class Agent:
@@ -110,11 +116,30 @@ class States:
         return [state for state in states.values() if isinstance(state, Closable)]
 
 
-class Artifacts:
-    """Private files for texts that are too long for an answer. They outlive the process.
+def remove_old(name: str, parent: Path, before: float) -> None:
+    """Remove the private directories of artifacts of this user that nothing was added to since then.
 
     Args:
-        directory: where; "" makes a new private directory under the temporary one at the first use.
+        name: of the extension.
+        parent: the directory that holds them.
+        before: the time, in seconds since 1970.
+    """
+    private = re.compile(rf"ext-{re.escape(name)}-[a-z0-9_]{{8}}")  # as mkdtemp makes them
+    with suppress(OSError), os.scandir(parent) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if private.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+                    status = entry.stat(follow_symlinks=False)
+                    if status.st_uid == os.getuid() and status.st_mtime < before:
+                        shutil.rmtree(entry.path, ignore_errors=True)
+
+
+class Artifacts:
+    """Private files for texts that are too long for an answer. They outlive the process, by a week at least.
+
+    Args:
+        directory: where; "" makes a new private directory under the temporary one at the first use, and removes those
+            that nothing was added to for KEEP_SECONDS.
         name: of the extension, for the directory's name.
     """
 
@@ -130,6 +155,7 @@ class Artifacts:
             if self._directory is None:
                 import tempfile
 
+                remove_old(self._name, Path(tempfile.gettempdir()), time.time() - KEEP_SECONDS)
                 self._directory = Path(tempfile.mkdtemp(prefix=f"ext-{self._name}-"))
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
             while True:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 import textwrap
 from typing import TYPE_CHECKING
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from .schema import Schema
 
 WIDTH = 110  # columns of a list of members
-
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # of C0 and C1, but for tab and line feed
 
 
 def operations_text(extension: Extension, program: str) -> str:
@@ -78,11 +75,6 @@ def result_text(result: Result) -> str:
         text = value.rstrip("\n")
         lines.append(f"  {name}: {text}" if "\n" not in text else f"  {name}:\n    " + text.replace("\n", "\n    "))
     return "\n".join(lines)
-
-
-def printable(text: str) -> str:
-    """Return the text with its control characters as escapes: a program's output must not control the terminal."""
-    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 def _typed(operation: Operation, program: str) -> str:

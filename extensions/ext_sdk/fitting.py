@@ -7,6 +7,7 @@ output names.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -23,8 +24,15 @@ ID_LIMIT_BYTES = 1_024  # of the id as JSON; it comes back in the answer, where 
 _SMALLEST_TEXT_BYTES = 200  # a text is not cut shorter than this while anything else can be left out
 _BUDGETS = (BUDGET_BYTES, BUDGET_BYTES // 4, BUDGET_BYTES // 32)  # one after the other, for paths that are longer still
 
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # of C0 and C1, but for tab and line feed
+
 KeepWhole = Callable[[str, str], str]
 """Writes a text to a file whose name ends in the first argument, and returns the path."""
+
+
+def printable(text: str) -> str:
+    """Return the text with its control characters as escapes: a program's output must not control a terminal."""
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class Fitter:
@@ -55,7 +63,7 @@ class Fitter:
 
     def log(self, level: str, message: str, data: Mapping[str, object]) -> bytes:
         """The line of a log notification, with its line feed. Data that is no JSON is written as text."""
-        params: dict[str, object] = {"level": level, "message": self._redactor.redact_text(message)}
+        params: dict[str, object] = {"level": level, "message": printable(self._redactor.redact_text(message))}
         if data:
             params["data"] = self._redacted({name: _json_or_text(value) for name, value in data.items()})
         line = encode(Notification(LOG, params))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_sdk import Config, Context, OperationFailed
-from ext_sdk.context import Artifacts, Log, Secrets, States
+from ext_sdk.context import Artifacts, Log, Secrets, States, remove_old
 from ext_sdk.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -173,6 +173,19 @@ def test_a_directory_is_made_private_at_the_first_use(tmp_path: Path, monkeypatc
     assert path.parent.name.startswith("ext-probe-")
     assert path.parent.stat().st_mode & 0o777 == 0o700
     assert artifacts.new("b").parent == path.parent
+
+
+def test_old_private_directories_are_removed(tmp_path: Path) -> None:
+    names = ("ext-probe-0123abc_", "ext-probe-00000000", "ext-probe-other-0123abc_", "ext-other-0123abc_")
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "001-a").touch()
+        os.utime(tmp_path / name, (1, 2000 if "00000000" in name else 1000))
+    (tmp_path / "ext-probe-abcdefgh").symlink_to(tmp_path / "ext-other-0123abc_")
+
+    remove_old("probe", tmp_path, 1500)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted({*names, "ext-probe-abcdefgh"} - {names[0]})
 
 
 def test_a_relative_directory_gives_absolute_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -184,6 +184,11 @@ def test_data_that_is_no_json_is_written_as_text(fitter: Fitter) -> None:
     }
 
 
+def test_control_characters_in_a_log_are_escapes(fitter: Fitter) -> None:
+    line = fitter.log("info", "a\x1b[2Jb\rc\0\n\td", {})
+    assert json.loads(line)["params"]["message"] == "a\\u001b[2Jb\\u000dc\\u0000\n\td"
+
+
 def test_a_long_log_is_cut_and_its_data_too(fitter: Fitter) -> None:
     found = params(fitter.log("info", "m" * 100_000, {"text": "t" * 100_000, "list": list(range(50_000)), "short": 1}))
     assert "of 100000 characters left out" in str(found["message"])
