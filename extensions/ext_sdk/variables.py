@@ -142,11 +142,25 @@ class Variables:
         if failed:
             return f"{text} was not set: {failed} failed"
         text += f" is not known in this workdir{f', scope {place.scope!r}' if place.scope else ''}"
+        if others := self._others(reference.partition(".")[0], place):
+            text += f" ({', '.join(others)} of this workdir has the name)"
         if known:
             names = hint(f"${{{reference}}}", [f"${{{name}}}" for name in sorted(known)])
         else:
-            names = "no operation has been called with `as: NAME` yet"
+            names = (
+                "no operation of this extension has been called with `as: NAME` here, and other extensions keep theirs"
+            )
         return f"{text}: {names}; write $${{ for a literal ${{"
+
+    def _others(self, name: str, place: Place) -> list[str]:
+        """Return the other scopes of the workdir in which a name is set, for messages."""
+        with self._lock:
+            scopes = {
+                other.scope
+                for other, values in self._values.items()
+                if other.workdir == place.workdir and any(key.partition(".")[0] == name for key in values)
+            }
+        return [f"scope {scope!r}" if scope else "a step without `scope`" for scope in sorted(scopes - {place.scope})]
 
 
 _CAPTURE = "`capture` the part that is needed"

@@ -489,7 +489,7 @@ def test_a_later_step_gets_the_complete_value_of_an_output_that_was_shortened() 
 def test_without_a_name_nothing_is_kept() -> None:
     session = new()
     session.perform(prepared(session, {"text": "first"}))
-    assert "no operation has been called with" in failed(session, {"text": "${one.text}"})
+    assert "no operation of this extension has been called with" in failed(session, {"text": "${one.text}"})
 
 
 def test_as_is_no_argument_of_the_operation() -> None:

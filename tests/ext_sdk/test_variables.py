@@ -83,7 +83,7 @@ def test_an_unknown_reference_is_refused_with_the_nearest_one(
 
 
 def test_where_nothing_is_kept_the_error_says_how_to_keep_something() -> None:
-    with pytest.raises(InvalidArgs, match="no operation has been called with `as: NAME` yet"):
+    with pytest.raises(InvalidArgs, match="no operation of this extension has been called with `as: NAME` here"):
         Variables().expand(HERE, {"a": "${x.y}"})
 
 
@@ -148,6 +148,14 @@ def test_a_replaced_value_takes_no_room(variables: Variables) -> None:
     for _ in range(2 * MOST_KEPT // LONGEST_VALUE):
         variables.keep(HERE, "again", {"body": long})
     assert variables.expand(HERE, {"a": "${first.body}"}) == {"a": long}
+
+
+def test_a_name_of_another_scope_is_pointed_out() -> None:
+    variables = Variables()
+    for place in (Place("/here"), Place("/here", "a"), Place("/there", "b")):
+        variables.keep(place, "web", {"port": "80"})
+    with pytest.raises(InvalidArgs, match=r"\(a step without `scope`, scope 'a' of this workdir has the name\)"):
+        variables.expand(Place("/here", "c"), {"a": "${web.port}"})
 
 
 def test_each_scope_of_a_workdir_has_its_own(variables: Variables) -> None:
