@@ -186,7 +186,7 @@ def test_a_failure_is_not_read_to_its_end(kube: Extension, api: FakeApi) -> None
 def test_kinds_are_asked_for_once(kube: Extension, api: FakeApi) -> None:
     kube.ok("get", GET)
     kube.ok("get", GET)
-    assert [asked.path for asked in api.asked] == ["/api", "/apis", *["/api/v1/namespaces/default"] * 2]
+    assert [asked.path for asked in api.asked] == ["/api", *["/api/v1/namespaces/default"] * 2]
 
 
 def test_numbers_are_exact(kube: Extension, api: FakeApi) -> None:
