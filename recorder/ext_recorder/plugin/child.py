@@ -7,6 +7,7 @@ import os
 import select
 import subprocess
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
 from ext_sdk.wire.framing import FRAMINGS, Frame
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     Handler: TypeAlias = "Callable[[object], object]"
 
 TIMEOUT_S = 30.0
+END_S = 5.0  # for a child that has closed its output to exit
 _CHUNK_BYTES = 65_536
 
 
@@ -137,6 +139,9 @@ class RecordedChild:
             if item is not None:
                 continue
             if self._ended:
+                # Its standard error may come after the end of its output, and is complete when it has exited.
+                with suppress(subprocess.TimeoutExpired):
+                    self.process.wait(min(END_S, max(0.0, until - time.monotonic())))
                 raise self._failure(f"expected {what}, found the end of the child's output")
             if not select.select([self._out], [], [], max(0.0, until - time.monotonic()))[0]:
                 spoken = f"it was spoken to in {self._framing.name}, as `protocol=` in the marker says"
