@@ -10,7 +10,7 @@ def check_config(members: dict[str, object]) -> None:
 
 
 def check_patterns(allow: list[str]) -> None:
-    """Raise ValueError for an entry of `allowHosts` that is no host."""
+    """Raise ValueError for an entry of `allowHosts` that is not a host."""
     for each in allow:
         host, port = split_pattern(each)
         if (

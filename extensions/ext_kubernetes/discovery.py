@@ -1,4 +1,4 @@
-"""The kinds that a server has: two requests, by aggregated discovery; one for each group where it has none.
+"""The kinds of a server: two requests by aggregated discovery, or one for each group if the server does not have it.
 
 The first request has the kinds without a group, and is enough for those.
 """

@@ -87,7 +87,7 @@ class Closable(Protocol):
 
 
 class States:
-    """What operations keep between calls: one object for each (place, factory). Safe in several threads."""
+    """State of operations between calls: one object for each (place, factory). Thread-safe."""
 
     def __init__(self) -> None:
         self._states: dict[tuple[Hashable, Hashable], object] = {}
@@ -95,10 +95,10 @@ class States:
         self._lock = threading.RLock()  # a factory may ask for another state
 
     def get(self, place: Hashable, factory: Callable[[], T]) -> T:
-        """The object of this place, made at the first call.
+        """Return the object of this place; the first call creates it.
 
         Raises:
-            OperationFailed: it would be made after the end began, and nobody would close it.
+            OperationFailed: the shutdown has begun, so a new object would not be closed.
         """
         with self._lock:
             key = (place, factory)

@@ -1,7 +1,7 @@
 """Modules of libraries that are in place before their code runs, for a start that needs little of a library.
 
 Modules within such a package are imported as usual. A program that asks for anything else runs the code after all, so
-that nothing is missing for anybody, only later.
+that nothing is missing, only later.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class UsedLater(type):
     module: str
 
     def __call__(cls, *args: object, **options: object) -> object:
-        """Call what it stands for."""
+        """Run the deferred module, then call its class or function of this name."""
         complete(cls.module)
         return getattr(sys.modules[cls.module], cls.__name__)(*args, **options)
 

@@ -1,6 +1,6 @@
-"""Schemas made shorter: an object or a pattern that stands there several times is told once, under `$defs`.
+"""Shorter schemas: an object or a pattern that occurs several times is defined once, under `$defs`.
 
-An expectation on text, for one, has twenty members and stands in a dozen places; with each of them told anew, a
+An expectation on text, for example, has twenty members and occurs in a dozen places; with each of them repeated, a
 manifest of some ten operations would not fit a line. A reference leads no further than its own operation: hosts take
 the `params` of each for a schema by itself.
 """
@@ -23,7 +23,7 @@ SMALLEST_TEXT_BYTES = 50  # of a string with a pattern
 def shared(schema: Schema, *, unions: bool = False) -> Schema:
     """Return the schema with its repeated objects and patterns under `$defs`.
 
-    Each is named by its title, or after the property where it stands first.
+    Each is named by its title, or after the first property that has it.
 
     Args:
         schema: of the arguments of an operation.

@@ -86,7 +86,7 @@ class Journal:
         self.add(time, name, marshal.dumps(value), is_value=True)
 
     def after(self, count: int) -> Iterator[Note]:
-        """Read the notes that came after so many, counted from the first one ever."""
+        """Read the notes after the first `count` notes of the session."""
         memory = self._memory
         generation, number = _START.unpack_from(memory)
         start = _START.size + _HEAD_BYTES

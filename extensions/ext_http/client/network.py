@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from .budget import Budget
 
-READ_BYTES = 64 * 1024  # that are looked at beyond a response
+READ_BYTES = 64 * 1024  # at most, of what follows a response
 
 SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
 
@@ -233,6 +233,6 @@ class Stream(httpcore2.NetworkStream):
     def get_extra_info(self, info: str) -> Any:
         if info == "ssl_object":
             return self._socket if isinstance(self._socket, ssl.SSLSocket) else None
-        if info == "is_readable":  # of an idle connection: the server has closed it, or sent what nobody requested
+        if info == "is_readable":  # of an idle connection: the server closed it, or sent bytes without a request
             return self._socket.fileno() < 0 or _ready(self._socket, select.POLLIN, 0)
         return {"socket": self._socket}.get(info)

@@ -96,7 +96,7 @@ class _LazyContext:
 
 
 class Limited(httpx2.SyncByteStream):
-    """The body of an answer as it is on the wire, up to one byte beyond the limit, which tells that there is more.
+    """The body of a response as sent, up to one byte beyond the limit; that byte shows that the body is longer.
 
     A connection on which there was more than the response is closed: the next request would get it as its response.
 

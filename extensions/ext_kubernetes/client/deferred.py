@@ -1,4 +1,4 @@
-"""What waits of the libraries that send a request.
+"""Deferred imports of the libraries that send a request.
 
 `import kubernetes.dynamic` first runs the `__init__` of `kubernetes`, and that imports informers, leader election,
 OpenID clients, pydantic and, in versions 35 and 36, the 800 typed models: some 250 to 400 ms, of which a request needs

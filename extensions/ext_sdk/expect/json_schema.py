@@ -53,7 +53,7 @@ def problem(schema: object) -> str:
 def check_schema(
     schema: Schema, text: str, document: object, *, where: str, limit: float = LIMIT, redact: Redact = str
 ) -> Check:
-    """Hold a document against a schema; `format` is checked.
+    """Validate a document by a schema, `format` included.
 
     Args:
         schema: of the draft that its `$schema` names; 2020-12 where it names none.

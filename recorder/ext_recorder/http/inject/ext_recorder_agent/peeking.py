@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def peeks(module: Any, args: Sequence[object], named: Mapping[str, object]) -> bool:
-    """Return whether `recv` or `recv_into` only looks at what is there.
+    """Return True if `recv` or `recv_into` leaves the received bytes in the socket (MSG_PEEK).
 
     Args:
         module: socket.
