@@ -67,7 +67,7 @@ def measure_memory(bench: Bench) -> Series:
             "--",
             bench.programs.http,
         ]
-        return {"MiB": _peak_mib(bench, command, requests)}
+        return {"MiB": peak_mib(bench, command, requests)}
 
     with server(bench) as origin:
         return bench.take_turns(
@@ -91,16 +91,20 @@ def _seconds(bench: Bench, command: Sequence[str]) -> float:
     return float(done.stdout)
 
 
-def _peak_mib(bench: Bench, command: Sequence[str], requests: Path) -> float:
-    """The most that one process of a command, or of those that it waits for, has had in memory."""
-    files = [
-        (os.POSIX_SPAWN_OPEN, 0, str(requests), os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0),
-        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-    ]
-    with pinned(bench.two_cores):
-        pid = os.posix_spawn(command[0], list(command), bench.environment, file_actions=files)
-        _, status, used = os.wait4(pid, 0)
-    if status:
-        raise BenchError(f"{command[0]}: exit code {os.waitstatus_to_exitcode(status)}, expected 0")
-    return used.ru_maxrss / 1024
+def peak_mib(bench: Bench, command: Sequence[str], requests: Path | str = os.devnull) -> float:
+    """Return the peak memory, in MiB, of the largest process among a command and those that it waits for.
+
+    Args:
+        bench: names the interpreter and the cores.
+        command: its argv.
+        requests: a file for its standard input.
+
+    Raises:
+        BenchError: the command failed.
+    """
+    words = [bench.programs.python, "-I", "-S", str(SOURCES / "peak.py"), *command]
+    with pinned(bench.two_cores), open(requests, "rb") as stdin:  # noqa: PTH123 - a name or a path
+        done = subprocess.run(words, env=bench.environment, stdin=stdin, capture_output=True, check=False)
+    if done.returncode:
+        raise BenchError(f"{command[0]}: exit code {done.returncode}, expected 0")
+    return int(done.stdout) / 1024

@@ -17,6 +17,7 @@ from tests.bench.clusters import Cluster
 from tests.bench.driving import drive
 from tests.bench.figures import FIGURES, Figure, Limit
 from tests.bench.harness import Bench, BenchError, NotHere
+from tests.bench.http_layer import peak_mib
 from tests.bench.judging import judge
 from tests.bench.peers.recorders import ABSENT
 from tests.bench.report import as_json, conditions, summary, table
@@ -198,6 +199,14 @@ def test_a_start_that_fails_is_no_measurement(bench: Bench) -> None:
         seconds_to_line(bench, [bench.programs.python, "-c", "pass"], INITIALIZE, b"{")
     with pytest.raises(BenchError, match="found b'o'"):
         seconds_to_line(bench, [bench.programs.python, "-c", "print('other')"], INITIALIZE, b"{")
+
+
+def test_peak_memory_does_not_count_the_memory_of_the_bench(bench: Bench) -> None:
+    held = bytearray(b"." * (128 * 1024 * 1024))
+    assert 1 < peak_mib(bench, [bench.programs.python, "-S", "-c", "pass"]) < 64
+    assert held
+    with pytest.raises(BenchError, match="exit code 4, expected 0"):
+        peak_mib(bench, [bench.programs.python, "-S", "-c", "raise SystemExit(4)"])
 
 
 def test_messages_have_the_size_that_is_told() -> None:
