@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import select
 import stat
+import sys
 from functools import partial
 
 TYPE_CHECKING = False
@@ -85,6 +86,27 @@ def _is_open(fd: int) -> bool:
     except OSError:  # the one by which they were listed
         return False
     return True
+
+
+def unread(fd: int) -> int:
+    """Return the number of bytes written to a file that its reader has not read yet; 0 if that is not known.
+
+    For a TCP connection these are the bytes that the other machine has not acknowledged.
+
+    Args:
+        fd: the writing end.
+    """
+    from fcntl import ioctl
+    from termios import FIONREAD, TIOCOUTQ
+
+    kind = stat.S_IFMT(os.fstat(fd).st_mode)
+    if kind not in (stat.S_IFIFO, stat.S_IFCHR, stat.S_IFSOCK):
+        return 0
+    try:
+        answer = ioctl(fd, FIONREAD if kind == stat.S_IFIFO else TIOCOUTQ, bytes(4))
+    except OSError:  # closed by its reader, or a device without a queue
+        return 0
+    return int.from_bytes(answer, sys.byteorder)
 
 
 def claim_standard_files() -> None:

@@ -208,7 +208,7 @@ class Player:
                 said = self._voice.out(event)
             except (ValueError, FrameTooLong) as error:  # a file that was edited
                 raise CassetteError(self._name, 0, f"a message at {event.time:.6f} s can't be said: {error}") from None
-            self._stage.out(said)
+            self._stage.out(said, answers=self._voice.answers)
         else:
             self._do(event)
 
@@ -271,7 +271,7 @@ class Player:
         data = {**miss.data, "cassette": self._name}
         refusal = self._ear.dialect.refusal(request, f"ext-recorder: {miss.text}", data)
         if refusal is not None:
-            self._stage.out(self._framing.encode(refusal))
+            self._stage.out(self._framing.encode(refusal), answers=True)
 
     def _tell(self, text: str) -> None:
         if len(self.told) < _KEPT:

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from .stage import Output
 
 ORDERS = ("strict", "any")
+# Speeds: without the pauses of the recording, but with responses and notifications in separate writes, see `pace`;
+# and as fast as possible, all that is released at once in one write.
+PROMPT, MAX = 0.0, float("inf")
 
 
 class Options:
@@ -52,7 +55,7 @@ class Options:
         seed: of their lots.
         redact: names of further environment variables whose values are secrets.
         report: a file that gets a line of JSON about how the session went; "" for none.
-        speed: 1.0: at the recorded pace, 2.0: twice as fast; 0.0: as fast as possible.
+        speed: 1.0: at the recorded pace, 2.0: twice as fast; PROMPT, MAX.
     """
 
     __slots__ = ("bind", "faults", "ignore", "match_on", "order", "redact", "report", "seed", "speed")
@@ -66,7 +69,7 @@ class Options:
         bind: Mapping[str, str] | None = None,
         redact: tuple[str, ...] = (),
         report: str = "",
-        speed: float = 0.0,
+        speed: float = PROMPT,
         faults: tuple[str, ...] = (),
         seed: str = "",
     ) -> None:
@@ -129,15 +132,15 @@ def write_report(report: str, path: str, status: int | str, told: list[str]) -> 
 
 
 def make_stage(header: Header, options: Options) -> Stage:
-    """The stage for a player; with faults, one on which they happen. Raises UsageError."""
-    paced = options.speed > 0
+    """Return the stage for a player; with faults, one that applies them. Raises UsageError."""
+    paced, apart = 0 < options.speed < MAX, options.speed < MAX
     if not options.faults:
-        return Stage(paced=paced)
+        return Stage(paced=paced, apart=apart)
     from .faults.rules import read_rules
     from .faults.stage import FaultyStage
 
     rules, dialect = read_rules(options.faults, options.seed), DIALECTS[header.protocol]
-    return FaultyStage(rules, dialect, FRAMINGS[header.framing], options.seed, paced=paced)
+    return FaultyStage(rules, dialect, FRAMINGS[header.framing], options.seed, paced=paced, apart=apart)
 
 
 def make_player(reader: Reader, stage: Stage, options: Options, environ: Mapping[str, str] = os.environ) -> Player:
@@ -147,7 +150,7 @@ def make_player(reader: Reader, stage: Stage, options: Options, environ: Mapping
     if ear.dialect.loose:
         from .loose import let_reply
 
-        let_reply(ear, lambda answer: stage.out(framing.encode(answer)))
+        let_reply(ear, lambda answer: stage.out(framing.encode(answer), answers=True))
     if options.order == "strict":
         return StrictPlayer(reader, ear, voice, stage, framing)
     if options.order == "any":

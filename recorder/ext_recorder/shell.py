@@ -6,6 +6,7 @@ One process may have several, one for each connection of a socket; `loop` and `s
 from __future__ import annotations
 
 import os
+from collections import deque
 from select import POLLIN, POLLOUT
 from time import monotonic
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from .outlets import Outlet
+    from .pace import Apart
     from .player import Player
     from .stage import Action, Output, Stage
 
@@ -95,7 +97,7 @@ class Shell:
         stage: where the player says what to do.
         source: the file that the host writes; -1 where there is none.
         outlets: stdout and stderr.
-        speed: 1.0: at the recorded pace; 0.0: as fast as possible.
+        speed: see `Options`; which writes are kept apart, the stage says.
         on_end: called with the status before the last output is written; a host that has read it may kill this process.
 
     Attributes:
@@ -117,12 +119,14 @@ class Shell:
         self.status: int | str | None = None
         self._stage = stage
         self._source = source
-        self._speed = speed
+        self._speed = 0.0 if speed == float("inf") else speed
         self._on_end = on_end
         self._out = _Way(outlets["out"])
         self._err = _Way(outlets["err"])
         self._ways: dict[Output, _Way] = {"out": self._out, "err": self._err}
-        self._later: list[tuple[float, Action]] = []  # what is to be done at a time of its own
+        self._later: deque[tuple[float, Action]] = deque()  # what is to be done at a time of its own
+        self._later_bytes = 0
+        self._apart: Apart | None = None  # since the first write that waits for the reader
         self._open = source >= 0  # the host may still write
 
     def start(self) -> None:
@@ -186,11 +190,11 @@ class Shell:
 
     def patience(self) -> float | None:
         """Milliseconds until something is due; None where nothing is."""
-        return max(0.0, (self._later[0][0] - monotonic()) * 1000 + 1) if self._later else None
+        return max(0.0, (self._later[0][0] - monotonic()) * 1000) if self._later else None
 
     def backlog(self) -> int:
-        """Bytes, and ends of files, that still wait for their reader."""
-        return self._out.backlog() + self._err.backlog()
+        """Bytes, and ends of files, that still wait for their time or their reader."""
+        return self._out.backlog() + self._err.backlog() + self._later_bytes + len(self._later)
 
     def _guarded(self, step: Step) -> None:
         """Do a step and all that follows from it; a cassette that is broken from here on ends the session."""
@@ -201,21 +205,18 @@ class Shell:
             self._stop(error)
 
     def _stop(self, error: Divergence | RecorderError) -> None:
-        if isinstance(error, Divergence):
-            self._take()  # what was said until then goes out
-            raise error
-        self.status = self._give_up(error)
-
-    def _give_up(self, error: RecorderError) -> int:
-        """What was played so far goes out, then the reason."""
-        if self._on_end:
+        """Write what was played so far, then the reason; raise a Divergence again."""
+        if self._on_end and not isinstance(error, Divergence):
             self._on_end(EXIT_CANNOT_PLAY)
-        self._later += [(0.0, action) for action in self._stage.take()]
+        self._later.extend((0.0, action) for action in self._stage.take())
         for _, action in self._later:
             self._do(action)
-        self._later = []
+        self._later.clear()
+        self._later_bytes = 0
+        if isinstance(error, Divergence):
+            raise error
         self._err.say(f"ext-recorder: {error}\n".encode("utf-8", "backslashreplace"))
-        return EXIT_CANNOT_PLAY
+        self.status = EXIT_CANNOT_PLAY
 
     def _hear(self, data: bytes) -> None:
         if data:
@@ -235,8 +236,11 @@ class Shell:
                 actions = self._stage.take()
                 if self._on_end and actions and isinstance(actions[-1], Exit):
                     self._on_end(actions[-1].status)
-                for action in self._due(actions) if self._timed(actions) else actions:
-                    self._do(action)
+                if self._timed(actions):
+                    self._do_due(actions)
+                else:
+                    for action in actions:
+                        self._do(action)
             elif said:
                 self._out.say(said)
             if not self.player.more or self._later or self.backlog() > _BACKLOG_BYTES:
@@ -255,19 +259,40 @@ class Shell:
         """Does anything have a time of its own?"""
         if self._speed or self._later:
             return True
-        return any(isinstance(action, Write) and action.delay for action in actions)
+        first = actions[0] if actions else None
+        if isinstance(first, Write) and first.apart and self._is_read():
+            first.apart = False  # the host has sent something since, and has read everything
+        return any(isinstance(action, Write) and (action.delay or action.apart) for action in actions)
 
-    def _due(self, actions: list[Action]) -> list[Action]:
-        """Keep each action until its time has come, and none before those said earlier."""
-        now = monotonic()
+    def _do_due(self, actions: list[Action]) -> None:
+        """Do what is due, in order; keep the rest for later."""
+        later, now = self._later, monotonic()
         for action in actions:
             at = now + (action.after / self._speed if self._speed else 0.0)
             if isinstance(action, Write):
                 at += action.delay
-            self._later.append((max(at, self._later[-1][0] if self._later else now), action))
-        due = [action for at, action in self._later if at <= now]
-        del self._later[: len(due)]
-        return due
+                self._later_bytes += len(action.data)
+            later.append((max(at, later[-1][0] if later else now), action))
+        while later and later[0][0] <= monotonic():
+            action = later[0][1]
+            if isinstance(action, Write):
+                if action.apart and (again := self._pacing().due()) > monotonic():
+                    later[0] = (again, action)
+                    break
+                self._later_bytes -= len(action.data)
+            later.popleft()
+            self._do(action)
+
+    def _is_read(self) -> bool:
+        """Return True if the reader has taken all output so far."""
+        return not self._out.waiting and self._pacing().is_read()
+
+    def _pacing(self) -> Apart:
+        if self._apart is None:
+            from .pace import Apart
+
+            self._apart = Apart(self._out.fd)
+        return self._apart
 
 
 def _nothing() -> None:

@@ -20,15 +20,19 @@ class Write:
         data: the bytes.
         after: how long after the host's last message this came in the recording, in seconds.
         delay: how much later it is to come at any pace, in seconds.
+        apart: write it only after the reader has read what was written before.
     """
 
-    __slots__ = ("after", "data", "delay", "stream")
+    __slots__ = ("after", "apart", "data", "delay", "stream")
 
-    def __init__(self, stream: Output, data: bytes, after: float = 0.0, delay: float = 0.0) -> None:
+    def __init__(
+        self, stream: Output, data: bytes, after: float = 0.0, delay: float = 0.0, *, apart: bool = False
+    ) -> None:
         self.stream = stream
         self.data = data
         self.after = after
         self.delay = delay
+        self.apart = apart
 
     def __repr__(self) -> str:
         return f"Write({self.stream!r}, {self.data!r})"
@@ -68,6 +72,7 @@ class Stage:
 
     Args:
         paced: keep each event's own time.
+        apart: keep responses and what is not a response in separate writes, see `pace`.
 
     Attributes:
         after: the time of what is said next.
@@ -77,12 +82,15 @@ class Stage:
         size: bytes said since the last `take`.
     """
 
-    __slots__ = ("_actions", "_out", "_paced", "after", "over", "size")
+    __slots__ = ("_actions", "_apart", "_last", "_next_apart", "_out", "_paced", "after", "over", "size")
 
-    def __init__(self, *, paced: bool = False) -> None:
+    def __init__(self, *, paced: bool = False, apart: bool = False) -> None:
         self._actions: list[Action] = []
         self._out: list[bytes] = []
         self._paced = paced
+        self._apart = apart
+        self._last: bool | None = None  # the last message is a response
+        self._next_apart = False
         self.after = 0.0
         self.over = False
         self.size = 0
@@ -94,8 +102,15 @@ class Stage:
         """See above."""
         return []
 
-    def out(self, data: bytes) -> None:
-        """Say something on stdout."""
+    def out(self, data: bytes, *, answers: bool = False) -> None:
+        """Write to stdout.
+
+        Args:
+            data: a message, with its framing.
+            answers: the message is a response.
+        """
+        if answers is not self._last and data:
+            self._turn(answers=answers)
         self._out.append(data)
         self.size += len(data)
         if self._paced:
@@ -124,7 +139,7 @@ class Stage:
 
         None: `take` has it.
         """
-        if self._actions:
+        if self._actions or self._next_apart:
             return None
         if not self.size:
             return b""
@@ -141,7 +156,18 @@ class Stage:
         self.size = 0
         return actions
 
+    def _turn(self, *, answers: bool) -> None:
+        """Separate the next message from those before it, which are of the other kind."""
+        if self._apart and self._last is not None:
+            self._flush()
+            self._next_apart = True
+        self._last = answers
+
     def _flush(self) -> None:
         if self._out:
-            self._actions.append(Write("out", b"".join(self._out), self.after))
+            self._write(b"".join(self._out))
             self._out.clear()
+
+    def _write(self, data: bytes, delay: float = 0.0) -> None:
+        self._actions.append(Write("out", data, self.after, delay, apart=self._next_apart))
+        self._next_apart = False

@@ -38,6 +38,7 @@ class Voice:
     Attributes:
         minted: names that the host made up for one call, recorded key to live spelling.
         names: lasting names, the same way, whoever made them up.
+        answers: the message rendered last is a response.
     """
 
     def __init__(self, dialect: Dialect, framing: Framing, bindings: Playing, calls: Calls) -> None:
@@ -48,6 +49,7 @@ class Voice:
         self._calls = calls
         self.minted: dict[bytes, bytes] = {}
         self.names: dict[bytes, bytes] = {}
+        self.answers = False
 
     @property
     def owes(self) -> bool:
@@ -89,6 +91,7 @@ class Voice:
 
     def _raw(self, wire: bytes) -> bytes:
         """Exact bytes, whose messages may still name an id or a path."""
+        self.answers = False
         parts = []
         for item in pieces(wire, self._framing):
             if not isinstance(item, Frame):
@@ -106,10 +109,12 @@ class Voice:
         seen = glance(payload)
         if seen is None:
             if b'"id"' not in payload and payload[:1] == b"{" and not self.minted:
+                self.answers = False
                 return self._bindings.here(payload)  # a notification, most often; no answer in any case
             return self._read(payload)
         kind, start, end = seen
-        if kind == "response":
+        self.answers = kind == "response"
+        if self.answers:
             recorded = payload[start:end]
             if recorded in self.minted:
                 return self._read(payload)  # it may repeat the id as a name
@@ -123,6 +128,7 @@ class Voice:
     def _read(self, payload: bytes) -> bytes:
         """The same for a message whose envelope has to be read."""
         message = self._dialect.classify(payload)
+        self.answers = message.kind == "response"
         if message.kind == "other":
             return self._bindings.to_live(payload, json=False)
         parts, position = [], 0

@@ -82,7 +82,7 @@ def measure_in_flight(bench: Bench) -> Series:
     return bench.take_turns(
         {
             "record": recorded,
-            "replay": lambda: slowly(asked, [bench.programs.recorder, "replay", str(played)]),
+            "replay": lambda: slowly(asked, [bench.programs.recorder, "replay", "--speed", "max", str(played)]),
             "copier": lambda: slowly(requests, ["--same", *bench.programs.copy, *hoard]),
         },
         warm_up=False,

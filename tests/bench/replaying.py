@@ -98,4 +98,4 @@ def _session(bench: Bench, count: int) -> tuple[Path, Path]:
 
 
 def _replay(bench: Bench, cassette: Path, order: str) -> list[str]:
-    return [bench.programs.recorder, "replay", "--order", order, str(cassette)]
+    return [bench.programs.recorder, "replay", "--speed", "max", "--order", order, str(cassette)]

@@ -49,8 +49,10 @@ def number(option: str, text: str, expected: str, *, most: float = float("inf"))
 
 
 def speed(text: str) -> float:
-    """What `--speed` says: how many times as fast as recorded; 0.0 for as fast as possible. Raises UsageError."""
-    return number("speed", text or "0", "a number, as 1 for the recorded pace, 2 for twice as fast")
+    """Return what `--speed` says, as `replay.Options` has it. Raises UsageError."""
+    if text == "max":
+        return float("inf")
+    return number("speed", text or "0", "max, or a number, as 1 for the recorded pace, 2 for twice as fast")
 
 
 def seconds(text: str) -> float:
@@ -150,7 +152,12 @@ MATCH_ON = Option(
     "WHAT",
     many=True,
 )
-SPEED = Option("speed", "1: at the recorded pace; by default as fast as possible", "NUMBER")
+SPEED = Option(
+    "speed",
+    "1: the recorded pace, 2: twice as fast; max: no waits; by default no waits but one, for the client to read, "
+    "between a response and notifications",
+    "NUMBER|max",
+)
 LISTEN = Option(
     "listen", "where clients connect, instead of stdio: tcp:HOST:PORT (0: any free one), unix:PATH", "ADDRESS"
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from ext_recorder.stage import Close, Stage, Write
+from ext_recorder.stage import Close, Stage
 from ext_sdk.wire.framing import Frame
 
 TYPE_CHECKING = False
@@ -27,15 +27,22 @@ class FaultyStage(Stage):
         dialect: what a message is.
         framing: what goes around it.
         seed: of the garbage.
-        paced: as Stage has it.
+        paced, apart: see Stage.
     """
 
     __slots__ = ("_calls", "_child", "_dialect", "_framing", "_host", "_lot", "rules")
 
     def __init__(
-        self, rules: Sequence[Rule], dialect: Dialect, framing: Framing, seed: str, *, paced: bool = False
+        self,
+        rules: Sequence[Rule],
+        dialect: Dialect,
+        framing: Framing,
+        seed: str,
+        *,
+        paced: bool = False,
+        apart: bool = False,
     ) -> None:
-        super().__init__(paced=paced)
+        super().__init__(paced=paced, apart=apart)
         self.rules = rules
         self._dialect = dialect
         self._framing = framing
@@ -63,15 +70,15 @@ class FaultyStage(Stage):
                 if message.kind == "request" and message.key is not None:
                     self._calls[message.key] = message
 
-    def out(self, data: bytes) -> None:
+    def out(self, data: bytes, *, answers: bool = False) -> None:
         self._child.receive_data(data)
         while not self.over and (item := self._child.next_event()) is not None:
             if isinstance(item, Frame):
-                self._spoil(item)
+                self._spoil(item, answers=answers)
             else:
-                self._say(item.wire)
+                self._say(item.wire, answers=answers)
 
-    def _spoil(self, frame: Frame) -> None:
+    def _spoil(self, frame: Frame, *, answers: bool) -> None:
         message = self._dialect.classify(frame.payload)
         request = self._calls.pop(message.key, None) if message.kind == "response" and message.key is not None else None
         method = request.method if request else message.method
@@ -87,7 +94,7 @@ class FaultyStage(Stage):
                 return
             else:
                 wires = self._spoiled(rule, wires, frame, request)
-        self._say(b"".join(wires), delay)
+        self._say(b"".join(wires), delay, answers=answers)
 
     def _spoiled(self, rule: Rule, wires: list[bytes], frame: Frame, request: Classified | None) -> list[bytes]:
         """What comes instead of these bytes."""
@@ -119,12 +126,13 @@ class FaultyStage(Stage):
         self._say(whole[: len(whole) // 2])
         self.exit("SIGKILL")
 
-    def _say(self, data: bytes, delay: float = 0.0) -> None:
+    def _say(self, data: bytes, delay: float = 0.0, *, answers: bool = False) -> None:
         if not delay:
-            super().out(data)
+            super().out(data, answers=answers)
             return
+        self._turn(answers=answers)
         self._flush()
-        self._actions.append(Write("out", data, self.after, delay))
+        self._write(data, delay)
         self.size += len(data)
 
 

@@ -13,7 +13,7 @@ from ext_recorder.errors import RecorderError
 from ext_recorder.loop import EXIT_CANNOT_PLAY, wait
 from ext_recorder.outlets import Outlet, claim_standard_files, host_outlet, tell
 from ext_recorder.player import EXIT_DIFFERS
-from ext_recorder.replay import Options, die, instruments, make_player, make_stage, write_report
+from ext_recorder.replay import MAX, Options, die, instruments, make_player, make_stage, write_report
 from ext_recorder.shell import Shell
 from ext_recorder.signals import Signals, signal_name
 from ext_recorder.stage import Stage
@@ -197,7 +197,7 @@ class Server:
         """What the server did on its own account: lines, on this process' own standard files."""
         header = type(self._header)("raw", DIALECTS["raw"].framing, bindings=self._header.bindings)
         ear, voice = instruments(self._path, header, self._options)
-        stage = Stage(paced=self._options.speed > 0)
+        stage = Stage(paced=0 < self._options.speed < MAX)
         part = Part(self._path, OWN_FILES)
         player = OwnPlayer(part, ear, voice, stage, FRAMINGS[header.framing], arrived=self._positions.arrived)
         outlets: dict[Output, Outlet] = {"out": host_outlet(1), "err": self._err}
