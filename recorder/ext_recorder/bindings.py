@@ -5,9 +5,10 @@ stands in the cassette, and a live value that differs from session to session. L
 places: requests that carry them at a place the dialect knows (gevals: `/params/context/workdir` of
 `execute`), the environment (HOME), and `--bind NAME=VALUE`.
 
-Only absolute paths of two components and more are bound at sight: `/tmp` or `/` stand for too much else.
+Folders of the system (`/`, `/usr`, `/etc`, …) are not bound by themselves, because programs name them for other
+reasons. `--bind` binds any path.
 
-Limit: a neutral spelling that occurs in a recorded session by itself can't be told from a binding at replay.
+Limit: a neutral spelling that occurs in a recorded session by itself can't be distinguished from a binding at replay.
 """
 
 from __future__ import annotations
@@ -27,7 +28,11 @@ HOME = "home"
 HOME_NEUTRAL = "/home/user"
 _FILE_URI = "file://"
 _AFTER_A_PATH = (b"", b'"', b"/", b"\\")
-_NEUTRAL_FOLDER = "/tmp/"  # noqa: S108  (a spelling in a file; nothing is opened there)
+_TEMPORARY = "/tmp"  # noqa: S108  (a spelling in a file; nothing is opened there)
+_NEUTRAL_FOLDER = f"{_TEMPORARY}/"
+_SYSTEM = frozenset(
+    ("/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/run", "/sbin", "/sys", "/usr", "/var")
+)
 
 
 def parse_bind(options: Iterable[str]) -> dict[str, str]:
@@ -44,10 +49,16 @@ def parse_bind(options: Iterable[str]) -> dict[str, str]:
 
 
 def is_bindable(value: object) -> bool:
-    """Is this an absolute path of two components or more?"""
+    """Return True for an absolute path that is not a folder of the system."""
     if not isinstance(value, str) or not value.startswith("/"):
         return False
-    return len([part for part in value.split("/") if part]) >= 2
+    components = [part for part in value.split("/") if part]
+    return len(components) > 1 or (bool(components) and f"/{components[0]}" not in _SYSTEM)
+
+
+def is_home(value: str) -> bool:
+    """Return True for a home folder that is bound: not the folder of everybody's temporary files."""
+    return is_bindable(value) and value.rstrip("/") != _TEMPORARY
 
 
 def path_in(value: object) -> str:
@@ -77,7 +88,7 @@ class Recording:
         self._folders: dict[str, str] = {}  # those that requests named, and by which binding
         for name, value in (given or {}).items():
             self._learn(name, value)
-        if is_bindable(home):
+        if is_home(home):
             self._learn(HOME, home)
         self._substitution = Substitution(self._neutral, json=False)
 
@@ -202,7 +213,7 @@ class Playing:
         self._names = dict(neutral)
         for name, value in (given or {}).items():
             self._live[self._spelling(name)] = value
-        if HOME in neutral and neutral[HOME] not in self._live and is_bindable(home):
+        if HOME in neutral and neutral[HOME] not in self._live and is_home(home):
             self._live[neutral[HOME]] = home
         self._compile()
 
@@ -283,6 +294,13 @@ class Playing:
         """The same as if this neutral spelling stood for this value."""
         backward = {live: neutral for neutral, live in self._live.items()} | {value: spelling}
         return Substitution(backward, json=False).apply(data)
+
+    def canonical(self, recorded: bytes, *, json: bool = True) -> bytes:
+        """Return a recorded message (`json`), or other bytes, with the neutral spellings that `to_neutral` chooses.
+
+        A path has several when the live values of two bindings are one folder, or one is in the other.
+        """
+        return self._backward.apply(self.to_live(recorded, json=json))
 
     def to_live(self, data: bytes, *, json: bool) -> bytes:
         """A recorded message (`json`), or other bytes, as they would be here."""

@@ -86,7 +86,7 @@ class FreeThreads:
         ear = self._ear
         for number, thread in self._threads.items():
             if number >= self._keyed and thread.origin is not None and thread.origin.is_message:
-                key = ear.matcher.key(ear.dialect.classify(thread.origin.payload))
+                key = ear.matcher.key(ear.dialect.classify(ear.bindings.canonical(thread.origin.payload)))
                 self._by_key.setdefault(key, deque()).append(thread)
         self._keyed = max(self._threads, default=self._keyed - 1) + 1
 

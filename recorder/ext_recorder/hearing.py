@@ -152,6 +152,12 @@ class Ear:
 
     def _same(self, recorded: Recorded, payload: bytes) -> bool:
         message = recorded.message(self.dialect)
+        if self._same_message(message, payload):
+            return True
+        canonical = self.bindings.canonical(recorded.payload)
+        return canonical != recorded.payload and self._same_message(self.dialect.classify(canonical), payload)
+
+    def _same_message(self, message: Classified, payload: bytes) -> bool:
         neutral = self.bindings.to_neutral(payload)
         if self.matcher.same(message, self.dialect.classify(neutral)):
             return True

@@ -66,14 +66,30 @@ def test_a_path_with_other_letters_is_found_in_every_spelling_of_json(spelled: s
     assert json.loads(cleaned) == {"f": "/tmp/workdir/x"}
 
 
-def test_only_full_paths_of_two_components_are_bound_at_sight() -> None:
-    bindable = ["/a/b", "/a/b/", "//a//b", "/home/me/w"]
-    too_short = ["", "/", "/tmp", "/tmp/", ".", "a/b", "~/a/b", None, 17, ["/a/b"], {"a": "/a/b"}]
+def test_absolute_paths_are_bound_but_for_folders_of_the_system() -> None:
+    bindable = ["/a/b", "/a/b/", "//a//b", "/home/me/w", "/app", "/src/", "/workspace", "/srv", "/tmp", "/usr/src"]
+    others = ["", "/", "//", "/usr", "/etc/", "//var", ".", "a/b", "~/a/b", None, 17, ["/a/b"], {"a": "/a/b"}]
 
     assert all(is_bindable(value) for value in bindable)
-    assert not any(is_bindable(value) for value in too_short)
-    for value in too_short:
+    assert not any(is_bindable(value) for value in others)
+    for value in others:
         assert recording(value).clean(execute(value)) == execute(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ('"/app"', '"/tmp/workdir"'),
+        ("file:///app/x", "file:///tmp/workdir/x"),
+        ("/app/a:/app/b", "/tmp/workdir/a:/tmp/workdir/b"),
+        ("/usr/app", "/usr/app"),
+        ("/app2 /app-x /app.d", "/app2 /app-x /app.d"),
+        ("https://host/app", "https://host/app"),
+        ("https://host:80/app", "https://host:80/app"),
+    ],
+)
+def test_a_folder_of_one_component_is_replaced_where_it_is_a_path_of_its_own(text: str, cleaned: str) -> None:
+    assert recording("/app").clean(text.encode()).decode() == cleaned
 
 
 def test_a_second_folder_of_a_session_gets_a_number_and_the_first_keeps_its_name() -> None:
@@ -89,12 +105,16 @@ def test_of_nested_folders_the_inner_one_is_found_first() -> None:
     assert bindings.clean(b"/home/me/w/x/y /home/me/w/y /home/me/y") == b"/tmp/workdir-2/y /tmp/workdir/y /home/user/y"
 
 
-@pytest.mark.parametrize("home", ["", "/", "/root", "me"])
-def test_a_home_that_is_too_short_to_be_found_is_left(home: str) -> None:
+@pytest.mark.parametrize("home", ["", "/", "/tmp", "/var/", "me"])
+def test_a_home_that_other_programs_use_too_is_not_bound(home: str) -> None:
     bindings = recording(home=home)
 
     assert bindings.neutral() == {"workdir": "/tmp/workdir"}
-    assert bindings.clean(b"/root/x /") == b"/root/x /"
+    assert bindings.clean(b"/tmp/x /var/x /") == b"/tmp/x /var/x /"
+
+
+def test_the_home_of_root_is_bound() -> None:
+    assert recording(home="/root").clean(b"/root/x /rooted /a/root") == b"/home/user/x /rooted /a/root"
 
 
 def test_only_the_places_that_the_dialect_knows_are_looked_at() -> None:

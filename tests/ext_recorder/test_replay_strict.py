@@ -274,14 +274,53 @@ def test_one_recorded_folder_can_not_be_two_here(path: Path) -> None:
         assert "result" in host.call(3, context={"workdir": "/a/one"})
 
 
-@pytest.mark.parametrize("workdir", [".", "/tmp", "relative/folder"])
-def test_a_folder_that_is_no_full_path_is_only_another_place(path: Path, workdir: str) -> None:
+@pytest.mark.parametrize("workdir", [".", "/usr", "relative/folder"])
+def test_a_relative_folder_or_one_of_the_system_is_not_bound(path: Path, workdir: str) -> None:
     events = """
         - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"execute","params":{"context":{"workdir":"/tmp/workdir"}}}'}
         - {t: 2, out: '{"jsonrpc":"2.0","id":1,"result":"/tmp/workdir/f"}'}
         """
     with Host(cassette(path, events + END)) as host:
         assert host.call(1, context={"workdir": workdir})["result"] == "/tmp/workdir/f"
+
+
+@pytest.mark.parametrize("workdir", ["/app", "/src/", "/tmp", "/root"])
+def test_a_folder_of_one_component_is_bound_when_a_request_names_it(path: Path, workdir: str) -> None:
+    events = """
+        - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"execute","params":{"context":{"workdir":"/tmp/workdir"}}}'}
+        - {t: 2, out: '{"jsonrpc":"2.0","id":1,"result":"/tmp/workdir/f"}'}
+        """
+    with Host(cassette(path, events + END)) as host:
+        assert host.call(1, context={"workdir": workdir})["result"] == f"{workdir.rstrip('/')}/f"
+
+
+@pytest.mark.parametrize("order", ["strict", "any"])
+@pytest.mark.parametrize(
+    ("given", "file"),
+    [
+        ({"root": "/w/x", "folder": "/w/x"}, "/w/x/a"),
+        ({"root": "/w/x", "folder": "/w/x/a"}, "/w/x/a"),
+        ({"root": "/w/x/a", "folder": "/w/x"}, "/w/x/a"),
+    ],
+)
+def test_bindings_of_one_folder_or_in_each_other_match_under_any_of_their_names(
+    path: Path, order: str, given: dict[str, str], file: str
+) -> None:
+    neutral = {"root": "/tmp/root", "folder": "/tmp/folder"}
+    recorded = file.replace(given["root"], "/tmp/root")
+    events = f"""
+        - {{t: 1, in: '{{"jsonrpc":"2.0","id":1,"method":"read","params":{{"seed":1,"file":"{recorded}"}}}}'}}
+        - {{t: 2, out: '{{"jsonrpc":"2.0","id":1,"result":"read {recorded}"}}'}}
+        """
+    played = cassette(path, events + END, protocol="jsonrpc", bindings=neutral)
+    with Host(played, Options(bind=given, order=order)) as host:
+        live = {
+            "jsonrpc": "2.0",
+            "id": 7,
+            "method": "read",
+            "params": {"file": file, "seed": 1},
+        }  # another order of members
+        assert json.loads(host.say(json.dumps(live))[0]) == {"jsonrpc": "2.0", "id": 7, "result": f"read {file}"}
 
 
 def test_home_and_given_bindings_are_live_from_the_start(path: Path) -> None:

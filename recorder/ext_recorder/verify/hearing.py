@@ -17,6 +17,7 @@ from .window import Expected, Heard, Window, identity
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from ext_recorder.bindings import Playing
     from ext_recorder.calls import Calls
     from ext_recorder.cassette.events import Event
     from ext_recorder.compare.comparing import Comparison
@@ -52,7 +53,8 @@ class Hearing:
 
     Args:
         framing: of its messages.
-        clean: makes recorded text of live text.
+        clean: returns live text as the recorder would have written it.
+        bindings: paths, recorded and live.
         comparison: what counts.
         counterparts: names in both sessions.
         child_calls: requests of the child by their recorded ids.
@@ -73,6 +75,7 @@ class Hearing:
         framing: Framing,
         *,
         clean: Callable[[bytes], bytes],
+        bindings: Playing,
         comparison: Comparison,
         counterparts: Counterparts,
         child_calls: Calls,
@@ -84,6 +87,7 @@ class Hearing:
     ) -> None:
         self._framing = framing
         self._clean = clean
+        self._bindings = bindings
         self._dialect = comparison.dialect
         self._child_calls = child_calls
         self._soon = soon
@@ -91,7 +95,7 @@ class Hearing:
         self._decoder = framing.decoder()
         self._asked: dict[bytes, list[str]] = {}  # methods of the host's open calls by id, the oldest first
         self._expected = self._heard = 0
-        self.lines = Lines(findings, clean) if stderr else None
+        self.lines = Lines(findings, clean, lambda line: bindings.canonical(line, json=False)) if stderr else None
         self.window = Window(comparison, counterparts, findings, self._paired, in_order=in_order)
         self.reached = 0.0
 
@@ -110,13 +114,18 @@ class Hearing:
                 self.lines.expect(self.items(event), line)
             return
         for item in self.items(event):
-            message = self._dialect.classify(item.payload) if isinstance(item, Frame) else _no_message(item.wire)
+            message = self._recorded(item)
             if not self._counts(message):
                 continue
             last = self._dialect.is_last(message)
             answered = self._answered(message, last=last)
             self._expected += 1
             self.window.expect(Expected(self._expected, line, event.time, message, answered, last=last))
+
+    def _recorded(self, item: Frame | Junk) -> Classified:
+        if isinstance(item, Frame):
+            return self._dialect.classify(self._bindings.canonical(item.payload))
+        return _no_message(self._bindings.canonical(item.wire, json=False))
 
     def asked(self, message: Classified) -> None:
         """What the host has said: a call, perhaps."""
@@ -179,7 +188,7 @@ class Hearing:
     def _comes_later(self, wanted: Identity) -> bool:
         """Is such a message recorded a little further on?"""
         return any(
-            identity(self._dialect.classify(item.payload), last=True) == wanted
+            identity(self._recorded(item), last=True) == wanted
             for event, _ in self._soon()
             if isinstance(event, Data) and event.kind == "out"
             for item in self.items(event)

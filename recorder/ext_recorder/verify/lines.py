@@ -22,19 +22,23 @@ class Lines:
 
     Args:
         findings: where differences go.
-        clean: makes recorded text of live text.
+        clean: returns live text as the recorder would have written it.
+        canonical: returns recorded text with the placeholders that `clean` uses.
     """
 
-    def __init__(self, findings: LiveFindings, clean: Callable[[bytes], bytes]) -> None:
+    def __init__(
+        self, findings: LiveFindings, clean: Callable[[bytes], bytes], canonical: Callable[[bytes], bytes]
+    ) -> None:
         self._findings = findings
         self._clean = clean
+        self._canonical = canonical
         self._decoder = STDERR_FRAMING.decoder()
         self._expected: deque[tuple[bytes, int]] = deque()
         self._heard: deque[bytes] = deque()
 
     def expect(self, items: Iterable[Frame | Junk], number: int) -> None:
         """Recorded lines, and where they stand."""
-        self._expected += ((_line_of(item), number) for item in items)
+        self._expected += ((self._canonical(_line_of(item)), number) for item in items)
         self._compare()
 
     def receive_data(self, data: bytes) -> None:

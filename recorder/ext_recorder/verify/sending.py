@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from ext_sdk.protocols.dialect import Classified, Dialect
     from ext_sdk.wire.framing import Framing
 
-FOLDERS = ("workdir", "cwd")  # bindings for which a folder is made; others are what `--bind` says
+PROJECTS = ("root", "folder")  # of language servers, which have work only where files are
+FOLDERS = ("workdir", "cwd", *PROJECTS)  # bindings for which a folder is created; --bind gives the others
 _MARK = b"[redacted:"
 
 

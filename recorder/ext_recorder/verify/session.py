@@ -22,7 +22,7 @@ from .ahead import Ahead
 from .findings import LiveFindings
 from .hearing import Hearing
 from .script import Script
-from .sending import Sender
+from .sending import PROJECTS, Sender
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -66,7 +66,7 @@ class LiveSession:
         self._options = options
         self._stack = stack
         self._folder = ""
-        self._folders = 0
+        self._folders: list[str] = []  # names of the bindings for which one was created
         self.bindings = Playing(header.bindings, options.bind, environment.get("HOME", ""))
         self._redactor = Redactor(self.secrets, rules=True)
         self._counterparts = Counterparts()
@@ -95,6 +95,7 @@ class LiveSession:
         child = Hearing(
             framing,
             clean=self._clean,
+            bindings=self.bindings,
             comparison=self._comparison,
             counterparts=self._counterparts,
             child_calls=child_calls,
@@ -143,6 +144,12 @@ class LiveSession:
         if unbound and self.findings:
             names = ", ".join(f"--bind {each}=…" for each in unbound)
             notes.append(f"paths that stand for others in this cassette may need their live values: {names}")
+        project = next((name for name in self._folders if name in PROJECTS), None)
+        if project and self.findings and not self._options.files:
+            notes.append(
+                f"{project} was a new, empty folder; --files FOLDER copies files into it, "
+                f"--bind {project}=… names another"
+            )
         unknown = {each: None for sender in self._senders for each in sender.unknown_secrets}
         if unknown:
             placeholders = ", ".join(unknown)
@@ -154,9 +161,10 @@ class LiveSession:
         if not self._folder:
             made = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="verify-", ignore_cleanup_errors=True))
             self._folder = os.path.realpath(made)
-        self._folders += 1
-        folder = Path(self._folder) / (name if self._folders == 1 else f"{name}-{self._folders}")
-        if self._options.files and self._folders == 1:
+        self._folders.append(name)
+        number = len(self._folders)
+        folder = Path(self._folder) / (name if number == 1 else f"{name}-{number}")
+        if self._options.files and number == 1:
             shutil.copytree(self._options.files, folder, symlinks=True)
         else:
             folder.mkdir()

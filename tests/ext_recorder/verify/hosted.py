@@ -81,6 +81,7 @@ class Child:
         hearing = Hearing(
             self._framing,
             clean=lambda data: self.bindings.to_neutral(self.redactor.redact(data)),
+            bindings=self.bindings,
             comparison=Comparison(dialect, ignore, mask),
             counterparts=counterparts,
             child_calls=calls,

@@ -230,6 +230,45 @@ def test_the_working_directory_may_have_files_in_it_which_stay_as_they_are(tmp_p
     assert (tmp_path / "files" / "a.txt").read_text() == "a"
 
 
+LSP_EVENTS = """
+- {t: 0, in: '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"rootUri":"file:///tmp/root","workspaceFolders":[{"uri":"file:///tmp/root"}]}}'}
+- {t: 1, out: '{"jsonrpc":"2.0","id":1,"result":["/tmp/root","a.txt"]}'}
+- {t: 2, exit: 0}
+"""
+LSP_CHILD = python(
+    "import json, os, sys\n"
+    "root = json.loads(sys.stdin.readline())['params']['rootUri'].removeprefix('file://')\n"
+    "print(json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': [root, *os.listdir(root)]}))\n"
+)
+
+
+def test_the_root_of_a_language_server_is_a_folder_with_the_files(tmp_path: Path) -> None:
+    neutral = {"root": "/tmp/root", "folder": "/tmp/folder"}
+    cassette(tmp_path / "c.yaml", LSP_EVENTS, protocol="lsp", framing="ndjson", bindings=neutral)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a.txt").touch()
+
+    assert verify("--files", "files", "c.yaml", cwd=tmp_path, child=LSP_CHILD).stdout == "ok      c.yaml\n"
+    assert verify(f"--bind=root={tmp_path}/files", "c.yaml", cwd=tmp_path, child=LSP_CHILD).returncode == 0
+    without = verify("c.yaml", cwd=tmp_path, child=LSP_CHILD)
+    assert without.returncode == 1
+    assert (
+        "root was a new, empty folder; --files FOLDER copies files into it, --bind root=… names another"
+        in without.stdout
+    )
+
+
+@pytest.mark.parametrize("folder", ["files", "files/a.txt"])
+def test_bindings_of_one_folder_or_in_each_other_are_no_difference(tmp_path: Path, folder: str) -> None:
+    neutral = {"root": "/tmp/root", "folder": "/tmp/folder"}
+    cassette(tmp_path / "c.yaml", LSP_EVENTS, protocol="lsp", framing="ndjson", bindings=neutral)
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files" / "a.txt").touch()
+    given = [f"--bind=root={tmp_path}/files", f"--bind=folder={tmp_path}/{folder}"]
+
+    assert verify(*given, "c.yaml", cwd=tmp_path, child=LSP_CHILD).stdout == "ok      c.yaml\n"
+
+
 def test_with_http_the_real_extension_runs_without_its_server(tmp_path: Path) -> None:
     folder = Path(__file__).parents[3] / "cassettes" / "http"
     for name in ("offline.yaml", "offline.http.yaml"):
