@@ -296,7 +296,7 @@ class Playing:
         return Substitution(backward, json=False).apply(data)
 
     def canonical(self, recorded: bytes, *, json: bool = True) -> bytes:
-        """Return a recorded message (`json`), or other bytes, with the neutral spellings that `to_neutral` chooses.
+        """Return a recorded message (`json`), or other bytes, with the placeholders that `to_neutral` chooses.
 
         A path has several when the live values of two bindings are one folder, or one is in the other.
         """

@@ -52,7 +52,8 @@ def test_a_block_says_what_it_is(block: Block) -> None:
 
 
 @pytest.mark.parametrize("page", sorted({block.page for block in ALL if block.kind == "console"}))
-def test_commands_can_be_typed_one_after_the_other(page: str, checkout: Path) -> None:
+def test_commands_can_be_typed_one_after_the_other(page: str, checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(checkout.parent))  # cassettes name it
     for block in ALL:
         if block.page == page and block.kind == "console" and "not-run" not in block.flags:
             assert block.text.startswith("$ "), f"{block}: a console block begins with `$ ` and a command"
