@@ -61,9 +61,12 @@ class Part:
         return not self.calls or any(first <= number <= last for first, last in self.calls)
 
     def has_method(self, method: str, about: str) -> bool:
-        """Do messages of this method stay?"""
-        names = {method, f"{method} {about}"}
-        return not names & self.without and (not self.only or bool(names & self.only))
+        """Return True if messages of this method stay."""
+        return not self.drops(method, about) and (not self.only or bool({method, f"{method} {about}"} & self.only))
+
+    def drops(self, method: str, about: str) -> bool:
+        """Return True if `without` names messages of this method."""
+        return bool({method, f"{method} {about}"} & self.without)
 
 
 def parse_calls(text: str) -> tuple[tuple[int, int], ...]:
@@ -134,7 +137,13 @@ class _Policy:
         return self._part.has_time(time) and self._part.has_call(number) and self._allows(message)
 
     def keeps_told(self, message: Classified, time: float, *, in_call: bool) -> bool:
-        """See Policy. What the child tells on its own has a time of its own."""
+        """Return True if a message of the child stays, see Policy.
+
+        A request of the child in a call that stays belongs to it: without it, the call's response would depend on a
+        response that is missing. A message outside all calls has a time of its own.
+        """
+        if in_call and message.kind == "request":
+            return not self._part.drops(message.method, self._dialect.about(message))
         return self._allows(message) and (in_call or time < self._part.before)
 
     def _allows(self, message: Classified) -> bool:

@@ -110,6 +110,14 @@ def test_notifications_of_the_child_are_cut_away_by_their_method(tmp_path: Path)
     ]  # fmt: skip
 
 
+def test_what_the_child_requests_in_a_call_that_stays_stays_too(tmp_path: Path) -> None:
+    kept = trimmed(tmp_path, Part(only=["b"]))
+    assert said(kept) == [answer(0), ask(70, "roots"), answer(2), answer(9)]
+    assert heard(kept) == [*FRAME, ask(2, "b"), answer(70), SHUTDOWN]
+    kept.unlink()
+    assert said(trimmed(tmp_path, Part(only=["b"], without=["roots"]))) == [answer(0), answer(2), answer(9)]
+
+
 def test_what_is_cut_away_may_be_said_by_what_a_call_is_about(tmp_path: Path) -> None:
     def execute(number: int, operation: str) -> str:
         return f'{{"jsonrpc":"2.0","id":{number},"method":"execute","params":{{"operation":"{operation}"}}}}'

@@ -53,7 +53,8 @@ COMMAND = Command(
     "Make a cassette of a part of a session, which still plays.",
     """
 A call that is cut away goes with its answer, with what the child told and asked meanwhile, and with the answers to
-that. The handshake (all before the host's second request) and the end of the session always stay.
+that. Requests of the child in a call that stays are kept unless --without names them. The handshake (all before the
+host's second request) and the end of the session always stay.
 
     ext-recorder trim --before 30 -o short.yaml session.yaml
     ext-recorder trim --calls 3-7,9 -o part.yaml session.yaml
