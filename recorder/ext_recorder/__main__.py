@@ -45,12 +45,12 @@ def main() -> int:
 def run(words: Sequence[str]) -> int:
     """Read a command line the quick way or by click, and do what it says."""
     command = COMMANDS.get(words[0]) if words else None
-    values = read(command, words[1:]) if command else None
-    if command is None or values is None:
+    given = read(command, words[1:]) if command else None
+    if command is None or given is None:
         from .cli import run as run_by_click
 
         return run_by_click(words)
-    return command.run(values)
+    return command.perform(given)
 
 
 def _say(message: str, code: int) -> int:

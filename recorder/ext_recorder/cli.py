@@ -13,7 +13,7 @@ from .commands import COMMANDS
 from .errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
     from typing import TypeAlias
 
     from click.shell_completion import CompletionItem
@@ -70,12 +70,12 @@ def run(words: Sequence[str]) -> int:
 
 
 def parsed(command: Command, words: Sequence[str]) -> Values | None:
-    """The values that click reads in a command line; None where it finds it wrong. Nothing is run."""
+    """Return the values given in a command line, as click reads it; None if it is wrong. Runs nothing."""
     try:
         context = _command(command).make_context(command.name, list(words))
     except click.ClickException:
         return None
-    return _values(command, context.params)
+    return _given(command, context)
 
 
 def _has_tail(context: click.Context) -> bool:
@@ -95,16 +95,16 @@ def group() -> click.Group:
 
 
 def _command(command: Command) -> click.Command:
-    def callback(**found: str | bool | tuple[str, ...] | None) -> int:
-        return command.run(_values(command, found))
+    def callback(**_found: str | bool | tuple[str, ...] | None) -> int:
+        return command.perform(_given(command, click.get_current_context()))
 
     last = command.arguments[-1] if command.repeats else ""
     arguments = [
         click.Argument(
             [_key(name)],
-            metavar=f"{name}…" if name == last else name,
+            metavar=_optional(f"{name}…" if name == last else name, command, name),
             nargs=-1 if name == last else 1,
-            required=True,
+            required=not _may_be_omitted(command, name),
             shell_complete=_completes(name),
         )
         for name in command.arguments
@@ -130,6 +130,14 @@ def _command(command: Command) -> click.Command:
     if isinstance(made, _Repeating):
         made.tail = command.tail
     return made
+
+
+def _may_be_omitted(command: Command, name: str) -> bool:
+    return command.optional and name == command.arguments[-1]
+
+
+def _optional(metavar: str, command: Command, name: str) -> str:
+    return f"[{metavar}]" if _may_be_omitted(command, name) else metavar
 
 
 class _InOrder(click.Group):
@@ -195,14 +203,18 @@ def _key(name: str) -> str:
     return name.lower().replace("-", "_")
 
 
-def _values(command: Command, found: Mapping[str, str | bool | tuple[str, ...] | None]) -> Values:
-    """The same values that `options.read` gives."""
-    names = [
+def _given(command: Command, context: click.Context) -> Values:
+    """Return the same values as `options.read`: arguments, and the options that the command line has."""
+    given = [
         *command.arguments,
         *([command.tail] if command.tail else []),
-        *(option.name for option in command.options),
+        *(option.name for option in command.options if _is_given(context, option)),
     ]
-    return {name: _texts(found[_key(name)]) for name in names}
+    return {name: _texts(context.params[_key(name)]) for name in given}
+
+
+def _is_given(context: click.Context, option: Option) -> bool:
+    return context.get_parameter_source(_key(option.name)) is click.core.ParameterSource.COMMANDLINE
 
 
 def _texts(value: str | bool | tuple[str, ...] | None) -> tuple[str, ...]:

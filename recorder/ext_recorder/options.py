@@ -10,12 +10,16 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from typing import TypeAlias
 
-    # By name; an option that was not given has its default, a flag that was given has one empty text.
+    # By name; a flag that is set has one empty text. A reader of command lines returns what was given; a command gets
+    # all names, with the values of the project file and the defaults.
     Values: TypeAlias = dict[str, tuple[str, ...]]
     Run: TypeAlias = Callable[[Values], int]
+
+
+GIVEN = "--"  # among the values of a command: the names of the options that the command line has
 
 
 class Option:
@@ -29,9 +33,13 @@ class Option:
         default: its value when it is not given; "" for none.
         many: it may be given several times.
         short: a second name, one letter.
+        key: it may be set in a project file, under the same name.
+        replaces: values on the command line replace those of a project file; by default those of `many` are added.
+        table: turn a table in a project file, the value or an entry of a list, into texts as a command line has them;
+            raise ValueError with the cause if it is wrong. Of an option NAME=… a table is NAME and its values anyway.
     """
 
-    __slots__ = ("choices", "default", "help", "many", "metavar", "name", "short")
+    __slots__ = ("choices", "default", "help", "key", "many", "metavar", "name", "replaces", "short", "table")
 
     def __init__(
         self,
@@ -43,6 +51,9 @@ class Option:
         default: str = "",
         many: bool = False,
         short: str = "",
+        key: bool = True,
+        replaces: bool = False,
+        table: Callable[[dict[str, object]], Iterable[str]] | None = None,
     ) -> None:
         self.name = name
         self.help = help
@@ -51,6 +62,9 @@ class Option:
         self.default = default
         self.many = many
         self.short = short
+        self.key = key
+        self.replaces = replaces
+        self.table = table
 
 
 class Command:
@@ -64,10 +78,12 @@ class Command:
         arguments: names of what has to be given, in order.
         repeats: the last argument may be given several times.
         tail: the name of what stands behind `--`; "" for nothing.
-        options: its options.
+        options: its options; those that read a project file have `--config` too.
+        optional: the last argument may be omitted; the project file has `cassettes` in its place.
+        project: it reads the project file of its cassettes.
     """
 
-    __slots__ = ("arguments", "name", "options", "repeats", "run", "summary", "tail", "text")
+    __slots__ = ("arguments", "name", "optional", "options", "project", "repeats", "run", "summary", "tail", "text")
 
     def __init__(
         self,
@@ -80,6 +96,8 @@ class Command:
         repeats: bool = False,
         tail: str = "",
         options: tuple[Option, ...] = (),
+        optional: bool = False,
+        project: bool = True,
     ) -> None:
         self.name = name
         self.summary = summary
@@ -88,15 +106,56 @@ class Command:
         self.arguments = arguments
         self.repeats = repeats
         self.tail = tail
-        self.options = options
+        self.options = (*options, CONFIG) if project else options
+        self.optional = optional
+        self.project = project
 
     def defaults(self) -> Values:
-        """The values when no option is given."""
+        """Return the values of a command line without options."""
         return {option.name: (option.default,) if option.default else () for option in self.options}
+
+    def values(self, given: Values) -> Values:
+        """Return all values: those given on the command line, those of the project file, and the defaults.
+
+        Raises:
+            UsageError: the project file cannot be used.
+        """
+        values = (
+            self.defaults() | given | {GIVEN: tuple(option.name for option in self.options if option.name in given)}
+        )
+        if not self.project:
+            return values
+        from .project import located
+
+        file = located(self, values)
+        if file is None:
+            return values
+        from .settings import Settings
+
+        return Settings(file).applied(self, values)
+
+    def perform(self, given: Values) -> int:
+        """Run the command, with what was given on the command line. Returns the exit code."""
+        from .errors import UsageError
+
+        values = self.values(given)
+        try:
+            return self.run(values)
+        except UsageError as wrong:
+            file = values["config"] if self.project and str(wrong).startswith("--") else ()
+            raise UsageError(f"{wrong} (options come from {file[0]}, too)") if file else wrong from None
+
+
+CONFIG = Option(
+    "config",
+    "project file instead of the nearest pyproject.toml or ext-recorder.toml; none: no file",
+    "FILE",
+    key=False,
+)
 
 
 def read(command: Command, words: Sequence[str]) -> Values | None:
-    """The values in a command line; None where it takes more to understand it, or where it is wrong.
+    """Return the values given in a command line; None if it is wrong, or more than this function can read.
 
     Understood are long options, `--name value` and `--name=value`, among the arguments, and a tail behind `--`.
 
@@ -104,7 +163,7 @@ def read(command: Command, words: Sequence[str]) -> Values | None:
         command: what the words belong to.
         words: the command line after the command's name.
     """
-    values = command.defaults()
+    values: Values = {}
     options = {f"--{option.name}": option for option in command.options}
     given: list[str] = []
     tail: tuple[str, ...] = ()
@@ -122,7 +181,7 @@ def read(command: Command, words: Sequence[str]) -> Values | None:
         else:
             given.append(word)
     single = len(command.arguments) - command.repeats
-    if len(given) < len(command.arguments) or (len(given) > single and not command.repeats):
+    if len(given) < len(command.arguments) - command.optional or (len(given) > single and not command.repeats):
         return None
     values.update((name, (word,)) for name, word in zip(command.arguments[:single], given, strict=False))
     if command.repeats:
@@ -141,5 +200,5 @@ def _take(values: Values, option: Option, value: str | None, rest: Iterator[str]
         value = next(rest, "")
     if not value or value.startswith("-") or (option.choices and value not in option.choices):
         return False
-    values[option.name] = (*values[option.name], value) if option.many else (value,)
+    values[option.name] = (*values.get(option.name, ()), value) if option.many else (value,)
     return True

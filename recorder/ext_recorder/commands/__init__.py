@@ -28,6 +28,7 @@ NAMES = (
     "convert",
     "recover",
     "shim",
+    "config",
     "conformance",
     "completion",
 )

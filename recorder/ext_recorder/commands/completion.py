@@ -45,4 +45,5 @@ In ~/.config/fish/config.fish: `ext-recorder completion fish | source`
 """,
     run,
     arguments=("SHELL",),
+    project=False,
 )

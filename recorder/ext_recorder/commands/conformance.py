@@ -74,4 +74,5 @@ The exit code is 1 when a clause is violated.
         JUNIT,
         lines_of_json("clause"),
     ),
+    project=False,
 )

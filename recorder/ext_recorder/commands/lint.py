@@ -45,5 +45,6 @@ Of raw lines nothing is demanded: lint only checks that the file can be read.
     run,
     arguments=("CASSETTE",),
     repeats=True,
+    optional=True,
     options=(*REPORTS, *SEVERAL),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ext_recorder.options import Command
+from ext_recorder.options import GIVEN, Command
 
 from .shared import (
     BIND,
@@ -73,7 +73,7 @@ def _run_http(values: Values) -> int:
     words = behind(values, "replay --http CASSETTE", HTTP_COMMAND)
     defaults = COMMAND.defaults()
     for name in (option.name for option in (*PLAYING, FAULT, SEED) if option is not REPORT):
-        if values.get(name, defaults[name]) != defaults[name]:
+        if name in values[GIVEN] and values[name] != defaults[name]:
             raise UsageError(
                 f"--{name} is about recorded messages; with --http those of COMMAND are live: leave it out"
             )

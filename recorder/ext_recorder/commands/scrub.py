@@ -104,5 +104,6 @@ committed before: a secret that was published has to be changed.
     run,
     arguments=("CASSETTE",),
     repeats=True,
+    optional=True,
     options=(CHECK, REDACT, SECRETS, *SEVERAL),
 )

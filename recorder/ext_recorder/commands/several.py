@@ -13,14 +13,19 @@ if TYPE_CHECKING:
 
 
 def chosen(values: Values) -> list[Cassette]:
-    """The cassettes that `CASSETTE…` and `--shard` mean. Raises UsageError where there are none."""
+    """Return the cassettes of `CASSETTE…`, or of the project file, and of `--shard`. Raises UsageError if none."""
     from ext_recorder.many.names import named
     from ext_recorder.many.shards import shard
+
+    if not values["CASSETTE"]:
+        from ext_recorder.errors import UsageError
+
+        raise UsageError("expected CASSETTE…: a file, folder or pattern; or set `cassettes` in the project file")
 
     return shard(named(values["CASSETTE"]), one(values, "shard"))
 
 
-SHARD = Option("shard", "work on a part of the cassettes only: 2/3 is the second of three", "I/N")
+SHARD = Option("shard", "work on a part of the cassettes only: 2/3 is the second of three", "I/N", key=False)
 SEVERAL = (SHARD, at_once("cassettes"))
 REPORTS = (lines_of_json("cassette"), JUNIT)
 DIFFERING = ignore("a place in messages that may differ, as /result/message")

@@ -128,7 +128,7 @@ MODE = Option(
     default="once",
 )
 BIND = Option(
-    "bind", "a path of this machine, and the name that the cassette has for it; repeatable", "NAME=VALUE", many=True
+    "bind", "a path of this machine, and the name that the cassette has for it; repeatable", "NAME=PATH", many=True
 )
 PROTOCOL = Option(
     "protocol",
@@ -151,6 +151,7 @@ MATCH_ON = Option(
     "what has to match: method, params, or a place; repeatable; by default method and params",
     "WHAT",
     many=True,
+    replaces=True,
 )
 SPEED = Option(
     "speed",
@@ -171,7 +172,7 @@ FAULT = Option(
     many=True,
 )
 SEED = Option("seed", "decides how the chances of --fault fall: the same text, the same faults", "TEXT")
-FORCE = Option("force", "replace the file when it is there")
+FORCE = Option("force", "replace the file when it is there", key=False)
 
 # --- Options that are about another thing in each command -------------------------------------------------------------
 
@@ -198,7 +199,7 @@ def timeout(what: str, default: str) -> Option:
 
 def to_file(what: str) -> Option:
     """`--output`, for what is written."""
-    return Option("output", what, "FILE", short="o")
+    return Option("output", what, "FILE", short="o", key=False)
 
 
 def lines_of_json(each: str) -> Option:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ext_recorder.options import Command
+from ext_recorder.options import CONFIG, GIVEN, Command
 
 from . import record, replay
 from .shared import CONNECT, FORCE, HTTP, HTTP_COMMAND, LISTEN, MODE, PLAYING, RECORDING, behind, one
@@ -20,9 +20,12 @@ def run(values: Values) -> int:
     from ext_recorder import shim
     from ext_recorder.errors import UsageError
     from ext_recorder.modes import known
+    from ext_recorder.project import NO_FILE
 
     mode, command, cassette = one(values, "mode"), values["COMMAND"], Path(one(values, "CASSETTE")).absolute()
     file = Path(one(values, "FILE"))
+    if (config := one(values, "config")) and config != NO_FILE:
+        values = values | {"config": (str(Path(config).absolute()),)}
     if values["http"]:
         behind(values, "shim --http FILE CASSETTE", HTTP_COMMAND)
     if known(mode).missing == "refuse" and values["http"]:
@@ -43,13 +46,12 @@ def run(values: Values) -> int:
 
 
 def _spelled(other: Command, values: Values) -> list[str]:
-    """The options of another command as they were given to this one, where it takes them too."""
-    options = [option for option in other.options if option.name in values]
+    """Return the options of another command that this one was given; the project file is read when the shim runs."""
+    options = [option for option in other.options if option.name in values[GIVEN] and option.name in values]
     return [
         f"--{option.name}={value}" if option.metavar else f"--{option.name}"
         for option in options
-        for value in values.get(option.name, ())
-        if value != option.default or not option.metavar
+        for value in values[option.name]
     ]
 
 
@@ -83,5 +85,6 @@ It has no other needs: the folder in which it is started, and what PATH says the
     run,
     arguments=("FILE", "CASSETTE"),
     tail="COMMAND",
-    options=(MODE, HTTP, *RECORDING, LISTEN, CONNECT, *PLAYING, FORCE),
+    options=(MODE, HTTP, *RECORDING, LISTEN, CONNECT, *PLAYING, FORCE, CONFIG),
+    project=False,
 )

@@ -52,5 +52,6 @@ answer, and bytes; → is what the host asks, ← what the child does. Several c
     run,
     arguments=("CASSETTE",),
     repeats=True,
+    optional=True,
     options=(SUBJECTS, lines_of_json("row"), *SEVERAL),
 )

@@ -78,7 +78,7 @@ STDERR = Option("stderr", "compare the lines of standard error too")
 MESSAGES_ONLY = Option("messages-only", "set aside lines of the child that are no messages")
 FILES = Option("files", "what is in the working directory when a session begins", "FOLDER")
 CONNECT = connect("the server listens, for a session over sockets")
-UPDATE = Option("update", "accept what differs: the new session becomes the cassette")
+UPDATE = Option("update", "accept what differs: the new session becomes the cassette", key=False)
 
 COMMAND = Command(
     "verify",
@@ -110,6 +110,7 @@ recorded. --update keeps the new session, secrets and paths of this machine repl
     run,
     arguments=("CASSETTE",),
     repeats=True,
+    optional=True,
     tail="COMMAND",
     options=(
         DIFFERING,

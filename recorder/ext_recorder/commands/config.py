@@ -1,0 +1,54 @@
+"""`ext-recorder config`: the project file of cassettes, and what it sets."""
+
+from __future__ import annotations
+
+from ext_recorder.options import Command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.options import Values
+
+
+def run(values: Values) -> int:
+    """Run the command. Return the exit code: 1 if there is no project file."""
+    import sys
+
+    from ext_recorder.project import folders, located, searched, switched_off
+    from ext_recorder.settings import Settings, toml
+
+    found = located(COMMAND, values)
+    if found is None:
+        names = ", ".join(folder for start in folders(values["CASSETTE"]) for folder in searched(start))
+        sys.stdout.write(f"# no project file{': switched off' if switched_off(values) else f' in {names}'}\n")
+        return 1
+    settings = Settings(found)
+    settings.check()
+    table = " [tool.ext-recorder]" if found.shared else ""
+    sys.stdout.write(f"# {found.path}{table}\n{toml(settings.everywhere)}")
+    for name, inner in settings.by_command.items():
+        sys.stdout.write(f"\n[{name}]\n{toml(inner)}")
+    return 0
+
+
+COMMAND = Command(
+    "config",
+    "Print the project file that applies to cassettes, after checking all of it.",
+    """
+Options that a project always uses can be in its pyproject.toml, in [tool.ext-recorder], or in ext-recorder.toml without
+that header. A key is the name of an option, for every command that has it; a table with the name of a command is for
+that command alone. Further keys: cassettes, a list of files and folders for commands on many cassettes, and command,
+the program and its arguments for commands that run one.
+
+    ext-recorder config
+    ext-recorder config cassettes/
+    ext-recorder config --config other.toml
+
+The file is searched for in the folder of the cassette and above it, up to the root of the repository (.git) or the home
+directory. A file that belongs to another user is not read. --config FILE, or the variable EXT_RECORDER_CONFIG, names
+another file; none switches it off. Values on the command line come last: they are added to lists, and replace others.
+""",
+    run,
+    arguments=("CASSETTE",),
+    repeats=True,
+    optional=True,
+)
