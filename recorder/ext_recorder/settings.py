@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CASSETTES, COMMAND = "cassettes", "command"  # the keys that are not options
 _TOOL = ("tool", "ext-recorder")
-_NUMBERS = frozenset({"NUMBER", "SECONDS"})  # what the value of an option is called if a number may be given
+_NUMBERS = ("NUMBER", "SECONDS")  # how the value of an option is called, at its beginning, if it may be a number
 # By what the value of an option is called: the text that a path comes after. A relative one is relative to the file.
 _PATHS = {"FILE": "", "FOLDER": "", "ADDRESS": "unix:", "RULE": "@", "NAME=PATH": "="}
 _KINDS = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "a table"}
@@ -167,9 +167,10 @@ class Settings:
     def _entry(self, option: Option, value: object, place: tuple[str, ...]) -> Iterable[str]:
         if isinstance(value, dict) and _has_tables(option):
             return [self._located(text, option) for text in self._rows(option, value, place)]
-        is_number = isinstance(value, int | float) and not isinstance(value, bool) and option.metavar in _NUMBERS
+        numeric = option.metavar.startswith(_NUMBERS)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and numeric
         if not (isinstance(value, str) and value) and not is_number:
-            expected = "a number" if option.metavar in _NUMBERS else "a string that is not empty"
+            expected = "a number" if numeric else "a string that is not empty"
             raise self._wrong(place, f"expected {expected}{' in it' if option.many else ''}, found {_kind(value)}")
         text = str(value)
         if option.choices and text not in option.choices:

@@ -272,7 +272,7 @@ def test_a_wrong_value_names_the_option_and_the_file_that_it_may_come_from(proje
     done = subprocess.run(
         [*RECORDER, "replay", str(project / "a.yaml")], capture_output=True, timeout=PATIENCE_S, check=False
     )
-    expected = "--speed fast: expected a number, as 1 for the recorded pace, 2 for twice as fast"
+    expected = "--speed fast: expected max, or a number, as 1 for the recorded pace, 2 for twice as fast"
     assert done.stderr.decode() == f"ext-recorder: {expected} (options come from {file}, too)\n"
     assert done.returncode == 2
 
