@@ -15,6 +15,8 @@ from ext_sdk.protocols.glance import glance
 from ext_sdk.protocols.places import MISSING
 from ext_sdk.wire.json_text import dumps
 
+from .cassette.scalars import visible
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 SHOWN_DIFFERENCES = 5
 SHOWN_METHODS = 20
 SHOWN_CHARS = 80  # of a value in a message for people
+_WHOLE = {"", "/"}  # pointers of a difference in text that is not JSON: it has no parts that may differ
 _COUNTED_DIFFERENCES = 50  # more make no message less close
 
 
@@ -182,13 +185,15 @@ def _different(subject: str, closest: _Candidate, where: str) -> Miss:
     found = closest.differences
     line = closest.recorded.line
     shown = "; ".join(
-        f"{_cut(each.pointer) or '/'}: recorded {_value(each.recorded)}, now {_value(each.live)}"
+        f"{_place(each.pointer)}recorded {_value(each.recorded)}, now {_value(each.live)}"
         for each in found[:SHOWN_DIFFERENCES]
     )
     more = f"; and {len(found) - SHOWN_DIFFERENCES} more" if len(found) > SHOWN_DIFFERENCES else ""
     played = " (already played)" if closest.played else ""
-    place = _cut(found[0].pointer) or "/" if len(found) == 1 else "POINTER"
-    advice = f"record it anew (--mode all), or set aside what may differ (--ignore {place})"
+    place = _cut(found[0].pointer) if len(found) == 1 else "POINTER"
+    advice = "record it again (--mode all)"
+    if found[0].pointer not in _WHOLE:
+        advice += f", or set aside what may differ (--ignore {place})"
     text = f"{subject}: arguments differ from the closest one, {where}:{line}{played}: {shown}{more}; {advice}"
     data: dict[str, object] = {
         "reason": "arguments-differ",
@@ -198,10 +203,14 @@ def _different(subject: str, closest: _Candidate, where: str) -> Miss:
     return Miss("arguments-differ", text, data)
 
 
+def _place(pointer: str) -> str:
+    return "" if pointer in _WHOLE else f"{_cut(pointer)}: "
+
+
 def _value(value: object) -> str:
     return "nothing" if value is MISSING else _cut(dumps(value))
 
 
 def _cut(text: str) -> str:
-    text = "".join(char if char.isprintable() else "\ufffd" for char in text[: SHOWN_CHARS + 1])
+    text = visible(text[: SHOWN_CHARS + 1])
     return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"

@@ -23,6 +23,7 @@ from ext_sdk.redaction import Redactor, secret_variables
 from ext_sdk.wire.json_text import dumps
 
 from .cassette.reader import Reader
+from .cassette.scalars import visible
 from .timeline import Timeline
 
 TYPE_CHECKING = False
@@ -92,9 +93,9 @@ def _header_lines(path: str, header: Header) -> Iterator[str]:
     by = f" by ext-recorder {header.recorder}" if header.recorder else ""
     yield f"{path}: {header.protocol} over {header.framing}{when}{by}"
     if header.command:
-        yield _safe("command: " + " ".join(header.command))
+        yield visible("command: " + " ".join(header.command))
     if header.bindings:
-        yield _safe("bindings: " + ", ".join(f"{name} is {value}" for name, value in header.bindings.items()))
+        yield visible("bindings: " + ", ".join(f"{name} is {value}" for name, value in header.bindings.items()))
     yield ""
 
 
@@ -106,18 +107,11 @@ def _line(entry: Entry, width: int, *, raw: bool, color: bool) -> str:
     shown = entry.payload if raw else entry.text
     # Where nothing was taken, a long label has that room, so that the texts stand below each other.
     what = f"{label:<{_LABEL_WIDTH}}  {took:>8}" if took else f"{label:<{_LABEL_WIDTH + 10}}"
-    line = _safe(f"{entry.time:10.3f}  {mark}  {what}  {shown}".rstrip())
+    line = f"{entry.time:10.3f}  {mark}  {visible(what)}  {visible(shown)}".rstrip()
     if width and len(line) > width:
         line = line[: width - 1] + "…"
     paint = _RED if entry.kind == "exit" and entry.label != "exit 0" else _COLORS.get(entry.kind, "")
     return f"{paint}{line}{_NORMAL}" if color and paint else line
-
-
-def _safe(text: str) -> str:
-    """Text without what could move a terminal's cursor or hide other text."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def _as_json(entry: Entry) -> dict[str, object]:

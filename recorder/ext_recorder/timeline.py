@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ext_sdk.protocols.dialect import DIALECTS
 from ext_sdk.protocols.handshake import elsewhere
 from ext_sdk.wire.framing import FRAMINGS, Frame
@@ -26,7 +28,7 @@ class Entry:
         kind: request, response, error, failure, notification, stderr, junk, other, or that of a mark.
         stream: in, out or err; "" for what concerns none.
         label: what it is about, in a word or two.
-        text: its content: JSON, or text.
+        text: its content: JSON, or text without colors.
         payload: all of it.
         took: for answers: seconds since the request.
         conn: the connection.
@@ -73,17 +75,18 @@ class Timeline:
                 yield self._entry(event, item.payload)
             else:
                 text = self._text(item.wire)
-                yield Entry(event, "junk", f"{len(item.wire)} bytes, {item.reason}", text, text)
+                yield Entry(event, "junk", f"{len(item.wire)} bytes, {item.reason}", without_colors(text), text)
 
     def _entry(self, event: Data, payload: bytes) -> Entry:
         text = self._text(payload)
         if event.kind == "err":
-            return Entry(event, "stderr", "", text, text)
+            return Entry(event, "stderr", "", without_colors(text), text)
         message = self._dialect.classify(text.encode("utf-8", "surrogateescape"))
         if message.kind == "other" and (place := elsewhere(payload)):
             return Entry(event, "junk", f"the rest of the session goes by {place}, which is not recorded", text, text)
         if message.kind == "other":
-            return Entry(event, "other" if not self._dialect.calls else "junk", "no message", text, text)
+            kind, label = ("junk", "not a message") if self._dialect.calls else ("other", "")
+            return Entry(event, kind, label, without_colors(text), text)
         if message.kind == "response":
             return self._response(event, message)
         words = [message.method, self._dialect.about(message), f"#{message.id}" if message.id else ""]
@@ -126,6 +129,14 @@ def _content(message: Classified) -> str:
     """What a message says, as it is spelled."""
     spellings = (message.envelope.spelling(name) for name in message.form.content if message.envelope)
     return next((spelling for spelling in spellings if spelling), "")
+
+
+_COLORS = re.compile(r"\x1b\[[0-9;:]*[mK]")
+
+
+def without_colors(line: str) -> str:
+    """Return a line of text without the control sequences of colors, and without a carriage return at its end."""
+    return _COLORS.sub("", line).removesuffix("\r") if "\x1b" in line or "\r" in line else line
 
 
 def _mark_label(kind: str, value: int | str) -> str:

@@ -78,7 +78,7 @@ def test_other_arguments_are_told_with_the_closest_request_and_where_they_differ
         assert '/params/args/command/0: recorded "echo", now "-n"' in text
         assert '/params/args/command/1: recorded "hi", now "echo"' in text
         assert "/params/args/command/2: recorded nothing, now 1" in text
-        assert text.endswith("; record it anew (--mode all), or set aside what may differ (--ignore POINTER)")
+        assert text.endswith("; record it again (--mode all), or set aside what may differ (--ignore POINTER)")
 
 
 def test_the_closest_request_is_the_one_that_differs_least_near_its_root(path: Path) -> None:
@@ -307,3 +307,20 @@ def test_other_framings_get_the_error_in_their_own_frame(tmp_path: Path) -> None
 
         assert head == b"Content-Length: %d" % len(body)
         assert json.loads(body)["error"]["code"] == -32099
+
+
+@pytest.mark.parametrize("order", ["strict", "any"])
+def test_a_line_that_differs_is_shown_with_its_control_characters_and_is_not_to_be_ignored(
+    tmp_path: Path, order: str
+) -> None:
+    events = """
+        - {t: 1, in: "PING\\r"}
+        - {t: 2, out: "+PONG\\r"}
+        """
+    path = cassette(tmp_path / "raw.yaml", events + END, protocol="raw")
+    with Host(path, Options(order=order)) as host:
+        host.say("QUIT\r")
+
+        assert "the line QUIT\\r" in host.err
+        assert "--ignore" not in host.err
+        assert host.write(b"PING\r\n") == b"+PONG\r\n"

@@ -65,7 +65,7 @@ def test_a_session_is_told_line_by_line(path: Path) -> None:
         "0.060 → exekute #2",
         "0.070 ✗ exekute #2 10 ms error -32601: Unknown method",
         "0.080 ! a warning",
-        "0.090 ? no message Loading...",
+        "0.090 ? not a message Loading...",
         "0.100 signal SIGTERM",
         "0.140 → end of input",
         "0.150 exit 3",
@@ -110,6 +110,20 @@ def test_a_message_can_not_reach_into_the_terminal(tmp_path: Path) -> None:
     for text in (shown(path), shown(path, raw=True)):
         assert all(char.isprintable() or char == "\n" for char in text)
     assert "\x1b" not in shown(path, as_json=True)
+
+
+def test_colors_and_carriage_returns_are_shown_only_in_full(tmp_path: Path) -> None:
+    events = """
+        - {t: 1, in: "PING\\r"}
+        - {t: 2, err: "\\e[1;32mready\\e[0m\\e[K to \\e[31mserve\\e[m"}
+        """
+    path = cassette(tmp_path / "x.yaml", events + END, protocol="raw")
+
+    lines = [" ".join(line.split()) for line in shown(path).splitlines()]
+    assert lines[3:5] == ["1.000 → PING", "2.000 ! ready to serve"]
+    assert "PING\\r" in shown(path, raw=True)
+    assert "\\e[1;32mready\\e[0m" in shown(path, raw=True)
+    assert json.loads(shown(path, as_json=True).splitlines()[1])["payload"].startswith("\x1b[1;32m")
 
 
 def test_a_secret_in_a_cassette_written_by_hand_is_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,11 @@
-"""Events: what happened in a session, one a line.
+r"""Events: what happened in a session, one a line.
 
     - {t: 0.000123, in: '{"jsonrpc":"2.0",…}'}   a message of the host: its payload, without framing
     - {t: 0.021000, out: '…'}                    a message of the child
     - {t: 0.021100, err: 'a line'}               a line on the child's stderr, without its line feed
-    - {t: 0.023000, out: {raw: 'aGk='}}          exact bytes, framing included, base64; also for in and err
+    - {t: 0.022500, err: "\e[32mok\e[0m\r"}       the same with control characters, as escapes
+    - {t: 0.023000, out: {text: '> '}}           exact bytes, framing included; also for in and err
+    - {t: 0.023500, out: {raw: 'AP8='}}          the same in base64
     - {t: 0.140000, eof: in}                     no more bytes come in from the host; also out and err
     - {t: 0.100000, signal: SIGTERM}             a signal that the host sent
     - {t: 0.150000, exit: 0}                     the child's exit code, or what ended it: exit: SIGKILL
@@ -12,8 +14,9 @@
     - {t: 0.000200, conn: 2, out: '…', head: ['Content-Type: x', 'Content-Length: 9']}
                                                  header lines that are not the plain Content-Length alone
 
-`t` is in seconds since the start, in six decimals. A message is kept as text where its bytes are what the
-framing makes of that text (`head` included) and YAML can hold it; everything else is raw.
+`t` is in seconds since the start, in six decimals. A message is kept as text if its bytes are what the framing
+makes of that text (`head` included); everything else is exact bytes. Both are written as base64 if they are not UTF-8
+or have so many control characters that base64 is shorter.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from binascii import b2a_base64
 from ext_sdk.wire.errors import FrameTooLong
 from ext_sdk.wire.framing import FRAMINGS, Frame
 
-from .scalars import holds, quoted
+from .scalars import escaped, holds, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,6 +47,9 @@ MARKS: tuple[MarkKind, ...] = ("eof", "exit", "signal", "open")
 
 # What stands between quotation marks as it is. Bytes that are left when these are taken away need a closer look.
 PLAIN_BYTES = bytes(range(0x20, 0x7F)).replace(b"'", b"")
+
+# Maximum bytes by which escapes make a text longer than base64: a short one is still read more easily.
+_SLACK = 32
 
 # The connection that a socket server's own standard files, its signals and its exit have: they belong to none.
 OWN_FILES = 0
@@ -162,7 +168,7 @@ def note(kind: Stream, time: float, item: Frame | Junk, framing: Framing, clean:
     except ValueError:
         exact = False
     if exact:
-        line = text_line(kind, time, payload, head, conn=conn)
+        line = text_line(kind, time, payload, head, conn=conn, short=True)
         if line is not None:
             return line
     if payload == item.payload:
@@ -176,33 +182,40 @@ def note(kind: Stream, time: float, item: Frame | Junk, framing: Framing, clean:
     return raw_line(kind, time, wire, conn=conn)
 
 
-def text_line(kind: Stream, time: float, payload: bytes, head: tuple[str, ...] = (), conn: int = 1) -> bytes | None:
-    """The line for a message as text; None where YAML can't hold it."""
-    if payload.translate(None, PLAIN_BYTES):
-        try:
-            if not holds(payload.decode()):
-                return None
-        except UnicodeDecodeError:
-            return None
-        payload = payload.replace(b"'", b"''")
-    if not head and conn == 1:
+def text_line(
+    kind: Stream, time: float, payload: bytes, head: tuple[str, ...] = (), conn: int = 1, *, short: bool = False
+) -> bytes | None:
+    """Return the line for a message as text; None if it is not text, or with `short` if base64 is shorter."""
+    if not head and conn == 1 and not payload.translate(None, PLAIN_BYTES):
         return b"- {t: %.6f, %b: '%b'}\n" % (time, kind.encode(), payload)
-    if not all(holds(line) for line in head):
+    text = _scalar(payload, short=short)
+    if text is None or not all(holds(line) for line in head):
         return None
     connection = b" conn: %d," % conn if conn != 1 else b""
     tail = ", head: [" + ", ".join(quoted(line) for line in head) + "]" if head else ""
-    return b"- {t: %.6f,%b %b: '%b'%b}\n" % (time, connection, kind.encode(), payload, tail.encode())
+    return b"- {t: %.6f,%b %b: %b%b}\n" % (time, connection, kind.encode(), text, tail.encode())
 
 
 def raw_line(kind: Stream, time: float, wire: bytes, *, conn: int = 1) -> bytes:
-    """The line for exact bytes."""
+    """Return the line for exact bytes."""
     connection = b" conn: %d," % conn if conn != 1 else b""
-    return b"- {t: %.6f,%b %b: {raw: '%b'}}\n" % (
-        time,
-        connection,
-        kind.encode(),
-        b2a_base64(wire, newline=False),
-    )
+    text = _scalar(wire, short=True)
+    form, spelled = (b"raw", b"'%b'" % b2a_base64(wire, newline=False)) if text is None else (b"text", text)
+    return b"- {t: %.6f,%b %b: {%b: %b}}\n" % (time, connection, kind.encode(), form, spelled)
+
+
+def _scalar(data: bytes, *, short: bool) -> bytes | None:
+    """Return bytes as a YAML text with its quotation marks; None if they are not UTF-8, or base64 is to be shorter."""
+    if not data.translate(None, PLAIN_BYTES):
+        return b"'%b'" % data
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    if holds(text):
+        return b"'%b'" % data.replace(b"'", b"''")
+    spelled = escaped(text).encode()
+    return None if short and len(spelled) > len(data) * 4 // 3 + _SLACK else spelled
 
 
 def mark_line(kind: MarkKind, time: float, value: int | str, *, conn: int = 1) -> bytes:
@@ -219,5 +232,5 @@ def event_line(event: Event) -> bytes:
         return raw_line(event.kind, event.time, event.payload, conn=event.conn)
     line = text_line(event.kind, event.time, event.payload, event.head, conn=event.conn)
     if line is None:
-        raise ValueError(f"YAML can't hold this payload as text: {event.payload!r}")
+        raise ValueError(f"not UTF-8, so it can't be written as text: {event.payload!r}")
     return line

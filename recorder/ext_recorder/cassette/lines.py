@@ -10,7 +10,7 @@ from binascii import Error as Base64Error
 from binascii import a2b_base64
 
 from .events import PLAIN_BYTES, Data, Mark
-from .scalars import holds
+from .scalars import holds, unescaped
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,14 +137,39 @@ def _data(stream: Stream, time: float, body: bytes, conn: int) -> Data | None:
     if body.startswith(b"{raw: '") and body.endswith(b"'}"):
         wire = raw_bytes(body[7:-2])
         return None if wire is None else Data(stream, time, wire, raw=True, conn=conn)
+    if body.startswith(b"{text: ") and body.endswith(b"}"):
+        wire = _spelled(body[7:-1])
+        return None if wire is None else Data(stream, time, wire, raw=True, conn=conn)
     head: tuple[str, ...] | None = ()
     if body.endswith(b"']"):
         body, _, lines = body.rpartition(b", head: [")
         head = _quoted_list(lines[:-1])
-    payload = _unquoted(body[1:-1]) if body[:1] == body[-1:] == b"'" and len(body) > 1 else None
+    payload = _spelled(body)
     if payload is None or head is None:
         return None
     return Data(stream, time, payload, head=head, conn=conn)
+
+
+def _spelled(scalar: bytes) -> bytes | None:
+    """Return the bytes of a text, from its YAML scalar; None for a form that is not of our own writing."""
+    if len(scalar) < 2 or scalar[:1] != scalar[-1:]:
+        return None
+    body = scalar[1:-1]
+    if scalar[:1] == b"'":
+        return _unquoted(body)
+    return _unescaped(body) if scalar[:1] == b'"' else None
+
+
+def _unescaped(body: bytes) -> bytes | None:
+    """Return what is between double quotation marks; None if a lone one, or what YAML refuses, is part of it."""
+    try:
+        spelled = body.decode()
+    except UnicodeDecodeError:
+        return None
+    if not holds(spelled) or '"' in spelled.replace("\\\\", "").replace('\\"', ""):
+        return None
+    text = unescaped(spelled)
+    return None if text is None else text.encode()
 
 
 def raw_bytes(text: bytes) -> bytes | None:

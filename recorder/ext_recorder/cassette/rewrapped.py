@@ -207,10 +207,11 @@ _WORDS = {"exit": "an exit code, or a signal as in SIGKILL", "signal": "a signal
 
 def _raw(path: str, line: int, node: yaml.MappingNode) -> bytes:
     fields = _mapping(path, node, "a message in braces")
+    if fields.keys() == {"text"}:
+        return _text(path, fields["text"], "`text`").encode("utf-8", "surrogatepass")
     if fields.keys() != {"raw"}:
-        raise CassetteError(
-            path, line, "a message is neither a text nor {raw: '<base64>'}", "put the message in single quotation marks"
-        )
+        problem = "expected a message to be a text, {text: '<exact bytes>'} or {raw: '<base64>'}"
+        raise CassetteError(path, line, problem, "put the message in single quotation marks")
     spelled = _text(path, fields["raw"], "`raw`")
     wire = raw_bytes("".join(spelled.split()).encode("utf-8", "replace"))
     if wire is None:

@@ -1,8 +1,8 @@
 """YAML scalars and one-line collections, as far as cassettes use them.
 
-A payload stands between single quotation marks, where YAML 1.1 and 1.2 change nothing but `''`. What can't
-stand there (control characters, the line ends that only Unicode knows, a byte order mark) is kept as base64
-instead.
+A payload is written between single quotation marks, where YAML 1.1 and 1.2 change nothing but `''`. Text that cannot
+be written there (control characters, the line ends that only Unicode knows, a byte order mark) is written between
+double quotation marks, with escapes that both versions have.
 """
 
 from __future__ import annotations
@@ -25,6 +25,19 @@ _HOLDABLE = (
     (0x10000, 0x10FFFF),
 )
 
+_LETTERS = {0x00: "0", 0x07: "a", 0x08: "b", 0x0A: "n", 0x0B: "v", 0x0C: "f", 0x0D: "r", 0x1B: "e"}
+# Character to escape, for all that is not in _HOLDABLE and is a character. A tab is written as it is.
+_ESCAPES: dict[int, str] = {
+    **{code: f"\\x{code:02X}" for code in (*range(0x20), *range(0x7F, 0xA0)) if code != 0x09},
+    **{code: f"\\u{code:04X}" for code in (0x2028, 0x2029, 0xFEFF, 0xFFFE, 0xFFFF)},
+    **{code: f"\\{letter}" for code, letter in _LETTERS.items()},
+    0x22: '\\"',
+    0x5C: "\\\\",
+}
+_CHARACTERS = {escape[1]: chr(code) for code, escape in _ESCAPES.items() if len(escape) == 2}
+_DIGITS = {"x": 2, "u": 4, "U": 8}
+_HEX = frozenset("0123456789ABCDEFabcdef")
+
 _PLAIN_FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz/")
 _PLAIN = _PLAIN_FIRST | frozenset("0123456789_.+@-")
 # What a YAML 1.1 loader would take for a boolean or null (`y` and `n` by the book, though PyYAML leaves
@@ -42,6 +55,45 @@ def holds(text: str) -> bool:
 def quoted(text: str) -> str:
     """A text between single quotation marks. The caller has asked `holds` before."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def escaped(text: str) -> str:
+    """Return any text without lone surrogates between double quotation marks, on one line."""
+    return '"' + text.translate(_ESCAPES) + '"'
+
+
+def visible(text: str) -> str:
+    """Return a text for a terminal: control characters as the escapes that they have in a cassette."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _ESCAPES.get(ord(char)) or ascii(char)[1:-1] for char in text)
+
+
+def unescaped(body: str) -> str | None:
+    """Return the text that stands between double quotation marks; None for escapes that `escaped` does not write.
+
+    Args:
+        body: without its quotation marks.
+    """
+    parts, at = [], 0
+    while (slash := body.find("\\", at)) >= 0:
+        parts.append(body[at:slash])
+        letter = body[slash + 1 : slash + 2]
+        end = slash + 2 + _DIGITS.get(letter, 0)
+        char = _CHARACTERS.get(letter) or _character(body[slash + 2 : end], _DIGITS.get(letter, 0))
+        if char is None:
+            return None
+        parts.append(char)
+        at = end
+    parts.append(body[at:])
+    return "".join(parts)
+
+
+def _character(digits: str, count: int) -> str | None:
+    if not count or len(digits) != count or not _HEX.issuperset(digits):
+        return None
+    code = int(digits, 16)
+    return None if 0xD800 <= code <= 0xDFFF or code > 0x10FFFF else chr(code)
 
 
 def scalar(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ext_recorder.cassette.scalars import visible
 from ext_sdk.protocols.places import MISSING, resolve
 from ext_sdk.wire.errors import MessageError
 from ext_sdk.wire.json_text import dumps, loads
@@ -42,8 +43,8 @@ def excerpt(message: Classified) -> str:
 
 
 def shortened(text: str) -> str:
-    """A text, cut."""
-    return _cut(text, VALUE_CHARS)
+    """Return a text on one line, cut, with its control characters as escapes."""
+    return _cut(visible(text[: VALUE_CHARS + 1]), VALUE_CHARS)
 
 
 def json_value(message: Classified) -> object:
