@@ -12,6 +12,7 @@ import resource
 import signal
 
 from .errors import RecorderError
+from .outlets import enlarge
 from .signals import signal_name
 
 TYPE_CHECKING = False
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
+# The capacity of the child's stdin and stdout: a message of many megabytes takes a quarter fewer waits than by 64 KiB.
+PIPE_BYTES = 262_144
 # What a shell answers for a command that is there but can't be run, and for one that is not there.
 EXIT_NOT_EXECUTABLE = 126
 EXIT_NOT_FOUND = 127
@@ -94,6 +97,8 @@ def spawn(command: Sequence[str]) -> Child:
             os.close(fd)
     for fd in ours:
         os.set_blocking(fd, False)
+    for fd in ours[:2]:
+        enlarge(fd, PIPE_BYTES)
     return Child(pid, *ours)
 
 

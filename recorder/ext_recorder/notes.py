@@ -6,8 +6,6 @@ read in C. Nothing here waits, but for `finish` and `stop`, and those not for ev
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import marshal
 import os
 import signal
@@ -15,6 +13,7 @@ from collections import deque
 from select import POLLIN, POLLOUT, poll
 from time import monotonic
 
+from .outlets import enlarge
 from .signals import signal_name
 
 TYPE_CHECKING = False
@@ -90,7 +89,7 @@ class Notes:
         self._moved = monotonic()  # when the scribe last took something
         self._ended = False
         os.set_blocking(pipe, False)
-        _enlarge(pipe)
+        enlarge(pipe, PIPE_BYTES)
 
     def keep(self, time: float, name: str, what: bytes | str | int) -> None:
         """Note something; bytes, before they are forwarded."""
@@ -231,12 +230,6 @@ def how_it_ended(status: int) -> str:
     if os.WIFSIGNALED(status):
         return f"was ended by {signal_name(os.WTERMSIG(status))}"
     return f"ended with exit code {os.WEXITSTATUS(status)}"
-
-
-def _enlarge(pipe: int) -> None:
-    if hasattr(fcntl, "F_SETPIPE_SZ"):
-        with contextlib.suppress(OSError):  # the administrator grants less: more and smaller writes
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
 
 
 def _read_to_end(fd: int, seconds: float) -> bytes | None:

@@ -49,6 +49,16 @@ def pipe_outlet(fd: int) -> Outlet:
     return Outlet(fd, partial(os.write, fd), partial(os.close, fd))
 
 
+def enlarge(pipe: int, size: int) -> None:
+    """Let a pipe hold `size` bytes. An administrator may grant less; then more and smaller writes are needed."""
+    import contextlib  # a replay starts without these
+    import fcntl
+
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, size)
+
+
 def host_outlet(fd: int) -> Outlet:
     """The outlet for standard output or error, of whatever kind it is. Closing it puts /dev/null in the place of `fd`.
 

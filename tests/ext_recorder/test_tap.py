@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import pty
 import select
@@ -73,6 +74,12 @@ def test_a_message_of_20_mb_passes_and_is_one_event(cassette: Path) -> None:
 
 
 # --- Ends of streams ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_GETPIPE_SZ"), reason="pipes of this system have one size")
+def test_the_pipes_of_the_child_hold_four_times_what_others_do(cassette: Path) -> None:
+    sizes = "import fcntl; print([fcntl.fcntl(fd, fcntl.F_GETPIPE_SZ) for fd in (0, 1)])"
+    assert run(cassette, python(sizes)).out == b"[262144, 262144]\n"
 
 
 def test_the_end_of_the_hosts_input_reaches_a_child_that_goes_on(cassette: Path) -> None:
