@@ -1,4 +1,7 @@
-"""A timeline: the events of a cassette with what they mean, for `show`."""
+"""Timeline of a cassette: each event with its meaning, its call and its duration.
+
+`show` prints it and `view` draws it; neither parses messages itself.
+"""
 
 from __future__ import annotations
 
@@ -21,20 +24,23 @@ if TYPE_CHECKING:
 
 
 class Entry:
-    """One thing that happened, ready to be shown.
+    """One message, stderr line or mark of a session.
 
     Attributes:
         time: seconds since the start.
         kind: request, response, error, failure, notification, stderr, junk, other, or that of a mark.
-        stream: in, out or err; "" for what concerns none.
-        label: what it is about, in a word or two.
-        text: its content: JSON, or text without colors.
-        payload: all of it.
-        took: for answers: seconds since the request.
+        stream: in, out or err; "" if the entry belongs to none.
+        label: short description: method, subject and id.
+        text: the content: JSON, or text without colors.
+        payload: the complete message.
+        took: for responses: seconds since the request.
         conn: the connection.
+        message: the classified message; None for stderr lines, marks and what is not a message.
+        call: number of the call that this entry begins or answers, counted from 0; None if it does neither.
+        last: False for a response that further responses to the same request follow.
     """
 
-    __slots__ = ("conn", "kind", "label", "payload", "stream", "text", "time", "took")
+    __slots__ = ("call", "conn", "kind", "label", "last", "message", "payload", "stream", "text", "time", "took")
 
     def __init__(self, event: Event, kind: str, label: str, text: str = "", payload: str = "") -> None:
         self.time = event.time
@@ -45,24 +51,47 @@ class Entry:
         self.text = text
         self.payload = payload
         self.took: float | None = None
+        self.message: Classified | None = None
+        self.call: int | None = None
+        self.last = True
+
+
+class _Open:
+    """A request without its last response."""
+
+    __slots__ = ("method", "number", "time")
+
+    def __init__(self, number: int, time: float, method: str) -> None:
+        self.number = number
+        self.time = time
+        self.method = method
 
 
 class Timeline:
-    """Events to entries; knows the open calls of both sides.
+    """Converter of events to entries; pairs responses with the open requests of both sides.
 
     Args:
-        header: what the events are.
-        redact: takes out secrets.
+        header: protocol and framing of the events.
+        redact: removes secrets.
+
+    Attributes:
+        dialect: of the protocol.
     """
 
     def __init__(self, header: Header, redact: Callable[[bytes], bytes]) -> None:
-        self._dialect = DIALECTS[header.protocol if header.protocol in DIALECTS else "jsonrpc"]
+        self.dialect = DIALECTS[header.protocol if header.protocol in DIALECTS else "jsonrpc"]
         self._framing = FRAMINGS[header.framing]
         self._redact = redact
-        self._calls: dict[tuple[str, int, bytes], list[tuple[float, str]]] = {}
+        self._calls: dict[tuple[str, int, bytes], list[_Open]] = {}
+        self._count = 0
+
+    def open_call(self, stream: str, conn: int, key: bytes) -> int | None:
+        """Return the number of the open call that this side made with this id; None if no such call is open."""
+        calls = self._calls.get((stream, conn, key))
+        return calls[0].number if calls else None
 
     def entries(self, event: Event) -> Iterator[Entry]:
-        """What an event is: most often one thing; raw bytes may hold several messages."""
+        """Yield the entries of an event: usually one; raw bytes may hold several messages."""
         if not isinstance(event, Data):
             yield Entry(event, event.kind, _mark_label(event.kind, event.value))
             return
@@ -81,31 +110,44 @@ class Timeline:
         text = self._text(payload)
         if event.kind == "err":
             return Entry(event, "stderr", "", without_colors(text), text)
-        message = self._dialect.classify(text.encode("utf-8", "surrogateescape"))
+        message = self.dialect.classify(text.encode("utf-8", "surrogateescape"))
         if message.kind == "other" and (place := elsewhere(payload)):
             return Entry(event, "junk", f"the rest of the session goes by {place}, which is not recorded", text, text)
         if message.kind == "other":
-            kind, label = ("junk", "not a message") if self._dialect.calls else ("other", "")
+            kind, label = ("junk", "not a message") if self.dialect.calls else ("other", "")
             return Entry(event, kind, label, without_colors(text), text)
         if message.kind == "response":
             return self._response(event, message)
-        words = [message.method, self._dialect.about(message), f"#{message.id}" if message.id else ""]
+        words = [message.method, self.dialect.about(message), f"#{message.id}" if message.id else ""]
         entry = Entry(event, message.kind, " ".join(filter(None, words)), _content(message), text)
-        if message.key is not None:
-            self._calls.setdefault((event.kind, event.conn, message.key), []).append((event.time, message.method))
+        entry.message = message
+        if message.kind == "request":
+            entry.call = self._count
+            self._count += 1
+            if message.key is not None:
+                opened = _Open(entry.call, event.time, message.method)
+                self._calls.setdefault((event.kind, event.conn, message.key), []).append(opened)
         return entry
 
     def _response(self, event: Data, message: Classified) -> Entry:
         asked = "in" if event.kind == "out" else "out"
-        calls = self._calls.get((asked, event.conn, message.key or b"null"), [])
-        began, method = calls[0] if calls else (None, "")
-        last = self._dialect.is_last(message)
-        if calls and last:
-            del calls[0]
+        place = (asked, event.conn, message.key or b"null")
+        calls = self._calls.get(place)
+        call = calls[0] if calls else None
+        method = call.method if call else ""
+        last = self.dialect.is_last(message)
         label = f"{method or message.method or 'an answer to nothing'} #{message.id or 'null'}{'' if last else ' …'}"
-        kind, text = _outcome(message, self._dialect)
+        kind, text = _outcome(message, self.dialect)
         entry = Entry(event, kind, label, text, message.text)
-        entry.took = None if began is None else event.time - began
+        entry.message = message
+        entry.last = last
+        if calls and call:
+            entry.took = event.time - call.time
+            entry.call = call.number
+            if last:
+                del calls[0]
+                if not calls:
+                    del self._calls[place]
         return entry
 
     def _text(self, data: bytes) -> str:
@@ -125,10 +167,16 @@ def _outcome(message: Classified, dialect: Dialect) -> tuple[str, str]:
     return "failure", f"failed: {'; '.join(told) or _content(message)}"
 
 
+def content_of(message: Classified) -> tuple[str, int, int]:
+    """Return the member with the content of a message, and its `text[start:end]`; ("", 0, 0) if it has none."""
+    members = message.envelope.members if message.envelope else {}
+    name = next((name for name in message.form.content if name in members), "")
+    return (name, members[name].start, members[name].end) if name else ("", 0, 0)
+
+
 def _content(message: Classified) -> str:
-    """What a message says, as it is spelled."""
-    spellings = (message.envelope.spelling(name) for name in message.form.content if message.envelope)
-    return next((spelling for spelling in spellings if spelling), "")
+    _, start, end = content_of(message)
+    return message.text[start:end]
 
 
 _COLORS = re.compile(r"\x1b\[[0-9;:]*[mK]")

@@ -1,89 +1,233 @@
-"""The HTML page of a cassette: what is in it, and what it does in a browser."""
+"""The HTML page of a cassette: its data, and what it does in a browser."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
 import re
-import shutil
 import subprocess
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from ext_recorder.view import bodies, rows
 from ext_recorder.view.page import page
+from tests.ext_recorder.browser import CHROMIUM, Browser
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 TASK = ROOT / "cassettes" / "shell" / "eval-task.yaml"
-HEAD = "cassette: 1\nprotocol: jsonrpc\nframing: {framing}\ncommand: [my-server, '--name=it''s']\nevents:\n"
+HTTP = ROOT / "cassettes" / "kubernetes" / "offline.yaml"
+HEAD = "cassette: 1\nprotocol: {protocol}\nframing: {framing}\ncommand: [my-server, '--name=it''s']\nevents:\n"
 END = "- {t: 9.000000, exit: 1}\nredacted: []\n"
 CALL = """\
 - {t: 0.500000, in: '{"jsonrpc":"2.0","id":1,"method":"add","params":[1.0,12345678901234567890123]}'}
 - {t: 0.750000, out: '{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"<b>no</b></script><script>alert(1)"}}'}
 - {t: 1.000000, err: 'a line & more'}
 """
+# A PNG of one pixel, and an SVG with a script.
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+SVG = base64.b64encode(
+    b"<svg xmlns='http://www.w3.org/2000/svg'><script>document.title='svg'</script></svg>" * 3
+).decode()
 
 
-def write(folder: Path, events: str = CALL, framing: str = "ndjson") -> str:
+def message(time: float, stream: str, **members: object) -> str:
+    text = json.dumps({"jsonrpc": "2.0", **members}).replace("'", "''")
+    return f"- {{t: {time:.6f}, {stream}: '{text}'}}\n"
+
+
+def request(time: float, id: int, method: str, stream: str = "in", /, **params: object) -> str:
+    return message(time, stream, id=id, method=method, params=params)
+
+
+def result(time: float, id: int, stream: str = "out", /, **result: object) -> str:
+    return message(time, stream, id=id, result=result)
+
+
+# Overlapping calls, a request of the child, progress, a cancellation, a failure, a call without an answer.
+SESSION = "".join(
+    (
+        request(0.0, 1, "initialize", protocolVersion="2025-06-18"),
+        result(0.1, 1, serverInfo={"name": "s"}),
+        message(0.2, "in", method="notifications/initialized"),
+        request(1.0, 2, "tools/call", name="slow", _meta={"progressToken": "p"}),
+        request(1.1, 3, "tools/call", name="other"),
+        message(1.2, "out", method="notifications/progress", params={"progressToken": "p", "progress": 1}),
+        result(1.3, 3, content=[{"type": "text", "text": "no"}], isError=True),
+        request(1.4, 1, "sampling/createMessage", "out", messages=[]),
+        result(1.5, 1, "in", model="m"),
+        "- {t: 1.550000, err: 'a warning'}\n",
+        result(1.6, 2, content=[{"type": "text", "text": '{"deep":{"er":[1,2]}}'}]),
+        request(2.0, 4, "tools/call", name="never"),
+        request(2.1, 5, "tools/call", name="cancelled"),
+        message(2.2, "in", method="notifications/cancelled", params={"requestId": 5}),
+    )
+)
+
+
+def write(folder: Path, events: str = CALL, framing: str = "ndjson", protocol: str = "jsonrpc") -> Path:
     path = folder / "session.yaml"
-    path.write_text(HEAD.format(framing=framing) + events + END)
-    return str(path)
+    path.write_text(HEAD.format(framing=framing, protocol=protocol) + events + END)
+    return path
 
 
-def events_of(text: str) -> list[list[object]]:
-    found = re.search(r'<script id="events" type="application/json">(.*?)</script>', text, re.DOTALL)
+def page_of(path: Path) -> str:
+    return b"".join(page(path, {})).decode()
+
+
+def data_of(text: str) -> dict[str, Any]:
+    found = re.search(r'<script id="rows" type="application/json">(.*?)</script>', text, re.DOTALL)
     assert found
-    events: list[list[object]] = json.loads(found[1])
-    return events
+    data: dict[str, Any] = json.loads(found[1])
+    return data
 
 
-def test_the_page_has_all_events_with_durations_and_commands(tmp_path: Path) -> None:
-    request, error, line, end = events_of(page(write(tmp_path), {}))
-    assert request[:4] == [0.5, "request", "in", "add #1"]
-    assert "12345678901234567890123" in str(request[4])
-    assert request[7] == f"printf '%s\\n' '{request[4]}' | my-server '--name=it'\"'\"'s'"
-    assert (error[1], error[5], error[7]) == ("error", 0.25, "")
-    assert (line[1], line[4]) == ("stderr", "a line & more")
-    assert end[1:4] == ["exit", "", "exit 1"]
+def table(data: dict[str, Any], *columns: str) -> list[tuple[object, ...]]:
+    """The rows, with their texts in the place of numbers."""
+    texts = ("kind", "status", "outcome", "stream", "method", "subject", "id")
+    lists = [[data["texts"][each] for each in data[name]] if name in texts else data[name] for name in columns]
+    return list(zip(*lists, strict=True))
 
 
-def test_a_command_runs_in_a_shell_and_says_the_request(tmp_path: Path) -> None:
-    for framing, sent in (("ndjson", "{}\n"), ("content-length", "Content-Length: {size}\r\n\r\n{}")):
-        request = events_of(page(write(tmp_path, framing=framing), {}))[0]
-        command = str(request[7]).rpartition(" | ")[0]
-        said = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=False, check=True).stdout.decode()
-        assert said == sent.replace("{size}", str(len(str(request[4])))).replace("{}", str(request[4]))
+# --- The data ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_row_is_a_call_with_its_response(tmp_path: Path) -> None:
+    data = data_of(page_of(write(tmp_path)))
+    columns = ("kind", "outcome", "stream", "method", "id", "time", "took", "number", "line")
+    assert table(data, *columns) == [
+        ("call", "error -1", "in", "add", "1", 500_000, 250_000, 1, 6),
+        ("stderr", "", "err", "", "", 1_000_000, -1, 0, 8),
+        ("mark", "", "", "exit 1", "", 9_000_000, -1, 0, 9),
+    ]
+    assert [data["bodies"]["names"][name] for name in data["bodies"]["name"]] == ["params", "error", ""]
+
+
+def test_what_belongs_to_a_call_is_below_it(tmp_path: Path) -> None:
+    data = data_of(page_of(write(tmp_path, SESSION, protocol="mcp")))
+    parents = {row[:2]: row[2] for row in table(data, "method", "subject", "parent")}
+    slow = [row[:2] for row in table(data, "method", "subject")].index(("tools/call", "slow"))
+    assert parents["notifications/progress", ""] == slow, "by its token, though two calls were open"
+    assert parents["sampling/createMessage", ""] == slow, "the only open call"
+    assert parents["tools/call", "other"] == -1
+    outcomes = {row[0]: row[1] for row in table(data, "subject", "outcome")}
+    assert [outcomes[name] for name in ("slow", "other", "never", "cancelled")] == [
+        "ok", "failed", "no answer", "cancelled",
+    ]  # fmt: skip
+
+
+def test_http_interactions_are_below_their_calls() -> None:
+    data = data_of(page_of(HTTP))
+    found = table(data, "kind", "method", "time", "took", "parent")
+    interactions = [row for row in found if row[0] == "http"]
+    assert len(interactions) == 41
+    for _, method, time, took, parent in interactions:
+        kind, _, start, length, _ = found[int(str(parent))]
+        assert kind == "call"
+        assert int(str(start)) <= int(str(time)), method
+        assert int(str(time)) + int(str(took)) <= int(str(start)) + int(str(length)), method
+    assert "[redacted:" in page_of(HTTP)
 
 
 def test_nothing_in_a_message_is_taken_for_html(tmp_path: Path) -> None:
-    text = page(write(tmp_path), {})
-    assert text.count("<script") == 2
+    text = page_of(write(tmp_path, CALL + "- {t: 2.0, err: '<!--<script>'}\n"))
+    assert text.count("<script") == 3  # the table, the script, the messages
+    assert text.count("</script>") == 3
     assert "<b>no" not in text
+    assert "<!--" not in text
 
 
 def test_the_page_is_allowed_to_run_its_own_script_and_nothing_else(tmp_path: Path) -> None:
-    text = page(write(tmp_path), {})
+    text = page_of(write(tmp_path))
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
     assert policy
-    assert policy[1].startswith("default-src 'none'")
+    assert policy[1].startswith("default-src 'none'; img-src data:; ")
     for kind, pattern in (("style", r"<style>(.*?)</style>"), ("script", r"<script>(.*?)</script>")):
         part = re.search(pattern, text, re.DOTALL)
         assert part
         digest = base64.b64encode(hashlib.sha256(part[1].encode()).digest()).decode()
         assert f"{kind}-src 'sha256-{digest}'" in policy[1]
-    assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+    assert "http://" not in text
     assert "https://" not in text
 
 
+def test_the_script_makes_no_markup_of_texts() -> None:
+    scripts = (ROOT / "recorder/ext_recorder/view/scripts").glob("*.js")
+    markup = re.compile(
+        r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|DOMParser|\.href ="
+    )
+    assert [path.name for path in scripts if markup.search(path.read_text())] == []
+
+
 def test_secrets_of_this_environment_stay_out_of_it(tmp_path: Path) -> None:
-    assert "hunter2!" not in page(write(tmp_path, CALL.replace("a line", "hunter2!")), {"MY_TOKEN": "hunter2!"})
+    cassette = write(tmp_path, CALL.replace("a line", "hunter2!"))
+    assert b"hunter2!" not in b"".join(page(cassette, {"MY_TOKEN": "hunter2!"}))
 
 
 def test_the_same_cassette_makes_the_same_page() -> None:
-    assert page(str(TASK), {}) == page(str(TASK), {})
+    assert page_of(TASK) == page_of(TASK)
+
+
+CASSETTES = [path for path in sorted(ROOT.glob("cassettes/*/*.yaml")) if not path.name.endswith(".http.yaml")]
+
+
+@pytest.mark.parametrize("path", CASSETTES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_every_call_of_the_cassettes_here_has_its_response(path: Path) -> None:
+    found = table(data_of(page_of(path)), "kind", "took", "status")
+    counted = subprocess.run(
+        [*RECORDER, "stats", "--json", str(path)], capture_output=True, timeout=PATIENCE_S, check=True
+    ).stdout
+    stats = [json.loads(line) for line in counted.splitlines()]
+    assert sum(1 for kind, *_ in found if kind in {"call", "notification"}) == sum(each["count"] for each in stats)
+    calls = [row for row in found if row[0] == "call"]
+    assert sum(1 for _, took, _ in calls if took != -1) >= sum(each["answered"] for each in stats)
+    failed = sum(1 for *_, status in calls if status in {"error", "cancelled"})
+    assert failed == sum(each["errors"] for each in stats)
+
+
+# --- What is left out -------------------------------------------------------------------------------------------------
+
+
+def test_rows_above_the_limit_are_counted_and_not_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "MOST_ROWS", 5)
+    data = data_of(page_of(write(tmp_path, SESSION, protocol="mcp")))
+    assert (len(data["kind"]), data["about"]["leftOut"]["rows"]) == (5, 7)
+
+
+def test_long_messages_are_cut_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "LONGEST_BODY", 60)
+    data = data_of(page_of(write(tmp_path)))
+    assert data["bodies"]["cut"] == [0, 1]
+    assert (data["bodies"]["length"][:2], data["bodies"]["size"][0]) == ([60, 60], 78)
+    monkeypatch.setattr(bodies, "ALL_BODIES", 70)
+    data = data_of(page_of(write(tmp_path)))
+    assert (data["bodies"]["cut"], data["bodies"]["length"]) == ([0, 1, 2], [60, 10, 0])
+
+
+def test_memory_does_not_grow_with_the_messages(tmp_path: Path) -> None:
+    def peak(count: int) -> int:
+        path = write(tmp_path, "".join(f"- {{t: 1.0, err: '{'x' * 100_000}'}}\n" for _ in range(count)))
+        program = (
+            "import resource, sys\nfrom pathlib import Path\nfrom ext_recorder.view.page import page\n"
+            f"for _ in page(Path({str(path)!r})): pass\n"
+            "sys.stdout.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))"
+        )
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", program], capture_output=True, timeout=PATIENCE_S, check=True
+        )
+        return int(done.stdout)
+
+    assert peak(600) < peak(50) + 20_000  # kB, for 55 MB more
+
+
+# --- The command ------------------------------------------------------------------------------------------------------
 
 
 def view(*words: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
@@ -110,74 +254,343 @@ def test_a_cassette_that_can_t_be_read_makes_no_page(tmp_path: Path) -> None:
 
 # --- In a browser -----------------------------------------------------------------------------------------------------
 
-BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
-in_browser = pytest.mark.skipif(not BROWSER, reason="no Chromium: install Debian's package chromium")
+in_browser = pytest.mark.skipif(not CHROMIUM, reason="no Chromium: install Debian's package chromium")
 
 
-def shown(folder: Path, cassette: str, state: str = "") -> str:
-    """The page as the browser has it after its script has run."""
-    path = folder / "page.html"
-    path.write_text(page(cassette, {}), encoding="utf-8")
-    command = [
-        BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-        f"--user-data-dir={folder / 'profile'}", "--window-size=1200,800", "--virtual-time-budget=3000", "--dump-dom",
-        f"file://{path}#{state}",
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+def opened(browser: Browser, cassette: Path, fragment: str = "", **size: Any) -> Browser:
+    browser.problems.clear()
+    browser.requests.clear()
+    path = browser.profile / "page.html"
+    path.write_bytes(b"".join(page(cassette, {})))
+    browser.open(path, fragment, **size)
+    return browser
+
+
+BOXES = "[...document.querySelectorAll('.pane')].map((pane) => pane.getBoundingClientRect().toJSON())"
+
+
+def names(browser: Browser) -> list[str]:
+    return [text.strip("▾▸ ") for text in browser.texts("#rows-shown .name")]
+
+
+@in_browser
+def test_a_browser_shows_calls_as_a_tree_with_bars(browser: Browser, tmp_path: Path) -> None:
+    opened(browser, write(tmp_path, SESSION, protocol="mcp"))
+    assert browser.texts("#count") == ["11 rows"]
+    assert names(browser) == [
+        "initialize", "notifications/initialized", "tools/call slow", "notifications/progress",
+        "sampling/createMessage", "tools/call other", "", "tools/call never", "tools/call cancelled",
+        "notifications/cancelled", "exit 1",
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S * 2, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def rows(text: str) -> list[str]:
-    listed = re.search(r'<ol id="rows".*?</ol>', text, re.DOTALL)
-    assert listed
-    return [html.unescape(re.sub("<[^>]*>", " ", each)) for each in re.findall(r"<li.*?</li>", listed[0], re.DOTALL)]
-
-
-@in_browser
-def test_a_browser_shows_every_event_in_its_lane(tmp_path: Path) -> None:
-    text = shown(tmp_path, write(tmp_path))
-    assert ">4 events<" in text
-    found = rows(text)
-    assert len(found) == 4
-    assert "add #1" in found[0]
-    assert "250 ms" in found[1]
-    assert re.search(r'<li class="out wrong"', text)
-    assert re.search(r"<rect[^>]*class=\"wrong\"", text)
+    levels = browser.run("[...document.querySelectorAll('#rows-shown .row')].map((row) => row.ariaLevel)")
+    assert levels == ["1", "1", "1", "2", "2", "1", "1", "1", "1", "2", "1"]
+    assert browser.texts("#rows-shown .outcome") == [
+        "ok", "", "ok", "", "ok", "failed", "", "no answer", "cancelled", "", "",
+    ]  # fmt: skip
+    # The bar of the slow call spans the one that overlaps it, and that of the child's request.
+    bars = "[...document.querySelectorAll('#rows-shown .bar')].map((bar) => parseFloat(bar.style[name]))"
+    left, width = browser.run(f"['left', 'width'].map((name) => {bars})")
+    assert left[1] < left[2] < left[1] + width[1]
+    assert left[2] + width[2] < left[1] + width[1]
+    assert browser.problems == []
 
 
 @in_browser
-def test_a_browser_searches_and_filters(tmp_path: Path) -> None:
-    text = shown(tmp_path, write(tmp_path), "q=MORE+line")
-    assert ("1 of 4 events" in text, len(rows(text))) == (True, 1)
-    text = shown(tmp_path, write(tmp_path), "show=wrong")
-    assert "2 of 4 events" in text
+def test_a_browser_shows_request_and_response_side_by_side(browser: Browser, tmp_path: Path) -> None:
+    opened(browser, write(tmp_path), "call-1")
+    assert browser.texts(".pane h3") == ["Request", "Response"]
+    boxes = browser.run(BOXES)
+    assert boxes[0]["top"] == boxes[1]["top"]
+    assert boxes[0]["right"] <= boxes[1]["left"]
+    request, response = browser.texts(".pane .content")
+    assert request == "1.012345678901234567890123", "the parameters, as they are spelled"
+    assert "jsonrpc" not in request + response
+    assert browser.texts(".problem") == ["<b>no</b></script><script>alert(1)"]
+    browser.click(".raw")
+    assert browser.texts(".pane .content")[0] == (
+        '{"jsonrpc":"2.0","id":1,"method":"add","params":[1.0,12345678901234567890123]}'
+    )
 
 
 @in_browser
-def test_a_browser_shows_a_message_as_indented_json_as_it_was_spelled(tmp_path: Path) -> None:
-    text = shown(tmp_path, write(tmp_path), "event=1")
-    detail = re.search(r'<pre id="text".*?</pre>', text, re.DOTALL)
-    assert detail
-    plain = html.unescape(re.sub("<[^>]*>", "", detail[0]))
-    assert '\n  "params": [\n    1.0,\n    12345678901234567890123\n  ]\n' in plain
-    command = re.search(r'<button id="command"[^>]*>', text)
-    assert command
-    assert "hidden" not in command[0]
-    assert "| my-server" in html.unescape(command[0])
+def test_a_browser_unfolds_json_in_texts_and_draws_images(browser: Browser, tmp_path: Path) -> None:
+    content = [
+        {"type": "text", "text": json.dumps({"inner": json.dumps({"innermost": 1.50})})},
+        {"type": "image", "data": PNG, "mimeType": "image/png"},
+        {"type": "image", "data": SVG, "mimeType": "image/svg+xml"},
+        {"type": "text", "text": f"data:image/png;base64,{PNG}"},
+        {"type": "text", "text": f"data:image/svg+xml;base64,{SVG}"},
+        {"type": "text", "text": "# Title\n\n- a\n- b"},
+    ]
+    opened(browser, write(tmp_path, request(0, 1, "tools/call", name="x") + result(1, 1, content=content)), "call-1")
+    assert browser.texts(".inner .inner .items .key") == ["innermost"]
+    assert browser.texts(".inner .inner .number") == ["1.5"]
+    browser.wait("[...document.images].every((image) => image.complete)")
+    assert browser.run("[...document.images].map((image) => image.naturalWidth)") == [1, 1]
+    assert "# Title\n\n- a\n- b" in browser.texts("pre.string")
+    assert browser.problems == []
 
 
 @in_browser
-def test_a_browser_runs_nothing_that_a_message_says(tmp_path: Path) -> None:
-    evil = CALL.replace("alert(1)", "document.title=1").replace("<b>no", "<img src=x onerror=document.title=2>")
-    text = shown(tmp_path, write(tmp_path, evil), "event=2")
-    assert "<title>session.yaml</title>" in text
-    assert "<img" not in text
+def test_a_browser_filters_by_search_status_method_and_time(browser: Browser, tmp_path: Path) -> None:
+    opened(browser, write(tmp_path, SESSION, protocol="mcp"), "q=DEEP+er")
+    assert names(browser) == ["tools/call slow"]
+    browser.click("#clear")
+    assert browser.texts("#count") == ["11 rows"]
+    browser.click(".chip.error")
+    assert names(browser) == ["tools/call other", "exit 1"]
+    browser.click(".chip.open")
+    assert names(browser) == ["tools/call other", "tools/call never", "exit 1"]
+    assert browser.run("location.hash") == "#status=error%2Copen"
+    browser.run("change({ ...DEFAULTS, method: 'tools/call other' })")
+    assert names(browser) == ["tools/call other"]
+    browser.run("change({ ...DEFAULTS, way: 'out', kind: 'calls' })")
+    assert names(browser) == ["sampling/createMessage"]
+    browser.run("change({ ...DEFAULTS, q: 'tools -slow -never' })")
+    assert names(browser) == ["tools/call other", "tools/call cancelled"]
+    browser.run("change({ ...DEFAULTS, q: 'nothing of this' })")
+    assert browser.texts("#empty:not([hidden])") == ["No row passes the filters."]
 
 
 @in_browser
-def test_a_browser_draws_only_what_is_to_be_seen_of_a_long_session(tmp_path: Path) -> None:
-    many = "".join(f"- {{t: {n}.0, err: 'line {n}'}}\n" for n in range(20_000)).replace("9.000000", "30000.0")
-    text = shown(tmp_path, write(tmp_path, many))
-    assert "20001 events" in text
-    assert 10 < len(rows(text)) < 100
+def test_a_browser_zooms_to_a_dragged_range(browser: Browser, tmp_path: Path) -> None:
+    opened(browser, write(tmp_path, SESSION, protocol="mcp"), "idle=keep")
+    left, top, width = browser.run("{ const b = at('axis').getBoundingClientRect(); [b.left, b.top, b.width] }")
+    browser.drag((left + width * 1.05 / 9, top + 30), (left + width * 1.57 / 9, top + 30))
+    assert names(browser) == [
+        "tools/call slow", "notifications/progress", "sampling/createMessage", "tools/call other", "",
+    ]  # fmt: skip
+    assert re.fullmatch(
+        r"#idle=keep&from=1\.0\d+&to=1\.5\d+|#from=1\.0\d+&to=1\.5\d+&idle=keep", browser.run("location.hash")
+    )
+    browser.press("0")
+    assert browser.texts("#count") == ["11 rows"]
+
+
+@in_browser
+def test_a_link_has_the_filters_and_the_row(browser: Browser, tmp_path: Path) -> None:
+    cassette = write(tmp_path, SESSION, protocol="mcp")
+    opened(browser, cassette, "q=tools&status=open")
+    browser.click("#rows-shown .row")
+    link = browser.run("location.hash")
+    assert link == "#call-4&q=tools&status=open"
+    opened(browser, cassette, link[1:])
+    assert browser.texts("#title") == ["tools/call never #4"]
+    assert names(browser) == ["tools/call never"]
+    browser.run("{ location.hash = '#line-11'; new Promise((done) => addEventListener('hashchange', done)) }")
+    assert browser.texts("#title") == ["notifications/progress "], "a message by the line of the cassette"
+
+
+@in_browser
+def test_a_browser_is_used_by_keys(browser: Browser, tmp_path: Path) -> None:
+    opened(browser, write(tmp_path, SESSION, protocol="mcp"))
+    browser.press("j", "j", "ArrowDown", "k")
+    assert browser.texts("#title") == ["notifications/initialized "]
+    browser.press("e")
+    assert browser.texts("#title") == ["tools/call other #3"]
+    browser.run("choose(2)")
+    browser.press("ArrowLeft")
+    assert "sampling/createMessage" not in names(browser)
+    browser.press("Escape")
+    assert browser.run("at('detail').hidden")
+    browser.press("/")
+    browser.press(*"never", "Enter")
+    assert browser.texts("#title") == ["tools/call never #4"]
+    browser.press("Enter")
+    assert browser.run("document.activeElement.id") == "detail"
+    browser.press("Escape")
+    assert browser.run("document.activeElement.id") == "list"
+
+
+@in_browser
+def test_a_browser_shows_figures_that_follow_the_filters(browser: Browser, tmp_path: Path) -> None:
+    opened(browser, write(tmp_path, SESSION, protocol="mcp"), "kind=calls")
+    browser.press("f")
+    cells = browser.run("[...at('table').tBodies[0].rows].map((row) => [...row.cells].map((cell) => cell.textContent))")
+    assert cells[0][:7] == ["→ tools/call", "4", "1", "1", "200 ms", "600 ms", "600 ms"]
+    assert {row[0] for row in cells} == {"→ initialize", "→ tools/call", "← sampling/createMessage"}
+    browser.click("#subjects")
+    assert "→ tools/call slow" in browser.texts("#table tbody th")
+    browser.click("#table thead button", 6)
+    assert browser.texts("#table tbody th")[0] == "→ tools/call slow", "sorted by the longest"
+
+
+@in_browser
+def test_a_browser_shows_http_below_its_call(browser: Browser) -> None:
+    opened(browser, HTTP, "http-2")
+    assert browser.texts("#rows-shown .row[aria-selected=true] .outcome") == ["404 Not Found"]
+    assert browser.texts("#rows-shown .row[aria-selected=true] .waterfall .bar") == [""]
+    assert "Belongs to" in browser.texts("#near h3")
+    request, response = browser.texts(".pane .content")
+    assert request.startswith("GET https://")
+    assert "reasonNotFound" in response.replace(" ", "")
+    opened(browser, ROOT / "cassettes" / "http" / "offline.yaml", "http-1")
+    assert "Authorization: Bearer [redacted:bearer#1]" in browser.run("bodyText(page.request[state.row])")
+    assert "Bearer [redacted:bearer#1]" in browser.texts(".headers dd")
+
+
+@in_browser
+def test_a_hostile_cassette_does_nothing(browser: Browser, tmp_path: Path) -> None:
+    evil = "</script><script>document.title=1</script><img src=x onerror='document.title=2'><!--<script>"
+    deep = "[" * 100_000 + "]" * 100_000
+    session = "".join(
+        (
+            request(0.1, 1, evil, "in", **{evil: evil, "link": "https://example.com/x.png", "__proto__": {"a": 1}}),
+            result(0.2, 1, text=evil, link="javascript:alert(1)", bidi="safe\u202e\u2066gnp.exe\u0000\u001b[31m"),
+            f'- {{t: 0.300000, out: \'{{"jsonrpc":"2.0","id":2,"method":"deep","params":{deep}}}\'}}\n',
+            message(0.4, "out", method="constructor", params={"toString": "x", "text": deep}),
+            "- {t: 0.500000, err: '<script>document.title=1</script>'}\n",
+        )
+    )
+    opened(browser, write(tmp_path, session), "call-1")
+    assert browser.run("document.title") == "session.yaml"
+    assert "safe⟨202E⟩⟨2066⟩gnp.exe⟨0000⟩" in browser.texts(".string")[-1]
+    for _ in range(6):
+        browser.press("j")
+    browser.press("f")
+    assert browser.run("document.title") == "session.yaml"
+    assert browser.run("document.querySelectorAll('img, a, iframe, object').length") == 0
+    assert [address for address in browser.requests if not address.startswith(("file:", "data:"))] == []
+    assert browser.problems == []
+
+
+@in_browser
+@pytest.mark.parametrize("framing", ["ndjson", "content-length"])
+def test_a_copied_command_gets_the_answer_of_a_server(browser: Browser, tmp_path: Path, framing: str) -> None:
+    server = tmp_path / "server.py"
+    server.write_text(SERVER.format(framing=framing))
+    command = json.dumps([sys.executable, str(server)])
+    cassette = tmp_path / "session.yaml"
+    head = HEAD.format(protocol="mcp", framing=framing).replace("[my-server, '--name=it''s']", command)
+    events = SESSION.replace('"name": "other"', '"name": "it\'\'s \\u00e4 $HOME `x`"')
+    cassette.write_text(head + events + END)
+    opened(browser, cassette, "call-3")
+    text = browser.run("commandFor(state.row)")
+    done = subprocess.run(["/bin/sh", "-c", text], capture_output=True, timeout=PATIENCE_S, check=True)
+    assert b'"id": 3, "result": {"name": "it\'s \\u00e4 $HOME `x`"}' in done.stdout
+    assert b"before initialize" not in done.stdout
+    assert browser.texts("#command:not([hidden])") == ["Copy as command"]
+    browser.run("choose(2)")
+    command = browser.run("commandFor(state.row)")
+    assert command.startswith("ext-recorder trim --calls 2 -o session-call-2.yaml session.yaml && ext-recorder verify ")
+
+
+# Answers as an MCP server does: nothing before initialize, and nothing more once its input has ended.
+SERVER = """
+import json, sys
+ready = False
+def read():
+    if "{framing}" == "ndjson":
+        return sys.stdin.buffer.readline()
+    length = sys.stdin.buffer.readline()
+    sys.stdin.buffer.readline()
+    return sys.stdin.buffer.read(int(length.split(b":")[1])) if length else b""
+while line := read():
+    message = json.loads(line)
+    ready = ready or message["method"] == "initialize"
+    if "id" in message:
+        said = dict(result={{"name": message["params"].get("name")}}) if ready else dict(error="before initialize")
+        print(json.dumps({{"id": message["id"], **said}}), flush=True)
+"""
+
+
+@in_browser
+def test_a_copied_curl_command_sends_the_request(browser: Browser) -> None:
+    opened(browser, ROOT / "cassettes" / "http" / "offline.yaml", "http-5")
+    command = browser.run("commandFor(state.row)")
+    assert command.splitlines()[-1].startswith("curl --compressed -i -X POST -H ")
+    assert "# [redacted:…] was a secret: put it in its place" in command
+    assert "--data-raw '{" in command
+    shown = subprocess.check_output(
+        ["/bin/sh", "-c", command.replace("\ncurl ", "\nprintf '%s\\n' ")], timeout=PATIENCE_S
+    )
+    body = shown.decode().split("--data-raw\n")[1].rsplit("\n", 2)[0]
+    assert json.loads(body) == {"name": "lamp"}
+
+
+@in_browser
+def test_a_browser_says_what_is_left_out(browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rows, "MOST_ROWS", 5)
+    monkeypatch.setattr(bodies, "LONGEST_BODY", 60)
+    opened(browser, write(tmp_path, SESSION, protocol="mcp"), "call-1")
+    (note,) = browser.texts("#left-out:not([hidden])")
+    assert "messages after the first 5 rows are not on this page" in note
+    assert "messages too long for this page" in note
+    assert any("Cut: the page has 60 B of " in text for text in browser.texts(".pane .note"))
+
+
+@in_browser
+def test_a_browser_draws_only_what_is_in_view_of_a_long_session(browser: Browser, tmp_path: Path) -> None:
+    many = "".join(f"- {{t: {n}.0, err: 'line {n}'}}\n" for n in range(20_000))
+    opened(browser, write(tmp_path, many), "line-15006")
+    assert browser.texts("#count") == ["20,001 rows"]
+    assert 10 < len(names(browser)) < 100
+    assert browser.texts("#rows-shown .row[aria-selected=true] .excerpt") == ["line 15000"]
+    browser.press("G")
+    assert browser.texts("#rows-shown .excerpt")[-1] == "line 19999"
+
+
+@in_browser
+@pytest.mark.parametrize("dark", [False, True])
+def test_texts_have_contrast(browser: Browser, tmp_path: Path, *, dark: bool) -> None:
+    opened(browser, write(tmp_path, SESSION, protocol="mcp"), "call-3", dark=dark)
+    worst = browser.run(CONTRAST)
+    assert worst[0] >= 4.5, worst
+    browser.click("#theme")
+    worst = browser.run(CONTRAST)
+    assert worst[0] >= 4.5, worst
+
+
+# The lowest contrast (WCAG 2) of any text with the ground on which it stands, and the text.
+CONTRAST = r"""(() => {
+  const channels = (colour) => colour.match(/[\d.]+/g).map(Number);
+  const linear = (c) => c / 255 <= 0.03928 ? c / 255 / 12.92 : ((c / 255 + 0.055) / 1.055) ** 2.4;
+  const luminance = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
+  const ground = (e) => {
+    const colour = getComputedStyle(e).backgroundColor;
+    return !colour.startsWith("rgb") || channels(colour)[3] === 0 ? ground(e.parentElement) : channels(colour);
+  };
+  const found = [];
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let text; (text = walker.nextNode()); ) {
+    const e = text.parentElement;
+    if (!text.data.trim() || !e.checkVisibility() || ["SCRIPT", "STYLE", "OPTION"].includes(e.tagName)) continue;
+    const [one, other] = [luminance(channels(getComputedStyle(e).color)), luminance(ground(e))].sort((a, b) => b - a);
+    found.push([(one + 0.05) / (other + 0.05), text.data]);
+  }
+  return found.sort((a, b) => a[0] - b[0])[0];
+})()"""
+
+
+@in_browser
+def test_a_phone_shows_the_detail_over_the_list(browser: Browser, tmp_path: Path) -> None:
+    opened(browser, write(tmp_path, SESSION, protocol="mcp"), width=390, height=844)
+    assert browser.run("document.documentElement.scrollWidth") == 390
+    browser.click("#rows-shown .row", 2)
+    box = browser.run("at('detail').getBoundingClientRect().toJSON()")
+    assert (box["x"], box["y"], box["width"], box["height"]) == (0, 0, 390, 844)
+    one, other = browser.run(BOXES)
+    assert one["bottom"] <= other["top"]
+    browser.click("#close")
+    assert browser.run("at('detail').hidden")
+
+
+@in_browser
+def test_everything_interactive_has_a_name(browser: Browser, tmp_path: Path) -> None:
+    opened(browser, write(tmp_path, SESSION, protocol="mcp"), "call-2")
+    browser.press("f")
+    tree = browser.send("Accessibility.getFullAXTree")["nodes"]
+    roles = {"button", "textbox", "searchbox", "combobox", "checkbox", "treegrid", "columnheader", "separator", "img"}
+    nameless = [
+        node["role"]["value"]
+        for node in tree
+        if not node["ignored"] and node["role"]["value"] in roles and not node.get("name", {}).get("value")
+    ]
+    assert nameless == []
+    assert {"treegrid", "row", "gridcell", "status"} <= {node["role"]["value"] for node in tree if not node["ignored"]}

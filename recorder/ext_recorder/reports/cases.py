@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 from ext_sdk.wire.json_text import dumps
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 _XML_CONTROLS = frozenset("\t\n\r")
 
@@ -134,16 +134,19 @@ def junit(suite: str, cases: Sequence[Case]) -> bytes:
     return data + b"\n"
 
 
-def write(path: str, data: bytes) -> None:
-    """Write a report all at once. Raises OSError."""
+def write(path: str, data: bytes | Iterable[bytes]) -> None:
+    """Write a report; a regular file appears complete, or not at all. Raises OSError."""
+    pieces = [data] if isinstance(data, bytes) else data
     target = Path(path)
     if target.exists() and not target.is_file():  # /dev/stdout, a named pipe
-        target.write_bytes(data)
+        with target.open("wb") as file:
+            file.writelines(pieces)
         return
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        fresh.write_bytes(data)
+        with fresh.open("wb") as file:
+            file.writelines(pieces)
         fresh.replace(target)
     except BaseException:
         fresh.unlink(missing_ok=True)

@@ -1,0 +1,120 @@
+// What a message says: JSON as a tree, JSON within texts unfolded, images drawn, other texts with their line breaks.
+
+const OPEN_AT_FIRST = 250; // nodes of a tree that are shown without a click
+const ITEMS_AT_ONCE = 200;
+const TEXT_AT_ONCE = 4000; // characters
+// Images by their own first bytes, not by what a message says of them. SVG is not among them: it may hold scripts.
+const IMAGES = { iVBORw0KGgo: "image/png", "/9j/": "image/jpeg", R0lGOD: "image/gif", UklGR: "image/webp" };
+
+// Renders a text: as a tree, if it is JSON.
+function contents(text, { word = "", cut = false } = {}) {
+  const tree = treeOf(text, cut);
+  if (!tree) return textBlock(text, word, "text");
+  const made = element("div", "tree");
+  if (tree.items.length) appendItems(made, tree, 0, { left: OPEN_AT_FIRST, word });
+  else made.append(node(tree, { left: 1, word }));
+  if (tree.cut) made.append(element("div", "note", "… cut here"));
+  return made;
+}
+
+// A node with its name; `context.left` says how many more may be shown before something is clicked.
+function node(tree, context) {
+  context.left -= 1;
+  const name = tree.key === null || tree.key === undefined ? "" : stringOf(tree.key);
+  const label = name === "" ? [] : [appendMarked(element("span", "key"), visible(name), context.word), " "];
+  if (tree.type === "{" || tree.type === "[") return branch(label, tree, context);
+  if (tree.type === '"') return string(label, tree, context);
+  const kind = /^[-\d]/.test(tree.raw) ? "number" : "literal";
+  return element("div", "leaf", ...label, appendMarked(element("span", kind), tree.raw, context.word));
+}
+
+function branch(label, tree, context, note = "") {
+  const count = tree.items.length;
+  const brackets = tree.type === "{" ? ["{", "}"] : ["[", "]"];
+  if (!count && !tree.cut) return element("div", "leaf", ...label, element("span", "literal", brackets.join("")));
+  const what = note || (tree.type === "{" ? `{${count}}` : `[${count}]`);
+  const made = element("details", "branch", element("summary", "", ...label, element("span", "count", what)));
+  const room = element("div", "items");
+  made.append(room);
+  const fill = () => {
+    if (room.childNodes.length) return;
+    appendItems(room, tree, 0, context);
+    if (tree.cut) room.append(element("div", "note", "… cut here"));
+  };
+  if (count <= context.left && count <= ITEMS_AT_ONCE) {
+    made.open = true;
+    fill();
+  }
+  made.addEventListener("toggle", () => {
+    context.left = Math.max(context.left, 40);
+    fill();
+  });
+  return made;
+}
+
+function appendItems(room, tree, from, context) {
+  const to = Math.min(tree.items.length, from + ITEMS_AT_ONCE);
+  for (let item = from; item < to; item += 1) {
+    const made = node(tree.items[item], context);
+    if (tree.type === "[") made.dataset.index = item;
+    room.append(made);
+  }
+  if (to < tree.items.length) {
+    const more = button(`${tree.items.length - to} more`, () => {
+      more.remove();
+      context.left = Math.max(context.left, 40);
+      appendItems(room, tree, to, context);
+    });
+    room.append(more);
+  }
+}
+
+function string(label, tree, context) {
+  const value = stringOf(tree.raw);
+  const image = tree.cut ? null : imageOf(value);
+  if (image) return element("div", "leaf", ...label, image);
+  const inner = treeOf(value);
+  if (inner) {
+    context.left -= 1;
+    const made = branch(label, inner, context, inner.type === "{" ? `JSON in text {${inner.items.length}}` : `JSON in text [${inner.items.length}]`);
+    made.classList.add("inner");
+    return made;
+  }
+  if (value.length > 100 || value.includes("\n")) return element("div", "leaf", ...label, textBlock(value, context.word, "string"));
+  const shown = appendMarked(element("span", "string"), visible(value), context.word);
+  return element("div", "leaf", ...label, shown);
+}
+
+// A text with its line breaks; a long one in parts.
+function textBlock(text, word, className) {
+  const clean = visible(text.replace(COLOURS, "").replace(/\r\n/g, "\n"));
+  const made = element("pre", className);
+  const show = (from, to) => {
+    appendMarked(made, clean.slice(from, to), word);
+    if (to >= clean.length) return;
+    const more = button(`${(clean.length - to).toLocaleString("en")} more characters`, () => {
+      more.remove();
+      show(to, Math.min(clean.length, to + 50 * TEXT_AT_ONCE));
+    });
+    made.append(more);
+  };
+  show(0, TEXT_AT_ONCE);
+  return made;
+}
+
+// An image in base64, or in a data URL; null for other texts.
+function imageOf(text) {
+  const data = text.startsWith("data:image/") ? text.slice(text.indexOf(",") + 1) : text;
+  if (data.length < 60 || !/^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(data)) return null;
+  const first = Object.keys(IMAGES).find((beginning) => data.startsWith(beginning));
+  if (!first) return null;
+  const type = IMAGES[first];
+  const image = element("img");
+  const caption = element("figcaption", "", `${type}, ${size(Math.floor(data.length * 3 / 4))}`);
+  image.alt = `image of type ${type}`;
+  image.decoding = "async";
+  image.addEventListener("load", () => caption.append(`, ${image.naturalWidth} × ${image.naturalHeight}`));
+  image.addEventListener("error", () => caption.append(", cannot be drawn"));
+  image.src = `data:${type};base64,${data.replace(/\s/g, "")}`;
+  return element("figure", "", image, caption);
+}

@@ -1,0 +1,139 @@
+// The rows: only those in view are elements, so that the number of rows does not matter.
+
+const SPARE = 10; // rows above and below the view
+const closed = new Set(); // calls whose rows below them are hidden
+let listedRows = []; // `shown` without those
+let rowHeight = 28;
+
+function layList() {
+  const hidden = (row) => {
+    for (let parent = page.parent[row]; parent >= 0; parent = page.parent[parent]) if (closed.has(parent)) return true;
+    return false;
+  };
+  listedRows = closed.size && !state.sort ? shown.filter((row) => !hidden(row)) : shown;
+  rowHeight = parseFloat(getComputedStyle(at("list")).getPropertyValue("--row")) || 28;
+  at("room").style.setProperty("height", `${listedRows.length * rowHeight}px`);
+  at("list").setAttribute("aria-rowcount", listedRows.length);
+  at("empty").hidden = listedRows.length > 0;
+}
+
+let drawn = new Map(); // the elements of rows in view, which scrolling keeps
+
+function drawList() {
+  drawn = new Map();
+  scrollList();
+}
+
+function scrollList() {
+  const list = at("list");
+  const { scrollTop, clientHeight } = list;
+  const first = Math.max(0, Math.floor(scrollTop / rowHeight) - SPARE);
+  const last = Math.min(listedRows.length, Math.ceil((scrollTop + clientHeight) / rowHeight) + SPARE);
+  const axis = scale();
+  const before = drawn;
+  drawn = new Map();
+  for (let place = first; place < last; place += 1) {
+    const row = listedRows[place];
+    drawn.set(row, before.get(row) ?? rowElement(row, place, axis));
+  }
+  at("rows-shown").style.setProperty("transform", `translateY(${first * rowHeight}px)`);
+  at("rows-shown").replaceChildren(...drawn.values());
+  list.setAttribute("aria-activedescendant", drawn.has(state.row) ? `row-${state.row}` : "");
+}
+
+const ARROWS = { in: "→", out: "←", err: "!" };
+
+function rowElement(row, place, axis) {
+  const made = element("div", `row ${kindOf(row)} ${statusOf(row)} from-${textOf("stream", row) || "none"}`);
+  made.id = `row-${row}`;
+  made.dataset.row = row;
+  made.setAttribute("role", "row");
+  made.setAttribute("aria-rowindex", place + 1);
+  made.setAttribute("aria-selected", row === state.row);
+  const depth = state.sort ? 0 : depths[row];
+  made.setAttribute("aria-level", depth + 1);
+  const name = element("span", "name");
+  name.style.setProperty("--depth", depth);
+  const below = !state.sort && children.has(row);
+  if (below) {
+    made.setAttribute("aria-expanded", !closed.has(row));
+    name.append(element("span", "fold", closed.has(row) ? "▸" : "▾"));
+  }
+  name.append(element("span", "method", visible(textOf("method", row))), " ", element("span", "subject", visible(textOf("subject", row))));
+  name.title = visible(nameOf(row));
+  const took = page.took[row] < 0 ? "" : duration(page.took[row]);
+  const bytes = sentBytes(row) + receivedBytes(row);
+  made.append(
+    element("span", "time", timeOf(row)),
+    element("span", "way", (severalConnections && page.conn[row] ? page.conn[row] : "") + (ARROWS[textOf("stream", row)] ?? "•")),
+    name, excerpt(row), element("span", "outcome", textOf("outcome", row)), element("span", "took", took),
+    element("span", "size", bytes ? size(bytes) : ""), bar(row, axis),
+  );
+  for (const cell of made.children) cell.setAttribute("role", "gridcell");
+  return made;
+}
+
+// The beginning of what was asked and answered.
+function excerpt(row) {
+  const beginning = (body) => visible((saysOf(row, body, 300) ?? "").replace(COLOURS, ""));
+  const [request, response] = [beginning(page.request[row]), beginning(page.response[row])];
+  return element("span", "excerpt", request, element("span", "answer", response && ` ⇒ ${response}`));
+}
+
+function bar(row, axis) {
+  const cell = element("span", "waterfall");
+  const [from, to] = [axis.x(startOf(row)), axis.x(endOf(row))];
+  if (to < 0 || from > 1) return cell;
+  const made = element("i", hasBar(row) ? "bar" : "point");
+  made.style.setProperty("left", `${Math.max(0, from) * 100}%`);
+  if (hasBar(row)) made.style.setProperty("width", `${(Math.min(1, to) - Math.max(0, from)) * 100}%`);
+  cell.append(made);
+  return cell;
+}
+
+// The labels of the axis over the bars of the list, and which column sorts.
+function drawHeads() {
+  const axis = scale();
+  const cell = at("head-waterfall");
+  const marks = ticks(axis, Math.max(2, Math.floor(cell.clientWidth / 80))).map(([time, label]) => {
+    const made = element("span", "tick", label);
+    made.style.setProperty("left", `${axis.x(time) * 100}%`);
+    return made;
+  });
+  cell.replaceChildren(...marks);
+  for (const head of document.querySelectorAll("#heads [data-sort]")) {
+    const order = state.sort.replace("-", "") === head.dataset.sort ? (state.sort.startsWith("-") ? "descending" : "ascending") : "none";
+    head.setAttribute("aria-sort", order);
+  }
+}
+
+function scrollToRow(row) {
+  const place = listedRows.indexOf(row);
+  if (place < 0) return;
+  const list = at("list");
+  const room = list.clientHeight - at("heads").offsetHeight;
+  const top = place * rowHeight;
+  if (top < list.scrollTop) list.scrollTop = Math.max(0, top - room / 3);
+  else if (top + rowHeight > list.scrollTop + room) list.scrollTop = top - (room * 2) / 3;
+}
+
+function fold(row, close) {
+  if (!children.has(row) || closed.has(row) === close) return;
+  if (close) closed.add(row);
+  else closed.delete(row);
+  layList();
+  drawList();
+}
+
+function step(by) {
+  const place = listedRows.indexOf(state.row);
+  const next = place < 0 ? 0 : Math.min(listedRows.length - 1, Math.max(0, place + by));
+  if (listedRows.length) choose(listedRows[next], { follow: true });
+}
+
+// The next row that is an error, or a call without an answer.
+function stepToProblem(by) {
+  const wrong = (row) => ["error", "open"].includes(statusOf(row));
+  for (let place = listedRows.indexOf(state.row) + by; place >= 0 && place < listedRows.length; place += by)
+    if (wrong(listedRows[place])) return choose(listedRows[place], { follow: true });
+}

@@ -1,0 +1,82 @@
+// What is shown: search, filters, order, range of time, the chosen row. It stands in the address, so that a link has it.
+
+const DEFAULTS = { q: "", kind: "", status: "", method: "", way: "", conn: "", from: "", to: "", sort: "", idle: "", row: -1 };
+const STATUSES = { ok: "ok", error: "errors", open: "no answer", cancelled: "cancelled" };
+const state = { ...DEFAULTS };
+let shown = []; // the rows that pass the filters, in their order
+let searched = new Map(); // word to the flags of bodies, of the last search
+
+const words = () => state.q.toLowerCase().split(/\s+/).filter(Boolean);
+const listed = (name) => state[name] ? state[name].split(",") : [];
+
+function toggle(name, value) {
+  const values = new Set(listed(name));
+  if (!values.delete(value)) values.add(value);
+  change({ [name]: [...values].join(",") });
+}
+
+// The part of the session on the time axis, in µs.
+const rangeStart = () => state.from === "" ? 0 : Math.min(sessionEnd, Number(state.from) * 1e6);
+const rangeEnd = () => state.to === "" ? sessionEnd : Math.max(rangeStart() + 1, Number(state.to) * 1e6);
+
+function readAddress() {
+  const [first, ...rest] = location.hash.slice(1).split("&");
+  const named = first.includes("=") || !first ? "" : first;
+  const given = new URLSearchParams(named ? rest.join("&") : location.hash.slice(1));
+  for (const [name, value] of Object.entries(DEFAULTS)) state[name] = name === "row" ? rowAt(named) : given.get(name) ?? value;
+  for (const name of ["from", "to"]) if (!Number.isFinite(Number(state[name]))) state[name] = "";
+}
+
+function writeAddress() {
+  const given = new URLSearchParams(Object.entries(state).filter(([name, value]) => name !== "row" && value !== ""));
+  const parts = [state.row < 0 ? "" : addressOf(state.row), given.toString()].filter(Boolean);
+  try {
+    history.replaceState(null, "", `#${parts.join("&")}`);
+  } catch { /* a page from a file may not be allowed to */ }
+}
+
+// Which rows pass. Words must all be found in the messages or the name of a row; -word must not.
+function filter() {
+  const found = words().map((word) => {
+    const wanted = !word.startsWith("-") || word.length === 1;
+    const text = wanted ? word : word.slice(1);
+    const flags = searched.get(text) ?? bodiesWith(text);
+    searched.set(text, flags);
+    const named = page.texts.map((name) => name.toLowerCase().includes(text));
+    return (row) => {
+      const has = named[page.method[row]] || named[page.subject[row]] || named[page.outcome[row]] ||
+        flags[page.request[row]] === 1 || responsesOf(row).some((body) => flags[body] === 1);
+      return has === wanted;
+    };
+  });
+  if (searched.size > 20) searched = new Map();
+  const [kinds, statuses] = [listed("kind"), listed("status")];
+  const [start, end, ranged] = [rangeStart(), rangeEnd(), state.from !== "" || state.to !== ""];
+  const passes = (row) =>
+    (!kinds.length || kinds.includes(groupOf(row))) &&
+    (!statuses.length || statuses.includes(statusOf(row))) &&
+    (!state.method || nameOf(row) === state.method || textOf("method", row) === state.method) &&
+    (!state.way || textOf("stream", row) === state.way) &&
+    (!state.conn || page.conn[row] === Number(state.conn)) &&
+    (!ranged || (endOf(row) >= start && startOf(row) <= end)) &&
+    found.every((has) => has(row));
+  shown = treeOrder.filter(passes);
+  if (state.sort) sortRows();
+}
+
+const nameOf = (row) => [textOf("method", row), textOf("subject", row)].filter(Boolean).join(" ");
+const SORTS = {
+  time: startOf,
+  name: nameOf,
+  status: (row) => textOf("outcome", row),
+  took: (row) => endOf(row) - startOf(row),
+  size: (row) => sentBytes(row) + receivedBytes(row),
+};
+
+function sortRows() {
+  const down = state.sort.startsWith("-");
+  const key = SORTS[state.sort.replace("-", "")] ?? startOf;
+  const keys = new Map(shown.map((row) => [row, key(row)]));
+  const sign = down ? -1 : 1;
+  shown.sort((one, other) => (keys.get(one) < keys.get(other) ? -sign : keys.get(one) > keys.get(other) ? sign : one - other));
+}
