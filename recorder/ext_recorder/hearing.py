@@ -133,7 +133,10 @@ class Ear:
     def _without_glance(self, recorded: Recorded, payload: bytes) -> bool:
         if self.dialect.calls and recorded.is_message:
             return self._closely(recorded, payload)
-        return payload == recorded.payload or _same_line(self._clean(payload), recorded.payload)
+        if payload == recorded.payload:
+            return True
+        clean = self._clean(payload)
+        return _same_line(clean, recorded.payload) or self.matcher.same_line(recorded.payload, clean)
 
     def neutral(self, payload: bytes) -> Classified:
         """A live message as a recorder would have written it: without secrets and paths of this machine."""

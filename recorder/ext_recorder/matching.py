@@ -6,7 +6,8 @@ method and params (for a response: the same result or error), after setting apar
 - ids, which are the host's to choose; an answer to the child's own request has to name that request,
 - bindings (see `bindings`) and what the dialect calls volatile, minted, or a reference to another call,
 - secrets: the live message is redacted as the recorded one was, and placeholders stand for each other,
-- what `--ignore POINTER` names; or everything but what `--match-on` names.
+- what `--ignore` names, and within texts what `--mask` matches (see `rules`); or everything but what `--match-on`
+  names.
 
 Values are compared as JSON values: key order, white space and escapes do not count, types do. true is not 1,
 "1" is not 1. Numbers are equal when their values are: 1, 1.0 and 1e0 match, integers of any length are exact,
@@ -23,6 +24,7 @@ from ext_sdk.wire.json_text import loads
 
 from .errors import UsageError
 from .pointers import differences, without
+from .rules import Mask, Places
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,12 +63,18 @@ class Matcher:
         dialect: what is volatile, bound, minted, a reference.
         bindings: the session's.
         calls: the session's.
-        ignore: JSON pointers within the message, such as "/params/args/seed"; `*` is every member or item.
+        ignore: places that are set aside, see `rules.Places`; `*` in a pointer is every member or item.
+        mask: parts of texts that are set aside, see `rules.Mask`.
         match_on: "method", "params", or JSON pointers.
         names: lasting names, recorded key to live spelling; filled elsewhere.
 
+    Attributes:
+        ignore: see above.
+        mask: see above; None: nothing.
+        asked: requests of the child by id, with what they are about: filled elsewhere, if `ignore` is by method.
+
     Raises:
-        UsageError: what is given is no JSON pointer.
+        UsageError: a rule is not of its form.
     """
 
     def __init__(
@@ -76,19 +84,21 @@ class Matcher:
         calls: Calls,
         *,
         ignore: tuple[str, ...] = (),
+        mask: tuple[str, ...] = (),
         match_on: tuple[str, ...] = MATCH_ON,
         names: Mapping[bytes, bytes] | None = None,
     ) -> None:
-        for pointer in [*ignore, *(part for part in match_on if part not in MATCH_ON)]:
+        for pointer in [part for part in match_on if part not in MATCH_ON]:
             try:
                 parts(pointer)
             except ValueError as error:
-                words = "" if pointer in ignore else f"--match-on: expected {', '.join(MATCH_ON)} or a JSON pointer; "
-                raise UsageError(f"{words}{error}") from None
+                raise UsageError(f"--match-on: expected {', '.join(MATCH_ON)} or a JSON pointer; {error}") from None
         self._dialect = dialect
         self._bindings = bindings
         self._calls = calls
-        self._ignore = ignore
+        self.ignore = Places("ignore", ignore)
+        self.mask = Mask.of(mask)
+        self.asked: dict[bytes, tuple[str, str]] = {}
         self._match_on = match_on
         self._names = {} if names is None else names
 
@@ -115,6 +125,13 @@ class Matcher:
                     return found
         return found if _same_secrets(secrets) else (found + secrets)[:most]
 
+    def same_line(self, recorded: bytes, live: bytes) -> bool:
+        """Return True if two lines that are not messages differ only in what is masked."""
+        if not self.mask:
+            return False
+        one, other = (self.mask.text(line.decode("utf-8", "surrogateescape")) for line in (recorded, live))
+        return one == other
+
     def key(self, message: Classified) -> str:
         """A text that is the same for messages that match, to look them up; `same` has the last word."""
         held = [
@@ -134,7 +151,17 @@ class Matcher:
         return recorded.method == live.method in self._dialect.loose and "response" not in {recorded.kind, live.kind}
 
     def _compared(self, message: Classified) -> object:
-        """The part of a message that counts."""
+        """Return the part of a message that counts."""
+        found = self._counted(message)
+        return self.mask.value(found) if self.mask else found
+
+    def _ignored(self, message: Classified) -> tuple[str, ...]:
+        if not self.ignore.by_method:
+            return self.ignore.of("")
+        topic = self.asked.get(message.key or b"") if message.kind == "response" else None
+        return self.ignore.of(*(topic or (message.method, self._dialect.about(message))))
+
+    def _counted(self, message: Classified) -> object:
         if message.kind == "other":
             try:
                 return loads(message.text)
@@ -149,7 +176,7 @@ class Matcher:
             if kept.get("params", MISSING) is None:
                 kept.pop("params", None)  # Go's way to have none
             kept |= {pointer: resolve(members, pointer) for pointer in self._match_on if pointer.startswith("/")}
-        apart = [*pointers_of(self._dialect.volatile, message.method), *self._ignore]
+        apart = [*pointers_of(self._dialect.volatile, message.method), *self._ignored(message)]
         return without(kept, [*apart, form.id] if form.id.count("/") > 1 else apart)  # else it is not among these
 
     def _set_apart(self, method: str, each: Difference) -> bool:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from ext_sdk.protocols.places import MISSING, parts, resolve
+from ext_sdk.protocols.places import MISSING, child, parts, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["MISSING", "differences", "join", "parts", "resolve", "without"]
+__all__ = ["MISSING", "differences", "join", "parts", "places", "resolve", "without"]
+
+
+_EVERY = frozenset("*")  # the tokens that match each member or item
 
 
 def join(pointer: str, token: str | int) -> str:
@@ -27,6 +30,26 @@ def without(value: object, pointers: Iterable[str]) -> object:
         tokens = parts(pointer)
         value = _less(value, tokens) if tokens else None
     return value
+
+
+def places(value: object, pointers: Iterable[str]) -> Iterator[str]:
+    """Yield the pointers to what is in a JSON value, with `*` in them replaced by each member or item."""
+    for pointer in pointers:
+        found: list[tuple[str, object]] = [("", value)]
+        for token in parts(pointer):
+            found = [
+                (join(above, name), child(holder, name))
+                for above, holder in found
+                for name in (_names(holder) if token in _EVERY else [token])
+                if child(holder, name) is not MISSING
+            ]
+        yield from (each for each, _ in found)
+
+
+def _names(value: object) -> list[str]:
+    if isinstance(value, dict):
+        return list(value)
+    return [str(at) for at in range(len(value))] if isinstance(value, list) else []
 
 
 def _less(value: object, tokens: list[str]) -> object:

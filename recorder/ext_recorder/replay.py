@@ -48,7 +48,8 @@ class Options:
 
     Attributes:
         order: "strict" (the host repeats its messages in their order) or "any".
-        ignore: JSON pointers of what need not match.
+        ignore: places that need not match, see `rules.Places`.
+        mask: parts of texts that need not match, see `rules.Mask`.
         match_on: "method", "params" or JSON pointers: what has to.
         bind: live values of bindings, by name.
         faults: rules of what goes wrong, see `faults.rules`.
@@ -58,13 +59,14 @@ class Options:
         speed: 1.0: at the recorded pace, 2.0: twice as fast; PROMPT, MAX.
     """
 
-    __slots__ = ("bind", "faults", "ignore", "match_on", "order", "redact", "report", "seed", "speed")
+    __slots__ = ("bind", "faults", "ignore", "mask", "match_on", "order", "redact", "report", "seed", "speed")
 
     def __init__(
         self,
         *,
         order: str = "strict",
         ignore: tuple[str, ...] = (),
+        mask: tuple[str, ...] = (),
         match_on: tuple[str, ...] = MATCH_ON,
         bind: Mapping[str, str] | None = None,
         redact: tuple[str, ...] = (),
@@ -75,6 +77,7 @@ class Options:
     ) -> None:
         self.order = order
         self.ignore = ignore
+        self.mask = mask
         self.match_on = match_on
         self.bind = bind or {}
         self.redact = redact
@@ -174,7 +177,17 @@ def instruments(
     calls = Calls()
     hearing, speaking = _kinds(dialect)
     voice = speaking(dialect, FRAMINGS[header.framing], bindings, calls)
-    matcher = Matcher(dialect, bindings, calls, ignore=options.ignore, match_on=options.match_on, names=voice.names)
+    matcher = Matcher(
+        dialect,
+        bindings,
+        calls,
+        ignore=options.ignore,
+        mask=options.mask,
+        match_on=options.match_on,
+        names=voice.names,
+    )
+    if matcher.ignore.by_method:
+        voice.note_requests(matcher.asked)
     redact = _Redaction(options.redact, environ)
     ear = hearing(dialect, matcher, bindings, calls, redact=redact, minted=voice.minted, names=voice.names)
     return ear, voice

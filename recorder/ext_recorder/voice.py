@@ -89,6 +89,21 @@ class Voice:
         data = event.payload if event.raw else event.payload + b"\n"
         return self._bindings.to_live(data, json=False)
 
+    def note_requests(self, asked: dict[bytes, tuple[str, str]]) -> None:
+        """From now on, note the method and subject of each request of the child, by its id.
+
+        The method is replaced in this object only, so that sessions without rules by method do not pay for it.
+        """
+        render = self._message
+
+        def noted(payload: bytes) -> bytes:
+            message = self._dialect.classify(payload)
+            if message.kind == "request" and message.key is not None:
+                asked[message.key] = (message.method, self._dialect.about(message))
+            return render(payload)
+
+        self._message = noted  # type: ignore[method-assign]
+
     def _raw(self, wire: bytes) -> bytes:
         """Exact bytes, whose messages may still name an id or a path."""
         self.answers = False

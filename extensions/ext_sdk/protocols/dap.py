@@ -5,6 +5,22 @@ from __future__ import annotations
 from .dialect import NOT_RECORDED, Dialect, Form
 
 _OUTCOME = ("body", "message", "success")
+# What `initialize` says of a client. How it counts lines and spells paths is not among it: responses depend on that.
+_CLIENT = (
+    "clientID",
+    "clientName",
+    "locale",
+    "supportsVariableType",
+    "supportsVariablePaging",
+    "supportsRunInTerminalRequest",
+    "supportsMemoryReferences",
+    "supportsProgressReporting",
+    "supportsInvalidatedEvent",
+    "supportsMemoryEvent",
+    "supportsArgsCanBeInterpretedByShell",
+    "supportsStartDebuggingRequest",
+    "supportsANSIStyling",
+)
 
 DIALECT = Dialect(
     "dap",
@@ -23,7 +39,7 @@ DIALECT = Dialect(
     volatile={
         "runInTerminal": ("/body/processId", "/body/shellProcessId"),
         "process": ("/body/systemProcessId", "/body/startMethod"),
-        "initialize": ("/arguments/clientName",),
+        "initialize": tuple(f"/arguments/{member}" for member in _CLIENT),
         "output": ("/body/data",),
         "*": ("/seq",),
     },

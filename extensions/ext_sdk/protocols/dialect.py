@@ -53,6 +53,8 @@ class Dialect:
         echoes: {method: {pointer in the request: pointer in its answer}}: what an answer repeats of its own request.
         names: where messages of either side name runs, sessions and the like. Who says one first has made it up; from
             then on it stands for the same thing. A host makes up only those that are `minted`, too.
+        handed: where messages hand out a value that the other side sends back in later messages: a cursor, a token.
+            Responses are found by the method that they answer. A replay needs none of it.
         works: where requests of the host name what the child works on, a session: what it says under that name until it
             answers belongs to them.
         steers: where messages of the host name what they have a say in, a run or a question: what follows there waits
@@ -75,9 +77,9 @@ class Dialect:
     """
 
     __slots__ = (
-        "asides", "bound", "by_id", "calls", "echoed", "echoes", "failed", "final", "forms", "framing", "glances",
-        "loose", "mentions", "minted", "name", "names", "plain", "references", "refusals", "releases", "steers",
-        "subject", "tag", "timeouts", "title", "unfinished", "volatile", "works",
+        "asides", "bound", "by_id", "calls", "echoed", "echoes", "failed", "final", "forms", "framing",
+        "glances", "handed", "loose", "mentions", "minted", "name", "names", "plain", "references", "refusals",
+        "releases", "steers", "subject", "tag", "timeouts", "title", "unfinished", "volatile", "works",
     )  # fmt: skip
 
     def __init__(
@@ -96,6 +98,7 @@ class Dialect:
         echoed: Pointers | None = None,
         echoes: Mapping[str, Mapping[str, str]] | None = None,
         names: Pointers | None = None,
+        handed: Pointers | None = None,
         works: Pointers | None = None,
         steers: Pointers | None = None,
         releases: Mapping[str, tuple[str, ...]] | None = None,
@@ -122,6 +125,7 @@ class Dialect:
         self.echoed = echoed or {}
         self.echoes = echoes or {}
         self.names = names or {}
+        self.handed = handed or {}
         self.works = works or {}
         self.steers = steers or {}
         self.releases = releases or {}

@@ -9,7 +9,9 @@ DIALECT = Dialect(
     "content-length",
     "the Language Server Protocol",
     bound={"initialize": {"root": "/params/rootUri", "folder": "/params/workspaceFolders/0/uri"}},
-    volatile={"initialize": ("/params/processId", "/params/clientInfo/version")},
+    volatile={
+        "initialize": ("/params/processId", "/params/clientInfo", "/params/capabilities", "/params/locale"),
+    },
     references={"$/cancelRequest": ("/params/id",)},
     minted={"*": ("/params/workDoneToken", "/params/partialResultToken")},
     echoed={"$/progress": ("/params/token",)},

@@ -35,6 +35,10 @@ DIALECT = Dialect(
         "": (f"/result/{_SUBSCRIPTION}",),  # the end of a subscription
         **dict.fromkeys(_SUBSCRIBED, _NOTIFIED),
     },
+    handed={
+        "*": ("/result/nextCursor", "/result/requestState", "/result/task/taskId", "/result/taskId"),
+        **dict.fromkeys(("tasks/get", "tasks/update", "tasks/result", "tasks/cancel"), ("/params/taskId",)),
+    },
     asides=("ping",),
     failed={"/result/isError": True},
     subject={

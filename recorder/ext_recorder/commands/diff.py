@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ext_recorder.options import Command
 
-from .several import DIFFERING, MASK
-from .shared import lines_of_json, one, order
+from .several import DIFFERING, NAME
+from .shared import MASK, lines_of_json, one, order
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def run(values: Values) -> int:
             names=(name, other_name),
             ignore=values["ignore"],
             mask=values["mask"],
+            name=values["name"],
             in_order=one(values, "order") == "strict",
         )
     sys.stdout.write(json_line(case) if values["json"] else "".join(f"{line}\n" for line in lines(case)))
@@ -47,5 +48,11 @@ what the protocol calls volatile. The exit code is 1 when something differs.
 """,
     run,
     arguments=("A", "B"),
-    options=(DIFFERING, MASK, order("strict: messages in another order differ; any: not"), lines_of_json("comparison")),
+    options=(
+        DIFFERING,
+        MASK,
+        NAME,
+        order("strict: messages in another order differ; any: not"),
+        lines_of_json("comparison"),
+    ),
 )

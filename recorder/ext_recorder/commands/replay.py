@@ -55,6 +55,7 @@ def options_of(values: Values) -> Options:
     return Options(
         order=one(values, "order"),
         ignore=values["ignore"],
+        mask=values["mask"],
         match_on=values["match-on"] or MATCH_ON,
         bind=bindings(values),
         redact=values["redact"],

@@ -29,7 +29,12 @@ SHARD = Option("shard", "work on a part of the cassettes only: 2/3 is the second
 SEVERAL = (SHARD, at_once("cassettes"))
 REPORTS = (lines_of_json("cassette"), JUNIT)
 DIFFERING = ignore("a place in messages that may differ, as /result/message")
-MASK = Option("mask", "a regular expression: what it matches in texts may differ; repeatable", "PATTERN", many=True)
+NAME = Option(
+    "name",
+    "where the child hands out a value that the host sends back, as /result/token, or 'METHOD POINTER'; repeatable",
+    "POINTER",
+    many=True,
+)
 # For the text of a command.
 NAMING = """\
 A cassette is named by its file, by a folder that it is in, by a pattern such as 'cassettes/**/*.yaml', or by an address

@@ -184,7 +184,7 @@ def order(of: str) -> Option:
 
 def ignore(what: str) -> Option:
     """`--ignore`, for places that may be otherwise."""
-    return Option("ignore", f"{what}; repeatable", "POINTER", many=True)
+    return Option("ignore", f"{what}, or 'METHOD POINTER' for messages of one method; repeatable", "POINTER", many=True)
 
 
 def connect(where: str) -> Option:
@@ -217,4 +217,10 @@ ORDER = order("strict: requests have to come as they were recorded; any: in any 
 IGNORE = ignore("a place in requests that need not match, as /params/args/seed")
 CONNECT = connect("the real socket server listens, for which clients come to --listen")
 RECORDING = (PROTOCOL, FRAMING, BIND, REDACT)
-PLAYING = (ORDER, IGNORE, MATCH_ON, SPEED, REPORT)
+MASK = Option(
+    "mask",
+    "a regular expression: what it matches in texts may differ; or a preset, as @uuid, @time, @duration; repeatable",
+    "PATTERN",
+    many=True,
+)
+PLAYING = (ORDER, IGNORE, MASK, MATCH_ON, SPEED, REPORT)

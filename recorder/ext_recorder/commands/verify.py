@@ -4,8 +4,22 @@ from __future__ import annotations
 
 from ext_recorder.options import Command, Option
 
-from .several import DIFFERING, MASK, NAMING, REPORTS, SEVERAL, chosen
-from .shared import BIND, HTTP, HTTP_COMMAND, REDACT, behind, bindings, connect, jobs, one, order, seconds, timeout
+from .several import DIFFERING, NAME, NAMING, REPORTS, SEVERAL, chosen
+from .shared import (
+    BIND,
+    HTTP,
+    HTTP_COMMAND,
+    MASK,
+    REDACT,
+    behind,
+    bindings,
+    connect,
+    jobs,
+    one,
+    order,
+    seconds,
+    timeout,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -35,6 +49,7 @@ def run(values: Values) -> int:
         values["COMMAND"],
         ignore=values["ignore"],
         mask=values["mask"],
+        name=values["name"],
         bind=bindings(values),
         redact=values["redact"],
         patience=seconds(one(values, "timeout")),
@@ -46,7 +61,9 @@ def run(values: Values) -> int:
         http=bool(values["http"]),
         connect=address,
     )
-    Comparison(DIALECTS["raw"], options.ignore, options.mask)  # what is wrong with them is told before anything starts
+    Comparison(
+        DIALECTS["raw"], options.ignore, options.mask, options.name
+    )  # what is wrong with them is told before anything starts
     cassettes = chosen(values)
     for each in cassettes:
         each.http = options.http
@@ -115,6 +132,7 @@ recorded. --update keeps the new session, secrets and paths of this machine repl
     options=(
         DIFFERING,
         MASK,
+        NAME,
         ORDER,
         TIMEOUT,
         STDERR,

@@ -5,32 +5,31 @@ values are: 1, 1.0 and 1e0 are one number, and integers of any length are exact.
 What is no JSON has to be equal byte for byte.
 
 Set aside are the id of the call, what the dialect calls volatile, what `--ignore` names, and which number a placeholder
-of a secret has. `--mask` sets aside parts of texts: of `after 12ms`, say, what `[0-9]+ms` matches.
+of a secret has. `--mask` sets aside parts of texts: of `after 12ms`, say, what `[0-9]+ms` matches. `--name` marks
+values that the child hands out, such as tokens and cursors: see `counterparts`.
 """
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from ext_recorder.errors import UsageError
 from ext_recorder.matching import Difference
-from ext_recorder.pointers import differences, without
+from ext_recorder.pointers import differences, places, without
+from ext_recorder.rules import Mask, Places
 from ext_sdk.protocols.dialect import id_key, pointers_of
-from ext_sdk.protocols.places import MISSING, parts, resolve
+from ext_sdk.protocols.places import MISSING, resolve
 from ext_sdk.redaction import same_but_for_numbers
 from ext_sdk.wire.errors import MessageError
 from ext_sdk.wire.json_text import loads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from ext_sdk.protocols.dialect import Classified, Dialect
 
     from .counterparts import Counterparts
 
 _PLACEHOLDER = "[redacted:"
-_MASKED = "…"
 
 
 class Comparison:
@@ -38,29 +37,30 @@ class Comparison:
 
     Args:
         dialect: what is volatile, and where names stand.
-        ignore: JSON pointers within the message, such as "/result/message"; `*` is every member or item.
-        mask: regular expressions; what they match in texts is set aside.
+        ignore: places that are set aside, see `rules.Places`; `*` in a pointer is every member or item.
+        mask: parts of texts that are set aside, see `rules.Mask`.
+        name: where values are handed out, in addition to those of the dialect; see `rules.Places`.
 
     Raises:
-        UsageError: what is given is no JSON pointer, or no regular expression.
+        UsageError: a rule is not of its form.
     """
 
-    def __init__(self, dialect: Dialect, ignore: Iterable[str] = (), mask: Sequence[str] = ()) -> None:
+    def __init__(
+        self, dialect: Dialect, ignore: Iterable[str] = (), mask: Iterable[str] = (), name: Iterable[str] = ()
+    ) -> None:
         self.dialect = dialect
-        self._ignore = tuple(ignore)
-        self._mask = _pattern(mask)
-        for pointer in self._ignore:
-            try:
-                parts(pointer)
-            except ValueError as error:
-                raise UsageError(f"--ignore {error}") from None
+        self._name = Places("name", name)
+        self._ignore = Places("ignore", ignore)
+        self._mask = Mask.of(mask)
+        self._about_counts = self._ignore.by_method or self._name.by_method
 
-    def value(self, message: Classified, answered: str = "") -> object:
-        """What counts of a message.
+    def value(self, message: Classified, answered: str = "", about: str = "") -> object:
+        """Return what counts of a message.
 
         Args:
             message: any.
-            answered: of an answer: the method that it answers.
+            answered: of a response: the method of its request.
+            about: of a response: what its request is about.
         """
         try:
             found = loads(_without_id(message))
@@ -69,8 +69,14 @@ class Comparison:
         if isinstance(found, dict) and found.get("params", MISSING) is None:
             del found["params"]  # Go's way to have none
         apart = {**dict.fromkeys(self._volatile(message.method)), **dict.fromkeys(self._volatile(answered))}
-        found = without(found, [*apart, *self._ignore])
-        return self._masked(found) if self._mask else found
+        found = without(found, [*apart, *self._ignore.of(*self._topic(message, answered, about))])
+        return self._mask.value(found) if self._mask else found
+
+    def _topic(self, message: Classified, answered: str, about: str) -> tuple[str, str]:
+        """Return the method and the subject of the call that a message belongs to."""
+        if message.kind == "response":
+            return answered or message.method, about
+        return message.method, self.dialect.about(message) if self._about_counts else ""
 
     def differences(
         self,
@@ -79,6 +85,7 @@ class Comparison:
         counterparts: Counterparts,
         *,
         answered: str = "",
+        about: str = "",
         most: int = 1,
     ) -> list[Difference]:
         """Where two messages differ, at most so many places.
@@ -87,29 +94,31 @@ class Comparison:
             recorded: the one.
             live: the other.
             counterparts: names of one session by those of the other.
-            answered: of answers: the method that they answer.
+            answered: of responses: the method of their request.
+            about: of responses: what their request is about.
             most: places.
         """
         if recorded.kind != live.kind:
             return [Difference("", recorded.text, live.text)]
         if recorded.text == live.text:
             return []
-        left = self.value(recorded, answered)
-        right = counterparts.translated(left, self.value(live, answered), self.names(recorded))
+        left = self.value(recorded, answered, about)
+        names = [*self.names(recorded), *places(left, self.handed(recorded, answered, about))]
+        right = counterparts.translated(left, self.value(live, answered, about), names)
         found: list[Difference] = []
         secrets: list[tuple[str, str]] = []
-        places: list[tuple[str, str, str]] = []
+        secret_places: list[tuple[str, str, str]] = []
         for pointer in differences(left, right):
             each = Difference(pointer, resolve(left, pointer), resolve(right, pointer))
             if _is_secret(each.recorded) and _is_secret(each.live):
                 secrets.append((str(each.recorded), str(each.live)))
-                places.append((pointer, *secrets[-1]))
+                secret_places.append((pointer, *secrets[-1]))
             else:
                 found.append(each)
             if len(found) >= most:
                 return found
         if secrets and not same_but_for_numbers(*("\n".join(side) for side in zip(*secrets, strict=True))):
-            found += [Difference(*each) for each in places]
+            found += [Difference(*each) for each in secret_places]
         return found[:most]
 
     def names(self, message: Classified) -> tuple[str, ...]:
@@ -117,34 +126,25 @@ class Comparison:
         dialect = self.dialect
         return pointers_of(dialect.names, message.method) + pointers_of(dialect.references, message.method)
 
+    def handed(self, message: Classified, answered: str = "", about: str = "") -> tuple[str, ...]:
+        """Return where a message hands out values that later messages repeat.
+
+        Args:
+            message: any.
+            answered: of a response: the method of its request.
+            about: of a response: what its request is about.
+        """
+        method, subject = self._topic(message, answered, about)
+        return pointers_of(self.dialect.handed, method) + self._name.of(method, subject)
+
     def subjects(self, message: Classified) -> tuple[frozenset[bytes], frozenset[bytes]]:
         """What a message belongs to: calls, as their answer or by naming them; runs, sessions and the like."""
         answered = {message.key} if message.kind == "response" and message.key is not None else set()
         mentioned = _keys(message, pointers_of(self.dialect.mentions, message.method))
         return frozenset(answered) | mentioned, _keys(message, pointers_of(self.dialect.names, message.method))
 
-    def _masked(self, value: object) -> object:
-        """The value with its texts masked."""
-        assert self._mask is not None
-        if isinstance(value, str):
-            return self._mask.sub(_MASKED, value)
-        if isinstance(value, list):
-            return [self._masked(item) for item in value]
-        if isinstance(value, dict):
-            return {key: self._masked(item) for key, item in value.items()}
-        return value
-
     def _volatile(self, method: str) -> tuple[str, ...]:
         return pointers_of(self.dialect.volatile, method)
-
-
-def _pattern(mask: Sequence[str]) -> re.Pattern[str] | None:
-    for each in mask:
-        try:
-            re.compile(each)
-        except re.error as error:
-            raise UsageError(f"--mask {each}: no regular expression: {error}") from None
-    return re.compile("|".join(f"(?:{each})" for each in mask)) if mask else None
 
 
 def _keys(message: Classified, pointers: Iterable[str]) -> frozenset[bytes]:

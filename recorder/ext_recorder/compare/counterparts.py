@@ -2,14 +2,19 @@
 
 Where the dialect says that a message names something that one side has made up, the first two names that meet are
 counterparts from then on: each of them stands for the other, and for nothing else.
+
+A value that a message hands out is a name, too, wherever later messages repeat it: as a string of its own, or, from
+eight characters on, within a string, as a token does in "Bearer …".
 """
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from ext_sdk.protocols.dialect import id_key
 from ext_sdk.protocols.places import parts, resolve
+from ext_sdk.wire.json_text import dumps, loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -17,14 +22,19 @@ if TYPE_CHECKING:
     from ext_sdk.protocols.dialect import Classified
 
 _MOST = 100_000  # names that are remembered; a session with more of them forgets its oldest
+_MOST_HANDED = 1_000  # the same of values that are handed out, which are searched for in all texts
+_STRING = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?')  # in a JSON text; with the colon it is a name of a member
+_WITHIN = 8  # characters of a value that is searched for within strings
 
 
 class Counterparts:
     """Names of the recorded session and of the live one."""
 
-    __slots__ = ("_live", "_recorded")
+    __slots__ = ("_live", "_recorded", "_renamed", "_sent")
 
     def __init__(self) -> None:
+        self._renamed = _Texts()  # live values that were handed out, by which the recorded ones were
+        self._sent = _Texts()  # recorded ones, to live ones with their secrets
         self._live: dict[bytes, object] = {}  # by the recorded name
         self._recorded: dict[bytes, object] = {}  # by the live one
 
@@ -44,7 +54,26 @@ class Counterparts:
             one, other = resolve(recorded, pointer), resolve(live, pointer)
             if _is_name(one) and _is_name(other) and one != other and self._agree(one, other):
                 _put(live, parts(pointer), one)
-        return live
+        return self._renamed.value(live) if self._renamed else live
+
+    def hand_out(self, recorded: Classified, live: Classified, secret: Classified, pointers: Iterable[str]) -> None:
+        """Learn the values that two messages hand out, which are each other's.
+
+        Args:
+            recorded: the one.
+            live: the other, redacted.
+            secret: the same, not redacted.
+            pointers: where the values are.
+        """
+        for pointer in pointers:
+            one, other, sent = recorded.at(pointer), live.at(pointer), secret.at(pointer)
+            if isinstance(one, str) and isinstance(other, str) and isinstance(sent, str) and one:
+                self._renamed.add(other, one)
+                self._sent.add(one, sent)
+
+    def sent(self, text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
+        """Yield where recorded values that were handed out are in a JSON text: (start, end, the live text)."""
+        return self._sent.changes(text, start, end)
 
     def learn(self, recorded: Classified, live: Classified, pointers: Iterable[str]) -> None:
         """These two messages are each other's: so are the names in them."""
@@ -61,6 +90,51 @@ class Counterparts:
         """Do they stand for each other, or for nothing yet?"""
         known, meant = self._live.get(_key(recorded)), self._recorded.get(_key(live))
         return (known is None and meant is None) or (known == live and meant == recorded)
+
+
+class _Texts:
+    """Strings to be replaced by others, wherever they are."""
+
+    __slots__ = ("_others", "_pattern")
+
+    def __init__(self) -> None:
+        self._others: dict[str, str] = {}
+        self._pattern: re.Pattern[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self._others)
+
+    def add(self, text: str, other: str) -> None:
+        """Replace a text by another one from now on."""
+        self._others.pop(text, None)
+        if text != other:
+            self._others[text] = other
+        if len(self._others) > _MOST_HANDED:
+            del self._others[next(iter(self._others))]
+        self._pattern = None
+
+    def value(self, value: object) -> object:
+        """Return a JSON value with its strings replaced."""
+        if isinstance(value, str):
+            return self._others.get(value) or self._within().sub(lambda found: self._others[found[0]], value)
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.value(item) for key, item in value.items()}
+        return value
+
+    def changes(self, text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
+        """Yield the changes to the strings of a JSON text, between two positions."""
+        for found in _STRING.finditer(text, start, end) if self else ():
+            value = None if found[2] else loads(found[1])
+            if isinstance(value, str) and (new := self.value(value)) != value:
+                yield *found.span(1), dumps(new)
+
+    def _within(self) -> re.Pattern[str]:
+        if self._pattern is None:
+            long = sorted((text for text in self._others if len(text) >= _WITHIN), key=len, reverse=True)
+            self._pattern = re.compile("|".join(map(re.escape, long)) or "(?!)")
+        return self._pattern
 
 
 def _is_name(value: object) -> bool:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import CassetteError
+from ext_recorder.pointers import places
 from ext_recorder.reports.cases import Case
 from ext_recorder.speaking import dialect_of
 from ext_sdk.redaction import Redactor, secret_variables
@@ -37,6 +38,7 @@ def diff(
     names: Sequence[str] = (),
     ignore: Sequence[str] = (),
     mask: Sequence[str] = (),
+    name: Sequence[str] = (),
     in_order: bool = True,
 ) -> Case:
     """Compare two cassettes.
@@ -45,15 +47,16 @@ def diff(
         one: the first.
         other: the second.
         names: what they are called in messages; () for their paths.
-        ignore: JSON pointers of what may differ.
-        mask: regular expressions of what may differ within texts.
+        ignore: places that may differ, see `rules.Places`.
+        mask: parts of texts that may differ, see `rules.Mask`.
+        name: where values are handed out, see `rules.Places`.
         in_order: whether the order of messages counts.
 
     Raises:
         CassetteError: one of them can't be read, or they are of two protocols.
-        UsageError: a pointer or a pattern is none.
+        UsageError: a rule is not of its form.
     """
-    compared = _Diff((one, other), names or (str(one), str(other)), ignore, mask)
+    compared = _Diff((one, other), names or (str(one), str(other)), (ignore, mask, name))
     compared.run(in_order=in_order)
     findings = compared.findings
     return Case(" ".join(names or map(str, (one, other))), problems=findings.problems(), more=findings.more)
@@ -62,9 +65,7 @@ def diff(
 class _Diff:
     """Two cassettes side by side."""
 
-    def __init__(
-        self, files: tuple[Path, Path], names: Sequence[str], ignore: Sequence[str], mask: Sequence[str]
-    ) -> None:
+    def __init__(self, files: tuple[Path, Path], names: Sequence[str], rules: tuple[Sequence[str], ...]) -> None:
         self._files = files
         self._names = names
         self.findings = Findings(names[0])
@@ -74,7 +75,7 @@ class _Diff:
             protocols = (reader.header.protocol, second.header.protocol)
             if protocols[0] != protocols[1]:
                 raise CassetteError(names[1], 1, f"speaks {protocols[1]}, and {names[0]} speaks {protocols[0]}")
-            self._comparison = Comparison(dialect_of(reader.header, names[0]), ignore, mask)
+            self._comparison = Comparison(dialect_of(reader.header, names[0]), *rules)
             self._framings = (FRAMINGS[reader.header.framing], FRAMINGS[second.header.framing])
             self._units = (
                 Units(reader, self._framings[0], self._comparison),
@@ -122,7 +123,7 @@ class _Diff:
     def _compare(self, one: Unit, other: Unit, first: dict[Place, Classified], second: dict[Place, Classified]) -> None:
         self._compare_messages(one.place, other.place, first, second)
         for (place, _), (its, _) in zip(one.answers, other.answers, strict=False):
-            self._compare_messages(place, its, first, second, answered=one.method)
+            self._compare_messages(place, its, first, second, one)
         for answers, side, texts in (
             (one.answers[len(other.answers) :], 0, first),
             (other.answers[len(one.answers) :], 1, second),
@@ -137,11 +138,17 @@ class _Diff:
         its: Place,
         first: dict[Place, Classified],
         second: dict[Place, Classified],
-        answered: str = "",
+        call: Unit | None = None,
     ) -> None:
         one, other = first[place], second[its]
-        found = self._comparison.differences(one, other, self._counterparts, answered=answered, most=SHOWN_PLACES)
+        answered, about = (call.method, call.about) if call else ("", "")
+        found = self._comparison.differences(
+            one, other, self._counterparts, answered=answered, about=about, most=SHOWN_PLACES
+        )
         self._counterparts.learn(one, other, self._comparison.names(one))
+        handed = list(places(one.members, self._comparison.handed(one, answered, about)))
+        self._counterparts.learn(one, other, handed)
+        self._counterparts.hand_out(one, other, other, handed)
         if found:
             subject = f"{describe(one, answered)}, {self._names[1]}:{its[0]}"
             self.findings.differs(place[0], subject, found, json_value(one), json_value(other))

@@ -89,7 +89,7 @@ class Units:
         asker = "in" if event.kind == "out" else "out"
         waiting = calls.get((asker, event.conn, message.key or b"")) if message.kind == "response" else None
         if waiting:
-            says = number(comparison.value(message, waiting[0].method))
+            says = number(comparison.value(message, waiting[0].method, waiting[0].about))
             waiting[0].answers.append((place, says))
             if comparison.dialect.is_last(message):
                 waiting.pop(0)
@@ -103,7 +103,7 @@ class Units:
 
 def _about(message: Classified, comparison: Comparison) -> str:
     """What a call is about, but for names that are made up anew in every session."""
-    if comparison.dialect.subject.get(message.method, "") in comparison.names(message):
+    if comparison.dialect.subject.get(message.method, "") in comparison.names(message) + comparison.handed(message):
         return ""
     return comparison.dialect.about(message)
 

@@ -93,7 +93,8 @@ class Hearing:
         self._soon = soon
         self._junk = junk
         self._decoder = framing.decoder()
-        self._asked: dict[bytes, list[str]] = {}  # methods of the host's open calls by id, the oldest first
+        # Methods of the host's open calls and what they are about, by id, the oldest first.
+        self._asked: dict[bytes, list[tuple[str, str]]] = {}
         self._expected = self._heard = 0
         self.lines = Lines(findings, clean, lambda line: bindings.canonical(line, json=False)) if stderr else None
         self.window = Window(comparison, counterparts, findings, self._paired, in_order=in_order)
@@ -118,9 +119,9 @@ class Hearing:
             if not self._counts(message):
                 continue
             last = self._dialect.is_last(message)
-            answered = self._answered(message, last=last)
+            call = self._answered(message, last=last)
             self._expected += 1
-            self.window.expect(Expected(self._expected, line, event.time, message, answered, last=last))
+            self.window.expect(Expected(self._expected, line, event.time, message, call, last=last))
 
     def _recorded(self, item: Frame | Junk) -> Classified:
         if isinstance(item, Frame):
@@ -130,19 +131,19 @@ class Hearing:
     def asked(self, message: Classified) -> None:
         """What the host has said: a call, perhaps."""
         if message.kind == "request" and message.key is not None:
-            self._asked.setdefault(message.key, []).append(message.method)
+            self._asked.setdefault(message.key, []).append((message.method, self._dialect.about(message)))
 
-    def _answered(self, message: Classified, *, last: bool) -> str:
-        """The method of the call that this answers."""
+    def _answered(self, message: Classified, *, last: bool) -> tuple[str, str]:
+        """Return the method of the request that this is the response to, and what that is about."""
         if message.kind != "response" or message.key not in self._asked:
-            return ""
-        methods = self._asked[message.key]
+            return "", ""
+        calls = self._asked[message.key]
         if not last:
-            return methods[0]
-        method = methods.pop(0)
-        if not methods:
+            return calls[0]
+        call = calls.pop(0)
+        if not calls:
             del self._asked[message.key]
-        return method
+        return call
 
     # --- The live child -----------------------------------------------------------------------------------------------
 
@@ -169,7 +170,8 @@ class Hearing:
 
     def _heed(self, message: Classified, item: Frame | Junk) -> Heeded:
         self._heard += 1
-        heard = Heard(self._heard, message, last=self._dialect.is_last(message))
+        payload = item.payload if isinstance(item, Frame) else item.wire
+        heard = Heard(self._heard, message, payload, last=self._dialect.is_last(message))
         known = self.window.hear(heard)
         if known or message.kind != "request" or self._comes_later(heard.identity):
             return Heeded(known=known)

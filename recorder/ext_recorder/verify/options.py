@@ -15,8 +15,9 @@ class Options:
 
     Attributes:
         command: what is run as the child, with its arguments; () for a socket server that is there.
-        ignore: JSON pointers of what need not be equal.
-        mask: regular expressions of what may differ within texts.
+        ignore: places that need not be equal, see `rules.Places`.
+        mask: parts of texts that may differ, see `rules.Mask`.
+        name: where the child hands out values that the host sends back, see `rules.Places`.
         bind: live values of bindings, by name.
         redact: names of further environment variables whose values are secrets.
         patience: how many seconds longer than in the recording an answer may take.
@@ -30,7 +31,8 @@ class Options:
     """
 
     __slots__ = (
-        "bind", "command", "connect", "files", "http", "ignore", "in_order", "junk", "mask", "patience", "redact",
+        "bind", "command", "connect", "files", "http", "ignore", "in_order", "junk", "mask", "name",
+        "patience", "redact",
         "stderr", "update",
     )  # fmt: skip
 
@@ -40,6 +42,7 @@ class Options:
         *,
         ignore: Sequence[str] = (),
         mask: Sequence[str] = (),
+        name: Sequence[str] = (),
         bind: Mapping[str, str] | None = None,
         redact: Sequence[str] = (),
         patience: float = PATIENCE_S,
@@ -54,6 +57,7 @@ class Options:
         self.command = tuple(command)
         self.ignore = tuple(ignore)
         self.mask = tuple(mask)
+        self.name = tuple(name)
         self.bind = dict(bind or {})
         self.redact = tuple(redact)
         self.patience = patience

@@ -17,7 +17,7 @@ from ext_sdk.wire.framing import Frame
 from ext_sdk.wire.json_text import dumps, quote
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ext_recorder.bindings import Playing
     from ext_recorder.calls import Calls
@@ -42,6 +42,7 @@ class Sender:
         child_calls: requests of the child, recorded id to live one.
         secrets: values by their rule, as in {"env.API_TOKEN": …}.
         new_folder: makes a folder for a binding of this name; its path.
+        handed: return where a message of the host has values that the child handed out.
 
     Attributes:
         unbound: names of bindings that were sent as they stand, because nothing here says what they stand for.
@@ -58,6 +59,7 @@ class Sender:
         child_calls: Calls,
         secrets: Mapping[str, str],
         new_folder: Callable[[str], str],
+        handed: Callable[[Classified], Iterable[str]],
     ) -> None:
         self._dialect = dialect
         self._framing = framing
@@ -66,6 +68,7 @@ class Sender:
         self._child_calls = child_calls
         self._secrets = secrets
         self._new_folder = new_folder
+        self._handed = handed
         self.unbound: dict[str, None] = {}
         self.unknown_secrets: dict[str, None] = {}
 
@@ -121,11 +124,23 @@ class Sender:
             live = self._counterparts.live(id_key(value, message.text[start:end]))
             if live is not None:
                 yield start, end, dumps(live)
+        yield from self._handed_out(message)
         for start, end, value in spans(message.text, pointers_of(self._dialect.mentions, message.method)):
             recorded = id_key(value, message.text[start:end])
             live_id = self._child_calls.live(recorded)
             if live_id != recorded:
                 yield start, end, live_id.decode("utf-8", "surrogateescape")
+
+    def _handed_out(self, message: Classified) -> Iterator[tuple[int, int, str]]:
+        """Yield where a value is that the child handed out: strings anywhere, numbers where they are named."""
+        for start, end, value in spans(message.text, self._handed(message)):
+            live = None if isinstance(value, str) else self._counterparts.live(id_key(value, message.text[start:end]))
+            if live is not None:
+                yield start, end, dumps(live)
+        for name in message.form.content if message.envelope else ():
+            member = message.envelope.members.get(name) if message.envelope else None
+            if member:
+                yield from self._counterparts.sent(message.text, member.start, member.end)
 
     def _with_secrets(self, payload: bytes) -> bytes:
         from ext_sdk.redaction.patterns import PLACEHOLDER

@@ -70,7 +70,7 @@ class LiveSession:
         self.bindings = Playing(header.bindings, options.bind, environment.get("HOME", ""))
         self._redactor = Redactor(self.secrets, rules=True)
         self._counterparts = Counterparts()
-        self._comparison = Comparison(self.dialect, options.ignore, options.mask)
+        self._comparison = Comparison(self.dialect, options.ignore, options.mask, options.name)
         self._senders: list[Sender] = []
 
     def script(self, reader: Reader, framing: Framing, may: Callable[[int], bool] | None = None) -> Script:
@@ -90,6 +90,7 @@ class LiveSession:
             child_calls=child_calls,
             secrets=self.secrets,
             new_folder=self._new_folder,
+            handed=self._comparison.handed,
         )
         self._senders.append(sender)
         child = Hearing(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ext_recorder.compare.findings import SHOWN_PLACES
 from ext_recorder.compare.words import describe, json_value
+from ext_recorder.pointers import places
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,20 +41,23 @@ class Expected:
         line: where it stands.
         time: when it was said, in seconds.
         message: what it is.
-        answered: of an answer: the method that it answers.
+        answered: of a response: the method of its request.
+        about: of a response: what its request is about.
         identity: what has to be the same in its counterpart.
         passed: something that follows it has come, so that nobody waits for it.
         carried: its turn is over.
     """
 
-    __slots__ = ("answered", "carried", "identity", "index", "line", "message", "passed", "time")
+    __slots__ = ("about", "answered", "carried", "identity", "index", "line", "message", "passed", "time")
 
-    def __init__(self, index: int, line: int, time: float, message: Classified, answered: str, *, last: bool) -> None:
+    def __init__(
+        self, index: int, line: int, time: float, message: Classified, call: tuple[str, str], *, last: bool
+    ) -> None:
         self.index = index
         self.line = line
         self.time = time
         self.message = message
-        self.answered = answered
+        self.answered, self.about = call
         self.identity = identity(message, last=last)
         self.passed = False
         self.carried = False
@@ -66,12 +70,14 @@ class Heard:
         index: its place in the live order.
         message: what it is, as it would stand in the cassette.
         identity: see Expected.
+        payload: the message as the child sent it.
     """
 
-    __slots__ = ("identity", "index", "message")
+    __slots__ = ("identity", "index", "message", "payload")
 
-    def __init__(self, index: int, message: Classified, *, last: bool) -> None:
+    def __init__(self, index: int, message: Classified, payload: bytes, *, last: bool) -> None:
         self.index = index
+        self.payload = payload
         self.message = message
         self.identity = identity(message, last=last)
 
@@ -203,7 +209,7 @@ class Window:
 
     def _same(self, expected: Expected, heard: Heard) -> bool:
         found = self._comparison.differences(
-            expected.message, heard.message, self._counterparts, answered=expected.answered
+            expected.message, heard.message, self._counterparts, answered=expected.answered, about=expected.about
         )
         return not found
 
@@ -213,17 +219,32 @@ class Window:
         for before in self._expected[:at]:
             before.passed = before.passed or before.identity[0] != "response"
         found = self._comparison.differences(
-            expected.message, heard.message, self._counterparts, answered=expected.answered, most=SHOWN_PLACES
+            expected.message,
+            heard.message,
+            self._counterparts,
+            answered=expected.answered,
+            about=expected.about,
+            most=SHOWN_PLACES,
         )
         if found:
             subject = describe(expected.message, expected.answered)
             values = json_value(expected.message), json_value(heard.message)
             self._findings.differs(expected.line, subject, found, *values)
         self._counterparts.learn(expected.message, heard.message, self._comparison.names(expected.message))
+        self._hand_out(expected, heard)
         if self._in_order:
             self._check_order(expected, heard)
         self._pairs.append((expected, heard))
         self._on_pair(expected, heard)
+
+    def _hand_out(self, expected: Expected, heard: Heard) -> None:
+        """Learn the values that the child hands out here."""
+        pointers = self._comparison.handed(expected.message, expected.answered, expected.about)
+        handed = list(places(expected.message.members, pointers))
+        if handed:
+            self._counterparts.learn(expected.message, heard.message, handed)
+            secret = self._comparison.dialect.classify(heard.payload)
+            self._counterparts.hand_out(expected.message, heard.message, secret, handed)
 
     def _pass_before(self, heard: Heard) -> None:
         """It has come, unequal as it is, so nobody waits for what is recorded before it."""

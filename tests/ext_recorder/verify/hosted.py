@@ -36,7 +36,7 @@ class Child:
         path: the folder for the cassette.
         events: as they stand in a cassette.
         protocol, framing, bindings: its header.
-        ignore, mask, in_order, stderr, junk: what counts.
+        ignore, mask, name, in_order, stderr, junk: what counts.
         secrets: known values, by their rule.
     """
 
@@ -50,6 +50,7 @@ class Child:
         bindings: Mapping[str, str] | None = None,
         ignore: Sequence[str] = (),
         mask: Sequence[str] = (),
+        name: Sequence[str] = (),
         secrets: Mapping[str, str] | None = None,
         patience: float = 10.0,
         in_order: bool = True,
@@ -67,7 +68,7 @@ class Child:
         self.bindings = Playing(known)
         self.redactor = Redactor(secrets or {}, rules=True)
         self.findings = LiveFindings("c.yaml")
-        counterparts, calls = Counterparts(), Calls()
+        counterparts, calls, comparison = Counterparts(), Calls(), Comparison(dialect, ignore, mask, name)
         self.sender = Sender(
             dialect,
             self._framing,
@@ -76,13 +77,14 @@ class Child:
             child_calls=calls,
             secrets=secrets or {},
             new_folder=self._new_folder,
+            handed=comparison.handed,
         )
         ahead = Ahead(self._reader)
         hearing = Hearing(
             self._framing,
             clean=lambda data: self.bindings.to_neutral(self.redactor.redact(data)),
             bindings=self.bindings,
-            comparison=Comparison(dialect, ignore, mask),
+            comparison=comparison,
             counterparts=counterparts,
             child_calls=calls,
             findings=self.findings,

@@ -446,7 +446,7 @@ WRONG = [
     (["c.yaml"], [], "expected the command to verify behind `--`"),
     (["--timeout", "soon", "c.yaml"], ["x"], "--timeout soon: expected a number of seconds"),
     (["--ignore", "result", "c.yaml"], ["x"], "'result' is no JSON pointer"),
-    (["--mask", "(", "c.yaml"], ["x"], "--mask (: no regular expression"),
+    (["--mask", "(", "c.yaml"], ["x"], "--mask (: not a regular expression"),
     (["--shard", "3/2", "c.yaml"], ["x"], "expected NUMBER/COUNT"),
     (["--jobs", "many", "c.yaml"], ["x"], "--jobs many: expected a number"),
     (["--files", "nowhere", "c.yaml"], ["x"], "--files nowhere: expected a folder"),
