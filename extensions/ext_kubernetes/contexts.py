@@ -9,9 +9,9 @@ from msgspec import Meta
 
 import ext_sdk
 
-from . import settings
 from .errors import NoConfiguration
 from .manifests import dump_yaml
+from .settings import KINDS, read, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,10 +80,10 @@ def view_config(args: ViewConfig, context: ext_sdk.Context) -> ext_sdk.Result:
 
 
 def _read(context: ext_sdk.Context) -> Kubeconfig:
-    source = settings.source_of(context)
+    source = source_of(context)
     if source.in_cluster:
         raise NoConfiguration("no kubeconfig", error="there is no kubeconfig: the service account of this pod is used")
-    config = settings.read(source)
+    config = read(source)
     config.current = source.context or config.current
     return config
 
@@ -101,7 +101,7 @@ def _minified(config: Kubeconfig) -> dict[str, Mapping[str, Entry]]:
         if name and name not in entries:
             raise NoConfiguration(f'{word} "{name}" not found in kubeconfig')
         parts[kind] = {name: entries[name]} if name else {}
-    return {kind: parts[kind] for kind in settings.KINDS}
+    return {kind: parts[kind] for kind in KINDS}
 
 
 def _shown(entry: Entry) -> Entry:

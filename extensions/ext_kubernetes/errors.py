@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 from ext_sdk import OperationFailed
 
-from . import server_text
+from .server_text import CONFLICT, NO_PAGE, NO_TEXT, REJECTED, UNDECLARED, UNKNOWN, is_misfit, manager, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,7 +139,7 @@ class ApiError(KubernetesError):
     ) -> None:
         self.status = status
         self.reason = reason
-        self.text = server_text.shortened(text)[:LONGEST] or reason or f"HTTP status {status}"
+        self.text = shortened(text)[:LONGEST] or reason or f"HTTP status {status}"
         self.causes = causes
         self.retry_after = retry_after
         self.where = where
@@ -149,7 +149,7 @@ class ApiError(KubernetesError):
     @property
     def retryable(self) -> bool:
         """Whether the request may succeed a moment later; an object that does not fit its kind is a 500, too."""
-        return self.passing or ((self.status == 429 or self.status >= 500) and not server_text.is_misfit(self.text))
+        return self.passing or ((self.status == 429 or self.status >= 500) and not is_misfit(self.text))
 
     def _headline(self) -> str:
         return " ".join(self.text.split())  # a first line may be no more than `errors:`
@@ -159,9 +159,9 @@ class ApiError(KubernetesError):
         return f"{self.text} ({self.status} {self.reason or 'from the server'}){'. ' + advice if advice else ''}"
 
     def _advice(self) -> str:
-        if server_text.UNDECLARED in self.text or server_text.UNKNOWN in self.text:
+        if UNDECLARED in self.text or UNKNOWN in self.text:
             return "The kind has no such field: check how it is spelled and where it stands"
-        if server_text.NO_TEXT in self.text:
+        if NO_TEXT in self.text:
             return "Put the value in quotes: without them YAML takes 1 for a number, and yes and true for booleans"
         return self.advice
 
@@ -199,9 +199,9 @@ class NotFound(ApiError):
     def _advice(self) -> str:
         if self.text.startswith("namespaces ") and "/namespaces/" in self.where:
             return "Make the namespace first: create-namespace"
-        if self.text == server_text.NO_PAGE and self.where in {"GET /api", "GET /apis"}:
+        if self.text == NO_PAGE and self.where in {"GET /api", "GET /apis"}:
             return "The address does not lead to a Kubernetes API: check the path of `server` in the kubeconfig"
-        if self.text == server_text.NO_PAGE:
+        if self.text == NO_PAGE:
             return "The server has no such kind any more: was its definition (CRD) deleted?"
         return ""
 
@@ -212,11 +212,7 @@ class Conflict(ApiError):
     @property
     def managers(self) -> tuple[tuple[str, str], ...]:
         """(manager, field) for each field that somebody else manages."""
-        found = (
-            (server_text.manager(message), field)
-            for field, reason, message in self.causes
-            if reason == server_text.CONFLICT
-        )
+        found = ((manager(message), field) for field, reason, message in self.causes if reason == CONFLICT)
         return tuple(found)
 
     def _advice(self) -> str:
@@ -248,7 +244,7 @@ class Invalid(ApiError):
         return f"{what}{is_invalid[:-2]} ({self.status} {self.reason}): {'; '.join(told[:MOST_CAUSES])}{more}"
 
     def _advice(self) -> str:
-        if self.text == server_text.REJECTED:
+        if self.text == REJECTED:
             return "Of the JSON Patch, an `op` is unknown, a `path` leads to nothing, or a `test` does not hold"
         return super()._advice()
 

@@ -51,9 +51,9 @@ FAMILIES = {
 
 def warm_up() -> None:
     """Import what the first operation needs, whichever it is."""
-    from . import client
+    from .client.importing import warm_up as import_library
 
-    client.warm_up()
+    import_library()
 
 
 extension = ext_sdk.Extension(

@@ -6,10 +6,10 @@ import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ext_kubernetes import settings
 from ext_kubernetes.errors import NoConfiguration
 from ext_kubernetes.impersonation import impersonation
 from ext_kubernetes.objects import text
+from ext_kubernetes.settings import Entry, Kubeconfig, read, stamps
 from ext_sdk import Deadline
 
 from .connection import Connection
@@ -39,7 +39,7 @@ class Account:
         self._lock = threading.Lock()
         self._connection: Connection | None = None
         self._retired: list[Connection] = []  # of older credentials; requests may still be under way on them
-        self._known: settings.Kubeconfig | None = None
+        self._known: Kubeconfig | None = None
         self._stamp = source.stamp
         self.renewals = 0
 
@@ -58,12 +58,12 @@ class Account:
         found = "" if self.source.in_cluster else self._context().get("user")
         return found if isinstance(found, str) else ""
 
-    def _context(self) -> settings.Entry:
+    def _context(self) -> Entry:
         return self._kubeconfig().usable(self.source.context)
 
-    def _kubeconfig(self) -> settings.Kubeconfig:
+    def _kubeconfig(self) -> Kubeconfig:
         if self._known is None:
-            self._known = settings.read(self.source)
+            self._known = read(self.source)
         return self._known
 
     def connect(self, deadline: Deadline | None = None) -> Connection:
@@ -126,8 +126,8 @@ class Account:
         """
         if self.renewals != seen:
             return True
-        user = {} if self.source.in_cluster else settings.read(self.source).users.get(self.user, {})
-        stamp = settings.stamps(self.source.files)
+        user = {} if self.source.in_cluster else read(self.source).users.get(self.user, {})
+        stamp = stamps(self.source.files)
         rewritten, self._stamp = stamp != self._stamp, stamp
         if not (self.source.in_cluster or RENEWABLE & user.keys() or rewritten):
             return False

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_kubernetes import settings
-from ext_kubernetes.settings import Source
+from ext_kubernetes.settings import Source, source_of
 from ext_sdk.clients import KeptClients
 
 from .client import Client
@@ -27,7 +26,7 @@ def client_for(context: ext_sdk.Context) -> Client:
     Raises:
         NoConfiguration: there is no kubeconfig, or it can't be used.
     """
-    client = context.extension_state(Clients).get(settings.source_of(context))
+    client = context.extension_state(Clients).get(source_of(context))
     for name, value in client.connect(context.deadline).secrets():
         context.secrets.add(name, value)
     return client

@@ -7,9 +7,9 @@ import os
 import threading
 from typing import TYPE_CHECKING, Protocol, Self, cast
 
-from ext_kubernetes import settings
 from ext_kubernetes.errors import NoConfiguration
 from ext_kubernetes.manifests import load_plain_yaml
+from ext_kubernetes.settings import read
 
 from .checking import check
 from .plugins import bounded
@@ -103,7 +103,7 @@ class _Yaml:
 
 def _install_hint(source: Source) -> str:
     """Return what the kubeconfig says about installing its credential plugin; "" if it says nothing."""
-    found = settings.read(source)
+    found = read(source)
     plugin = found.users.get(str(found.context(source.context).get("user")), {}).get("exec")
     hint = plugin.get("installHint") if isinstance(plugin, dict) else None
     return hint.strip() if isinstance(hint, str) else ""
