@@ -10,14 +10,16 @@ import ext_sdk
 
 from .config import HttpConfig
 
-# The modules, each with the names of its OPERATIONS.
-FAMILIES = {
-    "request": ("request",),
-    "wait": ("wait",),
-    "download": ("download",),
-    "graphql": ("graphql",),
-    "session": ("session",),
-    "mock.operations": ("mock-start", "mock-verify", "mock-stop"),
+# The operations, each with its module.
+MODULES = {
+    "request": "request",
+    "wait": "wait",
+    "download": "download",
+    "graphql": "graphql",
+    "session": "session",
+    "mock-start": "mock.operations",
+    "mock-verify": "mock.operations",
+    "mock-stop": "mock.operations",
 }
 
 
@@ -25,7 +27,7 @@ def warm_up() -> None:
     """Import what the first operation needs, then what all others do."""
     from . import client  # noqa: F401
 
-    extension.operations.import_families()
+    extension.operations.import_modules()
 
 
 extension = ext_sdk.Extension(
@@ -36,4 +38,4 @@ extension = ext_sdk.Extension(
     warm_up=warm_up,
 )
 
-extension.operations.add_families(__package__, FAMILIES)
+extension.operations.add_modules(__package__, MODULES)

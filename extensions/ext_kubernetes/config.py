@@ -46,7 +46,7 @@ class KubernetesConfig(ext_sdk.Config):
         if self.kubeconfig and self.service_account:
             raise ValueError("expected `kubeconfig` or `serviceAccount`, found both")
         if self.kubeconfig:
-            from .settings import check_explicit
+            from ext_kubernetes.api.kubeconfig import check_explicit
 
             check_explicit(self.kubeconfig, self.context)
 

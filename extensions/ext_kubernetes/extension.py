@@ -1,7 +1,7 @@
 """The extension: its operations, in the order in which users read about them.
 
-The manifest is prepared, so nothing of an operation is needed before the first call, and then its family alone. The
-client library is imported beside the session.
+The manifest is prepared, so no operation is imported before the first call, and then only its module. A thread imports
+the client library.
 """
 
 from __future__ import annotations
@@ -10,48 +10,56 @@ import ext_sdk
 
 from .config import KubernetesConfig
 
-# The modules, each with the names of its OPERATIONS.
-FAMILIES = {
-    "namespaces": ("create-namespace", "delete-generated-namespaces", "delete-namespace"),
-    "apply": ("apply",),
-    "create": ("create", "replace"),
-    "secrets": ("create-secret", "create-configmap"),
-    "get": ("get",),
-    "patch": ("patch",),
-    "delete": ("delete",),
-    "condition": ("condition",),
-    "wait": ("wait",),
-    "stable": ("stable",),
-    "assert_": ("assert",),
-    "rollout": ("rollout",),
-    "scale": ("scale",),
-    "labels": ("label", "annotate"),
-    "events": ("events",),
-    "exec_": ("exec",),
-    "copy_": ("copy",),
-    "port_forward": ("port-forward",),
-    "logs": ("logs",),
-    "jobs": ("run-job",),
-    "helm": ("helm-install", "helm-upgrade", "helm-list", "helm-uninstall"),
-    "access": ("auth-can-i",),
-    "contexts": ("list-contexts", "current-context", "view-config"),
-    "dropin": (
-        "createNamespace",
-        "deleteGeneratedNamespaces",
-        "authCanI",
-        "listContexts",
-        "getCurrentContext",
-        "viewConfig",
-        "helmInstall",
-        "helmList",
-        "helmUninstall",
-    ),
+# The operations, each with its module in `operations`.
+MODULES = {
+    "create-namespace": "namespaces",
+    "delete-generated-namespaces": "namespaces",
+    "delete-namespace": "namespaces",
+    "apply": "apply",
+    "create": "create",
+    "replace": "create",
+    "create-secret": "create",
+    "create-configmap": "create",
+    "get": "get",
+    "patch": "patch",
+    "delete": "delete",
+    "condition": "wait",
+    "wait": "wait",
+    "stable": "wait",
+    "assert": "assertion",
+    "rollout": "rollout",
+    "scale": "patch",
+    "label": "patch",
+    "annotate": "patch",
+    "events": "events",
+    "exec": "exec",
+    "copy": "exec",
+    "port-forward": "port_forward",
+    "logs": "logs",
+    "run-job": "run_job",
+    "helm-install": "helm",
+    "helm-upgrade": "helm",
+    "helm-list": "helm",
+    "helm-uninstall": "helm",
+    "auth-can-i": "access",
+    "list-contexts": "contexts",
+    "current-context": "contexts",
+    "view-config": "contexts",
+    "createNamespace": "aliases",
+    "deleteGeneratedNamespaces": "aliases",
+    "authCanI": "aliases",
+    "listContexts": "aliases",
+    "getCurrentContext": "aliases",
+    "viewConfig": "aliases",
+    "helmInstall": "aliases",
+    "helmList": "aliases",
+    "helmUninstall": "aliases",
 }
 
 
 def warm_up() -> None:
     """Import what the first operation needs, whichever it is."""
-    from .client.importing import warm_up as import_library
+    from ext_kubernetes.api.lazy_import import warm_up as import_library
 
     import_library()
 
@@ -64,4 +72,4 @@ extension = ext_sdk.Extension(
     warm_up=warm_up,
 )
 
-extension.operations.add_families(__package__, FAMILIES)
+extension.operations.add_modules(f"{__package__}.operations", MODULES)

@@ -10,15 +10,14 @@ import threading
 from typing import TYPE_CHECKING, NamedTuple
 
 import ext_sdk
-
-from .errors import KubernetesError, NotFound
-from .objects import text
-from .paths import core_path
+from ext_kubernetes.api.errors import KubernetesError, NotFound
+from ext_kubernetes.api.paths import core_path
+from ext_kubernetes.objects.fields import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .client import Client
+    from ext_kubernetes.api.client import Client
 
 APART = "give each parallel task a `scope` or a folder of its own"
 

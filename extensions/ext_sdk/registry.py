@@ -1,4 +1,4 @@
-"""The operations of an extension by name, each loaded when it is first asked for."""
+"""Operations of an extension by name, each imported at its first use."""
 
 from __future__ import annotations
 
@@ -15,49 +15,45 @@ if TYPE_CHECKING:
 class Registry(Mapping[str, "Operation"]):
     """Operations by name, in the order in which they were registered.
 
-    An extension with many families of operations names them with their modules: the first call then waits for the
-    import of its own family alone; `import_families` is for a thread beside it. Whoever walks through the values loads
-    them all.
+    An extension with many operations registers their modules: the first call then imports the module of its operation
+    only. `import_modules` imports the others, in a thread. Iterating over the values imports all of them.
 
     Args:
-        extension: its name, for errors.
+        extension: name of the extension, for errors.
     """
 
     def __init__(self, extension: str) -> None:
         self._extension = extension
         self._found: dict[str, Operation | str] = {}  # a text is the module that has the operation
-        self._families: dict[str, Sequence[str]] = {}  # the names of a module's operations
+        self._modules: dict[str, list[str]] = {}  # the operations of each module that was registered
 
     def add(self, operation: Operation) -> None:
-        """Register an operation. Raises ValueError where its name is taken."""
+        """Register an operation. Raises ValueError if its name is taken."""
         self._refuse_taken(operation.name)
         self._found[operation.name] = operation
 
-    def add_families(self, package: str, families: Mapping[str, Sequence[str]]) -> None:
-        """Register the operations of modules that are not imported yet.
+    def add_modules(self, package: str, modules: Mapping[str, str]) -> None:
+        """Register operations whose modules are not imported yet.
 
         Args:
-            package: the absolute name of the package that has the modules.
-            families: by the name of each module in it, the names of the operations that it has in `OPERATIONS`, in
-                their order.
+            package: absolute name of the package that has the modules.
+            modules: by the name of an operation, the module within the package that has it in `OPERATIONS`.
 
         Raises:
             ValueError: a name is taken.
         """
-        for module, names in families.items():
-            family = f"{package}.{module}"
-            self._families[family] = names
-            for name in names:
-                self._refuse_taken(name)
-                self._found[name] = family
+        for name, module in modules.items():
+            self._refuse_taken(name)
+            self._found[name] = path = f"{package}.{module}"
+            self._modules.setdefault(path, []).append(name)
 
-    def import_families(self) -> None:
-        """Import all modules that were named, in their order. Safe beside the thread that asks for operations."""
-        for family in self._families:
-            import_module(family)
+    def import_modules(self) -> None:
+        """Import all registered modules, in their order. Safe while another thread requests operations."""
+        for module in self._modules:
+            import_module(module)
 
     def __getitem__(self, name: str) -> Operation:
-        """Raises KeyError for an unknown name, TypeError where its module has other operations than were named."""
+        """Raises KeyError for an unknown name, TypeError if its module has other operations than were registered."""
         found = self._found[name]
         if isinstance(found, str):
             self._load(found)
@@ -76,11 +72,10 @@ class Registry(Mapping[str, "Operation"]):
 
     def _load(self, module: str) -> None:
         operations: Sequence[Operation] = import_module(module).OPERATIONS
-        expected = self._families[module]
-        if [one.name for one in operations] != list(expected):
-            raise TypeError(f"{module}.OPERATIONS: expected {', '.join(expected)}, found "
-                            f"{', '.join(one.name for one in operations)}")  # fmt: skip
-        self._found.update({one.name: one for one in operations})
+        expected, found = self._modules[module], [operation.name for operation in operations]
+        if sorted(found) != sorted(expected):
+            raise TypeError(f"{module}.OPERATIONS: expected {', '.join(expected)}, found {', '.join(found)}")
+        self._found.update({operation.name: operation for operation in operations})
 
     def _refuse_taken(self, name: str) -> None:
         if name in self._found:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, cast
 import pytest
 import urllib3
 
-from ext_kubernetes.client.answer import Answer, read_body
-from ext_kubernetes.errors import ApiError
+from ext_kubernetes.api.connection import Response, read_body
+from ext_kubernetes.api.errors import ApiError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ext_kubernetes.client.connection import RawResponse
+    from ext_kubernetes.api.connection import RawResponse
 
 
 class Dripping:
@@ -90,7 +90,7 @@ def test_an_answer_is_not_read_on_when_the_extension_ends() -> None:
 
 def test_a_value_that_was_cut_is_said_to_be() -> None:
     with pytest.raises(ApiError) as failed:
-        _ = Answer(200, b'{"items": [', "GET https://server/api/v1/pods", cut=True).value
+        _ = Response(200, b'{"items": [', "GET https://server/api/v1/pods", cut=True).value
     assert (
         "expected a JSON object in answer to GET https://server/api/v1/pods, found more than 11 bytes"
         in failed.value.error
@@ -100,10 +100,10 @@ def test_a_value_that_was_cut_is_said_to_be() -> None:
 @pytest.mark.parametrize("data", [b"[1, 2]", b"null", b"<html>", b"[" * 100_000, b"\xff"])
 def test_what_is_no_object_is_no_answer(data: bytes) -> None:
     with pytest.raises(ApiError, match="expected a JSON object in answer to GET /api, found b"):
-        _ = Answer(200, data, "GET /api", cut=False).value
+        _ = Response(200, data, "GET /api", cut=False).value
 
 
 def test_an_answer_is_empty_only_if_its_status_says_so() -> None:
-    assert Answer(204, b"", "DELETE /api", cut=False).value is None
+    assert Response(204, b"", "DELETE /api", cut=False).value is None
     with pytest.raises(ApiError, match="expected a JSON object in answer to GET /api, found nothing"):
-        _ = Answer(200, b"", "GET /api", cut=False).value
+        _ = Response(200, b"", "GET /api", cut=False).value

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_kubernetes.bulk import AT_ONCE
+from ext_kubernetes.manifests.bulk import MOST_PARALLEL
 from tests.ext_kubernetes.fake_api import Asked, Fault
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.ext_kubernetes.fake_api import FakeApi
 
 PATIENCE_SECONDS = 20.0
-NAMES = [f"c{number:02}" for number in range(2 * AT_ONCE)]
+NAMES = [f"c{number:02}" for number in range(2 * MOST_PARALLEL)]
 CALLS: dict[str, dict[str, object]] = {
     "label": {"resource": "cm", "selector": "app=x", "labels": {"tier": "web"}},
     "annotate": {"resource": "cm", "selector": "app=x", "annotations": {"note": "seen"}},
@@ -32,7 +32,7 @@ def objects(api: FakeApi) -> FakeApi:
 
 @pytest.mark.parametrize("operation", CALLS)
 def test_several_requests_are_under_way_at_a_time(kube: Extension, objects: FakeApi, operation: str) -> None:
-    meeting = threading.Barrier(AT_ONCE, timeout=PATIENCE_SECONDS)  # none is answered before AT_ONCE have come
+    meeting = threading.Barrier(MOST_PARALLEL, timeout=PATIENCE_SECONDS)  # none is answered before AT_ONCE have come
 
     def meet(asked: Asked) -> None:
         if asked.method in {"PATCH", "DELETE"}:

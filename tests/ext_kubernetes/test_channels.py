@@ -9,7 +9,7 @@ from contextlib import suppress
 
 import trustme
 
-from ext_kubernetes.client.channels import cut
+from ext_kubernetes.api.exec import cut
 
 
 def encrypted_pair() -> tuple[ssl.SSLSocket, ssl.SSLSocket]:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_kubernetes.client.connection import Broken
-from ext_kubernetes.client.health import Health
-from ext_kubernetes.client.retries import counts, pause_before
-from ext_kubernetes.statuses import api_error
+from ext_kubernetes.api.client import Health, counts, pause_before
+from ext_kubernetes.api.connection import TransportError
+from ext_kubernetes.api.errors import api_error
 from tests.ext_kubernetes.fake_api import FakeApi, Fault
 
 if TYPE_CHECKING:
@@ -138,7 +137,7 @@ def test_a_server_that_does_not_answer_is_waited_for_until_the_deadline(start: S
 
 def test_the_time_that_a_server_was_tried_for_is_that_of_the_call() -> None:
     health = Health()
-    problem = Broken("Connection refused", sent=False)
+    problem = TransportError("Connection refused", sent=False)
     health.unreachable(problem, "http://server", 0.0)
     health._failing_since = time.monotonic() - 105.3
     assert "tried for 0.1 s" in health.unreachable(problem, "http://server", 0.1).error

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ext_kubernetes.conditions import condition_of, conditions_of, has, status_of
+from ext_kubernetes.objects.conditions import condition_of, conditions_of, has, status_of
 
 
 def made(*conditions: tuple[str, str], generation: int = 1, **status: Any) -> dict[str, Any]:

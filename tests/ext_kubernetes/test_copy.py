@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_kubernetes.copy_ import _unpacked
+from ext_kubernetes.operations.exec import _unpacked
 from ext_sdk import Deadline, OperationFailed
 from ext_sdk.files import Workdir
 

@@ -9,9 +9,9 @@ import pytest
 
 START = """
 import sys
-from ext_kubernetes.client import importing
+from ext_kubernetes.api import lazy_import
 from ext_sdk import deferred
-importing.warm_up()
+lazy_import.warm_up()
 def waiting():
     return {name for name in deferred.MODULES if isinstance(sys.modules.get(name), deferred.Deferred)}
 """
@@ -94,7 +94,7 @@ def test_a_module_that_is_imported_by_star_has_all_its_names() -> None:
 @pytest.mark.parametrize("text", ["a: [", "a: \x01", "a: *b", "\ta: 1", "a: 1\na: 2", "!!foo a", "%YAML 3\n---\n"])
 def test_errors_of_the_yaml_library_are_those_of_the_complete_one(text: str) -> None:
     told = "try:\n    load_yaml(TEXT)\nexcept NotYaml as error:\n    print(repr(error), type(error.__cause__))\n"
-    told = "from ext_kubernetes.manifests import NotYaml, load_yaml\n" + told.replace("TEXT", repr(text))
+    told = "from ext_kubernetes.objects.yaml_loader import NotYaml, load_yaml\n" + told.replace("TEXT", repr(text))
     partly, whole = (
         subprocess.run([sys.executable, "-c", start + told], capture_output=True, text=True, timeout=120, check=True)
         for start in (START, "import yaml\n")
@@ -104,13 +104,13 @@ def test_errors_of_the_yaml_library_are_those_of_the_complete_one(text: str) -> 
 
 def test_a_package_whose_parts_do_not_go_by_themselves_is_imported_whole() -> None:
     passes(
-        "importing.warm_up()\n"
+        "lazy_import.warm_up()\n"
         "assert waiting() == set() and 'kubernetes.leaderelection' in sys.modules\n"
         "from kubernetes.dynamic import DynamicClient\n",
         "import sys\n"
-        "from ext_kubernetes.client import importing\n"
+        "from ext_kubernetes.api import lazy_import\n"
         "from ext_sdk import deferred\n"
-        "importing.MODULES['kubernetes.client']['ApiClient'] = 'kubernetes.moved_elsewhere'\n"
+        "lazy_import.MODULES['kubernetes.client']['ApiClient'] = 'kubernetes.moved_elsewhere'\n"
         "def waiting():\n"
         "    return {name for name in deferred.MODULES if isinstance(sys.modules.get(name), deferred.Deferred)}\n",
     )

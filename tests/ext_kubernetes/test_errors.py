@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ext_kubernetes.errors import Unreachable
-from ext_kubernetes.statuses import api_error
+from ext_kubernetes.api.errors import Unreachable, api_error
 
 UNKNOWN_FIELD = 'strict decoding error: unknown field "spec.ports[0].nam"'
 

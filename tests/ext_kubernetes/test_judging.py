@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from ext_kubernetes.awaiting import of_each
-from ext_kubernetes.stable import Steady
-from ext_kubernetes.wait import Deleted, value_verdict
-from ext_kubernetes.waiting import Verdict
+from ext_kubernetes.operations.wait import IsDeleted, StableFor
+from ext_kubernetes.polling import Verdict
+from ext_kubernetes.waiting.predicates import value_verdict
+from ext_kubernetes.waiting.waiter import combine_verdicts
 
 if TYPE_CHECKING:
     from msgspec import UnsetType
 
-    from ext_kubernetes.manifests import Object
+    from ext_kubernetes.objects.yaml_loader import Object
 
 
 def item(name: str = "a", uid: str = "1", **more: Any) -> Object:
@@ -42,13 +42,13 @@ def by_state(one: Object) -> Verdict:
 ])  # fmt: skip
 def test_how_many_must_be_so(states: str, require: Literal["all", "any"] | int, done: bool, hopeless: bool) -> None:
     objects = [item(f"it-{number}", state=state) for number, state in enumerate(states.split())]
-    verdict = of_each(objects, by_state, require)
+    verdict = combine_verdicts(objects, by_state, require)
     assert (verdict.done, bool(verdict.hopeless) and not verdict.done) == (done, hopeless)
 
 
 def test_those_that_are_not_so_are_told() -> None:
     objects = [item("good", state="done"), item("late", state="new")]
-    assert of_each(objects, by_state, "all").status == "1 of 2 (late: new)"
+    assert combine_verdicts(objects, by_state, "all").status == "1 of 2 (late: new)"
 
 
 class Clock:
@@ -59,8 +59,8 @@ class Clock:
         return self.now
 
 
-def steady(clock: Clock) -> Steady:
-    return Steady(5.0, lambda one: (by_state(one), one.get("kept")), clock)
+def steady(clock: Clock) -> StableFor:
+    return StableFor(5.0, lambda one: (by_state(one), one.get("kept")), clock)
 
 
 def test_what_holds_long_enough_is_stable() -> None:
@@ -93,13 +93,13 @@ def test_a_change_begins_the_time_anew(between: list[Object]) -> None:
 
 
 def test_an_object_of_the_same_name_is_not_the_one_that_was_deleted() -> None:
-    judge = Deleted()
+    judge = IsDeleted()
     assert judge([item(uid="1")]).status == "1 still there, 0 of them being deleted"
     assert judge([item(uid="2")]).done
 
 
 def test_what_was_never_there_is_gone() -> None:
-    assert Deleted()([]).done
+    assert IsDeleted()([]).done
 
 
 @pytest.mark.parametrize(("wanted", "done"), [(3, True), ("3", True), (3.0, True), (True, False), ("three", False)])

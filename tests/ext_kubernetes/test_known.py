@@ -5,19 +5,19 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ext_kubernetes.known import Known
+from ext_kubernetes.waiting.cache import ObjectCache
 
 
 def item(version: int, name: str = "a", **more: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": "n", "resourceVersion": str(version)}, **more}
 
 
-def versions(known: Known, name: str = "") -> list[str]:
+def versions(known: ObjectCache, name: str = "") -> list[str]:
     return [str(one["metadata"]["resourceVersion"]) for one in known.objects(name)]  # type: ignore[index]  # objects
 
 
 def test_what_was_found_is_known() -> None:
-    known = Known()
+    known = ObjectCache()
     assert known.present(item(5))
     assert not known.present(item(5))
     assert versions(known, "a") == ["5"]
@@ -25,7 +25,7 @@ def test_what_was_found_is_known() -> None:
 
 
 def test_an_event_that_is_older_than_a_look_is_no_news() -> None:
-    known = Known()
+    known = ObjectCache()
     known.present(item(5))
     assert known.told(item(4), deleted=False) == set()
     assert known.told(item(5), deleted=False) == set()
@@ -34,14 +34,14 @@ def test_an_event_that_is_older_than_a_look_is_no_news() -> None:
 
 
 def test_a_look_that_is_older_than_an_event_does_not_undo_it() -> None:
-    known = Known()
+    known = ObjectCache()
     known.told(item(9), deleted=False)
     known.present(item(8))
     assert versions(known) == ["9"]
 
 
 def test_what_was_deleted_does_not_come_back_by_an_older_event() -> None:
-    known = Known()
+    known = ObjectCache()
     known.present(item(5))
     assert known.told(item(7), deleted=True) == {"a"}
     known.told(item(6), deleted=False)
@@ -51,7 +51,7 @@ def test_what_was_deleted_does_not_come_back_by_an_older_event() -> None:
 
 
 def test_what_a_list_leaves_out_is_gone_if_it_is_not_newer() -> None:
-    known = Known()
+    known = ObjectCache()
     known.listed([item(3, "a"), item(4, "b")], "10", time.monotonic())
     known.told(item(12, "c"), deleted=False)
     assert known.listed([item(3, "a")], "11", time.monotonic()) == {"b"}
@@ -60,7 +60,7 @@ def test_what_a_list_leaves_out_is_gone_if_it_is_not_newer() -> None:
 
 
 def test_what_a_look_did_not_find_is_gone_unless_it_was_heard_of_since() -> None:
-    known = Known()
+    known = ObjectCache()
     began = time.monotonic()
     known.told(item(5), deleted=False)
     assert not known.absent("a", began - 1)
@@ -69,7 +69,7 @@ def test_what_a_look_did_not_find_is_gone_unless_it_was_heard_of_since() -> None
 
 
 def test_objects_without_versions_are_always_new() -> None:
-    known = Known()
+    known = ObjectCache()
     assert known.present({"metadata": {"name": "a"}, "v": 1})
     assert known.present({"metadata": {"name": "a"}, "v": 2})
     assert known.objects("a")[0]["v"] == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ext_kubernetes.manifests import NotYaml, load_yaml, objects_of
+from ext_kubernetes.objects.yaml_loader import NotYaml, load_yaml, objects_of
 
 
 @pytest.mark.parametrize(

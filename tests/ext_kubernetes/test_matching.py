@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ext_kubernetes.matching import Lists, WrongPattern, check_pattern, differences
+from ext_kubernetes.objects.matching import Lists, WrongPattern, check_pattern, differences
 from ext_sdk.expect import Searcher
 
 if TYPE_CHECKING:

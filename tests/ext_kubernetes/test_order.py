@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_kubernetes.order import WAVES, batches, wave_of
+from ext_kubernetes.manifests.bulk import WAVES, apply_batches, apply_wave
 from tests.ext_kubernetes.fake_api import KINDS
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def sent(*names: str) -> list[list[str]]:
-    return [[names[index] for index in batch] for batch in batches(names)]
+    return [[names[index] for index in batch] for batch in apply_batches(names)]
 
 
 def test_what_pods_need_goes_before_them() -> None:
@@ -43,8 +43,8 @@ def test_what_has_no_wave_goes_as_it_was_written_and_neighbours_of_a_kind_at_onc
 
 
 def test_a_kind_of_another_group_has_no_wave() -> None:
-    assert wave_of("services") < len(WAVES)
-    assert wave_of("services.serving.knative.dev") == len(WAVES)
+    assert apply_wave("services") < len(WAVES)
+    assert apply_wave("services.serving.knative.dev") == len(WAVES)
 
 
 def test_nothing_is_sent_for_nothing() -> None:

@@ -10,9 +10,9 @@ from urllib.parse import unquote
 
 import pytest
 
-from ext_kubernetes.errors import InvalidName
+from ext_kubernetes.api.errors import InvalidName
+from ext_kubernetes.api.paths import api_path, core_path
 from ext_kubernetes.extension import extension
-from ext_kubernetes.paths import api_path, core_path
 from ext_sdk.schema import branches_of, params_schema, properties_of
 from tests.ext_kubernetes.fake_helm import FakeHelm
 

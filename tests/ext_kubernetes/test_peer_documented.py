@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ext_kubernetes.extension import extension
-from ext_kubernetes.naming import TargetArgs
+from ext_kubernetes.targets import TargetArgs
 from tests.ext_kubernetes.fake_helm import FakeHelm
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from ext_kubernetes.client.plugins import Plugin, bounded
+from ext_kubernetes.api.credentials import Plugin, bounded
 from ext_sdk import Deadline
 
 WAITING = [sys.executable, "-c", "import signal; signal.pause()"]

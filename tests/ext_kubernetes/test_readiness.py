@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ext_kubernetes.pods import hopeless_pod
-from ext_kubernetes.readiness import readiness_of
+from ext_kubernetes.objects.readiness import readiness_of
+from ext_kubernetes.waiting.pod_failures import unrecoverable_pod
 
 NOW = datetime(2026, 11, 22, 1, 0, 0, tzinfo=UTC)
 Object = dict[str, Any]
@@ -190,5 +190,5 @@ def pod(name: str, template: str, created: str, status: Object) -> Object:
 def test_pods_of_an_older_template_may_fail() -> None:
     old = pod("old", "a", "2026-11-22T00:00:00Z", waits("CrashLoopBackOff"))
     new = pod("new", "b", "2026-11-22T00:59:00Z", waits("ContainerCreating"))
-    assert hopeless_pod([old, new]) == ""
-    assert hopeless_pod([old]).startswith("pod old: container main")
+    assert unrecoverable_pod([old, new]) == ""
+    assert unrecoverable_pod([old]).startswith("pod old: container main")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ext_kubernetes.jsonpath import values
-from ext_kubernetes.secret_data import PLACEHOLDER, has_hidden, marked
+from ext_kubernetes.objects.jsonpath import values
+from ext_kubernetes.objects.secret_data import PLACEHOLDER, has_hidden, marked
 from tests.ext_sdk.peer import parameters, request
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from ext_kubernetes.client.folder import PREFIX, PrivateFolder, remove_stale
+from ext_kubernetes.api.private_folder import PREFIX, PrivateFolder, remove_stale
 from ext_kubernetes.config import KubernetesConfig
 from tests.ext_kubernetes.fake_api import FakeApi, Fault
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import trustme
 
-from ext_kubernetes.client.fetching import fetch
+from ext_kubernetes.api.download import fetch
 from ext_sdk import Deadline, OperationFailed
 
 if TYPE_CHECKING:

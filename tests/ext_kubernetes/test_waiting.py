@@ -6,9 +6,8 @@ import threading
 
 import pytest
 
-from ext_kubernetes.errors import KubernetesError, Unreachable
-from ext_kubernetes.statuses import api_error
-from ext_kubernetes.waiting import POLLING, Pace, Verdict, Waited, wait_until
+from ext_kubernetes.api.errors import KubernetesError, Unreachable, api_error
+from ext_kubernetes.polling import POLLING, Pace, Verdict, WaitOutcome, wait_until
 from ext_sdk import Deadline
 
 
@@ -29,7 +28,7 @@ class Clock(Deadline):
         self.sleeps.append(seconds)
         self.now += seconds
 
-    def look(self, *verdicts: Verdict | KubernetesError, jitter: float = 1.0) -> tuple[Waited, list[float]]:
+    def look(self, *verdicts: Verdict | KubernetesError, jitter: float = 1.0) -> tuple[WaitOutcome, list[float]]:
         """Wait with these verdicts, the last one for ever. Returns how it ended, and the ages that looks were given."""
         ages: list[float] = []
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from ext_kubernetes.awaiting import Seen
-from ext_kubernetes.story import _how_long
-from ext_kubernetes.waiting import Verdict, Waited
+from ext_kubernetes.polling import Verdict, WaitOutcome
+from ext_kubernetes.waiting.failure_report import _how_long
+from ext_kubernetes.waiting.waiter import WaitResult
 from ext_sdk import Deadline, Duration
 from tests.ext_kubernetes.fake_api import SWITCH, FakeApi, Fault
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from ext_kubernetes.naming import Target
+    from ext_kubernetes.targets import Target
     from ext_sdk import Context
     from tests.ext_kubernetes.conftest import Extension, Starter
 
@@ -320,6 +320,6 @@ def test_a_value_that_is_not_there_is_told(kube: Extension, api: FakeApi) -> Non
 def test_the_time_of_a_call_counts_from_its_beginning(elapsed: float, told: bool) -> None:
     deadline = Deadline(10.0)
     deadline._began -= elapsed
-    seen = Seen(Waited(Verdict(done=False, status=""), 1.0, 1), [], cast("Target", None))
+    seen = WaitResult(WaitOutcome(Verdict(done=False, status=""), 1.0, 1), [], cast("Target", None))
     context = cast("Context", SimpleNamespace(deadline=deadline))
     assert ("wait in several steps" in _how_long(seen, context, Duration.parse("10s"))) == told

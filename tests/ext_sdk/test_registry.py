@@ -24,7 +24,7 @@ OPERATIONS = (ext_sdk.Operation("greet", greet), ext_sdk.Operation("wave", greet
 """
 
 
-FAMILIES = {"greeting": ("greet", "wave")}
+MODULES = {"greet": "greeting", "wave": "greeting"}
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def ready(args: Args, context: Context) -> Result:
     return Result.ok()
 
 
-def test_a_family_is_imported_when_one_of_its_operations_is_asked_for(package: str) -> None:
+def test_a_module_is_imported_when_one_of_its_operations_is_asked_for(package: str) -> None:
     registry = Registry("greeter")
-    registry.add_families(package, FAMILIES)
+    registry.add_modules(package, MODULES)
     registry.add(Operation("ready", ready))
     assert list(registry) == ["greet", "wave", "ready"]
     assert len(registry) == 3
@@ -57,29 +57,29 @@ def test_a_family_is_imported_when_one_of_its_operations_is_asked_for(package: s
 
 def test_an_unknown_name_loads_nothing(package: str) -> None:
     registry = Registry("greeter")
-    registry.add_families(package, FAMILIES)
+    registry.add_modules(package, MODULES)
     with pytest.raises(KeyError):
         registry["bow"]
     assert f"{package}.greeting" not in sys.modules
 
 
-def test_families_are_imported_ahead_of_the_first_call(package: str) -> None:
+def test_modules_are_imported_ahead_of_the_first_call(package: str) -> None:
     registry = Registry("greeter")
-    registry.add_families(package, FAMILIES)
-    registry.import_families()
+    registry.add_modules(package, MODULES)
+    registry.import_modules()
     assert sys.modules[f"{package}.greeting"].OPERATIONS[1] is registry["wave"]
 
 
 def test_a_name_is_given_once(package: str) -> None:
     registry = Registry("greeter")
-    registry.add_families(package, FAMILIES)
+    registry.add_modules(package, MODULES)
     with pytest.raises(ValueError, match="'greeter' has an operation 'greet' already"):
-        registry.add_families(package, {"another": ("greet",)})
+        registry.add_modules(package, {"greet": "another"})
 
 
-@pytest.mark.parametrize("names", [("greet",), ("wave", "greet"), ("greet", "wave", "bow")])
-def test_a_family_has_the_operations_that_it_is_said_to_have(package: str, names: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("names", [("greet",), ("greet", "bow"), ("greet", "wave", "bow")])
+def test_a_module_has_the_operations_that_it_is_said_to_have(package: str, names: tuple[str, ...]) -> None:
     registry = Registry("greeter")
-    registry.add_families(package, {"greeting": names})
+    registry.add_modules(package, dict.fromkeys(names, "greeting"))
     with pytest.raises(TypeError, match=f"greeting.OPERATIONS: expected {', '.join(names)}, found greet, wave"):
         registry["greet"]

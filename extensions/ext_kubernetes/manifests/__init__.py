@@ -1,0 +1,1 @@
+"""Objects of manifests: where they come from, and sending many of them."""

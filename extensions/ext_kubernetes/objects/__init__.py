@@ -1,0 +1,1 @@
+"""Pure functions on objects as dicts: fields, conditions, readiness, JSONPath, matching, YAML. No I/O."""

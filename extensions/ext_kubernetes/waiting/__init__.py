@@ -1,0 +1,1 @@
+"""Waits on objects: shared informers, predicates, deletion, and the report of a wait that failed."""

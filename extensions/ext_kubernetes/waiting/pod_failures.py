@@ -1,0 +1,100 @@
+"""Pods that make a workload fail permanently: crash loops, images that can't be pulled, unschedulable pods."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from ext_kubernetes.api.errors import KubernetesError
+from ext_kubernetes.api.paths import core_path
+from ext_kubernetes.objects.fields import items, members, text
+from ext_kubernetes.objects.readiness import blocked_reason, failed, progressing, readiness_of, unproven
+
+if TYPE_CHECKING:
+    import ext_sdk
+    from ext_kubernetes.api.client import Client
+    from ext_kubernetes.objects.readiness import Readiness
+    from ext_kubernetes.objects.yaml_loader import Object
+
+
+FIRST_SECONDS = 1.0  # into a wait, before pods are asked about for the first time
+
+EVERY_SECONDS = 1.0
+
+MOST_PODS = "50"  # that are looked at
+
+TEMPLATE = "pod-template-hash"
+
+KINDS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
+
+
+class PodCheck:
+    """Asks now and then, during a wait, whether the newest pods of a workload can become ready.
+
+    Args:
+        client: of the server.
+        deadline: of the wait.
+    """
+
+    def __init__(self, client: Client, deadline: ext_sdk.Deadline) -> None:
+        self._client = client
+        self._deadline = deadline
+        self._next = time.monotonic() + FIRST_SECONDS
+        self._told: dict[str, str] = {}
+
+    def hopeless(self, item: Object) -> str:
+        """Why a workload will never be ready; "" while it may, and for all other kinds."""
+        uid = text(item, "metadata", "uid")
+        if text(item, "kind") not in KINDS:
+            return ""
+        if time.monotonic() >= self._next:
+            self._told[uid] = self._ask(item)
+            self._next = time.monotonic() + EVERY_SECONDS
+        return self._told.get(uid, "")
+
+    def crashing(self, item: Object) -> Readiness | None:
+        """Return why a workload whose status is ready is not, for a pod of it is between two crashes; None if it is.
+
+        The status alone does not tell: a pod without a probe is available as soon as its containers run.
+        """
+        for pod in newest_template(self._pods(item)) if text(item, "kind") in KINDS else ():
+            name = text(pod, "metadata", "name")
+            if held := blocked_reason(pod):
+                return failed(f"pod {name}: {held}")
+            left, why = unproven(pod, datetime.now(UTC))
+            if why:
+                return progressing(f"pod {name}: {why}", left)
+        return None
+
+    def _ask(self, item: Object) -> str:
+        return unrecoverable_pod(self._pods(item))
+
+    def _pods(self, item: Object) -> list[Object]:
+        """Return pods of a workload; none if they can't be read, as for a user without the right to."""
+        labels = members(item, "spec", "selector", "matchLabels")
+        if not labels:
+            return []
+        query = [("labelSelector", ",".join(f"{key}={value}" for key, value in labels.items())), ("limit", MOST_PODS)]
+        path = core_path("pods", text(item, "metadata", "namespace"))
+        try:
+            return items(self._client.request("GET", path, query=query, deadline=self._deadline, retry=False), "items")
+        except KubernetesError:
+            return []
+
+
+def unrecoverable_pod(pods: list[Object]) -> str:
+    """Why one of the newest pods will never be ready; "" where all may. Those of older templates are on their way."""
+    for pod in newest_template(pods):
+        readiness = readiness_of(pod | {"kind": "Pod", "apiVersion": "v1"})
+        if readiness.state == "failed":
+            return f"pod {text(pod, 'metadata', 'name')}: {readiness.text}"
+    return ""
+
+
+def newest_template(pods: list[Object]) -> list[Object]:
+    """Return the pods of the newest template that are not being deleted, the newest first."""
+    living = [pod for pod in pods if not text(pod, "metadata", "deletionTimestamp")]
+    living.sort(key=lambda pod: text(pod, "metadata", "creationTimestamp"), reverse=True)
+    newest = text(living[0], "metadata", "labels", TEMPLATE) if living else ""
+    return [pod for pod in living if text(pod, "metadata", "labels", TEMPLATE) == newest]
