@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-
 JITTER = 0.1  # of a pause, to either side: many that began together shall not ask together
 
 

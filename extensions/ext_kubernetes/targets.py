@@ -197,9 +197,7 @@ def _spelled(args: TargetArgs) -> tuple[str, str, str | None]:
 
 
 DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"  # kubectl's annotation, which deployments set
-
 PHASES = {"Running": 0, "Unknown": 1, "Pending": 2}  # in the order of preference; pods that have ended come last
-
 LATEST = "~"  # sorts after every timestamp
 
 OPERATORS = {

@@ -38,11 +38,8 @@ if TYPE_CHECKING:
 
 
 RETRIES = 4
-
 FIRST_PAUSE = 0.05  # seconds before the first retry; doubles
-
 LONGEST_PAUSE = 1.0  # seconds between two attempts, unless the server asks for more
-
 SAFE_TO_REPEAT = frozenset({"GET", "PUT", "PATCH", "DELETE"})  # a POST that may have arrived is not sent again
 
 
@@ -150,13 +147,9 @@ def _redirect(refused: ErrorResponse) -> str:
 
 
 CONNECT_SECONDS = 5.0  # to reach a server that is there
-
 READ_SECONDS = 30.0  # without a byte of the answer
-
 WATCH_SECONDS = 240.0  # after which a server ends a watch; a new one goes on
-
 UNLIMITED_SECONDS = 60.0  # for all attempts of a call without a deadline
-
 LAST_SECONDS = 1.0  # for the one look that is due at the deadline
 
 

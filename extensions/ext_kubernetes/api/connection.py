@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 
 MOST_BODY_BYTES = 256 * 1024 * 1024  # of an answer
-
 PIECE = 65_536  # bytes read at once
 
 
@@ -172,11 +171,8 @@ def patch_websockets() -> None:
 
 
 USER_AGENT = f"ext-kubernetes/{__version__} gevals-extensions"
-
 JSON = "application/json"
-
 TOKENS = ("BearerToken", "authorization")  # what a token is called in 37 and 36, and in 35
-
 POOL = 600  # connections that are kept: 500 waits at the same time, and room
 
 

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 MEBIBYTE = 1024 * 1024
-
 MOST_BYTES = 8 * MEBIBYTE  # of one container's log that are read
 
 

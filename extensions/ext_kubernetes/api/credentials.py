@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
 
 SECONDS = 20.0  # for a plugin, where the call that needs it has more
-
 SLICE = 0.2  # seconds between two looks at whether it has to end
-
 _DEADLINE: ContextVar[Deadline] = ContextVar("deadline of plugins")
 
 

@@ -22,15 +22,10 @@ if TYPE_CHECKING:
 
 
 MOST_HOPS = 5
-
 CONNECT_SECONDS = 5.0
-
 PIECE = 65_536  # bytes read at once
-
 PORTS = {"http": 80, "https": 443}
-
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
 HEADERS = {"User-Agent": USER_AGENT, "Accept": "*/*", "Accept-Encoding": "identity"}
 
 

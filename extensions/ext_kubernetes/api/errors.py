@@ -16,25 +16,15 @@ if TYPE_CHECKING:
 
 
 UNKNOWN = 'strict decoding error: unknown field "'
-
 UNDECLARED = "field not declared in schema"
-
 NO_TEXT = ": expected string, got "
-
 REJECTED = "the server rejected our request due to an error in our request"  # all that is said of a JSON Patch
-
 NO_PAGE = "404 page not found"  # of a kind that was served before
-
 CONFLICT = "FieldManagerConflict"
-
 _MISFITS = (UNDECLARED, "failed to create typed patch object")  # of a server-side apply
-
 _NAMELESS = ' "" is invalid: '  # a patch that can't be read
-
 _OBJECT = re.compile(r'"(\{.*\}"|map\[.*\]"(?=:))', re.DOTALL)
-
 _VALUE = re.compile(r"&value\.valueUnstructured\{Value:(.*)\}")  # one that does not fit, as Go writes it
-
 _TYPES = {"map": "an object", "[]": "a list", "true": "a boolean", "false": "a boolean", '"': "a text", "<nil>": "null"}
 
 
@@ -59,13 +49,9 @@ def _type(value: re.Match[str]) -> str:
 
 
 ANONYMOUS = 'User "system:anonymous"'
-
 MOST_CAUSES = 20  # that are told; an object may have hundreds
-
 ABSENT = "Is the cluster running, and is this the right kubeconfig and context?"
-
 UNTRUSTED = "Does the kubeconfig have the certificate-authority-data of that cluster, and the name that it goes by?"
-
 LONGEST = 4000  # characters of what a server says that are repeated
 
 

@@ -22,17 +22,11 @@ if TYPE_CHECKING:
 
 # Protocol 5 has what 4 has, and a message that ends the input; 4 can't end it.
 PROTOCOLS = "v5.channel.k8s.io,v4.channel.k8s.io"
-
 CLOSING = "v5.channel.k8s.io"
-
 STDIN, STDOUT, STDERR, STATUS, CLOSE = 0, 1, 2, 3, 255
-
 MOST_BYTES = 4 * 1024 * 1024  # of each output that are kept
-
 PIECE = 32 * 1024  # bytes of input in one message
-
 TICK = 0.1  # seconds between two looks at whether the call has to stop
-
 OPCODE_CLOSE = 8
 
 

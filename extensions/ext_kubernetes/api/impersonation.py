@@ -11,11 +11,8 @@ if TYPE_CHECKING:
 
 
 USER, GROUPS, UID, EXTRA = "as", "as-groups", "as-uid", "as-user-extra"
-
 HEADER = "Impersonate-"
-
 LEGAL_CHARACTERS = "!#$&'*+-.^_`|~"  # beside letters and digits, of a header's name; `%` escapes all others
-
 Headers = tuple[tuple[str, str], ...]
 
 

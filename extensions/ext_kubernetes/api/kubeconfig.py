@@ -24,11 +24,8 @@ if TYPE_CHECKING:
 
 
 Entry = dict[str, object]  # one of the file's clusters, contexts or users, without its name
-
 IN_CLUSTER = "in-cluster"
-
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
-
 KINDS = ("clusters", "contexts", "users")
 
 

@@ -10,11 +10,8 @@ from typing import NewType
 from .errors import InvalidName
 
 ApiPath = NewType("ApiPath", str)
-
 DISCOVERY = (ApiPath("/api"), ApiPath("/apis"))
-
 FORBIDDEN_NAMES = (".", "..")
-
 FORBIDDEN_CHARACTERS = ("/", "%")
 
 

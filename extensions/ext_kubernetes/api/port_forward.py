@@ -18,17 +18,11 @@ if TYPE_CHECKING:
 
 
 PROTOCOL = "v4.channel.k8s.io"  # channel 0 has the bytes, channel 1 the error; each begins with the port's number
-
 DATA, ERROR = 0, 1
-
 HEAD_BYTES = 2  # of the port's number
-
 PIECE = 32 * 1024  # bytes in one message
-
 CONNECT_SECONDS = 10.0
-
 HALF_CLOSED_SECONDS = 5.0  # for what a pod still sends after the end of the client's input
-
 LOOPBACK = "127.0.0.1"
 
 

@@ -15,9 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 
 PREFIX = "ext-kubernetes-credentials-"
-
 LOCK = "lock"
-
 YOUNGEST_SECONDS = 60.0  # a folder that is not locked yet may have been made this moment
 
 

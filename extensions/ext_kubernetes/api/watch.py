@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 
 PIECE = 65_536  # bytes read at once
-
 LONGEST_EVENT = 16 * 1024 * 1024  # bytes; etcd keeps objects under 2 MB
 
 

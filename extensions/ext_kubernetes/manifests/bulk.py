@@ -25,11 +25,8 @@ if TYPE_CHECKING:
 
 
 MOST_PARALLEL = 8  # requests at a time
-
 MOST_FAILURES = 10  # failures that are reported one by one
-
 Input = TypeVar("Input")
-
 Output = TypeVar("Output")
 
 
@@ -127,7 +124,6 @@ def apply_batches(names: Sequence[str]) -> Iterator[list[int]]:
 
 
 MOST_TOLD = 20  # failures that are told one by one
-
 DEFINITION = "CustomResourceDefinition"
 
 

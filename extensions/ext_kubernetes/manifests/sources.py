@@ -19,15 +19,10 @@ if TYPE_CHECKING:
 
 
 MOST_BYTES = 64 * 1024 * 1024  # of one file
-
 SUFFIXES = (".yaml", ".yml", ".json")
-
 MOST_DIRECTORIES = 1000
-
 MOST_TOLD = 2000  # characters of what kustomize says that are repeated
-
 KUSTOMIZE = {"kubectl": "kustomize", "kustomize": "build"}  # programs, the first that is there, and their commands
-
 KUSTOMIZE_ADVICE = "it builds kustomizations, and so does kustomize: install one of them"
 
 File = Annotated[

@@ -16,9 +16,7 @@ Namespace = Annotated[
 ]
 
 DryRun = Annotated[bool, Meta(description="Let the server check everything and change nothing")]
-
 Validation = Annotated[bool, Meta(description="Take fields that the kind does not have for errors")]
-
 Subresource = Annotated[str, Meta(description="Such as status or scale")]
 
 

@@ -42,15 +42,10 @@ _STEPS = re.compile(
 )
 
 _SLICE = re.compile(r"(-?\d+)?:(-?\d+)?(?::(-?\d+))?")
-
 _FILTER = re.compile(r"\?\((?P<left>.*?)\s*(?:(?P<operator>==|!=|<=|>=|<|>)\s*(?P<right>.*?))?\s*\)", re.DOTALL)
-
 _QUOTED = re.compile(r"""(['"])((?:(?!\1)[^\\]|\\.)*)\1""", re.DOTALL)
-
 _LITERAL = re.compile(r"true|false|[-+]?\d+(?:\.\d+)?")
-
 _NO_OPERAND = re.compile(r"&&|\|\||=~|[=!<>~&|()]")  # in what should be a path within a filter
-
 _ESCAPES = {"n": "\n", "t": "\t"}
 
 

@@ -194,7 +194,6 @@ OPERATORS: Mapping[str, Operator] = {
 }
 
 Lists = Literal["key", "order", "exact"]
-
 MOST_NEAREST = 3  # differences of the nearest item in a message
 
 # Keys that identify the items of a list, as the merge keys of Kubernetes do; the first that an item has counts. It

@@ -20,9 +20,7 @@ HELD_BACK = frozenset({"CrashLoopBackOff", "ImagePullBackOff", "InvalidImageName
 # A container that was restarted counts as ready once it has run longer than the last time by MARGIN_SECONDS, or for
 # LONGEST_PROOF_SECONDS. A run of SOUND_SECONDS resets the back-off of the kubelet: it was not part of a crash loop.
 MARGIN_SECONDS = 5.0
-
 LONGEST_PROOF_SECONDS = 60.0
-
 SOUND_SECONDS = 600.0
 
 

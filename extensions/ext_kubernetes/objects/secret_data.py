@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
 
 PLACEHOLDER = "(hidden value of a Secret)"
-
 FIELDS = ("data", "stringData")
-
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"  # kubectl's copy of the manifest, data included
 
 

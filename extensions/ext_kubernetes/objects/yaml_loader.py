@@ -21,7 +21,6 @@ UNREPLACED = (  # what to add to a failure of a manifest with a reference in it
 )
 
 MOST_DEPTH = 200  # levels of a document
-
 MOST_VALUES = 1_000_000  # of a document with aliases
 
 

@@ -21,11 +21,8 @@ if TYPE_CHECKING:
 
 
 SERVICE_ACCOUNT = "system:serviceaccount:"  # NAMESPACE:NAME follow
-
 SERVICE_ACCOUNTS = "system:serviceaccounts"
-
 AUTHENTICATED = "system:authenticated"
-
 ANONYMOUS, UNAUTHENTICATED = "system:anonymous", "system:unauthenticated"
 
 

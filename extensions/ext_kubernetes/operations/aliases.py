@@ -7,9 +7,7 @@ from ext_kubernetes.operations import access, contexts, helm, namespaces
 
 # `create`, `delete` and `wait` have the same name there and here.
 RELEASE: dict[str, object] = {"name": "web", "namespace": "web"}
-
 CHART: dict[str, object] = {"chart": "oci://registry.example.com/charts/web", **RELEASE}
-
 REVIEW: dict[str, object] = {"verb": "get", "resource": "pods", "as": "system:serviceaccount:web:builder"}
 
 OPERATIONS = (

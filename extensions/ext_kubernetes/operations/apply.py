@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
@@ -18,22 +17,103 @@ from ext_kubernetes.manifests.sources import SourceArgs, manifests_of
 from ext_kubernetes.manifests.write_options import MANAGER, DryRun, Namespace, Validation, write_options
 from ext_kubernetes.objects.fields import items, members, text
 from ext_kubernetes.targets import Target
-from ext_kubernetes.waiting.failure_report import wait_failure
-from ext_kubernetes.waiting.pod_failures import PodCheck
-from ext_kubernetes.waiting.predicates import IsReady, verdict_for_target
-from ext_kubernetes.waiting.waiter import wait_for
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.api.discovery import Resource
     from ext_kubernetes.objects.yaml_loader import Object
-    from ext_kubernetes.waiting.waiter import WaitResult
+
+
+APPLY_PATCH = "application/apply-patch+yaml"
+WORDS = ("created", "configured", "unchanged")
+BOOKKEEPING = frozenset({"managedFields", "resourceVersion", "generation"})
+
+
+class Apply(SourceArgs, one_of=("file", "manifest", "url", "kustomize")):
+    """What to apply, and how."""
+
+    namespace: Namespace = ""
+    force: Annotated[bool, Meta(description="Take over fields that somebody else manages")] = False
+    dry_run: DryRun = False
+    strict: Validation = True
+    field_manager: Annotated[str, Meta(description="Who is to manage the fields", min_length=1)] = MANAGER
+    wait: Annotated[bool, Meta(description="Until all of it is ready, by the rules of `wait` with `for: ready`")] = (
+        False
+    )
+    timeout: Annotated[ext_sdk.Duration, Meta(description="For all of it")] = ext_sdk.Duration.parse("25s")
+
+
+def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:
+    """Make objects, or change them into what a manifest says, by server-side apply; tells what was changed.
+
+    A conflict with another manager fails, naming it and the field, unless `force` takes the field over. Unknown fields
+    are errors. Namespaces, definitions of custom resources and what pods need go first, all else as it is written.
+    A later `kubectl apply` of another tool does not remove fields that were set here: see docs/evals.md.
+    """
+    manifests = manifests_of(args, context)
+    client = client_for(context)
+    kinds = Counter((text(one.object, "apiVersion"), text(one.object, "kind")) for one in manifests)
+    earlier = PreviousVersions(kinds, context, client)
+
+    def send(item: Item) -> Outcome:
+        return try_send(item, lambda: applied(item, args, context, client, earlier))
+
+    outcomes = send_manifests(manifests, context, client, args.namespace, send)
+    settles = args.wait and not args.dry_run and not any(outcome.failure for outcome in outcomes)
+    if settles:
+        from ext_kubernetes.waiting.all_ready import wait_until_ready  # its imports take as long as a small apply
+
+        targets = [
+            Target(each.item.resource, each.item.namespace, text(each.object, "metadata", "name")) for each in outcomes
+        ]
+        if failure := wait_until_ready(targets, context, client, args.timeout):
+            return failure
+    counts = Counter(outcome.word for outcome in outcomes)
+    outputs: dict[str, str | int | bool] = {word: counts[word] for word in WORDS}
+    return bulk_result(outcomes, "Would apply" if args.dry_run else "Applied", outputs)
+
+
+def applied(
+    item: Item, args: Apply, context: ext_sdk.Context, client: Client, earlier: PreviousVersions
+) -> tuple[Object, str]:
+    """Apply one object; the server's answer, and what that was: one of WORDS, or `applied` where nobody knows."""
+    if not item.name:
+        return _created(item, args, context, client)
+    before = earlier.whole(item) if args.dry_run else None
+    version = None if args.dry_run else earlier.version(item)
+    query = [("fieldManager", args.field_manager), ("force", "true" if args.force else "false"), *_common(args)]
+    request = Request("PATCH", item.path(), query, item.object, APPLY_PATCH)
+    answer = client.ask(request, deadline=context.deadline)
+    found = members(answer.value)
+    if answer.status == 201:
+        return found, "created"
+    if before:
+        return found, "unchanged" if _content(before) == _content(found) else "configured"
+    if version:
+        return found, "unchanged" if version == text(found, "metadata", "resourceVersion") else "configured"
+    return found, "applied"
+
+
+def _content(item: Object) -> Object:
+    """An object without what a dry run changes of itself."""
+    metadata = {key: value for key, value in members(item, "metadata").items() if key not in BOOKKEEPING}
+    return item | {"metadata": metadata}
+
+
+def _created(item: Item, args: Apply, context: ext_sdk.Context, client: Client) -> tuple[Object, str]:
+    """Server-side apply needs a name; who wants one generated wants a new object."""
+    query = [("fieldManager", args.field_manager), *_common(args)]
+    request = Request("POST", item.path(), query, item.object)
+    return members(client.ask(request, deadline=context.deadline).value), "created"
+
+
+def _common(args: Apply) -> list[tuple[str, str]]:
+    return write_options(dry_run=args.dry_run, strict=args.strict)
 
 
 MOST_GETS = 3  # objects of a kind that are asked for one by one
-
 PARTIAL = "application/json;as=PartialObjectMetadata{list};g=meta.k8s.io;v=v1,application/json"
 
 
@@ -98,115 +178,6 @@ class PreviousVersions:
                         for one in items(found, "items")
                     }
             return self._listed[key]
-
-
-MOST_WAITS = 32  # objects that are waited for at a time
-
-
-def wait_until_ready(
-    outcomes: Sequence[Outcome], context: ext_sdk.Context, client: Client, timeout: ext_sdk.Duration
-) -> ext_sdk.Result | None:
-    """Wait until objects are ready; the failure that the first one is which does not become so, None without one.
-
-    Raises:
-        KubernetesError: one can't be looked at.
-    """
-    found = [Target(one.item.resource, one.item.namespace, text(one.object, "metadata", "name")) for one in outcomes]
-
-    def settle(target: Target) -> WaitResult:
-        return wait_for(
-            target, verdict_for_target(target, IsReady(PodCheck(client, context.deadline)), "all"), context, client
-        )
-
-    with ThreadPoolExecutor(min(MOST_WAITS, len(found)) or 1, "settle") as pool:
-        for target, seen in zip(found, pool.map(settle, found), strict=True):
-            if not seen.waited.done:
-                message = f"{target} was applied and is not ready"
-                return wait_failure(seen, "ready", context, client, timeout=timeout, message=message)
-    return None
-
-
-APPLY_PATCH = "application/apply-patch+yaml"
-
-WORDS = ("created", "configured", "unchanged")
-
-BOOKKEEPING = frozenset({"managedFields", "resourceVersion", "generation"})
-
-
-class Apply(SourceArgs, one_of=("file", "manifest", "url", "kustomize")):
-    """What to apply, and how."""
-
-    namespace: Namespace = ""
-    force: Annotated[bool, Meta(description="Take over fields that somebody else manages")] = False
-    dry_run: DryRun = False
-    strict: Validation = True
-    field_manager: Annotated[str, Meta(description="Who is to manage the fields", min_length=1)] = MANAGER
-    wait: Annotated[bool, Meta(description="Until all of it is ready, by the rules of `wait` with `for: ready`")] = (
-        False
-    )
-    timeout: Annotated[ext_sdk.Duration, Meta(description="For all of it")] = ext_sdk.Duration.parse("25s")
-
-
-def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Make objects, or change them into what a manifest says, by server-side apply; tells what was changed.
-
-    A conflict with another manager fails, naming it and the field, unless `force` takes the field over. Unknown fields
-    are errors. Namespaces, definitions of custom resources and what pods need go first, all else as it is written.
-    A later `kubectl apply` of another tool does not remove fields that were set here: see docs/evals.md.
-    """
-    manifests = manifests_of(args, context)
-    client = client_for(context)
-    kinds = Counter((text(one.object, "apiVersion"), text(one.object, "kind")) for one in manifests)
-    earlier = PreviousVersions(kinds, context, client)
-
-    def send(item: Item) -> Outcome:
-        return try_send(item, lambda: applied(item, args, context, client, earlier))
-
-    outcomes = send_manifests(manifests, context, client, args.namespace, send)
-    settles = args.wait and not args.dry_run and not any(outcome.failure for outcome in outcomes)
-    if settles and (failure := wait_until_ready(outcomes, context, client, args.timeout)):
-        return failure
-    counts = Counter(outcome.word for outcome in outcomes)
-    outputs: dict[str, str | int | bool] = {word: counts[word] for word in WORDS}
-    return bulk_result(outcomes, "Would apply" if args.dry_run else "Applied", outputs)
-
-
-def applied(
-    item: Item, args: Apply, context: ext_sdk.Context, client: Client, earlier: PreviousVersions
-) -> tuple[Object, str]:
-    """Apply one object; the server's answer, and what that was: one of WORDS, or `applied` where nobody knows."""
-    if not item.name:
-        return _created(item, args, context, client)
-    before = earlier.whole(item) if args.dry_run else None
-    version = None if args.dry_run else earlier.version(item)
-    query = [("fieldManager", args.field_manager), ("force", "true" if args.force else "false"), *_common(args)]
-    request = Request("PATCH", item.path(), query, item.object, APPLY_PATCH)
-    answer = client.ask(request, deadline=context.deadline)
-    found = members(answer.value)
-    if answer.status == 201:
-        return found, "created"
-    if before:
-        return found, "unchanged" if _content(before) == _content(found) else "configured"
-    if version:
-        return found, "unchanged" if version == text(found, "metadata", "resourceVersion") else "configured"
-    return found, "applied"
-
-
-def _content(item: Object) -> Object:
-    """An object without what a dry run changes of itself."""
-    metadata = {key: value for key, value in members(item, "metadata").items() if key not in BOOKKEEPING}
-    return item | {"metadata": metadata}
-
-
-def _created(item: Item, args: Apply, context: ext_sdk.Context, client: Client) -> tuple[Object, str]:
-    """Server-side apply needs a name; who wants one generated wants a new object."""
-    query = [("fieldManager", args.field_manager), *_common(args)]
-    request = Request("POST", item.path(), query, item.object)
-    return members(client.ask(request, deadline=context.deadline).value), "created"
-
-
-def _common(args: Apply) -> list[tuple[str, str]]:
-    return write_options(dry_run=args.dry_run, strict=args.strict)
 
 
 OPERATIONS = (

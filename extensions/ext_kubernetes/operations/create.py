@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 
 ATTEMPTS = 5  # to replace an object that others change meanwhile
-
 Member = Json | UnsetType
 
 
@@ -93,7 +92,6 @@ class Replace(ObjectArgs):
 
 
 SOURCES = ("file", "manifest", "url", "kustomize")
-
 NO_MEMBERS = frozenset({*SOURCES, "recursive", "namespace", "subresource", "dryRun", "strict"})
 
 
@@ -172,9 +170,7 @@ def _replaced(
 
 
 _VERSION = ("metadata", "resourceVersion")
-
 MOST_BYTES = 1024 * 1024  # what the server takes for all data of an object
-
 NAME = "^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$"
 
 

@@ -114,7 +114,6 @@ def _concluded(
 
 
 EXISTS = "remove it, or choose another `local`"
-
 MOST_BYTES = 64 * 1024 * 1024  # of all files together, which are held in memory
 
 

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 PAGE = 500  # objects of a list that come in one answer
-
 MOST_PAGES = 200
 
 

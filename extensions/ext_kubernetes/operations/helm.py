@@ -30,9 +30,7 @@ if TYPE_CHECKING:
 
 
 HELM = "helm"
-
 ADVICE = "install it from https://helm.sh, or apply the chart's manifests"
-
 LAST_SECONDS = 1.0  # that helm has less than the operation, so that it tells itself what it waited for
 
 

@@ -32,19 +32,12 @@ if TYPE_CHECKING:
 
 
 PATH = core_path("namespaces")
-
 ACCOUNTS = Resource("", "v1", "ServiceAccount", "serviceaccounts", namespaced=True)
-
 SUFFIX = 8  # characters
-
 ALPHABET = string.ascii_lowercase + string.digits
-
 ATTEMPTS = 5  # to find a name that is free
-
 ACCOUNT_SECONDS = 2.0  # for the account that pods run under; a server without controllers never makes it
-
 NAME_MOST = 63
-
 MOST_PODS = 10  # that are named in a failure
 
 TAKEN = (

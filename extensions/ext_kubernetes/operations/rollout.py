@@ -28,15 +28,10 @@ if TYPE_CHECKING:
 
 
 REVISION = "deployment.kubernetes.io/revision"
-
 RESTARTED = "kubectl.kubernetes.io/restartedAt"  # the same as kubectl's, so that both see the other's restarts
-
 HASH = "pod-template-hash"
-
 JSON_PATCH = "application/json-patch+json"
-
 KINDS = ("Deployment", "StatefulSet", "DaemonSet")
-
 ONLY_DEPLOYMENTS = ("pause", "resume")
 
 

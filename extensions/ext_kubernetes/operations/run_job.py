@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 
 
 LOOK_SECONDS = 1.0  # between two looks at the pods of a job that goes on
-
 NAME_LABEL = "job-name"  # which the controller gives to pods
 
 

@@ -24,15 +24,10 @@ if TYPE_CHECKING:
 
 
 MOST_OBJECTS = 3  # that are told in the error
-
 MOST_EVENTS = 6  # of an object in the error; ten times as many in the file
-
 MOST_PODS = 3
-
 LONGEST_LINE = 400  # characters
-
 LAST_SECONDS = 1.0  # for asking about pods and events, when the time is up and the host soon gives up
-
 OWNERS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job", "ReplicationController"})
 
 

@@ -84,13 +84,9 @@ class Watcher:
 
 
 MOST_GETS = 3  # objects that are asked for one by one; more are listed
-
 LOOK_SECONDS = 10.0  # for one look: others wait for it
-
 REOPEN_SECONDS = 1.0  # before a watch that has ended is opened again
-
 WATCHED = Pace(share=0.25, shortest=0.5, longest=5.0)
-
 LOOKS_SHARE = 3  # a look that takes 1 s is followed by a pause of 3 s at least
 
 

@@ -19,13 +19,9 @@ if TYPE_CHECKING:
 
 
 FIRST_SECONDS = 1.0  # into a wait, before pods are asked about for the first time
-
 EVERY_SECONDS = 1.0
-
 MOST_PODS = "50"  # that are looked at
-
 TEMPLATE = "pod-template-hash"
-
 KINDS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
 
 
