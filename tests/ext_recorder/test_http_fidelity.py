@@ -63,6 +63,36 @@ def post(url, body):
     request = urllib.request.Request(url, body, {{"Content-Type": "application/json"}})
     return opener.open(request).read()
 """,
+    "httpx2 in asyncio": """
+import asyncio, httpx2, ssl
+loop = asyncio.new_event_loop()
+client = httpx2.AsyncClient(http2=True, verify=ssl.create_default_context(cafile={ca!r}) if {ca!r} else True)
+async def reading(url):
+    async with client.stream("GET", url) as answer:
+        body = b"".join([piece async for piece in answer.aiter_raw()])
+        return answer.status_code, answer.reason_phrase, answer.http_version, answer.headers.raw, body
+def get(url):
+    return loop.run_until_complete(reading(url))
+def post(url, body):
+    sending = client.post(url, content=body, headers={{"Content-Type": "application/json"}})
+    return loop.run_until_complete(sending).content
+""",
+    "aiohttp": """
+import aiohttp, asyncio, atexit, ssl
+loop = asyncio.new_event_loop()
+async def connect():
+    trust = ssl.create_default_context(cafile={ca!r}) if {ca!r} else True
+    return aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust), auto_decompress=False)
+session = loop.run_until_complete(connect())
+atexit.register(lambda: loop.run_until_complete(session.close()))
+async def asking(method, url, **named):
+    async with session.request(method, url, allow_redirects=False, **named) as answer:
+        return answer.status, answer.reason, answer.raw_headers, await answer.read()
+def get(url):
+    return loop.run_until_complete(asking("GET", url))
+def post(url, body):
+    return loop.run_until_complete(asking("POST", url, data=body, headers={{"Content-Type": "application/json"}}))
+""",
 }
 ALL = """
 for path in {paths!r}:

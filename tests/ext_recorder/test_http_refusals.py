@@ -34,8 +34,7 @@ UNRECORDABLE = {
     "HTTP/2": "socket.create_connection(place).send(b'PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n')",
     "a datagram to ('127.0.0.1', 9)": "socket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('127.0.0.1', 9))",
     "not HTTP": "socket.create_connection(place).send(b'hello, example.com\\r\\n')",
-    "within memory, as asyncio has it": "ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO(),"
-    " server_hostname='h')",
+    "TLS that does not go through Python's ssl": "socket.create_connection(place).send(b'\\x16\\x03\\x01' + bytes(99))",
 }
 
 
@@ -195,6 +194,14 @@ def test_programs_that_nobody_sees_are_told(cassette: Path) -> None:
     assert (plain.code, plain.err) == (0, f"ext-recorder: {told}\n".encode())
     assert list(map(str, document(cassette)["programs"])) == ["true", os.path.basename(sys.executable)]  # noqa: PTH119
     assert b"not seen: " in replay(cassette, child).err
+
+
+def test_programs_that_ask_about_the_machine_are_not_reported(cassette: Path) -> None:
+    child = script("import subprocess; subprocess.run(['uname'], capture_output=True)")
+    plain = record(cassette, child)
+    assert (plain.code, plain.err) == (0, b"")
+    again = replay(cassette, child)
+    assert (again.code, again.err) == (0, b"")
 
 
 def broken_off(cassette: Path, url: str, *options: str) -> list[str]:

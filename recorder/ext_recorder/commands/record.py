@@ -111,7 +111,7 @@ already, or COMMAND starts it.
 
 With --http the HTTP traffic of COMMAND, a Python program, is kept beside the cassette, so that `replay --http` can run
 the real COMMAND again, without the servers that it talked to. What can't be recorded is told at the end, and makes the
-exit code 3: HTTP/2, websockets, TLS within asyncio, a program that is not Python.
+exit code 3: HTTP/2, websockets, a program that is not Python.
 
     ext-recorder record --http session.yaml -- ext-kubernetes
     ext-recorder record --http --listen tcp:4711 --connect tcp:4712 --protocol waza waza.yaml -- waza serve --tcp 4712

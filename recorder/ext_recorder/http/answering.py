@@ -11,7 +11,7 @@ from .interaction import call_id
 from .keys import Subject
 from .library import TCP, TLS
 from .lines import Line
-from .responses import is_tunnel, refusal, response
+from .responses import asks_to_close, is_tunnel, refusal, response
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -121,6 +121,7 @@ class Answers:
         failure = self._library.refusal(TLS, place)
         if failure is not None:
             self.count += 1
+            line.silent = (failure.error or {}).get("type") in SILENT
             return {"error": failure.error or {}}
         line.tls = True
         return self._library.tls(place) or self._library.tls(f"{told.get('name')}:{place.rpartition(':')[2]}")
@@ -155,7 +156,7 @@ class Answers:
         """Bytes of requests."""
         line = self._lines[peer.number]
         try:
-            line.receive_data(data)
+            peer.write(line.receive_data(data))
             while (event := line.next_event()) is not None:
                 if isinstance(event, bytes):
                     peer.write(event)
@@ -176,9 +177,9 @@ class Answers:
         self.count += 1
         if is_tunnel(found, request.method):
             line.tunnel = request.uri.partition("://")[2].removesuffix(":443")
-        self._play(peer, line, found, request.method)
+        self._play(peer, line, found, request)
 
-    def _play(self, peer: Peer, line: Line, found: Interaction, method: str) -> None:
+    def _play(self, peer: Peer, line: Line, found: Interaction, request: Interaction) -> None:
         error = dict(found.error) if found.error else None
         if error and error.get("type") in SILENT and not found.status:
             return
@@ -190,5 +191,6 @@ class Answers:
         if not found.status:
             peer.stream(iter(()), end=True)
             return
-        answer = response(found, method, self._live, failed=bool(error))
-        peer.stream(answer.pieces, end=answer.end, piecewise=answer.piecewise)
+        answer = response(found, request.method, self._live, failed=bool(error))
+        end = answer.end or asks_to_close(request.request_headers)
+        peer.stream(answer.pieces, end=end, piecewise=answer.piecewise)

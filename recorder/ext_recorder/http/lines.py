@@ -11,6 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .interaction import Call
 
+HELLO = b"\0"  # stands for the handshake of TLS within memory, see the agent's `channel`
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -27,6 +28,7 @@ class Line:
         tls: it stands for one in TLS.
         tunnel: where it leads behind a proxy.
         why: what it was ended by, where that was not the server's wish.
+        silent: the recorded server did not complete the handshake before the child gave up, and so it is here.
     """
 
     def __init__(self, address: str, call: Call, *, local: bool) -> None:
@@ -35,13 +37,17 @@ class Line:
         self.tls = False
         self.tunnel = ""
         self.why: dict[str, object] | None = None
+        self.silent = False
         self._local = local
         self._request: Interaction | None = None  # that has begun
         self._begin(b"")
 
-    def receive_data(self, data: bytes) -> None:
-        """Bytes of requests. Raises h11.RemoteProtocolError."""
-        self._reader.receive_data(data)
+    def receive_data(self, data: bytes) -> bytes:
+        """Take bytes of requests. Returns what is to be sent at once. Raises h11.RemoteProtocolError."""
+        hello = b"" if self._request else data[: len(data) - len(data.lstrip(HELLO))]
+        if len(data) > len(hello):
+            self._reader.receive_data(data[len(hello) :])
+        return b"" if self.silent else hello
 
     def next_event(self) -> Interaction | bytes | None:
         """The next whole request; or bytes that are to be sent at once; None where more has to come first.

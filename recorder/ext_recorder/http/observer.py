@@ -74,7 +74,7 @@ class Observer:
         if data.startswith(PREFACE):
             raise Unreadable("HTTP/2: have the child use HTTP/1.1 while it is recorded")
         if data.startswith(HANDSHAKE):
-            raise Unreadable("TLS that does not go through Python's ssl.SSLSocket (asyncio, or a library of its own)")
+            raise Unreadable("TLS that does not go through Python's ssl module: a library of its own encrypts it")
         word = data.partition(b" ")[0]
         if len(data) >= 8 and word not in METHODS and not (word.isalpha() and word.isupper()):
             raise Unreadable("not HTTP")

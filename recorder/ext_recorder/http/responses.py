@@ -47,7 +47,7 @@ def response(found: Interaction, method: str, live: Live, *, failed: bool) -> Re
     framing = {name.lower(): value.lower() for name, value in headers}
     has_body = method != "HEAD" and found.status not in NO_BODY
     open_ended = has_body and "content-length" not in framing and "chunked" not in framing.get("transfer-encoding", "")
-    end = failed or (open_ended and not is_tunnel(found, method)) or "close" in framing.get("connection", "")
+    end = failed or (open_ended and not is_tunnel(found, method)) or asks_to_close(headers)
     end = end or (found.http_version == "1.0" and "keep-alive" not in framing.get("connection", ""))
     pieces = _bytes(found, headers, body if has_body else None, whole=not failed)
     if found.reads:
@@ -60,6 +60,11 @@ def response(found: Interaction, method: str, live: Live, *, failed: bool) -> Re
 def is_tunnel(found: Interaction, method: str) -> bool:
     """Whether a proxy has opened the way."""
     return method == "CONNECT" and 200 <= found.status < 300
+
+
+def asks_to_close(headers: Headers) -> bool:
+    """Return True if the headers of a message announce that it is the last one of its connection."""
+    return any(name.lower() == "connection" and "close" in value.lower() for name, value in headers)
 
 
 def _made_live(found: Interaction, live: Live) -> tuple[Headers, Body]:

@@ -31,14 +31,17 @@ class Patches:
         connect = self.connecting(kind.connect)
         kind.connect = connect
         kind.connect_ex = self.trying(connect)
-        for name in ("send", "sendall", "sendmsg"):
+        for name in ("send", "sendall"):
             setattr(kind, name, self.sending(getattr(kind, name)))
+        kind.sendmsg = self.sending_pieces(kind.sendmsg)
         for name in ("recv", "recv_into"):
             setattr(kind, name, self.receiving(getattr(kind, name)))
         kind._real_close = self.closing(kind._real_close)
         # What the family of a live connection would know.
         kind.setsockopt = self.instead(kind.setsockopt, lambda found, args: None)
-        kind.getsockopt = self.instead(kind.getsockopt, lambda found, args: 0 if len(args) < 3 else bytes(args[2]))
+        kind.getsockopt = self.asking(
+            self.instead(kind.getsockopt, lambda found, args: 0 if len(args) < 3 else bytes(args[2]))
+        )
         kind.getpeername = self.instead(kind.getpeername, lambda found, args: found.address)
         kind.getsockname = self.instead(kind.getsockname, lambda found, args: ("127.0.0.1", found.id))
 
@@ -71,17 +74,49 @@ class Patches:
         return connect_ex
 
     def sending(self, send: Method) -> Method:
-        """`send`, `sendall`, `sendmsg`."""
+        """`send`, `sendall`."""
+        guard = self._guard
 
-        def send_(sock: socket.socket, *args: object) -> object:
-            fd = sock.fileno()
-            self._guard.before_sending(fd)
-            result = send(sock, *args)
-            if fd in self._by_fd:
-                self._guard.step()
+        def send_(sock: socket.socket, data: bytes, *args: object) -> object:
+            found = self._by_fd.get(sock.fileno())
+            if found is None:
+                return send(sock, data, *args)
+            guard.before_sending(found)
+            hello = self._hello(found, data)
+            if hello:
+                result = send(sock, hello, *args)
+                return None if result is None else len(data)
+            result = send(sock, data, *args)
+            if found.within is None:
+                guard.step()
             return result
 
         return send_
+
+    def sending_pieces(self, sendmsg: Method) -> Method:
+        """`sendmsg`."""
+        guard = self._guard
+
+        def sendmsg_(sock: socket.socket, buffers: list[bytes], *args: object) -> object:
+            found = self._by_fd.get(sock.fileno())
+            if found is None:
+                return sendmsg(sock, buffers, *args)
+            guard.before_sending(found)
+            hello = self._hello(found, b"".join(buffers))
+            if hello:
+                sendmsg(sock, [hello], *args)
+                return sum(map(len, buffers))
+            result = sendmsg(sock, buffers, *args)
+            if found.within is None:
+                guard.step()
+            return result
+
+        return sendmsg_
+
+    def _hello(self, found: Connection, data: bytes) -> bytes:
+        """What is sent in the place of a ClientHello; b"" where the data is none."""
+        tls = self._guard.hellos.sender(data)
+        return self._guard.secure_within(found, tls) if tls is not None else b""
 
     def receiving(self, receive: Method) -> Method:
         """`recv`, `recv_into`: at the end, what it was."""
@@ -94,7 +129,8 @@ class Patches:
             except ConnectionResetError:
                 self._guard.ended(sock.fileno())
                 raise
-            if sock.fileno() in self._by_fd:
+            found = self._by_fd.get(sock.fileno())
+            if found is not None and found.within is None:
                 self._guard.step()
             if not result:
                 self._guard.ended(sock.fileno())
@@ -110,6 +146,19 @@ class Patches:
             return close(sock, *args)
 
         return real_close
+
+    def asking(self, getsockopt: Method) -> Method:
+        """`getsockopt`, which tells event loops whether there is a connection now."""
+        so_error = (self._module.SOL_SOCKET, self._module.SO_ERROR)
+
+        def getsockopt_(sock: socket.socket, *args: Any) -> object:
+            found = self._by_fd.get(sock.fileno())
+            if found is None or not found.failed or args != so_error:
+                return getsockopt(sock, *args)
+            self._by_fd.pop(sock.fileno())
+            return found.failed
+
+        return getsockopt_
 
     def instead(self, method: Method, answer: Callable[[Connection, tuple[Any, ...]], object]) -> Method:
         """A method that a line to the recorder has another answer to, but for what concerns any socket."""

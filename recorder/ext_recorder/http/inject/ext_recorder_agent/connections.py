@@ -18,9 +18,11 @@ class Connection:
         name: the host, where its name was looked up before.
         call: the call that it last sent for.
         tls: it is in TLS by now.
+        failed: on replay: the number of the error with which the recorded one ended before it was there; 0: it did not.
+        within: the `ssl.SSLObject` that encrypts what goes over it; None where the socket itself does, or nothing.
     """
 
-    __slots__ = ("address", "call", "id", "name", "tls")
+    __slots__ = ("address", "call", "failed", "id", "name", "tls", "within")
 
     def __init__(self, id: int, address: object, name: str, call: CallId) -> None:
         self.id = id
@@ -28,6 +30,8 @@ class Connection:
         self.name = name
         self.call = call
         self.tls = False
+        self.failed = 0
+        self.within: object = None
 
 
 class Connections:

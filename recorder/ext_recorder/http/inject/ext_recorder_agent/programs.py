@@ -10,11 +10,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+# Programs by which the libraries of Python ask about the machine. They do not use the network.
+OFFLINE = frozenset(
+    {"uname", "lsb_release", "sw_vers", "sysctl", "locale", "ldconfig", "gcc", "cc", "ld", "objdump", "stty", "tput"}
+)
 BLIND = ("I", "E", "S")  # options of Python with which it does not load the agent
 
 
 def watch(module: Any, tell: Callable[[str], None]) -> None:
-    """Tell the name of each program that is started and is no Python with the agent in it.
+    """Report the name of each program that is started and may use the network, unless it is a Python with the agent.
 
     Args:
         module: subprocess.
@@ -26,7 +30,9 @@ def watch(module: Any, tell: Callable[[str], None]) -> None:
         begin(self, args, *more, **named)
         words = [args] if isinstance(args, (str, bytes, os.PathLike)) else list(args)
         if words and not _is_seen(words, named.get("env")):
-            tell(os.path.basename(os.fsdecode(words[0]).split(" ")[0]))  # noqa: PTH119
+            name = os.path.basename(os.fsdecode(words[0]).split(" ")[0])  # noqa: PTH119
+            if name not in OFFLINE:
+                tell(name)
 
     module.Popen.__init__ = begin_and_tell
 

@@ -13,13 +13,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
+    from typing import Any
 
     from .channel import Channel
 
 VARIABLE = "EXT_RECORDER_HTTP"  # MODE:SEED:EPOCH:FOLDER
 RECORD, REPLAY = "record", "replay"
 # Clients that do without Python's sockets; what they send can't be seen from here.
-AROUND = ("uvloop", "winloop", "pycurl", "grpc")
+AROUND = ("pycurl", "grpc")
+# Event loops of their own, which are drop-in replacements of that of asyncio.
+LOOPS = ("uvloop", "winloop")
 
 
 def start() -> None:
@@ -65,6 +68,7 @@ def start() -> None:
             "subprocess": lambda module: watch(module, program_started),
             "concurrent.futures.thread": calls.follow_executors,
             **dict.fromkeys(AROUND, around_imported),
+            **dict.fromkeys(LOOPS, _use_asyncio),
         }
     ).install()
 
@@ -72,3 +76,19 @@ def start() -> None:
 def _with_real_clock(module: ModuleType, times: Times) -> None:
     times.leave_alone(module)
     calls.follow_threads(module)
+
+
+def _use_asyncio(module: Any) -> None:
+    """Have a package with an event loop of its own give that of asyncio, whose sockets are Python's.
+
+    Args:
+        module: uvloop, or its namesake on Windows.
+    """
+    import asyncio
+
+    def run(main: Any, *, loop_factory: Any = asyncio.SelectorEventLoop, debug: Any = None, **named: Any) -> object:
+        with asyncio.Runner(loop_factory=loop_factory, debug=debug) as runner:
+            return runner.run(main)
+
+    module.Loop = module.new_event_loop = asyncio.SelectorEventLoop
+    module.run = run

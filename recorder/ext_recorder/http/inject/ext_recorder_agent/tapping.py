@@ -13,6 +13,7 @@ from .calls import current
 from .channel import shown
 from .connections import Connection, Connections
 from .errors import described
+from .hello import Hellos
 from .tapped import patch_names, patch_sockets
 
 TYPE_CHECKING = False
@@ -21,9 +22,14 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
     from types import ModuleType
+    from typing import Any
 
     from .channel import Channel, Told
     from .clock import Times
+    from .errors import Failure
+
+
+GAVE_UP: Failure = {"type": "GaveUp", "errno": None, "message": "the child did not wait for the end of the handshake"}
 
 
 class Tap:
@@ -32,10 +38,14 @@ class Tap:
     Args:
         channel: to the recorder.
         times: of the calls.
+
+    Attributes:
+        hellos: ClientHellos of TLS within memory.
     """
 
     def __init__(self, channel: Channel, times: Times) -> None:
         self.connections = Connections()
+        self.hellos = Hellos()
         self._channel = channel
         self.times = times
         self._now = times.real
@@ -73,50 +83,85 @@ class Tap:
     def sent(self, fd: int, data: bytes | bytearray | memoryview) -> None:
         """Bytes have gone out."""
         found = self.connections.by_fd.get(fd)
-        if found is not None and len(data):
-            self.tell("out", {"c": found.id}, data)
-            self.times.step()
+        if found is not None:
+            self.passed_out(found, None, data)
+
+    def passed_out(self, found: Connection, within: object, data: bytes | bytearray | memoryview) -> None:
+        """Bytes have been handed over by the child.
+
+        Args:
+            found: the connection.
+            within: the `ssl.SSLObject` that took them; None: the socket.
+            data: the bytes, which are encrypted if another object is above that one.
+        """
+        if found.within is not within or not len(data):
+            return
+        above: Any = self.hellos.sender(data)
+        if above is not None:
+            found.within, found.tls, above._recorded = above, False, found
+            return
+        self.tell("out", {"c": found.id}, data)
+        self.times.step()
 
     def received(self, fd: int, data: bytes | bytearray | memoryview) -> None:
         """Bytes have come in; none: the other side has ended."""
         found = self.connections.by_fd.get(fd)
         if found is not None:
-            self.tell("in", {"c": found.id}, data)
-            self.times.step()
+            self.passed_in(found, None, data)
+
+    def passed_in(self, found: Connection, within: object, data: bytes | bytearray | memoryview) -> None:
+        """Bytes have been handed to the child; none: the other side has ended. Arguments as of `passed_out`."""
+        if found.within is not within:
+            if len(data):
+                return
+            if not found.tls:
+                self.not_secured(found, ConnectionResetError())
+                return
+        self.tell("in", {"c": found.id}, data)
+        self.times.step()
 
     def failed(self, fd: int, error: BaseException) -> None:
         """A read or a write has failed."""
         found = self.connections.by_fd.get(fd)
         if found is not None:
-            self.tell("error", {"c": found.id, "error": described(error)})
-            self.times.step()
+            self.broken(found, error)
+
+    def broken(self, found: Connection, error: BaseException) -> None:
+        """A read or a write on a connection has failed."""
+        if found.within is not None and not found.tls:
+            self.not_secured(found, error)
+            return
+        self.tell("error", {"c": found.id, "error": described(error)})
+        self.times.step()
 
     def closed(self, fd: int) -> None:
         """A socket is closed, or was, unseen."""
         found = self.connections.by_fd.pop(fd, None)
         if found is not None:
-            self.tell("close", {"c": found.id})
+            if found.within is not None and not found.tls:
+                self.tell("tls-refused", {"c": found.id, "error": GAVE_UP})
+            self.ended(found)
 
-    def secured(self, sock: ssl.SSLSocket) -> None:
+    def ended(self, found: Connection) -> None:
+        """The child is done with a connection."""
+        self.tell("close", {"c": found.id})
+
+    def secured(self, found: Connection, tls: ssl.SSLSocket | ssl.SSLObject) -> None:
         """A connection is in TLS now."""
-        found = self.connections.by_fd.get(sock.fileno())
-        if found is None:
-            return
         found.tls = True
-        certificate = sock.getpeercert(binary_form=True)
+        certificate = tls.getpeercert(binary_form=True)
         told = {
             "c": found.id,
-            "version": sock.version() or "",
-            "alpn": sock.selected_alpn_protocol() or "",
+            "version": tls.version() or "",
+            "alpn": tls.selected_alpn_protocol() or "",
             "certificate": b64encode(certificate).decode() if certificate else "",
         }
         self.tell("tls", told)
 
-    def not_secured(self, sock: ssl.SSLSocket, error: BaseException) -> None:
+    def not_secured(self, found: Connection, error: BaseException) -> None:
         """There was a connection, but no trust."""
-        found = self.connections.by_fd.get(sock.fileno())
-        if found is not None:
-            self.tell("tls-refused", {"c": found.id, "error": described(error)})
+        found.tls = True  # as far as it will get
+        self.tell("tls-refused", {"c": found.id, "error": described(error)})
 
 
 def install(module: ModuleType, channel: Channel, times: Times) -> Callable[[ModuleType], None]:

@@ -11,6 +11,10 @@ from base64 import b64decode
 from contextlib import contextmanager
 from socket import socket as plain_socket
 
+from .answering import raise_failure
+from .channel import HELLO
+from .tapped_tls import remember_outgoing
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -120,10 +124,108 @@ class RecordedTLS(ssl.SSLSocket):
 
     def getpeercert(self, binary_form: bool = False) -> object:  # type: ignore[override]
         """The recorded one."""
-        encoded = str(self.told.get("certificate") or "")
-        if not encoded:
-            return None
-        return b64decode(encoded) if binary_form else _decoded(encoded)
+        return _certificate(self.told, binary_form)
+
+
+class Memory:
+    """The methods of `ssl.SSLObject`, of one that passes on plain text: its handshake was sent to the recorder.
+
+    Args:
+        guard: knows its connection.
+    """
+
+    def __init__(self, guard: Guard) -> None:
+        self._guard = guard
+
+    def install(self, kind: Any) -> None:
+        """Put them in the place of the real ones, which those objects keep whose connection is live."""
+        for name in (
+            "do_handshake", "read", "write", "unwrap", "pending", "version", "cipher", "compression",
+            "selected_alpn_protocol", "getpeercert", "get_channel_binding",
+        ):  # fmt: skip
+            setattr(kind, name, _of_recorded(getattr(kind, name), getattr(self, name)))
+        kind.do_handshake = self.beginning(kind.do_handshake)
+
+    def beginning(self, handshake: Callable[..., object]) -> Callable[..., object]:
+        """`do_handshake`, as long as nobody knows where it goes."""
+
+        def do_handshake(tls: Any) -> object:
+            try:
+                return handshake(tls)
+            except ssl.SSLWantReadError:
+                if not hasattr(tls, "_told") and hasattr(tls, "_outgoing"):
+                    self._guard.hellos.made(tls, tls._outgoing)
+                raise
+
+        return do_handshake
+
+    def do_handshake(self, tls: Any) -> None:
+        """It is done when the recorder has sent its own back. Raises OSError, as recorded."""
+        if not tls._incoming.read(len(HELLO)):
+            raise _unfinished(ssl.SSLWantReadError)
+        raise_failure(tls._told)
+
+    def read(self, tls: Any, len: int = 1024, buffer: Any = None) -> int | bytes:
+        """What has come in."""
+        data: bytes = tls._incoming.read(len)
+        if not data and len and not tls._incoming.eof:
+            raise _unfinished(ssl.SSLWantReadError)
+        self._guard.step()
+        return data if buffer is None else _filled(buffer, data)
+
+    def write(self, tls: Any, data: bytes) -> int:
+        """As it is."""
+        self._guard.step()
+        return int(tls._outgoing.write(data))
+
+    def unwrap(self, tls: Any) -> None:
+        """End TLS."""
+
+    def pending(self, tls: Any) -> int:
+        """Bytes that were decrypted already."""
+        return 0
+
+    def version(self, tls: Any) -> str:
+        """The recorded one."""
+        return str(tls._told.get("version") or CIPHER[1])
+
+    def cipher(self, tls: Any) -> tuple[str, str, int]:
+        """Some cipher."""
+        return CIPHER
+
+    def compression(self, tls: Any) -> None:
+        """None."""
+
+    def selected_alpn_protocol(self, tls: Any) -> str | None:
+        """The recorded one."""
+        return str(tls._told["alpn"]) if tls._told.get("alpn") else None
+
+    def getpeercert(self, tls: Any, binary_form: bool = False) -> object:
+        """The recorded one."""
+        return _certificate(tls._told, binary_form)
+
+    def get_channel_binding(self, tls: Any, cb_type: str = "tls-unique") -> None:
+        """None: there is no channel."""
+
+
+def _of_recorded(plain: Callable[..., object], recorded: Callable[..., object]) -> Callable[..., object]:
+    """The one method for objects that pass on plain text, the other for the rest."""
+
+    def method(tls: ssl.SSLObject, *args: object, **named: object) -> object:
+        return (recorded if hasattr(tls, "_told") else plain)(tls, *args, **named)
+
+    return method
+
+
+def _filled(buffer: Any, data: bytes) -> int:
+    """Put data into a buffer. Returns how much it is."""
+    memoryview(buffer).cast("B")[: len(data)] = data
+    return len(data)
+
+
+def _unfinished(kind: type[OSError]) -> OSError:
+    what = "read" if kind is ssl.SSLWantReadError else "write"
+    return kind(2, f"The operation did not complete ({what})")
 
 
 @contextmanager
@@ -132,7 +234,15 @@ def _wanting(kind: type[OSError]) -> Iterator[None]:
     try:
         yield
     except BlockingIOError:
-        raise kind(2, "The operation did not complete") from None
+        raise _unfinished(kind) from None
+
+
+def _certificate(told: Told, binary_form: bool) -> object:
+    """The recorded certificate of a server."""
+    encoded = str(told.get("certificate") or "")
+    if not encoded:
+        return None
+    return b64decode(encoded) if binary_form else _decoded(encoded)
 
 
 def _decoded(encoded: str) -> object:
@@ -156,7 +266,6 @@ def install(module: Any, guard: Guard) -> None:
         guard: what connects.
     """
     wrap: Callable[..., object] = module.SSLContext.wrap_socket
-    wrap_bio: Callable[..., object] = module.SSLContext.wrap_bio
 
     def wrap_socket(context: ssl.SSLContext, sock: plain_socket, *args: Any, **named: Any) -> object:
         given = dict(zip(WRAP_SOCKET, args, strict=False)) | named
@@ -165,14 +274,9 @@ def install(module: Any, guard: Guard) -> None:
             return wrap(context, sock, **given)
         return RecordedTLS.around(sock, context, given.get("server_hostname"), guard)
 
-    def wrap_bio_(context: ssl.SSLContext, incoming: object, outgoing: object, *args: Any, **named: Any) -> object:
-        if not (args[0] if args else named.get("server_side", False)):
-            name = args[1] if len(args) > 1 else named.get("server_hostname")
-            raise guard.refuse(f"TLS to {name} within memory, as asyncio has it")
-        return wrap_bio(context, incoming, outgoing, *args, **named)
-
     module.SSLContext.wrap_socket = wrap_socket
-    module.SSLContext.wrap_bio = wrap_bio_
+    module.SSLContext.wrap_bio = remember_outgoing(module.SSLContext.wrap_bio)
+    Memory(guard).install(module.SSLObject)
 
 
 def _is_connected(sock: plain_socket) -> bool:
