@@ -41,7 +41,7 @@ from itertools import islice
 
 from ext_sdk.protocols.glance import glance
 
-from .cassette.events import Data, Mark
+from .cassette.events import MESSAGE_LIMIT_BYTES, Data, Mark, omitted
 from .cutter import Cutter
 from .errors import UsageError
 from .free import FreeThreads
@@ -118,6 +118,8 @@ class AnyOrderPlayer(Player):
                     yield thread
         elif isinstance(event, Mark) and (event.kind == "signal" or (event.kind == "eof" and event.value == "in")):
             cut.marked(str(event.value), event.time)
+        elif isinstance(event, Mark) and event.kind == "omitted" and omitted(event)[1] == "in":
+            cut.marked("omitted", event.time)
         else:
             cut.said(event)
 
@@ -139,6 +141,9 @@ class AnyOrderPlayer(Player):
             self._refuse_cut_off()
             return
         thread = self._find(payload)
+        if thread is None and len(payload) > MESSAGE_LIMIT_BYTES and self._cut.marks.get("omitted"):
+            self._running.begin(self._cut.marks["omitted"].pop(0))
+            return
         if thread is None:
             ends = self._ends_session(payload)
             self._miss(payload)

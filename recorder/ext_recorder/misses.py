@@ -93,12 +93,22 @@ def explain(ear: Ear, live: Classified, history: History, *, where: str, turn: s
     return _different(subject, search.closest, where)
 
 
-def cut_off(request: Classified, recorded: Recorded, where: str) -> Miss:
-    """Return the miss of a request that matched, and whose answer is not in the cassette."""
-    text = (
-        f"{describe(request)}: cut off: the recording was interrupted before its answer ({where}:{recorded.line}); "
-        "record it again (--mode all)"
+def cut_off(request: Classified, recorded: Recorded, where: str, *, omitted: bool = False) -> Miss:
+    """Return the miss of a request that matched, and whose answer is not in the cassette.
+
+    Args:
+        request: with its live id.
+        recorded: the recorded request.
+        where: the name of the cassette.
+        omitted: a message over the limit was left out, which may be the answer.
+    """
+    why = (
+        "its answer was left out, it is over the limit"
+        if omitted
+        else "the recording was interrupted before its answer"
     )
+    advice = "have it answer less" if omitted else "record it again (--mode all)"
+    text = f"{describe(request)}: cut off: {why} ({where}:{recorded.line}); {advice}"
     return Miss("cut-off", text, {"reason": "cut-off", "line": recorded.line})
 
 

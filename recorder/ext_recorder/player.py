@@ -32,7 +32,7 @@ from __future__ import annotations
 from ext_sdk.wire.errors import FrameTooLong
 from ext_sdk.wire.framing import Frame
 
-from .cassette.events import Data, pieces
+from .cassette.events import Data, omission, omitted, pieces
 from .errors import CassetteError
 from .hearing import Recorded
 from .misses import cut_off, describe, explain, unexplained
@@ -103,6 +103,7 @@ class Player:
         self.diverges = False
         self._hearing = b""  # the wire of what is being taken in
         self.told: list[str] = []
+        self._omits = False  # a message of the child was left out of the cassette
 
     def start(self) -> None:
         """Release what the child said before the host said anything."""
@@ -217,6 +218,10 @@ class Player:
             self._end(mark.value)
         elif mark.kind == "eof" and mark.value != "in":  # the host's is no act of the child
             self._stage.close("out" if mark.value == "out" else "err")
+        elif mark.kind == "omitted" and omitted(mark)[1] == "out":
+            self._misses += 1
+            self._omits = True
+            self._tell(f"{self._name}: {omission(mark)} and cannot be replayed")
 
     def _end(self, status: int | str) -> None:
         """The end, as recorded or as it came, unless the session was another one."""
@@ -263,7 +268,7 @@ class Player:
         if request is None:
             return
         self._misses += 1
-        miss = cut_off(request, item, self._name)
+        miss = cut_off(request, item, self._name, omitted=self._omits)
         self._tell(miss.text)
         self._refuse(request, miss)
 

@@ -153,7 +153,7 @@ def _cassette(session: Session, batches: Iterator[list[Note]]) -> Report | None:
             text = f"{session.cassette}: not made, the session was interrupted: {why}{_kept(session)}"
             return Report(ok=False, text=text)
         writer.finish(redactor.fired)
-    warning = warning or _misread(session, transcript, spoken)
+    warning = warning or _left_out(session, transcript) or _misread(session, transcript, spoken)
     return Report(ok=True, text=_summary(session, transcript, redactor.fired), warning=warning)
 
 
@@ -201,7 +201,8 @@ def _begin(session: Session, writer: Writer, redact: Clean, protocol: str, frami
     )
     writer.begin(header)
     since = _copy(session.base, writer) if session.base else 0.0
-    return Transcript(FRAMINGS[framing], clean, bindings, since=since)
+    keeps_long = not DIALECTS[protocol].calls
+    return Transcript(FRAMINGS[framing], clean, bindings, since=since, keeps_long=keeps_long)
 
 
 def _copy(base: Base, writer: Writer) -> float:
@@ -214,7 +215,7 @@ def _copy(base: Base, writer: Writer) -> float:
         for event in reader:
             if base.upto and reader.line >= base.upto:
                 break
-            if isinstance(event, Data) or event.kind == "signal":
+            if isinstance(event, Data) or event.kind in {"signal", "omitted"}:
                 writer.append([event_line(event)])
                 last = event.time
     return last
@@ -238,6 +239,19 @@ def _elsewhere(notes: list[Note]) -> str:
     first = next((what for _, name, what in notes if name == "out" and isinstance(what, bytes)), b"")
     place = elsewhere(first)
     return place and f"the child says that it is spoken to at {place}: that part of the session is not recorded"
+
+
+def _left_out(session: Session, transcript: Transcript) -> str:
+    """Return a warning if messages over the limit are not in the cassette."""
+    from .cassette.events import MESSAGE_LIMIT_BYTES
+
+    if not transcript.omitted:
+        return ""
+    sizes = ", ".join(f"{size} bytes" for size in transcript.omitted[:5]) + (", …" if transcript.omitted[5:] else "")
+    what = "a message was" if len(transcript.omitted) == 1 else f"{len(transcript.omitted)} messages were"
+    return (
+        f"{session.cassette}: {what} left out ({sizes}; the limit is {MESSAGE_LIMIT_BYTES} bytes): no replay has them"
+    )
 
 
 def _misread(session: Session, transcript: Transcript, spoken: Recognised) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from itertools import chain, islice
 
-from .cassette.events import Data, Mark
+from .cassette.events import MESSAGE_LIMIT_BYTES, Data, Mark, omitted
 from .errors import UsageError
 from .hearing import Recorded
 from .player import LISTED, MUCH_BYTES, NEAR, SECOND_CONNECTION, Player
@@ -79,7 +79,7 @@ class StrictPlayer(Player):
                 self._kept = event
                 self.held = True
                 return
-            if self._mark is not None and (not isinstance(event, Data) or event.kind == "in"):
+            if self._mark is not None and not _is_said(event):
                 self._kept = event  # only owed answers overtake the end of the input
                 break
             waits = self._pass(event) if isinstance(event, Data) else self._pass_mark(event)
@@ -123,13 +123,17 @@ class StrictPlayer(Player):
         if self._is_wait(mark):
             self._mark = mark
             self._time = mark.time
-            return mark.kind == "signal" or not self._voice.owes
+            return mark.kind != "eof" or not self._voice.owes
         self._child_ended = mark.kind == "exit"
         self._play(mark)
+        if mark.kind == "omitted" and self._voice.owes:
+            self._refuse_open()
         return False
 
     def _is_wait(self, mark: Mark) -> bool:
         """Is this something that the host has to do?"""
+        if mark.kind == "omitted":
+            return omitted(mark)[1] == "in"
         return mark.kind == "signal" or (mark.kind == "eof" and mark.value == "in" and not self._is_final())
 
     def _is_final(self) -> bool:
@@ -145,6 +149,8 @@ class StrictPlayer(Player):
             if not due:
                 self.played_to = self._last.line
                 self._release()
+        elif self._mark is not None and self._mark.kind == "omitted" and len(payload) > MESSAGE_LIMIT_BYTES:
+            self._release()
         elif self._catch_up(payload):
             self._hear(payload)
         else:
@@ -228,6 +234,8 @@ class StrictPlayer(Player):
         if self._due:
             return f"line {self._due[-1].line}"
         if self._mark is not None:
+            if self._mark.kind == "omitted":
+                return f"a message over {MESSAGE_LIMIT_BYTES} bytes, which was left out"
             return "the end of its input" if self._mark.kind == "eof" else f"its signal {self._mark.value}"
         return "nothing: the session is over"
 
@@ -246,7 +254,7 @@ class StrictPlayer(Player):
     def _never_played(self) -> tuple[list[Recorded], int]:
         never = [*self._skipped, *reversed(self._due)]
         count = len(never)
-        if self._mark is not None and self._mark.kind == "signal":
+        if self._mark is not None and self._mark.kind != "eof":
             count += 1
         # The child has ended where it ended; what its host still wrote then could not be played.
         for event in () if self._child_ended else self._coming():
@@ -266,3 +274,10 @@ class StrictPlayer(Player):
                     played = reader.line < due and reader.line not in skipped
                     for item in self._items(event, reader.line):
                         yield item, played, abs(reader.line - here) < NEAR
+
+
+def _is_said(event: Event) -> bool:
+    """Return True for output of the child, which may be an answer."""
+    if isinstance(event, Data):
+        return event.kind != "in"
+    return event.kind == "omitted" and omitted(event)[1] == "out"

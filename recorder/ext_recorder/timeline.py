@@ -11,7 +11,7 @@ from ext_sdk.protocols.dialect import DIALECTS
 from ext_sdk.protocols.handshake import elsewhere
 from ext_sdk.wire.framing import FRAMINGS, Frame
 
-from .cassette.events import STDERR_FRAMING, Data, pieces
+from .cassette.events import STDERR_FRAMING, Data, omitted, pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ext_sdk.protocols.dialect import Classified, Dialect
 
-    from .cassette.events import Event
+    from .cassette.events import Event, Mark
     from .cassette.header import Header
 
 
@@ -45,7 +45,7 @@ class Entry:
     def __init__(self, event: Event, kind: str, label: str, text: str = "", payload: str = "") -> None:
         self.time = event.time
         self.conn = event.conn
-        self.stream = event.kind if isinstance(event, Data) else str(event.value) if event.kind == "eof" else ""
+        self.stream = event.kind if isinstance(event, Data) else _stream(event)
         self.kind = kind
         self.label = label
         self.text = text
@@ -187,9 +187,17 @@ def without_colors(line: str) -> str:
     return _COLORS.sub("", line).removesuffix("\r") if "\x1b" in line or "\r" in line else line
 
 
+def _stream(mark: Mark) -> str:
+    if mark.kind == "omitted":
+        return omitted(mark)[1]
+    return str(mark.value) if mark.kind == "eof" else ""
+
+
 def _mark_label(kind: str, value: int | str) -> str:
     if kind == "eof":
         return {"in": "end of input", "out": "end of output"}.get(str(value), "end of stderr")
     if kind == "open":
         return "connected"
+    if kind == "omitted":
+        return f"a message of {value.split()[0]} bytes, left out" if isinstance(value, str) else kind
     return f"{kind} {value}"

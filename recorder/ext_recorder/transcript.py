@@ -6,9 +6,9 @@ an unfinished message waits, and so do the last bytes of what is no message.
 
 from __future__ import annotations
 
-from ext_sdk.wire.framing import UINT32_LIMIT_BYTES, Junk
+from ext_sdk.wire.framing import UINT32_LIMIT_BYTES, Junk, Overlong
 
-from .cassette.events import OWN_FILES, STDERR_FRAMING, STREAMS, mark_line, note, raw_line
+from .cassette.events import MESSAGE_LIMIT_BYTES, OWN_FILES, STDERR_FRAMING, STREAMS, mark_line, note, raw_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from .cassette.events import Clean, MarkKind, Stream
     from .notes import Note
 
-# A message longer than this is kept as bytes, piece by piece, so that the scribe's memory stays bounded.
-FRAME_LIMIT_BYTES = 67_108_864
 # Bytes that are no message are written when they are so many,
 LOOSE_BYTES = 1_048_576
 # but for so many of them, because a secret may have only begun there. Long ones: private keys, some 3 KB in base64.
@@ -28,7 +26,7 @@ HELD_BACK_BYTES = 16_384
 
 def limit(framing: Framing) -> int:
     """The longest message that is kept as one, in bytes: no longer than what the framing can say again at replay."""
-    return UINT32_LIMIT_BYTES if framing.name == "uint32" else FRAME_LIMIT_BYTES
+    return UINT32_LIMIT_BYTES if framing.name == "uint32" else MESSAGE_LIMIT_BYTES
 
 
 # A note that ends a session in which no child has ended: nobody has started one.
@@ -43,15 +41,17 @@ class _Part:
         conn: the connection.
         framing: of its messages.
         decoder: where their bytes go.
+        omitted: bytes so far of a message over the limit.
     """
 
-    __slots__ = ("conn", "decoder", "framing", "stream")
+    __slots__ = ("conn", "decoder", "framing", "omitted", "stream")
 
     def __init__(self, stream: Stream, conn: int, framing: Framing) -> None:
         self.stream = stream
         self.conn = conn
         self.framing = framing
         self.decoder = framing.decoder(limit(framing))
+        self.omitted = 0
 
 
 class Transcript:
@@ -65,14 +65,18 @@ class Transcript:
         clean: takes secrets and machine paths out of bytes.
         bindings: told of the host's messages, because they name paths of the machine.
         since: the time of the first note, in seconds since the start of the session.
+        keeps_long: lines of the child over the limit are kept as bytes, piece by piece; they are not messages.
 
     Attributes:
         counts: messages so far, by stream; of stderr, lines.
         strays: whether host or child has said something that is no message.
         finished: whether the child's exit has been noted.
+        omitted: sizes of the messages that were left out.
     """
 
-    def __init__(self, framing: Framing, clean: Clean, bindings: Bindings, *, since: float = 0.0) -> None:
+    def __init__(
+        self, framing: Framing, clean: Clean, bindings: Bindings, *, since: float = 0.0, keeps_long: bool = False
+    ) -> None:
         self._framing = framing
         self._parts: dict[str, _Part] = {}
         self._clean = clean
@@ -82,6 +86,8 @@ class Transcript:
         self._since = self._time = since
         self.counts: dict[Stream, int] = dict.fromkeys(STREAMS, 0)
         self.strays = False
+        self.omitted: list[int] = []
+        self._keeps_long = keeps_long
         self.finished = False
 
     def lines(self, notes: list[Note]) -> list[bytes]:
@@ -113,6 +119,7 @@ class Transcript:
         else:
             part.decoder.receive_eof()
             self._take(name, part)
+            self._write_omitted(part)
             self._write_mark("eof", part.stream, part.conn)
 
     def _begin(self, name: str) -> _Part:
@@ -134,6 +141,7 @@ class Transcript:
         for name, part in self._parts.items():
             part.decoder.receive_eof()
             self._take(name, part)
+            self._write_omitted(part)
         self._write_loose()
 
     def _take(self, name: str, part: _Part) -> None:
@@ -143,6 +151,9 @@ class Transcript:
         observe = self._bindings.observe if stream == "in" else None
         append, count = self._lines.append, 0
         while item := next_event():
+            if isinstance(item, Overlong) and self._omits(part):
+                self._omit(part, item)
+                continue
             if isinstance(item, Junk):
                 self.strays = True  # all of stderr is lines, and none of them junk
                 self._keep_loose(name, item.wire)
@@ -154,6 +165,24 @@ class Transcript:
             append(note(stream, time, item, framing, clean, conn=conn))
             count += 1
         self.counts[stream] += count
+
+    def _omits(self, part: _Part) -> bool:
+        """Return True if messages over the limit are left out here, False if they are kept as bytes."""
+        if part.stream == "out" and part.conn != OWN_FILES:
+            return not self._keeps_long
+        return part.stream == "in"
+
+    def _omit(self, part: _Part, piece: Overlong) -> None:
+        part.omitted += len(piece.wire)
+        if piece.ends:
+            self._write_omitted(part)
+
+    def _write_omitted(self, part: _Part) -> None:
+        if not part.omitted:
+            return
+        self.omitted.append(part.omitted)
+        self._write_mark("omitted", f"{part.omitted} bytes of {part.stream}", part.conn)
+        part.omitted = 0
 
     def _write_mark(self, kind: MarkKind, value: int | str, conn: int) -> None:
         self._write_loose()

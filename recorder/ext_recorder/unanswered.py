@@ -72,6 +72,9 @@ def interruption(reader: Reader, dialect: Dialect, framing: Framing) -> str:
     with reader.again() as again:
         signal = _early_signal(again, dialect)
     left = unanswered(reader, dialect, framing)
+    if left:
+        with reader.again() as again:
+            del left[: sum(event.kind == "omitted" for event in again)]  # each may be the answer to one
     if signal:
         return f"it was ended by {signal}"
     if left:

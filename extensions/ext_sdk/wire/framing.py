@@ -114,6 +114,21 @@ class Junk:
         return f"Junk({self.wire!r}, {self.reason!r})"
 
 
+class Overlong(Junk):
+    """A piece of a frame over the limit.
+
+    Attributes:
+        wire, reason: see Junk.
+        ends: the frame ends with this piece.
+    """
+
+    __slots__ = ("ends",)
+
+    def __init__(self, wire: bytes, reason: str, *, ends: bool) -> None:
+        super().__init__(wire, reason)
+        self.ends = ends
+
+
 class _Buffer:
     """Received bytes with a read position, so that taking a frame does not move the rest."""
 
@@ -171,10 +186,13 @@ class LineDecoder(_Buffer):
         return None if data.isspace() else data[:end]
 
     def next_event(self) -> Frame | Junk | None:
+        if self._overlong:
+            return self._overlong_piece()
         start = self.position
         newline = self.data.find(b"\n", start + self._searched)
-        if self._limit is not None and (self._overlong or self._too_long(newline)):
-            return self._overlong_piece(newline)
+        if self._limit is not None and self._too_long(newline):
+            self._overlong, self._searched = True, 0
+            return self._overlong_piece()
         if newline < 0:
             self._searched = len(self)
             return self._tail()
@@ -188,18 +206,15 @@ class LineDecoder(_Buffer):
         length = len(self) if newline < 0 else newline - self.position
         return self._limit is not None and length > self._limit
 
-    def _overlong_piece(self, newline: int) -> Junk | None:
-        """Hand an overlong line over in pieces of a fixed size, so that it is never held whole."""
-        rest = len(self) if newline < 0 else newline + 1 - self.position
-        if not rest:
+    def _overlong_piece(self) -> Junk | None:
+        """Return the next piece of an overlong line, of a fixed size, so that the line is never held entirely."""
+        start = self.position
+        newline = self.data.find(b"\n", start, start + JUNK_PIECE_BYTES)  # the whole buffer would take quadratic time
+        count = min(len(self), JUNK_PIECE_BYTES) if newline < 0 else newline + 1 - start
+        if not count or (newline < 0 and count < JUNK_PIECE_BYTES and not self.eof):
             return None
-        if newline < 0 and rest < JUNK_PIECE_BYTES and not self.eof:
-            self._overlong, self._searched = True, rest
-            return None
-        piece = self.take(min(rest, JUNK_PIECE_BYTES))
-        self._searched = 0
-        self._overlong = not piece.endswith(b"\n")
-        return Junk(piece, f"part of a line over {self._limit} bytes")
+        self._overlong = newline < 0
+        return Overlong(self.take(count), f"part of a line over {self._limit} bytes", ends=newline >= 0)
 
     def _tail(self) -> Junk | None:
         tail = self.tail("unterminated line")
@@ -252,7 +267,8 @@ class HeaderDecoder(_Buffer):
     def _body(self, at: int, length: int, lines: tuple[str, ...]) -> Frame | Junk | None:
         if self._limit is not None and length > self._limit:
             self._refused = length
-            return Junk(self.take(at - self.position), f"the header of {length} bytes, over the limit of {self._limit}")
+            reason = f"the header of {length} bytes, over the limit of {self._limit}"
+            return Overlong(self.take(at - self.position), reason, ends=False)
         end = at + length
         if len(self.data) < end:
             return self.tail("unterminated body")
@@ -262,9 +278,11 @@ class HeaderDecoder(_Buffer):
     def _refused_piece(self) -> Junk | None:
         count = min(self._refused, JUNK_PIECE_BYTES)
         if len(self) < count:
-            return self.tail("unterminated body")
+            tail = self.tail("unterminated body")
+            return Overlong(tail.wire, tail.reason, ends=True) if tail else None
         self._refused -= count
-        return Junk(self.take(count), f"part of a body over {self._limit} bytes")
+        reason = f"part of a body over {self._limit} bytes"
+        return Overlong(self.take(count), reason, ends=not self._refused)
 
 
 def _junk_reason(line: bytes, in_header: bool) -> str:

@@ -8,6 +8,7 @@ r"""Events: what happened in a session, one a line.
     - {t: 0.023500, out: {raw: 'AP8='}}          the same in base64
     - {t: 0.140000, eof: in}                     no more bytes come in from the host; also out and err
     - {t: 0.100000, signal: SIGTERM}             a signal that the host sent
+    - {t: 0.145000, omitted: 70000000 bytes of out}  a message over the limit, of which nothing is kept; also in
     - {t: 0.150000, exit: 0}                     the child's exit code, or what ended it: exit: SIGKILL
     - {t: 0.000100, conn: 2, open: in}           a second connection of a socket server
     - {t: 0.000110, conn: 0, err: 'a line'}      its own standard error
@@ -36,14 +37,17 @@ if TYPE_CHECKING:
     from ext_sdk.wire.framing import Framing, Junk
 
     Stream = Literal["in", "out", "err"]
-    MarkKind = Literal["eof", "exit", "signal", "open"]
+    MarkKind = Literal["eof", "exit", "signal", "open", "omitted"]
 
     Clean = Callable[[bytes], bytes]
 else:
     Stream = MarkKind = str
 
 STREAMS: tuple[Stream, ...] = ("in", "out", "err")
-MARKS: tuple[MarkKind, ...] = ("eof", "exit", "signal", "open")
+MARKS: tuple[MarkKind, ...] = ("eof", "exit", "signal", "open", "omitted")
+
+# A message over this limit is left out, so that neither the writer's memory nor the file grows with it.
+MESSAGE_LIMIT_BYTES = 67_108_864
 
 # What stands between quotation marks as it is. Bytes that are left when these are taken away need a closer look.
 PLAIN_BYTES = bytes(range(0x20, 0x7F)).replace(b"'", b"")
@@ -105,9 +109,10 @@ class Mark:
     """Something that happened without bytes.
 
     Attributes:
-        kind: "eof", "exit", "signal" or "open".
+        kind: "eof", "exit", "signal", "open" or "omitted".
         time: seconds since the start.
-        value: the stream of eof and open, the exit code as an int, or the name of a signal ("SIGTERM").
+        value: the stream of eof and open, the exit code as an int, the name of a signal ("SIGTERM"), or what was
+            left out ("70000000 bytes of out").
         conn: the connection, counted from 1; OWN_FILES.
     """
 
@@ -131,6 +136,19 @@ class Mark:
 
 
 Event = Data | Mark
+
+
+def omitted(mark: Mark) -> tuple[int, str]:
+    """Return the size of the message that was left out, in bytes, and its stream."""
+    words = str(mark.value).split()
+    return int(words[0]), words[-1]
+
+
+def omission(mark: Mark) -> str:
+    """Describe a message that was left out."""
+    size, stream = omitted(mark)
+    whose = "the host" if stream == "in" else "the child"
+    return f"a message of {whose} of {size} bytes was left out (the limit is {MESSAGE_LIMIT_BYTES} bytes)"
 
 
 def pieces(wire: bytes, framing: Framing) -> list[Frame | Junk]:

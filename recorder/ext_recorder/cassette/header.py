@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 VERSION = 1  # of the format; a reader refuses what it does not know
 SUFFIX = ".yaml"
+NO_LINES: Mapping[str, int] = {}
 
 _HTTP = ".http.yaml"  # what stands beside cassettes
 _TITLE = "# A recorded session. Show it: ext-recorder show FILE\n"
@@ -89,8 +90,17 @@ def encode_trailer(redacted: tuple[str, ...]) -> bytes:
     return f"redacted: {flow_list(redacted)}\n".encode()
 
 
-def header_of(path: str, fields: dict[str, Flow]) -> Header:
-    """The header out of its keys. Raises CassetteError."""
+def header_of(path: str, fields: dict[str, Flow], lines: Mapping[str, int] = NO_LINES) -> Header:
+    """Return the header from its keys.
+
+    Args:
+        path: for messages.
+        fields: key to value.
+        lines: key to the line of the file that it is on; 1 if absent.
+
+    Raises:
+        CassetteError: a value is missing or wrong.
+    """
     version = fields.get("cassette")
     if version is None:
         found = ", ".join(list(fields)[:4]) or "nothing"
@@ -99,30 +109,38 @@ def header_of(path: str, fields: dict[str, Flow]) -> Header:
     if version != str(VERSION):
         newer = isinstance(version, str) and version.isdigit() and int(version) > VERSION
         advice = "upgrade ext-recorder, or record the session again" if newer else "record the session again"
-        raise CassetteError(path, 1, f"expected format version {VERSION}, found {version}", advice)
+        raise CassetteError(
+            path, lines.get("cassette", 1), f"expected format version {VERSION}, found {version}", advice
+        )
     command = fields.get("command", [])
     bindings = fields.get("bindings", {})
-    framing = _text(path, fields, "framing")
+    framing = _text(path, fields, lines, "framing")
     if framing not in FRAMINGS:
-        raise CassetteError(path, 1, f"expected `framing` to be one of {', '.join(FRAMINGS)}, found {framing!r}")
+        problem = f"expected `framing` to be one of {', '.join(FRAMINGS)}, found {framing!r}"
+        raise CassetteError(path, lines.get("framing", 1), problem)
     redacted = fields.get("redacted")
-    if not isinstance(command, list) or not isinstance(bindings, dict) or isinstance(redacted, (str, dict)):
-        raise CassetteError(path, 1, "expected `command` and `redacted` to be lists and `bindings` a mapping")
+    if not isinstance(command, list):
+        raise CassetteError(path, lines.get("command", 1), "expected `command` to be a list")
+    if not isinstance(bindings, dict):
+        raise CassetteError(path, lines.get("bindings", 1), "expected `bindings` to be a mapping")
+    if isinstance(redacted, (str, dict)):
+        raise CassetteError(path, lines.get("redacted", 1), "expected `redacted` to be a list")
     return Header(
-        _text(path, fields, "protocol"),
+        _text(path, fields, lines, "protocol"),
         framing,
         command=tuple(command),
-        recorder=_text(path, fields, "recorder", ""),
-        recorded=_text(path, fields, "recorded", ""),
+        recorder=_text(path, fields, lines, "recorder", ""),
+        recorded=_text(path, fields, lines, "recorded", ""),
         bindings=bindings,
         redacted=None if redacted is None else tuple(redacted),
     )
 
 
-def _text(path: str, fields: dict[str, Flow], name: str, default: str | None = None) -> str:
+def _text(path: str, fields: dict[str, Flow], lines: Mapping[str, int], name: str, default: str | None = None) -> str:
     value = fields.get(name, default)
     if not isinstance(value, str):
-        raise CassetteError(path, 1, f"expected a text under the key `{name}`, found {value or 'no such key'}")
+        problem = f"expected a text under the key `{name}`, found {value or 'no such key'}"
+        raise CassetteError(path, lines.get(name, 1), problem)
     return value
 
 

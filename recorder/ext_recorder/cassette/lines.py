@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 _SEAMS: dict[bytes, Stream] = {b"in: ": "in", b"out: ": "out", b"err: ": "err"}
 _STREAMS: dict[bytes, Stream] = {b"in": "in", b"out": "out", b"err": "err"}
-_MARKS: dict[bytes, MarkKind] = {b"eof": "eof", b"exit": "exit", b"signal": "signal", b"open": "open"}
+_MARKS: dict[bytes, MarkKind] = {
+    b"eof": "eof",
+    b"exit": "exit",
+    b"signal": "signal",
+    b"open": "open",
+    b"omitted": "omitted",
+}
 # Leaves plain bytes as they are: where it changes nothing, the bytes need no closer look.
 _MARKED = bytes(byte if byte in PLAIN_BYTES else byte ^ 1 for byte in range(256))
 _MARKED_BLOCK = bytes(byte if byte in PLAIN_BYTES + b"'\n" else byte ^ 1 for byte in range(256))
@@ -119,7 +125,7 @@ def _other_form(time: float, key: bytes, body: bytes) -> Event | None:
 
 
 def _mark(kind: MarkKind, time: float, word: bytes, conn: int) -> Mark | None:
-    if not word or not _WORD.issuperset(word):
+    if not word or not (_WORD | {0x20}).issuperset(word):
         return None
     return mark_of(kind, time, word.decode(), conn)
 
@@ -129,7 +135,11 @@ def mark_of(kind: MarkKind, time: float, word: str, conn: int) -> Mark | None:
     if kind == "exit" and word.isdigit() and (len(word) == 1 or word[0] != "0") and len(word) <= 10:
         return Mark(kind, time, int(word), conn)
     if kind in {"exit", "signal"}:
-        return Mark(kind, time, word, conn) if word.startswith("SIG") else None
+        return Mark(kind, time, word, conn) if word.startswith("SIG") and " " not in word else None
+    if kind == "omitted":
+        size, _, rest = word.partition(" ")
+        known = size.isdigit() and len(size) <= 15 and rest in {"bytes of in", "bytes of out"}
+        return Mark(kind, time, word, conn) if known else None
     return Mark(kind, time, word, conn) if word in {"in", "out", "err"} else None
 
 

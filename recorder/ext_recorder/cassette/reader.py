@@ -159,7 +159,7 @@ class Reader:
 
         self._file.seek(0)
         file = rewrapped.load(self.path, self._file.read())
-        self.redacted = (header := header_of(self.path, file.header)).redacted
+        self.redacted = (header := header_of(self.path, file.header, file.lines)).redacted
         if file.events is None:
             raise CassetteError(self.path, 0, "no `events` key", _RECOVER)
         if not file.events:
@@ -180,6 +180,7 @@ def read_header(path: str, file: BufferedReader) -> tuple[Header, int] | None:
         CassetteError: a wrong value, another version.
     """
     fields: dict[str, Flow] = {}
+    lines: dict[str, int] = {}
     for number in range(1, _HEADER_LINES):
         line = file.readline()
         if line.startswith(b"#") or (line and line.isspace()):
@@ -187,11 +188,11 @@ def read_header(path: str, file: BufferedReader) -> tuple[Header, int] | None:
         key, colon, rest = line.partition(b":")
         name = key.decode("ascii", "replace")
         if line == b"events:\n" and "cassette" in fields:
-            return header_of(path, fields), number
+            return header_of(path, fields, lines), number
         value = _flow(rest)
         if not colon or value is None or name in fields or not name.isidentifier():
             break
-        fields[name] = value
+        fields[name], lines[name] = value, number
     return None
 
 

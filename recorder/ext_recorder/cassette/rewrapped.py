@@ -34,13 +34,15 @@ class File:
 
     Attributes:
         header: the keys that we know but `events`; others are left to newer versions.
+        lines: key to the line that it is on.
         events: (line, event) in their order; None where there is no such key.
     """
 
-    __slots__ = ("events", "header")
+    __slots__ = ("events", "header", "lines")
 
-    def __init__(self, header: dict[str, Flow], events: list[tuple[int, Event]] | None) -> None:
+    def __init__(self, header: dict[str, Flow], lines: dict[str, int], events: list[tuple[int, Event]] | None) -> None:
         self.header = header
+        self.lines = lines
         self.events = events
 
 
@@ -56,7 +58,8 @@ def load(path: str, data: bytes) -> File:
             header[name] = _text(path, node, f"`{name}`")
         elif name == "bindings":
             header[name] = {key: _text(path, value, key) for key, value in _mapping(path, node, name).items()}
-    return File(header, None if listed is None else _events(path, listed))
+    lines = {name: _line(node) for name, node in fields.items()}
+    return File(header, lines, None if listed is None else _events(path, listed))
 
 
 def _events(path: str, node: yaml.Node) -> list[tuple[int, Event]]:
@@ -202,7 +205,11 @@ def _mark(path: str, line: int, kind: MarkKind, word: str, place: tuple[float, i
     return mark
 
 
-_WORDS = {"exit": "an exit code, or a signal as in SIGKILL", "signal": "a signal as in SIGTERM"}
+_WORDS = {
+    "exit": "an exit code, or a signal as in SIGKILL",
+    "signal": "a signal as in SIGTERM",
+    "omitted": "as in 70000000 bytes of out",
+}
 
 
 def _raw(path: str, line: int, node: yaml.MappingNode) -> bytes:

@@ -84,13 +84,15 @@ class Linter:
         self._naming = Naming(self._dialect, rules)
         self._schemas = Schemas()
         self._states: dict[int, States] = {}
+        self._omits = False  # a message is not in the cassette
         self._whole = False  # the child ended by itself
 
     def take(self, event: Event, line: int) -> None:
         """Look at one event."""
         self._line = line
         if isinstance(event, Mark):
-            self._whole = event.kind == "exit" and isinstance(event.value, int)
+            self._whole = event.kind == "exit" and isinstance(event.value, int) and not self._omits
+            self._omits = self._omits or event.kind == "omitted"
         elif event.kind in {"in", "out"} and event.conn:
             for item in pieces(event.payload, self._framing) if event.raw else [event]:
                 if isinstance(item, (Data, Frame)):

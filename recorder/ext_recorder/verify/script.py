@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING
 
-from ext_recorder.cassette.events import Data
+from ext_recorder.cassette.events import Data, omission
 from ext_recorder.errors import CassetteError, UsageError
 from ext_recorder.player import SECOND_CONNECTION
 from ext_sdk.wire.errors import FrameTooLong
@@ -189,6 +189,8 @@ class Script:
                     self._ahead.put_back(following)
                     return
                 self._do(event, line, now)
+            elif event.kind == "omitted":
+                raise CassetteError(self._ahead.path, line, f"{omission(event)}, so the session cannot be verified")
             elif event.kind == "exit":
                 self.exit, self._exit_time = event.value, event.time
 
