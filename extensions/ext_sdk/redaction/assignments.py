@@ -32,6 +32,10 @@ _NAME: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_.-")
 _CANDIDATE: Final = re.compile(  # a telling word, the rest of the name, a quote, and what stands before the value
     rb"%b[a-z0-9_.-]{0,%d}(?:('?)[ \t]{0,16}([:=])|([ \t]))[ \t]{0,16}" % (TELLING, LONGEST)
 )
+_QUOTED_CANDIDATE: Final = re.compile(
+    rb"%b[a-z0-9_.-]{0,%d}(?:(\"(?=[ \t]{0,16}:[ \t]{0,16}\")|'?)[ \t]{0,16}([:=])|([ \t]))[ \t]{0,16}"
+    % (TELLING, LONGEST)
+)
 _BULLETS: Final = b" \t>*<-#+|'"
 _LINE_PREFIX: Final = 32  # bytes before a name in which its line may begin
 _BEFORE_VARIABLE: Final = frozenset((b"", b"export", b"set", b"env"))
@@ -51,10 +55,16 @@ _BLOCK: Final = re.compile(rb"[|>][1-9+-]{0,2}[ \t]{0,16}\r?\n")  # a YAML block
 _LINE: Final = re.compile(rb"([ ]*)([^\0\r\n]*)(?:\r?\n)?")
 
 
-def find_assignments(view: View) -> Iterator[Finding]:
-    """The values of names that look secret."""
+def find_assignments(view: View, *, quoted: bool = False) -> Iterator[Finding]:
+    """Yield the values of names that look secret.
+
+    Args:
+        view: the text.
+        quoted: names may be in double quotes, of JSON that is not found as such: in a URL.
+    """
     at = 0
-    while match := _CANDIDATE.search(view.lowered, at):
+    candidate = _QUOTED_CANDIDATE if quoted else _CANDIDATE
+    while match := candidate.search(view.lowered, at):
         at = match.end()
         start = _name_start(view.lowered, match.start())
         end = match.start(1) if match[3] is None else match.start(3)

@@ -37,6 +37,12 @@ def in_view(view: View, start: int, end: int, rule: str) -> Finding:
     return Finding(*view.origin(start, end), rule, view.text[start:end])
 
 
+def below(view: View, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield findings in the text of a view as findings in the message that the view is of."""
+    for each in findings:
+        yield Finding(*view.origin(each.start, each.end), each.rule, each.value, quote=each.quote)
+
+
 def without_overlaps(
     message: bytes, findings: Iterable[Finding], protected: list[tuple[int, int]]
 ) -> Iterator[Finding]:

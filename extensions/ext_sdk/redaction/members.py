@@ -30,6 +30,8 @@ _QUOTE: Final = re.compile(rb"(?<!\\)(\\*)\"")
 _LIST: Final = re.compile(rb"\[%b" % _SPACE)
 _WORD: Final = re.compile(rb"[a-z0-9+.-]+", re.IGNORECASE)
 _NUMBER: Final = re.compile(rb"-?[0-9][0-9.eE+-]{3,}")  # `"token": 7` counts or correlates something
+# A piece of text, as language models report it with its probability.
+_PROBABILITY: Final = re.compile(rb"(\\*+\")(?:(?!\1).){0,256}?\1%b,%b\1(?:logprob|prob)" % (_SPACE, _SPACE))
 _NAME_MEMBER: Final = 48  # bytes before a name in which `"name": ` is looked for
 
 
@@ -44,7 +46,7 @@ def find_members(message: bytes, lowered: bytes) -> Iterator[Finding]:
         at = match.end()
         key, opening = _key(message, match)
         value = _value_position(lowered, match, opening) if key and is_telling(key) else -1
-        if value >= 0:
+        if value >= 0 and not (key == "token" and _PROBABILITY.match(lowered, value)):
             for finding in _values(message, value, match[1], key):
                 yield finding
                 at = max(at, finding.end)

@@ -30,13 +30,15 @@ _SECRET_PAIRS: Final = {
     "pass": _set("db database smtp user admin root ftp mail proxy basic login ssh sudo registry"),
     "auth": _set("basic http proxy registry docker"),
     "id": frozenset(["secret"]),  # Vault's secret_id
+    "signature": _set("amz goog"),  # of signed URLs; that of a function is none
 }
 # Words after the one that decides: ``client-key-data``, ``DB_PASSWORD_VALUE``, ``AWS_ACCESS_KEY_ID``.
 _QUALIFIERS: Final = _set("data value val base64 b64 old new current previous raw plain text")
 # Tokens that correlate or count and give no access: MCP's progressToken, LSP's workDoneToken, pages, vocabularies.
 _HARMLESS_TOKENS: Final = _set(
     "progress cancellation cancel page next previous continuation continue done result partial sync resume start "
-    "eos bos pad unk stop sep mask cls max min image video audio"
+    "starting scroll delta change watch resumption idempotency eos bos pad unk stop sep mask cls max min image video "
+    "audio"
 )
 # A variable with one of these at its end tells where a secret is, or how much of it, not the secret.
 _ABOUT_SECRETS: Final = _set(

@@ -22,12 +22,13 @@ PLACEHOLDER: Final = re.compile(_PLACEHOLDER.encode())
 PLACEHOLDER_TEXT: Final = re.compile(f"({_PLACEHOLDER})")
 
 # The core of a name that may announce a secret, in lower case; `names.looks_secret` decides about the whole name.
-TELLING: Final = rb"(?:pass|pwd|secret|token|credential|[\w.-]key|auth|cookie)"
+TELLING: Final = rb"(?:pass|pwd|secret|token|credential|[\w.-]key|auth|cookie|-signature)"
 
 # What stands where a secret would, and is none: a variable, a blank to be filled, a value somebody hid already.
 _HARMLESS: Final = re.compile(
     rb"\$\{[^{}]{1,80}\}|\$[A-Z_][A-Z0-9_]*|\$\([^()]{1,80}\)|\{\{[^{}]{1,80}\}\}|<[^<>]{1,80}>|\*+|x{3,}|\.{3}|"
-    rb"\[?redacted\]?|data\+omitted|null|none|nil|true|false|undefined|~",
+    rb"\[?redacted\]?|data\+omitted|null|none|nil|true|false|undefined|~|"
+    rb"(?:str|string|bytes|int|integer|number|bool|boolean|any)(?:\[\])?(?: *\| *(?:none|null|undefined))?[)\];?]*",
     re.IGNORECASE,
 )
 

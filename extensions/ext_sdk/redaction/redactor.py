@@ -6,27 +6,28 @@ from _thread import allocate_lock
 
 from ext_sdk.redaction.placeholder import Numbers, rule_name
 from ext_sdk.redaction.spelling import Secret, secret
+from ext_sdk.redaction.tokens import SHORTER, may_have_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Final
 
-# A text in lower case without any of these holds nothing that a rule would find.
+# A text in lower case without any of these, and without the prefix of a token, has nothing that a rule would find.
 _SUSPICIOUS: Final = (*("pass", "secret", "token", "key", "auth", "cred", "cookie", "pwd", "bearer", "basic "),)
-# The same for what has one spelling, looked for before a text is in lower case, and where its capital is: that is rare.
-_SUSPICIOUS_EXACTLY: Final = (("J", ("eyJ",)), ("A", ("AKIA", "ASIA", "AIza")), ("L", ("LS0tLS1",)))
-# Further ones, only looked for where the one character is that they all have. `\u0041` may hide any of them.
+# Further ones, only searched if the one character is found that they all have. `\u0041` may hide any of them.
 _SUSPICIOUS_WITH: Final = (
-    ("-", ("glpat-", "xox", "pypi-", "-----begin")),
-    ("_", ("k_live_", "k_test_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "npm_", "hf_")),
+    ("-", ("-----begin", "-signature")),
+    ("=", ("sig=", "signature=")),
     ("@", ("://", ":\\/")),
-    (".", ("ya29.", "hooks.slack")),
+    (".", ("hook", "telegram.")),  # hooks.slack.com, /api/webhooks/
+    ("%", ("%3a%2f%2f", "sig%3d", "signature%3d", "basic%20")),
     ("\\", ("\\u004", "\\u005", "\\u006", "\\u007")),
 )
-# This one only where a word begins: it is in every `task-1` and `disk-usage`.
-_SUSPICIOUS_BEGINNING: Final = "sk-"
-_LONGEST_ESCAPE: Final = 6  # characters, of \u000a; `\nsk-` begins a word as well
+_SHORTER: Final = tuple((gate, (prefix,)) for gate, prefix in SHORTER)
+# Options that only some programs take a password with, see `commands`.
+_OPTIONS: Final = (" -", '"-')
+_PROGRAMS: Final = ('"-p', "mysql", "mariadb", "redis-cli", "curl", "mongo", "login", "mosquitto", "smbclient", "ldap")
 # A line as long as this, of one word, may be one of a private key that comes line by line.
 _BARE_LINE: Final = 60  # characters
 # What may stand for a character of a known value that no encoder has to escape.
@@ -48,7 +49,6 @@ class Redactor:
     """
 
     __slots__ = (
-        "_gated_needles",
         "_learned",
         "_lock",
         "_lowered_needles",
@@ -82,11 +82,17 @@ class Redactor:
         return self._numbers.rules
 
     def redact(self, data: bytes) -> bytes:
-        """The message with placeholders for its secrets; the same object where it has none."""
-        if not self._suspicious(data):
+        """Return the message with placeholders for its secrets; the same object if it has none."""
+        if not self._rules and not self._needles:
+            return data
+        # Searching a str takes half the time of searching bytes; as Latin-1 they are the same.
+        text = data.decode("latin-1")
+        lowered = text.lower() if text.isascii() else data.lower().decode("latin-1")
+        rules = self._rules and _may_be_secret(data, text, lowered)
+        if not rules and not self._may_be_known(text, lowered):
             return data
         with self._lock:
-            return self._redacted(data)
+            return self._redacted(data, rules=rules)
 
     def redact_text(self, text: str) -> str:
         """The same for a text."""
@@ -94,23 +100,14 @@ class Redactor:
         redacted = self.redact(data)
         return text if redacted is data else redacted.decode("utf-8", "surrogatepass")
 
-    def _suspicious(self, data: bytes) -> bool:
-        # Searching a str takes half the time of searching bytes; as Latin-1 they are the same.
-        text = data.decode("latin-1")
+    def _may_be_known(self, text: str, lowered: str) -> bool:
         for needle in self._needles:
             if needle in text:
                 return True
-        if not self._lowered_needles:
-            return False
-        if self._rules and _has_any(_SUSPICIOUS_EXACTLY, text):
-            return True
-        text = text.lower() if text.isascii() else data.lower().decode("latin-1")
         for needle in self._lowered_needles:
-            if needle in text:
+            if needle in lowered:
                 return True
-        if _has_any(self._gated_needles, text):
-            return True
-        return self._rules and (_begins_a_word(_SUSPICIOUS_BEGINNING, text) or _is_bare_line(text))
+        return bool(self._lowered_needles) and _has_any(_ESCAPES, lowered)
 
     def _note_needles(self) -> None:
         known = (*self._secrets, *self._learned)
@@ -118,15 +115,13 @@ class Redactor:
         if any(each.escapable for each in known):
             needles["\\"] = None
         self._needles = tuple(needles)
-        hexadecimal = tuple(each.hexadecimal.decode() for each in known)
-        self._lowered_needles = (*(_SUSPICIOUS if self._rules else ()), *hexadecimal)
-        self._gated_needles = (*(_ESCAPES if known else ()), *(_SUSPICIOUS_WITH if self._rules else ()))
+        self._lowered_needles = tuple(each.hexadecimal.decode() for each in known)
 
-    def _redacted(self, data: bytes) -> bytes:
+    def _redacted(self, data: bytes, *, rules: bool) -> bytes:
         from ext_sdk.redaction.search import Search
 
-        search = Search(data, (*self._secrets, *self._learned), rules=self._rules)
-        if self._rules:
+        search = Search(data, (*self._secrets, *self._learned), rules=rules, any_bytes=self._rules)
+        if rules:
             self._learn(search.learned)
         return search.redacted(self._numbers)
 
@@ -140,22 +135,28 @@ def _is_bare_line(text: str) -> bool:
     return len(text) >= _BARE_LINE and " " not in text and '"' not in text
 
 
+def _may_be_secret(data: bytes, text: str, lowered: str) -> bool:
+    """Return whether a rule may find something. False is certain."""
+    if _has_any(_SHORTER, text) or may_have_token(data):
+        return True
+    for needle in _SUSPICIOUS:
+        if needle in lowered:
+            return True
+    return _has_any(_SUSPICIOUS_WITH, lowered) or _may_be_command(lowered) or _is_bare_line(lowered)
+
+
+def _may_be_command(text: str) -> bool:
+    """Return whether a text may have a command line with a password after an option of one letter."""
+    if "-" not in text or not any(each in text for each in _OPTIONS):
+        return False
+    return any(each in text for each in _PROGRAMS)
+
+
 def _has_any(gated: tuple[tuple[str, tuple[str, ...]], ...], text: str) -> bool:
-    """Whether one of the needles is there; those whose character is not there need no look."""
+    """Return whether a text has one of the needles; those whose character is missing are not searched."""
     for character, needles in gated:
         if character in text:
             for needle in needles:
                 if needle in text:
                     return True
-    return False
-
-
-def _begins_a_word(needle: str, text: str) -> bool:
-    """Whether the text has the needle where a word may begin; in doubt, it has."""
-    at = text.find(needle)
-    while at >= 0:
-        before = text[max(0, at - _LONGEST_ESCAPE) : at]
-        if not before or not (before[-1].isalnum() or before[-1] in "_-") or "\\" in before or "%" in before:
-            return True
-        at = text.find(needle, at + 1)
     return False

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from binascii import a2b_base64
 from json import loads
 from typing import TYPE_CHECKING, Final
 
 from ext_sdk.redaction.assignments import find_assignments
-from ext_sdk.redaction.finding import without_overlaps
+from ext_sdk.redaction.commands import find_options
+from ext_sdk.redaction.exempt import SHORTEST_IN_BINARY, correlating, is_in_text, is_text
+from ext_sdk.redaction.finding import below, in_view, without_overlaps
 from ext_sdk.redaction.known import find_known
 from ext_sdk.redaction.kubernetes import find_secret_data
 from ext_sdk.redaction.members import find_members
@@ -14,17 +18,21 @@ from ext_sdk.redaction.patterns import PLACEHOLDER
 from ext_sdk.redaction.placeholder import MARK
 from ext_sdk.redaction.shapes import find_shapes
 from ext_sdk.redaction.spelling import Secret
-from ext_sdk.redaction.view import view
+from ext_sdk.redaction.tokens import BASE64_JSON
+from ext_sdk.redaction.view import View, has_control, percent_view, plain_view, view
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ext_sdk.redaction.finding import Finding
     from ext_sdk.redaction.placeholder import Numbers
-    from ext_sdk.redaction.view import View
 
 _JSON_BEGINS: Final = b'{["-0123456789tfn'
 _JSON_ENDS: Final = b'}]"0123456789el'
+_BASE64_BEGINS: Final = tuple(each.encode() for each in BASE64_JSON)
+_BASE64: Final = re.compile(
+    rb"(?<![A-Za-z0-9+/_-])(?:%b)[A-Za-z0-9+/_-]{12,}+={0,2}+(?![A-Za-z0-9+/_.-])" % b"|".join(_BASE64_BEGINS)
+)
 _LONGEST_PARSED: Final = 4 * 1024 * 1024  # bytes; parsed it takes thirty times as much memory
 # A value of this length that a rule found is remembered, and found where it is repeated without a telling key.
 _SHORTEST_LEARNED, _LONGEST_LEARNED = 16, 4096  # bytes
@@ -33,21 +41,28 @@ _SHORTEST_LEARNED, _LONGEST_LEARNED = 16, 4096  # bytes
 class Search:
     """What is secret in one message.
 
+    Args:
+        message: any bytes.
+        known: values that are secret.
+        rules: also search what looks like a secret.
+        any_bytes: the message may be no text, and short values be there by chance.
+
     Attributes:
         learned: values that rules found and that should be known in later messages too.
     """
 
     __slots__ = ("_findings", "_known", "_message", "_protected", "learned")
 
-    def __init__(self, message: bytes, known: tuple[Secret, ...], *, rules: bool) -> None:
+    def __init__(self, message: bytes, known: tuple[Secret, ...], *, rules: bool, any_bytes: bool) -> None:
         json = _is_json(message)
         seen = view(message, barriers=json)
         self._message = message
         self._protected = _placeholders(message)
-        found = list(_by_rules(message, seen)) if rules else []
+        found = list(_guesses(message, seen)) if rules else []
         self.learned = _worth_knowing(found, known)
         self._known = (*known, *self.learned)
-        self._findings = [*find_known(message, seen, self._known, json=json), *found]
+        sure = find_known(message, seen, self._known, json=json)
+        self._findings = [*(_probable(message, sure) if any_bytes else sure), *found]
 
     def redacted(self, numbers: Numbers) -> bytes:
         """The message with a placeholder for each finding."""
@@ -68,13 +83,72 @@ class Search:
         return "key" if any(needle in name for each in self._known for needle in each.plain) else rule
 
 
+def _guesses(message: bytes, seen: View) -> Iterator[Finding]:
+    """Yield what rules find, where guesses are made."""
+    found = list(_by_rules(message, seen))
+    if not found:
+        return
+    exempt = list(correlating(message))
+    text = is_text(message)
+    for each in found:
+        if not any(start <= each.start and each.end <= end for start, end in exempt) and (
+            text or is_in_text(message, each.start, each.end)
+        ):
+            yield each
+
+
+def _probable(message: bytes, found: Iterator[Finding]) -> Iterator[Finding]:
+    """Yield findings of known values but for short ones in bytes that are not text."""
+    text: bool | None = None
+    for each in found:
+        if len(each.value) < SHORTEST_IN_BINARY:
+            text = is_text(message) if text is None else text
+            if not text and not is_in_text(message, each.start, each.end):
+                continue
+        yield each
+
+
 def _by_rules(message: bytes, seen: View) -> Iterator[Finding]:
     lowered = message.lower()
     yield from find_members(message, lowered)
-    yield from find_assignments(seen)
-    yield from find_shapes(seen)
+    if has_control(message) and (plain := plain_view(seen)).is_rewritten:
+        yield from _beside_controls(message, seen)
+        seen = plain
+    yield from _in_text(seen)
     if b"secret" in lowered and b"kind" in lowered:
         yield from find_secret_data(message, lowered, seen)
+    if b"%" in seen.text:
+        yield from _in_text(percent_view(seen), quoted=True)
+
+
+def _in_text(seen: View, *, quoted: bool = False) -> Iterator[Finding]:
+    yield from find_assignments(seen, quoted=quoted)
+    yield from find_shapes(seen)
+    yield from find_options(seen)
+    yield from _in_base64(seen)
+
+
+def _beside_controls(message: bytes, seen: View) -> Iterator[Finding]:
+    """Yield what is only found if control sequences of terminals are no part of a text, or spaces.
+
+    One may be between a key and its value, or the only thing between a word and a token.
+    """
+    plain = plain_view(View(message))
+    yield from below(plain, find_members(plain.text, plain.text.lower()))
+    spaced = plain_view(seen, b" ")
+    yield from find_shapes(spaced)
+    yield from _in_base64(spaced)
+
+
+def _in_base64(seen: View) -> Iterator[Finding]:
+    """Yield JSON in base64 that has something secret in it."""
+    if not any(each in seen.text for each in _BASE64_BEGINS):
+        return
+    for match in _BASE64.finditer(seen.text):
+        text = match[0].rstrip(b"=").replace(b"-", b"+").replace(b"_", b"/")
+        decoded = a2b_base64(text[: len(text) - (len(text) % 4 == 1)] + b"=" * (-len(text) % 4))
+        if _is_json(decoded) and (found := next(_by_rules(decoded, view(decoded, barriers=True)), None)):
+            yield in_view(seen, *match.span(), found.rule)
 
 
 def _placeholders(message: bytes) -> list[tuple[int, int]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from binascii import Error, a2b_base64
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from ext_sdk.redaction.finding import in_view
 from ext_sdk.redaction.patterns import beside_placeholder, is_harmless
+from ext_sdk.redaction.tokens import candidates
 from ext_sdk.redaction.view import BARRIER
 
 if TYPE_CHECKING:
@@ -16,35 +18,29 @@ if TYPE_CHECKING:
     from ext_sdk.redaction.finding import Finding
     from ext_sdk.redaction.view import View
 
-# rule, a text in lower case without which the pattern can't match, the pattern. Every pattern begins where a word
-# begins, so that a long word is looked at once.
-_TOKENS: Final = tuple(
-    (rule, needle, re.compile(rb"(?<![A-Za-z0-9_-])" + pattern))
-    for rule, needle, pattern in (
-        ("sk", b"sk-", rb"sk-(?=[A-Za-z_-]*[0-9])[A-Za-z0-9_-]{12,}"),
-        ("stripe", b"k_live_", rb"[sr]k_live_[A-Za-z0-9]{8,}"),
-        ("stripe", b"k_test_", rb"[sr]k_test_[A-Za-z0-9]{8,}"),
-        ("github", b"gh", rb"gh[pousr]_[A-Za-z0-9]{20,}"),
-        ("github", b"github_pat_", rb"github_pat_[A-Za-z0-9_]{20,}"),
-        ("gitlab", b"glpat-", rb"glpat-[A-Za-z0-9_-]{16,}"),
-        ("aws", b"akia", rb"AKIA[A-Z0-9]{16}(?![A-Za-z0-9])"),
-        ("aws", b"asia", rb"ASIA[A-Z0-9]{16}(?![A-Za-z0-9])"),
-        ("slack", b"xox", rb"xox[abeoprs]-[A-Za-z0-9-]{10,}"),
-        ("google", b"aiza", rb"AIza[A-Za-z0-9_-]{30,}"),
-        ("google", b"ya29.", rb"ya29\.[A-Za-z0-9_-]{20,}"),
-        ("npm", b"npm_", rb"npm_[A-Za-z0-9]{30,}"),
-        ("pypi", b"pypi-", rb"pypi-[A-Za-z0-9_-]{16,}"),
-        ("huggingface", b"hf_", rb"hf_[A-Za-z0-9]{20,}"),
-        ("jwt", b"eyj", rb"eyJ[A-Za-z0-9_-]{6,}+\.[A-Za-z0-9_-]{6,}+(?:\.[A-Za-z0-9_-]*+){1,3}"),
-        ("private-key", b"ls0tls1crudjti", rb"LS0tLS1CRUdJTi[A-Za-z0-9+/]{40,}+=*"),
-    )
-)
+_LITERAL: Final = re.compile(r"[A-Za-z0-9_/-]*(?![?*+{])")
 _PARTS: Final = (  # the secret is the first group
     ("bearer", b"bearer", re.compile(rb"(?i:\bbearer) +([A-Za-z0-9._~+/=-]{8,})")),
     ("basic", b"basic ", re.compile(rb"(?i:\bbasic) +([A-Za-z0-9+/_-]{6,}={0,2})")),
     ("url-password", b"://", re.compile(rb"://[^\s/?#:@\0\"'<>]{0,256}:([^\s/?#\0\"'<>]{1,1024})@")),
     ("url-password", b"://", re.compile(rb"://([A-Za-z0-9_-]{20,256})@")),
-    ("slack", b"hooks.slack.com", re.compile(rb"hooks\.slack\.com/(?:services|workflows)/([A-Za-z0-9/_-]{8,})")),
+    (
+        "signature",
+        b"sig",
+        re.compile(rb"(?i:[?&;](?:x-(?:amz|goog|ms|oss)-)?sig(?:nature)?)=([A-Za-z0-9%+/=_~.-]{16,2048})"),
+    ),
+    ("telegram", b"telegram.org", re.compile(rb"telegram\.org/(?:file/)?bot([0-9]{5,16}:[A-Za-z0-9_-]{30,})")),
+    (
+        "discord",
+        b"api/webhooks",
+        re.compile(rb"discord(?:app)?\.com/api/(?:v[0-9]{1,2}/)?webhooks/[0-9]{5,24}/([A-Za-z0-9_-]{32,})"),
+    ),
+    ("teams", b"webhookb2", re.compile(rb"webhookb2/([A-Za-z0-9@/_-]{20,512})")),
+    (
+        "slack",
+        b"hooks.slack.com",
+        re.compile(rb"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9/_-]{8,})"),
+    ),
 )
 # One line of a private key, where each is a message: hexadecimal digests have no capitals.
 _KEY_LINE: Final = re.compile(rb"\s*(?=[a-z0-9+/]*[A-Z])(?=[A-Z0-9+/]*[a-z])([A-Za-z0-9+/]{60,76}={0,2})\s*")
@@ -53,7 +49,7 @@ _END: Final = b"-----END "
 
 
 def find_shapes(view: View) -> Iterator[Finding]:
-    """Tokens of well-known shapes, credentials after ``Bearer`` and ``Basic``, passwords in URLs, private keys."""
+    """Yield tokens of well-known formats, credentials in headers and URLs, and private keys."""
     yield from _tokens(view)
     yield from _credentials(view)
     if b"-----begin " in view.lowered:
@@ -63,12 +59,21 @@ def find_shapes(view: View) -> Iterator[Finding]:
 
 
 def _tokens(view: View) -> Iterator[Finding]:
-    text, lowered = view.text, view.lowered
-    for rule, needle, pattern in _TOKENS:
-        if needle in lowered:
-            for match in pattern.finditer(text):
-                if not beside_placeholder(text, *match.span()):
-                    yield in_view(view, *match.span(), rule)
+    text = view.text
+    for rule, pattern in candidates(text):
+        for match in _compiled(pattern).finditer(text):
+            if not beside_placeholder(text, *match.span()):
+                yield in_view(view, *match.span(), rule)
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[bytes]:
+    """Return the pattern where a word begins, so that a long word is searched once.
+
+    The condition follows the literal characters of the pattern, because `re` searches these quickly if they are first.
+    """
+    literal = found[0] if (found := _LITERAL.match(pattern)) else ""
+    return re.compile(f"{literal}(?<![A-Za-z0-9]{literal}){pattern[len(literal) :]}".encode())
 
 
 def _credentials(view: View) -> Iterator[Finding]:

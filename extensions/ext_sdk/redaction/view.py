@@ -29,6 +29,12 @@ _EXACT: Final = re.compile(  # as a JSON parser reads it, one depth at a time
     rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[\\\"bfnrt/]"
 )
 _PERCENT: Final = re.compile(rb"%[0-9a-fA-F]{2}")
+# Control sequences of terminals: colours, most often. ESC is itself, or as shells, `cat -v` and JSON write it.
+_CONTROLS: Final = (b"\x1b", b"1b", b"1B", b"33[", b"\\e[", b"^[[")
+_CONTROL: Final = re.compile(
+    rb"(?:\x1b|\\++(?:u001[bB]|x1[bB]|0?33|[eE])|\^\[)"
+    rb"(?:\[[0-?]{0,64}[ !#-/]{0,4}[@-[\]-~]|[ !#-/]{1,4}[0-[\]-~])"
+)
 _SHORT: Final = {b"": b"\\", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"/": b"/"}
 _QUOTE: Final = b"\2"  # an escaped quote, until those that delimit strings are barriers
 _OTHER: Final = b"\1"  # what control characters become that mean something here
@@ -60,6 +66,11 @@ class View:
             self._lowered = self.text.lower()
         return self._lowered
 
+    @property
+    def is_rewritten(self) -> bool:
+        """Whether the text differs from the one that the view is of."""
+        return self._units is not None and self._units.found
+
     def inside(self, position: int) -> bool:
         """Whether a position in the view of a JSON text is inside a string."""
         if self._barriers is None:
@@ -87,6 +98,11 @@ class Units:
     """
 
     __slots__ = ("_known", "_pattern", "_rewrite", "_text")
+
+    @property
+    def found(self) -> bool:
+        """Whether there are escapes; known once they are undone."""
+        return bool(self._known)
 
     def __init__(self, text: bytes, pattern: re.Pattern[bytes], rewrite: Callable[[bytes], bytes]) -> None:
         self._text = text
@@ -148,6 +164,16 @@ def exact_views(text: bytes, *, barriers: bool) -> tuple[View, View]:
 def percent_view(under: View) -> View:
     """The view with the escapes of URLs undone too."""
     return _rewritten(under.text, _PERCENT, _percent_undo, under)
+
+
+def has_control(text: bytes) -> bool:
+    """Return whether a text may have a control sequence of a terminal, as it is or escaped."""
+    return any(each in text for each in _CONTROLS)
+
+
+def plain_view(under: View, control: bytes = b"") -> View:
+    """Return the view without control sequences of terminals, or with `control` in the place of each."""
+    return _rewritten(under.text, _CONTROL, lambda _: control, under)
 
 
 def undone(value: bytes) -> bytes:
