@@ -109,7 +109,7 @@ def _command(command: Command) -> click.Command:
         )
         for name in command.arguments
     ]
-    if command.tail and not command.repeats:
+    if command.tail and not command.repeats and not command.unless:
         arguments.append(
             click.Argument(
                 [_key(command.tail)],
@@ -118,7 +118,7 @@ def _command(command: Command) -> click.Command:
                 shell_complete=_completes(command.tail),
             )
         )
-    kind = _Repeating if command.tail and command.repeats else click.Command
+    kind = _Repeating if command.tail and (command.repeats or command.unless) else click.Command
     made = kind(
         command.name,
         params=[*arguments, *(_option(option) for option in command.options)],
@@ -133,7 +133,7 @@ def _command(command: Command) -> click.Command:
 
 
 def _may_be_omitted(command: Command, name: str) -> bool:
-    return command.optional and name == command.arguments[-1]
+    return bool(command.unless) or (command.optional and name == command.arguments[-1])
 
 
 def _optional(metavar: str, command: Command, name: str) -> str:
@@ -148,7 +148,7 @@ class _InOrder(click.Group):
 
 
 class _Repeating(click.Command):
-    """A command whose last argument repeats, and which has a tail as well: click has room for one such argument."""
+    """Command with a tail whose other arguments vary in number, too: click has room for one such argument."""
 
     tail = ""
 

@@ -22,7 +22,7 @@ from .errors import RecorderError
 from .loop import play
 from .outlets import claim_standard_files, host_outlet, tell
 from .player import Divergence
-from .replay import Options, die, make_player, make_stage, reporting
+from .replay import Options, die, introduce, make_player, make_stage, reporting
 from .session import Base
 from .shell import EXIT_CANNOT_PLAY
 from .signals import Signals
@@ -63,6 +63,7 @@ def run_new_episodes(session: Session, options: Options) -> int:
     said: list[bytes] = []  # by the host
     try:
         with Reader(session.cassette) as reader:
+            introduce(session.cassette, reader.header, options, outlets["err"])
             stage = make_stage(reader.header, options)
             player = make_player(reader, stage, options)
             player.overhear = said.append

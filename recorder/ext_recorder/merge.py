@@ -69,12 +69,16 @@ def merge(paths: Sequence[Path], target: Path, *, replace: bool = False) -> int:
 def _header(paths: Sequence[Path]) -> tuple[Header, tuple[str, ...]]:
     """The header of all of them; every cassette is read once to its end, so that a broken one is told at once."""
     first: Header | None = None
+    commands: set[tuple[str, ...]] = set()
+    environments: list[dict[str, str]] = []
     bindings: dict[str, str] = {}
     redacted: set[str] = set()
     for path in paths:
         with Reader(path) as reader:
             header = reader.header
             first = first or header
+            commands.add(header.command)
+            environments.append(header.environment)
             for what, one, other in (
                 ("protocol", first.protocol, header.protocol),
                 ("framing", first.framing, header.framing),
@@ -92,10 +96,11 @@ def _header(paths: Sequence[Path]) -> tuple[Header, tuple[str, ...]]:
     made = Header(
         first.protocol,
         first.framing,
-        command=first.command,
+        command=first.command if len(commands) == 1 else (),  # () is for any command
         recorder=first.recorder,
         recorded=first.recorded,
         bindings=bindings,
+        environment=first.environment if all(each == first.environment for each in environments) else {},
     )
     return made, tuple(sorted(redacted))
 

@@ -77,13 +77,16 @@ class Command:
         run: does it; returns the exit code.
         arguments: names of what has to be given, in order.
         repeats: the last argument may be given several times.
+        unless: the name of an option that takes the place of the arguments; "" for none.
         tail: the name of what stands behind `--`; "" for nothing.
         options: its options; those that read a project file have `--config` too.
         optional: the last argument may be omitted; the project file has `cassettes` in its place.
         project: it reads the project file of its cassettes.
     """
 
-    __slots__ = ("arguments", "name", "optional", "options", "project", "repeats", "run", "summary", "tail", "text")
+    __slots__ = (
+        "arguments", "name", "optional", "options", "project", "repeats", "run", "summary", "tail", "text", "unless",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -95,6 +98,7 @@ class Command:
         arguments: tuple[str, ...],
         repeats: bool = False,
         tail: str = "",
+        unless: str = "",
         options: tuple[Option, ...] = (),
         optional: bool = False,
         project: bool = True,
@@ -106,6 +110,7 @@ class Command:
         self.arguments = arguments
         self.repeats = repeats
         self.tail = tail
+        self.unless = unless
         self.options = (*options, CONFIG) if project else options
         self.optional = optional
         self.project = project
@@ -181,8 +186,10 @@ def read(command: Command, words: Sequence[str]) -> Values | None:
         else:
             given.append(word)
     single = len(command.arguments) - command.repeats
-    if len(given) < len(command.arguments) - command.optional or (len(given) > single and not command.repeats):
+    enough = len(given) >= len(command.arguments) - command.optional or values.get(command.unless)
+    if not enough or (len(given) > single and not command.repeats):
         return None
+    values.update(dict.fromkeys(command.arguments, ()))
     values.update((name, (word,)) for name, word in zip(command.arguments[:single], given, strict=False))
     if command.repeats:
         values[command.arguments[-1]] = tuple(given[single:])

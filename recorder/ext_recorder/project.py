@@ -68,6 +68,7 @@ def located(command: Command, values: Values) -> ProjectFile | None:
     if named:
         return _named(named, "--config" if values["config"] else VARIABLE)
     words = [word for name in command.arguments if name in CASSETTES for word in values[name]]
+    words += values.get("dir", ())  # of `record`, in the place of a cassette
     found = {file.path: file for folder in folders(words) if (file := search(folder))}
     if len(found) > 1:
         raise UsageError(

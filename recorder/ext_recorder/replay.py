@@ -20,6 +20,7 @@ from .hearing import Ear
 from .loop import EXIT_CANNOT_PLAY, play
 from .matching import MATCH_ON, Matcher
 from .outlets import claim_standard_files, host_outlet, tell
+from .provenance import check, headline
 from .signals import signal_number
 from .speaking import dialect_of
 from .stage import Stage
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from .cassette.header import Header
     from .outlets import Outlet
     from .player import Player
+    from .provenance import Live
     from .stage import Output
 
 ORDERS = ("strict", "any")
@@ -57,9 +59,13 @@ class Options:
         redact: names of further environment variables whose values are secrets.
         report: a file that gets a line of JSON about how the session went; "" for none.
         speed: 1.0: at the recorded pace, 2.0: twice as fast; PROMPT, MAX.
+        live: the command that the host starts, which has to be the recorded one; None: any command.
+        quiet: no line on standard error about what is replayed.
     """
 
-    __slots__ = ("bind", "faults", "ignore", "mask", "match_on", "order", "redact", "report", "seed", "speed")
+    __slots__ = (
+        "bind", "faults", "ignore", "live", "mask", "match_on", "order", "quiet", "redact", "report", "seed", "speed",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -74,6 +80,8 @@ class Options:
         speed: float = PROMPT,
         faults: tuple[str, ...] = (),
         seed: str = "",
+        live: Live | None = None,
+        quiet: bool = False,
     ) -> None:
         self.order = order
         self.ignore = ignore
@@ -85,6 +93,8 @@ class Options:
         self.speed = speed
         self.faults = faults
         self.seed = seed
+        self.live = live
+        self.quiet = quiet
 
 
 def run_replay(path: str, options: Options | None = None) -> int:
@@ -103,8 +113,7 @@ def run_replay(path: str, options: Options | None = None) -> int:
     outlets: dict[Output, Outlet] = {"out": host_outlet(1), "err": host_outlet(2)}
     try:
         with Reader(path) as reader:
-            if os.isatty(0) and os.isatty(2):
-                tell(outlets["err"], f"replaying {path}; what you type is the host's ({reader.header.protocol})")
+            introduce(path, reader.header, options, outlets["err"])
             stage = make_stage(reader.header, options)
             player = make_player(reader, stage, options)
             player.overhear = stage.overhear
@@ -115,6 +124,15 @@ def run_replay(path: str, options: Options | None = None) -> int:
         tell(outlets["err"], str(error))
         return EXIT_CANNOT_PLAY
     return status if isinstance(status, int) else die(status)
+
+
+def introduce(path: str, header: Header, options: Options, stderr: Outlet) -> None:
+    """Check that a cassette is of the live command, and print what is replayed. Raises UsageError."""
+    if options.live:
+        check(path, header, options.live)
+    if not options.quiet:
+        typed = f"; what you type is the host's ({header.protocol})" if os.isatty(0) else ""
+        tell(stderr, headline(path, header) + typed)
 
 
 def reporting(report: str, path: str, player: Player) -> Callable[[int | str], None] | None:

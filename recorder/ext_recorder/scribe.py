@@ -182,6 +182,7 @@ def _begin(session: Session, writer: Writer, redact: Clean, protocol: str, frami
 
     from .bindings import Recording as Bindings
     from .cassette.header import Header
+    from .provenance import neutral_command, neutral_environment
     from .transcript import Transcript
 
     bindings = Bindings(DIALECTS[protocol], session.bind, os.environ.get("HOME", ""))
@@ -194,10 +195,11 @@ def _begin(session: Session, writer: Writer, redact: Clean, protocol: str, frami
     header = Header(
         protocol,
         framing,
-        command=_words(clean(_json(session.command))),
+        command=neutral_command(session.command, clean),
         recorder=__version__,
         recorded=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         bindings=bindings.neutral(),
+        environment=neutral_environment(session.match_env, clean),
     )
     writer.begin(header)
     since = _copy(session.base, writer) if session.base else 0.0
@@ -263,27 +265,6 @@ def _misread(session: Session, transcript: Transcript, spoken: Recognised) -> st
         f"{session.cassette}: nothing that was said is a message of {spoken.protocol} in {spoken.framing}; without "
         "--protocol and --framing it is found out what is spoken"
     )
-
-
-def _json(command: tuple[str, ...]) -> bytes:
-    """The command as one text: that `hunter2` is a secret shows in the word before it, `--password`.
-
-    Of a program with a full path only the name is kept; where it is on this machine says nothing.
-    """
-    from ext_sdk.wire.json_text import dumps
-
-    if not command:
-        return b"[]"
-    program, *arguments = (os.fsencode(word).decode(errors="replace") for word in command)
-    name = program.rpartition("/")[2] if program.startswith("/") else program
-    return dumps([name, *arguments]).encode()
-
-
-def _words(text: bytes) -> tuple[str, ...]:
-    from ext_sdk.wire.json_text import loads
-
-    command = loads(text.decode())
-    return tuple(map(str, command)) if isinstance(command, list) else ()
 
 
 def _summary(session: Session, transcript: Transcript, redacted: tuple[str, ...]) -> str:

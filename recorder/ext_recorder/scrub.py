@@ -108,11 +108,15 @@ def _learn(path: Path, redactor: Redactor) -> None:
 
 
 def _header(header: Header, redactor: Redactor, changes: Counter[str]) -> Header:
-    """The header with a clean command; as one text, so that `--password` tells of the word behind it."""
-    command = dumps(list(header.command)).encode("utf-8", "replace")
-    clean = redactor.redact(command)
-    _count(command, clean, changes)
-    words = loads(clean.decode())
+    """Return the header with a clean command, cleaned as one text: `--password` shows what the next word is."""
+
+    def cleaned(value: object) -> object:
+        data = dumps(value).encode("utf-8", "replace")
+        clean = redactor.redact(data)
+        _count(data, clean, changes)
+        return loads(clean.decode())
+
+    words, environment = cleaned(list(header.command)), cleaned(header.environment)
     return Header(
         header.protocol,
         header.framing,
@@ -120,6 +124,9 @@ def _header(header: Header, redactor: Redactor, changes: Counter[str]) -> Header
         recorder=header.recorder,
         recorded=header.recorded,
         bindings=header.bindings,
+        environment={str(name): str(value) for name, value in environment.items()}
+        if isinstance(environment, dict)
+        else {},
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from .errors import UsageError
+from .targets import target_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +35,8 @@ class Session:
     """One session to be recorded.
 
     Attributes:
-        cassette: the file that it becomes.
+        name: the cassette, as it was given.
+        cassette: the file that it becomes: the same, or where a symbolic link of that name leads.
         partial: the file while it is being written.
         command: what is run, with its arguments; () where the server is there already.
         protocol: the name of a dialect.
@@ -42,6 +44,7 @@ class Session:
         bind: further bindings, name to value of this machine.
         listen: where clients of a socket server connect; "" for a child on stdio.
         connect: where that server listens.
+        match_env: names of the environment variables that are part of what is recorded, kept with their values.
         base: what is recorded on; None: nothing.
         secrets: values to be redacted beside what looks secret, by the name that stands in their place.
 
@@ -49,7 +52,7 @@ class Session:
         redact: names of the environment variables that hold these secrets.
 
     Raises:
-        UsageError: there is no such variable.
+        UsageError: there is no such variable, or the cassette has the name of something else than a file.
     """
 
     __slots__ = (
@@ -60,6 +63,8 @@ class Session:
         "connect",
         "framing",
         "listen",
+        "match_env",
+        "name",
         "partial",
         "protocol",
         "secrets",
@@ -76,9 +81,11 @@ class Session:
         redact: tuple[str, ...] = (),
         listen: str = "",
         connect: str = "",
+        match_env: tuple[str, ...] = (),
     ) -> None:
-        self.cassette = cassette
-        self.partial = f"{cassette}.partial"
+        self.name = cassette
+        self.cassette = target_of(cassette)
+        self.partial = f"{self.cassette}.partial"
         self.command = command
         self.protocol = protocol
         self.framing = framing
@@ -86,6 +93,7 @@ class Session:
         self.base: Base | None = None
         self.listen = listen
         self.connect = connect
+        self.match_env = match_env
         self.secrets = environment_secrets(redact)
 
 

@@ -1,4 +1,7 @@
-"""`shim`: an executable in the place of a child, for hosts that start a program by its path and pass no arguments."""
+"""`shim`: an executable in the place of a child, for hosts that start a program by its path.
+
+What a host passes to it is a part of the recorded command, so what was recorded of `get` is not replayed for `list`.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import shutil
 import sys
 
 from .errors import UsageError
+from .targets import target_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,19 +21,19 @@ if TYPE_CHECKING:
 _TITLE = "# Written by `ext-recorder shim`. Edit nothing here: write it anew."
 
 
-def script(words: Sequence[str], *, pass_on: bool) -> str:
-    """The text of a shim.
+def script(words: Sequence[str]) -> str:
+    """Return the text of a shim.
 
     Every path in it is absolute, because hosts start it in a folder of their choice. It replaces itself (`exec`), so
     that signals reach the recorder and the exit code is the recorder's. `-P` keeps Python from importing anything out
     of that folder.
 
     Args:
-        words: the arguments of ext-recorder.
-        pass_on: what the host passes is appended, for the recorded command.
+        words: the arguments of ext-recorder; what the host passes is appended to them, as a part of the command.
     """
-    command = shlex.join([sys.executable, "-P", "-m", "ext_recorder", *words])
-    return f"#!/bin/sh\n{_TITLE}\nexec {command}" + (' "$@"\n' if pass_on else "\n")
+    name, *others = words
+    command = shlex.join([sys.executable, "-P", "-m", "ext_recorder", name])
+    return f'#!/bin/sh\n{_TITLE}\nexec {command} --passed=$# {shlex.join(others)} "$@"\n'
 
 
 def located(command: Sequence[str], shim: Path) -> list[str]:
@@ -63,6 +67,7 @@ def write(shim: Path, text: str, *, force: bool = False) -> None:
         UsageError: another file of this name is there.
         OSError: it can't be written.
     """
+    shim = type(shim)(target_of(str(shim)))
     if shim.exists() and not force and not _is_shim(shim):
         raise UsageError(f"{shim} is there already, and no shim: choose another name, or replace it by --force")
     shim.parent.mkdir(parents=True, exist_ok=True)

@@ -94,6 +94,8 @@ def _header_lines(path: str, header: Header) -> Iterator[str]:
     yield f"{path}: {header.protocol} over {header.framing}{when}{by}"
     if header.command:
         yield visible("command: " + " ".join(header.command))
+    if header.environment:
+        yield visible("environment: " + ", ".join(f"{name}={value}" for name, value in header.environment.items()))
     if header.bindings:
         yield visible("bindings: " + ", ".join(f"{name} is {value}" for name, value in header.bindings.items()))
     yield ""

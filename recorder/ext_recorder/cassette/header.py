@@ -29,6 +29,7 @@ class Header:
         protocol: the name of a dialect: "gevals", "jsonrpc", "raw".
         framing: "ndjson", "content-length" or "uint32".
         command: the recorded command, already without secrets and machine paths.
+        environment: values of the environment variables that are part of what was recorded, likewise.
         recorder: the version that recorded it.
         recorded: when, in UTC, as "2026-11-21T21:00:00Z".
         bindings: name to the neutral spelling that stands in the events for a path of the machine, as in {"workdir":
@@ -38,7 +39,7 @@ class Header:
             does not.
     """
 
-    __slots__ = ("bindings", "command", "framing", "protocol", "recorded", "recorder", "redacted")
+    __slots__ = ("bindings", "command", "environment", "framing", "protocol", "recorded", "recorder", "redacted")
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Header:
         recorder: str = "",
         recorded: str = "",
         bindings: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
         redacted: tuple[str, ...] | None = None,
     ) -> None:
         self.protocol = protocol
@@ -57,6 +59,7 @@ class Header:
         self.recorder = recorder
         self.recorded = recorded
         self.bindings = dict(bindings or {})
+        self.environment = dict(environment or {})
         self.redacted = redacted
 
     def __eq__(self, other: object) -> bool:
@@ -78,6 +81,8 @@ def encode_header(header: Header) -> bytes:
     lines += [f"protocol: {scalar(header.protocol)}", f"framing: {scalar(header.framing)}"]
     if header.command:
         lines.append(f"command: {flow_list(header.command)}")
+    if header.environment:
+        lines.append(f"environment: {flow_map(header.environment)}")
     if header.recorded:
         lines.append(f"recorded: {_version(header.recorded)}")
     if header.bindings:
@@ -113,7 +118,7 @@ def header_of(path: str, fields: dict[str, Flow], lines: Mapping[str, int] = NO_
             path, lines.get("cassette", 1), f"expected format version {VERSION}, found {version}", advice
         )
     command = fields.get("command", [])
-    bindings = fields.get("bindings", {})
+    bindings, environment = fields.get("bindings", {}), fields.get("environment", {})
     framing = _text(path, fields, lines, "framing")
     if framing not in FRAMINGS:
         problem = f"expected `framing` to be one of {', '.join(FRAMINGS)}, found {framing!r}"
@@ -123,6 +128,8 @@ def header_of(path: str, fields: dict[str, Flow], lines: Mapping[str, int] = NO_
         raise CassetteError(path, lines.get("command", 1), "expected `command` to be a list")
     if not isinstance(bindings, dict):
         raise CassetteError(path, lines.get("bindings", 1), "expected `bindings` to be a mapping")
+    if not isinstance(environment, dict):
+        raise CassetteError(path, lines.get("environment", 1), "expected `environment` to be a mapping")
     if isinstance(redacted, (str, dict)):
         raise CassetteError(path, lines.get("redacted", 1), "expected `redacted` to be a list")
     return Header(
@@ -132,6 +139,7 @@ def header_of(path: str, fields: dict[str, Flow], lines: Mapping[str, int] = NO_
         recorder=_text(path, fields, lines, "recorder", ""),
         recorded=_text(path, fields, lines, "recorded", ""),
         bindings=bindings,
+        environment=environment,
         redacted=None if redacted is None else tuple(redacted),
     )
 

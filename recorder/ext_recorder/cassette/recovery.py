@@ -9,6 +9,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from ext_recorder.errors import CassetteError, UsageError
+from ext_recorder.targets import target_of
 
 from .claim import hold
 from .header import encode_trailer
@@ -55,7 +56,7 @@ def recover(partial: Path, cassette: Path | None = None, *, replace: bool = Fals
         CassetteError: it is no partial cassette.
         OSError: a file can't be written.
     """
-    path = cassette or name_of(partial)
+    path = type(partial)(target_of(str(cassette or name_of(partial))))
     if not partial.exists():
         raise UsageError(f"{partial}: no such file; a killed recorder leaves NAME.partial where NAME would be")
     if path.exists() and not replace:

@@ -26,6 +26,7 @@ Fields = dict[str, yaml.Node]
 
 
 _LISTS = {"command", "redacted"}
+_MAPS = {"bindings", "environment"}
 _TEXTS = {"cassette", "protocol", "framing", "recorder", "recorded"}
 
 
@@ -56,7 +57,7 @@ def load(path: str, data: bytes) -> File:
             header[name] = list(_texts(path, node, f"`{name}`"))
         elif name in _TEXTS:
             header[name] = _text(path, node, f"`{name}`")
-        elif name == "bindings":
+        elif name in _MAPS:
             header[name] = {key: _text(path, value, key) for key, value in _mapping(path, node, name).items()}
     lines = {name: _line(node) for name, node in fields.items()}
     return File(header, lines, None if listed is None else _events(path, listed))

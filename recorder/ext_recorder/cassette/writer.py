@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 
+from ext_recorder.targets import target_of
+
 from .claim import claim, partial_of
 from .header import Header, encode_header, encode_trailer
 
@@ -33,11 +35,12 @@ class Writer:
 
     Raises:
         CassetteInUse: another recorder is writing it.
+        UsageError: the path is that of something else than a file.
         OSError: it can't be created.
     """
 
     def __init__(self, path: Path, header: Header | None) -> None:
-        self.path = path
+        self.path = path = type(path)(target_of(str(path)))
         path.parent.mkdir(parents=True, exist_ok=True)
         self._fd, self.left_behind = claim(path)
         self._size = 0  # bytes of whole lines

@@ -4,37 +4,56 @@ from __future__ import annotations
 
 import os
 
-from ext_recorder.options import Command
+from ext_recorder.options import Command, Option
 
-from .shared import CONNECT, HTTP, HTTP_COMMAND, LISTEN, MODE, PLAYING, RECORDING, behind, bindings, one
+from .shared import (
+    ACCEPT_COMMAND,
+    COMPARING,
+    CONNECT,
+    HTTP,
+    HTTP_COMMAND,
+    LISTEN,
+    MODE,
+    PLAYING,
+    QUIET,
+    RECORDING,
+    behind,
+    bindings,
+    live,
+    one,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ext_recorder.http.layer import Layer
     from ext_recorder.options import Values
+    from ext_recorder.provenance import Live
     from ext_recorder.session import Session
+
+DIR = Option(
+    "dir",
+    "folder that gets a new cassette for each session, which is never replayed; instead of CASSETTE",
+    "FOLDER",
+    key=False,
+)
 
 
 def run(values: Values) -> int:
     """Do what the command line says; returns the exit code."""
     from ext_recorder.modes import act
 
-    cassette = one(values, "CASSETTE")
+    mode = one(values, "mode")
+    cassette, unique = _named(values, mode)
     kept = cassette
     if values["http"]:
         from ext_recorder.http.naming import beside
 
         kept = beside(cassette)
-    what = act(one(values, "mode"), kept)
+    what = "record" if unique else act(mode, kept)
+    expected = None if what == "record" or mode == "none" or values["accept-command"] else live(values)
     if what == "replay":
-        from .replay import run as replay
-
-        if os.isatty(2):
-            os.write(2, os.fsencode(f"ext-recorder: {kept} is there, and replayed; --mode all records it anew\n"))
-        return replay(values if values["http"] else values | {"COMMAND": (), "connect": ()})
-    from ext_recorder.errors import UsageError
-    from ext_recorder.record import record
-    from ext_recorder.session import Session
+        return _replay(values | {"CASSETTE": (cassette,)}, expected)
+    from ext_recorder.errors import RecorderError, UsageError
 
     listen, connect = one(values, "listen"), one(values, "connect")
     if bool(listen) != bool(connect):
@@ -43,6 +62,69 @@ def run(values: Values) -> int:
         behind(values, "record --http CASSETTE", HTTP_COMMAND)
     elif not listen:
         behind(values, "record CASSETTE", "the command to record")
+    if what == "go-on" and (listen or values["http"]):
+        raise UsageError("--mode new_episodes is for a child on stdio, without --http; --mode all records it again")
+    if not unique:
+        return _record(values, cassette, expected, go_on=what == "go-on")
+    from ext_recorder.naming import release, reserved
+
+    cassette = reserved(cassette)
+    try:
+        return _record(values, cassette, None, unique=True)
+    except RecorderError:
+        release(cassette)
+        raise
+
+
+def _named(values: Values, mode: str) -> tuple[str, bool]:
+    """Return the cassette, and whether each session has one of its own. Raises UsageError."""
+    folder, name = one(values, "dir"), one(values, "CASSETTE")
+    if not folder and "{" not in name and name:
+        return name, False
+    from ext_recorder.errors import UsageError
+    from ext_recorder.naming import EACH_SESSION, expanded, is_unique
+
+    if not folder and not name:
+        raise UsageError("expected a cassette: record CASSETTE -- COMMAND…, or record --dir FOLDER -- COMMAND…")
+    if folder and name:
+        raise UsageError(f"--dir {folder}: expected no CASSETTE ({name}), each session gets a name of its own")
+    if folder and not os.path.isdir(folder) and os.path.lexists(folder):  # noqa: PTH112 - pathlib costs 5 ms
+        raise UsageError(f"--dir {folder}: expected a folder, found a file")
+    name = f"{folder}/{EACH_SESSION}" if folder else expanded(name, live(values))
+    if is_unique(name) and mode in {"none", "new_episodes"}:
+        raise UsageError(f"--mode {mode} replays, and {'--dir' if folder else name} names a new cassette each time")
+    return name, is_unique(name)
+
+
+def _replay(values: Values, expected: Live | None) -> int:
+    """Replay the cassette, if it is of this command."""
+    from . import replay
+
+    if not values["http"]:
+        return replay.run_recorded(values, expected)
+    cassette = one(values, "CASSETTE")
+    if expected and os.path.exists(cassette):  # noqa: PTH110 - pathlib costs 5 ms
+        from ext_recorder.cassette.reader import Reader
+        from ext_recorder.provenance import check
+
+        with Reader(cassette) as reader:
+            check(cassette, reader.header, expected)
+    return replay.run(values)
+
+
+def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool = False, unique: bool = False) -> int:
+    """Record a session, or replay and record on.
+
+    Args:
+        values: of the command line.
+        cassette: the file.
+        expected: the command that the cassette has to be of, where it is recorded on; None: any.
+        go_on: it is recorded on.
+        unique: the name is reserved for this session.
+    """
+    from ext_recorder.record import record
+    from ext_recorder.session import Session
+
     session = Session(
         cassette,
         values["COMMAND"],
@@ -50,22 +132,20 @@ def run(values: Values) -> int:
         framing=one(values, "framing"),
         bind=bindings(values),
         redact=values["redact"],
-        listen=listen,
-        connect=connect,
+        listen=one(values, "listen"),
+        connect=one(values, "connect"),
+        match_env=values["match-env"],
     )
-    _tell_of_partial(session.partial)
-    if what == "go-on":
-        if listen or values["http"]:
-            raise UsageError(
-                "--mode new_episodes is for a child on stdio, without --http; --mode all records all of it anew"
-            )
+    if not unique:
+        _tell_of_partial(session.partial)
+    if go_on:
         from ext_recorder.episodes import run_new_episodes
 
         from .replay import options_of
 
-        return run_new_episodes(session, options_of(values))
+        return run_new_episodes(session, options_of(values, expected))
     http = _recording_of if values["http"] else None
-    if listen:
+    if session.listen:
         from ext_recorder.sockets.relay import record as relay
 
         return relay(session, http)
@@ -123,5 +203,6 @@ directory and what --bind names are kept by a neutral name, so that the cassette
     run,
     arguments=("CASSETTE",),
     tail="COMMAND",
-    options=(MODE, HTTP, *RECORDING, LISTEN, CONNECT, *PLAYING),
+    unless="dir",
+    options=(MODE, DIR, HTTP, *RECORDING, LISTEN, CONNECT, *PLAYING, *COMPARING, ACCEPT_COMMAND, QUIET),
 )

@@ -5,18 +5,22 @@ from __future__ import annotations
 from ext_recorder.options import GIVEN, Command
 
 from .shared import (
+    ACCEPT_COMMAND,
     BIND,
+    COMPARING,
     CONNECT,
     FAULT,
     HTTP,
     HTTP_COMMAND,
     LISTEN,
     PLAYING,
+    QUIET,
     REDACT,
     REPORT,
     SEED,
     behind,
     bindings,
+    live,
     one,
     speed,
 )
@@ -24,6 +28,7 @@ from .shared import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ext_recorder.options import Values
+    from ext_recorder.provenance import Live
     from ext_recorder.replay import Options
 
 
@@ -31,25 +36,48 @@ def run(values: Values) -> int:
     """Do what the command line says; returns the exit code."""
     if values["http"]:
         return _run_http(values)
-    if values["COMMAND"] or values["connect"]:
+    if values["connect"]:
         from ext_recorder.errors import UsageError
 
-        given = f"--connect {one(values, 'connect')}" if values["connect"] else " ".join(values["COMMAND"])
+        given = f"--connect {one(values, 'connect')}"
         raise UsageError(f"{given}: replay plays one cassette, and runs no program; with --http it runs one")
+    command = live(values) if values["COMMAND"] or values["match-env"] or values["passed"] else None
+    cassette = one(values, "CASSETTE")
+    if command and "{" in cassette:
+        from ext_recorder.naming import expanded
+
+        cassette = expanded(cassette, command)
+    return run_recorded(values | {"CASSETTE": (cassette,)}, None if values["accept-command"] else command)
+
+
+def run_recorded(values: Values, command: Live | None) -> int:
+    """Replay the messages of a cassette, whose name is no template.
+
+    Args:
+        values: of the command line.
+        command: has to be the recorded one; None: any command.
+    """
     from ext_recorder.replay import run_replay
 
-    options = options_of(values)
+    cassette = one(values, "CASSETTE")
+    options = options_of(values, command)
     listen = one(values, "listen")
     if listen:
         from ext_recorder.sockets.server import run_server
 
-        return run_server(one(values, "CASSETTE"), listen, options)
-    return run_replay(one(values, "CASSETTE"), options)
+        return run_server(cassette, listen, options)
+    return run_replay(cassette, options)
 
 
-def options_of(values: Values) -> Options:
-    """How to replay, as the command line says it."""
+def options_of(values: Values, command: Live | None = None) -> Options:
+    """Return how to replay, as the command line says it.
+
+    Args:
+        values: of the command line.
+        command: has to be the recorded one; None: any command.
+    """
     from ext_recorder.matching import MATCH_ON
+    from ext_recorder.provenance import quiet
     from ext_recorder.replay import Options
 
     return Options(
@@ -63,6 +91,8 @@ def options_of(values: Values) -> Options:
         faults=values.get("fault", ()),
         seed=one(values, "seed") if "seed" in values else "",
         speed=speed(one(values, "speed")),
+        live=command,
+        quiet=quiet(values["quiet"]),
     )
 
 
@@ -86,6 +116,7 @@ def _run_http(values: Values) -> int:
         )
     if connect and not listen:
         raise UsageError("--connect ADDRESS is where COMMAND listens, --listen ADDRESS is for clients: both or none")
+    _introduce(values)
     return run_child(
         beside(one(values, "CASSETTE")),
         words,
@@ -95,6 +126,27 @@ def _run_http(values: Values) -> int:
         connect=connect,
         report=one(values, "report"),
     )
+
+
+def _introduce(values: Values) -> None:
+    """Print what is replayed: the header of the cassette, if it exists next to its HTTP traffic, names the command."""
+    from ext_recorder.cassette.header import Header
+    from ext_recorder.cassette.reader import Reader
+    from ext_recorder.errors import CassetteError
+    from ext_recorder.http.naming import beside
+    from ext_recorder.outlets import claim_standard_files, host_outlet, tell
+    from ext_recorder.provenance import headline, quiet
+
+    if quiet(values["quiet"]):
+        return
+    cassette = one(values, "CASSETTE")
+    try:
+        with Reader(cassette) as reader:
+            header = reader.header
+    except CassetteError:  # the traffic alone is replayed
+        header = Header("", "")
+    claim_standard_files()
+    tell(host_outlet(2), headline(beside(cassette), header))
 
 
 COMMAND = Command(
@@ -130,5 +182,5 @@ server listens itself, or with --listen and --connect there is a relay before it
     run,
     arguments=("CASSETTE",),
     tail="COMMAND",
-    options=(HTTP, LISTEN, CONNECT, BIND, REDACT, *PLAYING, FAULT, SEED),
+    options=(HTTP, LISTEN, CONNECT, BIND, REDACT, *PLAYING, FAULT, SEED, *COMPARING, ACCEPT_COMMAND, QUIET),
 )

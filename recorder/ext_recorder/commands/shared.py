@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ext_recorder.errors import UsageError
     from ext_recorder.options import Values
+    from ext_recorder.provenance import Live
 
 PROTOCOLS = (
     "gevals", "pi", "gassist", "waza", "waza-go", "kaiak", "kaiak-head", "mcp", "lsp", "dap", "acp", "jsonrpc", "raw",
@@ -82,6 +83,24 @@ def bindings(values: Values) -> dict[str, str]:
     from ext_recorder.bindings import parse_bind
 
     return parse_bind(values["bind"])
+
+
+def live(values: Values) -> Live:
+    """Return the command that a host starts, with what has to be as it was recorded. Raises UsageError."""
+    from ext_recorder.provenance import Live
+    from ext_recorder.session import environment_secrets
+
+    passed = one(values, "passed") or "-1"
+    count = int(passed) if passed == "-1" or (passed.isascii() and passed.isdigit() and len(passed) < 7) else None
+    if count is None or count > len(values["COMMAND"]):
+        raise _unexpected("passed", passed, "how many of the words behind `--` a host passed")
+    return Live(
+        values["COMMAND"],
+        passed=count,
+        match_env=values["match-env"],
+        bind=bindings(values),
+        redact=environment_secrets(values["redact"]) if values["redact"] else None,
+    )
 
 
 def output(values: Values) -> str:
@@ -172,6 +191,17 @@ FAULT = Option(
     many=True,
 )
 SEED = Option("seed", "decides how the chances of --fault fall: the same text, the same faults", "TEXT")
+QUIET = Option("quiet", "no line on standard error about what is replayed; also by EXT_RECORDER_QUIET=1")
+MATCH_ENV = Option(
+    "match-env",
+    "environment variable that is kept with its value, and must have that value on replay; repeatable",
+    "NAME",
+    many=True,
+)
+PASSED = Option(
+    "passed", "number of the last words of COMMAND that a host passed to a shim, which adds this option", "N", key=False
+)
+ACCEPT_COMMAND = Option("accept-command", "replay for any command, also another than the recorded one", key=False)
 FORCE = Option("force", "replace the file when it is there", key=False)
 
 # --- Options that are about another thing in each command -------------------------------------------------------------
@@ -217,6 +247,7 @@ ORDER = order("strict: requests have to come as they were recorded; any: in any 
 IGNORE = ignore("a place in requests that need not match, as /params/args/seed")
 CONNECT = connect("the real socket server listens, for which clients come to --listen")
 RECORDING = (PROTOCOL, FRAMING, BIND, REDACT)
+COMPARING = (MATCH_ENV, PASSED)
 MASK = Option(
     "mask",
     "a regular expression: what it matches in texts may differ; or a preset, as @uuid, @time, @duration; repeatable",

@@ -5,7 +5,21 @@ from __future__ import annotations
 from ext_recorder.options import CONFIG, GIVEN, Command
 
 from . import record, replay
-from .shared import CONNECT, FORCE, HTTP, HTTP_COMMAND, LISTEN, MODE, PLAYING, RECORDING, behind, one
+from .shared import (
+    ACCEPT_COMMAND,
+    CONNECT,
+    FORCE,
+    HTTP,
+    HTTP_COMMAND,
+    LISTEN,
+    MATCH_ENV,
+    MODE,
+    PLAYING,
+    QUIET,
+    RECORDING,
+    behind,
+    one,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,13 +48,13 @@ def run(values: Values) -> int:
     elif known(mode).missing == "refuse" or not command:
         if mode == "all":
             raise UsageError("--mode all records: expected the command behind `--`")
-        words = ["replay", *_spelled(replay.COMMAND, values | {"connect": ()}), str(cassette)]
+        words = ["replay", *_spelled(replay.COMMAND, values | {"connect": ()}), str(cassette), "--", *command]
     else:
         words = ["record", *_spelled(record.COMMAND, values), str(cassette), "--", *shim.located(command, file)]
-    shim.write(file, shim.script(words, pass_on=words[0] == "record"), force=bool(values["force"]))
+    shim.write(file, shim.script(words), force=bool(values["force"]))
     does = known("none" if words[0] == "replay" else mode).help
     sys.stdout.write(f"{file}, with {cassette}: {does}\n")
-    if words[0] == "replay" and not cassette.exists():
+    if words[0] == "replay" and "{" not in str(cassette) and not cassette.exists():
         sys.stderr.write(f"ext-recorder: {file} can only replay {cassette}, which is not there yet\n")
     return 0
 
@@ -85,6 +99,6 @@ It has no other needs: the folder in which it is started, and what PATH says the
     run,
     arguments=("FILE", "CASSETTE"),
     tail="COMMAND",
-    options=(MODE, HTTP, *RECORDING, LISTEN, CONNECT, *PLAYING, FORCE, CONFIG),
+    options=(MODE, HTTP, *RECORDING, LISTEN, CONNECT, *PLAYING, MATCH_ENV, ACCEPT_COMMAND, QUIET, FORCE, CONFIG),
     project=False,
 )

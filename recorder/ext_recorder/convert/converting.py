@@ -15,6 +15,7 @@ from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import UsageError
 from ext_recorder.rewriting import line_of, write_cassette
 from ext_recorder.session import environment_secrets
+from ext_recorder.targets import target_of
 from ext_sdk.protocols.dialect import DIALECTS
 from ext_sdk.redaction import Redactor, secret_variables
 from ext_sdk.version import __version__
@@ -139,6 +140,7 @@ class _Foreign:
 
 def _write(path: Path, lines: Iterator[str], *, replace: bool) -> None:
     """Write JSON lines; all of them, or nothing."""
+    path = Path(target_of(str(path)))
     if path.exists() and not replace:
         raise UsageError(f"{path} is there already: choose another name, or replace it by --force")
     path.parent.mkdir(parents=True, exist_ok=True)

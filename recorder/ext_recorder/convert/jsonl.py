@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from ext_recorder.cassette.events import Event, MarkKind
     from ext_recorder.cassette.header import Header
+    from ext_recorder.cassette.scalars import Flow
 
     from .converting import Source
 
@@ -41,6 +42,8 @@ def written(source: Source) -> Iterator[str]:
     head |= {name: value for name in _TEXTS if (value := getattr(header, name))}
     if header.command:
         head["command"] = list(header.command)
+    if header.environment:
+        head["environment"] = header.environment
     if header.bindings:
         head["bindings"] = header.bindings
     yield dumps(head) + "\n"
@@ -81,12 +84,16 @@ class JsonLines:
         self._lines = _objects(path)
         self.redacted: tuple[str, ...] = ()
         _, first = next(self._lines, (0, {}))
-        command, bindings = first.get("command", []), first.get("bindings", {})
-        if not isinstance(command, list) or not isinstance(bindings, dict):
-            raise CassetteError(path, 1, "expected `command` to be a list and `bindings` an object")
+        command, maps = first.get("command", []), {name: first.get(name, {}) for name in ("bindings", "environment")}
+        if not isinstance(command, list):
+            raise CassetteError(path, 1, "expected `command` to be a list")
         fields = {name: str(value) for name, value in first.items() if name in {"cassette", *_TEXTS}}
         listed = {"command": [str(word) for word in command]}
-        named = {"bindings": {str(name): str(value) for name, value in bindings.items()}}
+        named: dict[str, Flow] = {}
+        for name, found in maps.items():
+            if not isinstance(found, dict):
+                raise CassetteError(path, 1, f"expected `{name}` to be an object")
+            named[name] = {str(key): str(value) for key, value in found.items()}
         self.header: Header = header_of(self._path, {**fields, **listed, **named})
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.claim import hold
 from ext_recorder.errors import CassetteError, UsageError
+from ext_recorder.targets import target_of
 
 from .reader import load
 from .vcr import without_clients
@@ -37,6 +38,7 @@ def recover(partial: Path, path: Path, *, replace: bool = False) -> int:
         CassetteError: it is not whole, or no such file.
         OSError: it can't be read or renamed.
     """
+    path = type(path)(target_of(str(path)))
     if path.exists() and not replace:
         raise UsageError(f"{path} exists already: choose another name for the recovered file, or remove that one")
     with hold(partial):

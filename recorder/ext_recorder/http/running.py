@@ -50,7 +50,7 @@ class NoNotes(Notes):
 
 def recording_of(session: Session) -> Layer:
     """The layer that records a session's HTTP traffic, in the file beside its cassette. Raises RecorderError."""
-    path = Path(beside(session.cassette))
+    path = Path(beside(session.name))
     cassette = Path(session.cassette)
     return recording(path, bind=session.bind, secrets=session.secrets, version=__version__, cassette=cassette)
 

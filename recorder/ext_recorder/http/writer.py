@@ -37,6 +37,7 @@ from uuid import uuid4
 import yaml
 
 from ext_recorder.cassette.claim import claim
+from ext_recorder.targets import target_of
 
 from .interaction import TEXT_LIMIT
 from .vcr import serialized
@@ -65,11 +66,12 @@ class Writer:
 
     Raises:
         CassetteInUse: somebody else writes it.
+        UsageError: NAME is that of something else than a file.
         OSError: it can't be written.
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path = path = type(path)(target_of(str(path)))
         self._fd, _ = claim(path)
         self._partial = path.with_name(path.name + ".partial")
         self.count = 0

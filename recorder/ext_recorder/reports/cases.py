@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement, tostring
 
+from ext_recorder.targets import is_open_file, target_of
 from ext_sdk.wire.json_text import dumps
 
 if TYPE_CHECKING:
@@ -135,13 +136,17 @@ def junit(suite: str, cases: Sequence[Case]) -> bytes:
 
 
 def write(path: str, data: bytes | Iterable[bytes]) -> None:
-    """Write a report; a regular file appears complete, or not at all. Raises OSError."""
+    """Write a report; a regular file appears complete, or not at all.
+
+    A device or pipe is written to, a symbolic link followed. Raises OSError.
+    """
     pieces = [data] if isinstance(data, bytes) else data
     target = Path(path)
-    if target.exists() and not target.is_file():  # /dev/stdout, a named pipe
-        with target.open("wb") as file:
+    if target.exists() and (not target.is_file() or is_open_file(path)):
+        with target.open("ab") as file:
             file.writelines(pieces)
         return
+    target = Path(target_of(path))
     target.parent.mkdir(parents=True, exist_ok=True)
     fresh = target.with_name(f".{target.name}.{os.getpid()}")
     try:

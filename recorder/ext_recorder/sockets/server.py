@@ -13,6 +13,7 @@ from ext_recorder.errors import RecorderError
 from ext_recorder.loop import EXIT_CANNOT_PLAY, wait
 from ext_recorder.outlets import Outlet, claim_standard_files, host_outlet, tell
 from ext_recorder.player import EXIT_DIFFERS
+from ext_recorder.provenance import check, headline
 from ext_recorder.replay import MAX, Options, die, instruments, make_player, make_stage, write_report
 from ext_recorder.shell import Shell
 from ext_recorder.signals import Signals, signal_name
@@ -56,6 +57,8 @@ def run_server(path: str, listen: str, options: Options) -> int:
     try:
         with Reader(path) as reader:
             header = reader.header
+        if options.live:
+            check(path, header, options.live)
         server = Server(path, header, options, Address.parse(listen, "--listen").listen(), err)
         status = server.run()
     except RecorderError as error:
@@ -114,7 +117,7 @@ class Server:
         """Serve until the recorded server ends, or a signal comes. Returns the exit code, or the signal's name."""
         signals = Signals()
         signals.catch()
-        tell(self._err, f"listening on {self._listener.address}, replaying {self._path}")
+        tell(self._err, f"listening on {self._listener.address}, {headline(self._path, self._header)}")
         try:
             self._own.start()
             while self._own.status is None:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 from ext_recorder.bindings import Keeping
 from ext_recorder.cassette.header import Header
 from ext_recorder.cassette.writer import Writer
+from ext_recorder.provenance import neutral_command, neutral_environment
 from ext_recorder.transcript import Transcript
 from ext_sdk.redaction import Redactor
 from ext_sdk.version import __version__
-from ext_sdk.wire.json_text import dumps, loads
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
     from typing import Self
 
@@ -37,6 +37,7 @@ class Update:
         secrets: values to take out, by name.
         bindings: of the cassette; they stay, with their names.
         home: HOME, or "".
+        match_env: names of the environment variables that it keeps.
 
     Attributes:
         done: it is in the place of the old one.
@@ -52,19 +53,19 @@ class Update:
         secrets: Mapping[str, str],
         bindings: Playing,
         home: str,
+        match_env: Iterable[str] = (),
     ) -> None:
         self._redactor = Redactor(secrets, rules=True)
         self._bindings = Keeping(dialect, bindings, home)
         self._transcript = Transcript(framing, self._clean, self._bindings)
-        command = loads(self._clean(dumps(_named(options.command)).encode("utf-8", "replace")).decode())
-        assert isinstance(command, list)
         header = Header(
             dialect.name,
             framing.name,
-            command=tuple(map(str, command)),
+            command=neutral_command(options.command, self._clean),
             recorder=__version__,
             recorded=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             bindings=self._bindings.neutral(),
+            environment=neutral_environment(match_env, self._clean),
         )
         self._notes: list[tuple[float, str, bytes | str | int]] = []
         self._writer = Writer(path, header)
@@ -99,9 +100,3 @@ class Update:
 
     def _clean(self, data: bytes) -> bytes:
         return self._bindings.clean(self._redactor.redact(data))
-
-
-def _named(command: tuple[str, ...]) -> list[str]:
-    """The command without the place of its program on this machine."""
-    program = command[0].rpartition("/")[2] if command[0].startswith("/") else command[0]
-    return [program, *command[1:]]

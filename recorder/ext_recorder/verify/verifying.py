@@ -159,6 +159,7 @@ def _update(reader: Reader, options: Options, session: LiveSession) -> Update:
         secrets=session.secrets,
         bindings=session.bindings,
         home=os.environ.get("HOME", ""),
+        match_env=reader.header.environment,
     )
 
 

@@ -1,0 +1,48 @@
+"""Files that are written: a device, a pipe or a folder is never replaced, and a symbolic link stays one.
+
+A file is written beside its name and put in its place by a rename. That would replace whatever has the name, so each
+name is resolved here first: a link is followed to its file, as editors do, and anything but a file is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from .errors import UsageError
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+_OPEN_FILES = ("/dev/", "/proc/")  # symbolic links here lead to open files: /dev/stdout
+
+
+def target_of(name: str) -> str:
+    """Return the file that has a name, or would have it: the name itself, or the path that a symbolic link leads to.
+
+    Raises:
+        UsageError: the name is that of something else than a file.
+    """
+    try:
+        mode = os.lstat(name).st_mode
+    except OSError:  # it does not exist; if its folder does not either, opening it reports that
+        return name
+    if stat.S_ISREG(mode):
+        return name
+    if not stat.S_ISLNK(mode):
+        raise UsageError(f"{name}: expected a file to write, found {_KINDS.get(stat.S_IFMT(mode), 'something else')}")
+    target = os.path.realpath(name)
+    if is_open_file(name):
+        raise UsageError(f"{name}: expected a file to write, found a name of an open file")
+    if os.path.islink(target):  # noqa: PTH114
+        raise UsageError(f"{name}: expected a file to write, found symbolic links in a circle")
+    return target_of(target)
+
+
+def is_open_file(name: str) -> bool:
+    """Return True for a name such as /dev/stdout: a link to an open file, which may be a terminal or a pipe."""
+    return os.path.islink(name) and os.path.abspath(name).startswith(_OPEN_FILES)  # noqa: PTH100, PTH114
