@@ -129,6 +129,7 @@ def _command(command: Command) -> click.Command:
     )
     if isinstance(made, _Repeating):
         made.tail = command.tail
+        made.extra = bool(command.unless)
     return made
 
 
@@ -152,10 +153,16 @@ class _Repeating(click.Command):
 
     tail = ""
 
+    extra = False  # without `--`, the tail begins behind the arguments
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         at = args.index("--") if "--" in args else len(args)
         ctx.params[_key(self.tail)] = tuple(args[at + 1 :])
-        return super().parse_args(ctx, args[:at])
+        ctx.allow_extra_args = self.extra and at == len(args)
+        rest = super().parse_args(ctx, args[:at])
+        if rest:
+            ctx.params[_key(self.tail)] = tuple(rest)
+        return rest
 
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return [*super().collect_usage_pieces(ctx), f"[-- {self.tail}…]"]

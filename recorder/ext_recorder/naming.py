@@ -41,7 +41,7 @@ def expanded(name: str, live: Live) -> str:
     if "{env}" in name:
         from .provenance import recorded_value
 
-        name = name.replace("{env}", _slug(_neutral([recorded_value(each) for each in live.match_env], live)))
+        name = name.replace("{env}", _slug(_neutral(filter(None, map(recorded_value, live.match_env)), live)))
     return name
 
 
@@ -108,7 +108,7 @@ def _neutral(words: Iterable[str], live: Live) -> tuple[str, ...]:
 
 def _slug(words: tuple[str, ...]) -> str:
     """Return words as a part of a file name: readable, and another one for other words."""
-    if words in {(), ("",)}:
+    if not words:
         return NOTHING
     plain = all(word and word[0] != "." and _PLAIN.issuperset(word) for word in words)
     text = "_".join("".join(char if char in _PLAIN else "-" for char in word) for word in words).lstrip(".")
@@ -117,4 +117,4 @@ def _slug(words: tuple[str, ...]) -> str:
     from hashlib import sha256
 
     digest = sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()
-    return f"{text[:_LONGEST]}-{digest[:_DIGEST]}"
+    return f"{text[:_LONGEST]}-{digest[:_DIGEST]}".lstrip("-")

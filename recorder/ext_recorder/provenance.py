@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 QUIET = "EXT_RECORDER_QUIET"  # an environment variable: any text in it is `--quiet`
 
 _REDACTED = "[redacted:"
-_SHOWN = 200  # characters of a command in a message
+_SHOWN = 200  # characters of a command in a message,
+_IN_HEADLINE = 60  # and in the line about a replay
 # `python`, `python3` and `python3.12` name one interpreter: a cassette is for any version of it.
 _INTERPRETERS = ("python", "pypy")
 
@@ -58,7 +59,7 @@ class Live:
 def headline(path: str, header: Header) -> str:
     """Return the line about what is replayed: the file, and when it was recorded from which command."""
     when = f"recorded {readable(header.recorded)}" if header.recorded else ""
-    source = f"from {shown(header.command)}" if header.command else ""
+    source = f"from {shown(header.command, _IN_HEADLINE)}" if header.command else ""
     origin = " ".join(filter(None, (when, source if when else source and f"recorded {source}")))
     return f"replaying {path}" + (f", {origin}" if origin else "")
 
@@ -68,11 +69,11 @@ def quiet(flag: tuple[str, ...]) -> bool:
     return bool(flag or os.environ.get(QUIET))
 
 
-def shown(words: Iterable[str]) -> str:
+def shown(words: Iterable[str], most: int = _SHOWN) -> str:
     """Return a command for people: on one line, quoted where a word has spaces, and not too long."""
     text = " ".join(word if word and word.isprintable() and " " not in word else repr(word) for word in words)
     text = readable(text)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 def readable(text: str) -> str:

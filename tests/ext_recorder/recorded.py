@@ -43,6 +43,13 @@ def recorder(cassette: Path, child: Sequence[str], *options: str) -> list[str]:
     return [*RECORDER, "record", *options, str(cassette), "--", *child]
 
 
+def after_headline(err: bytes) -> bytes:
+    """Return what a replay wrote on standard error after the line about what is replayed, which has to be there."""
+    headline, _, rest = err.partition(b"\n")
+    assert headline.startswith(b"ext-recorder: replaying "), headline
+    return rest
+
+
 class Session:
     """What a host has seen of a whole session."""
 

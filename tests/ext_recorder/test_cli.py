@@ -80,6 +80,9 @@ LINES = [
     ("record", ["--framing", "uint32", "--protocol=raw", "c.yaml", "--", "cmd", ""]),
     ("record", ["c.yaml", "--"]),
     ("record", ["c.yaml"]),
+    ("record", ["--dir", "sessions", "--", "cmd", "-x"]),
+    ("record", ["--dir=sessions", "--mode", "all", "--", "cmd"]),
+    ("record", ["--mode=all", "--", "cmd"]),
     ("record", ["c.yaml", "cmd"]),
     ("record", ["c.yaml", "cmd", "-x"]),
     ("record", ["--", "c.yaml", "cmd"]),
@@ -148,7 +151,7 @@ def test_the_recorder_forks_before_it_imports_anything_slow() -> None:
 
 WRONG = [
     (["reco"], "No such command 'reco'"),
-    (["record"], "Missing argument 'CASSETTE'"),
+    (["record"], "expected a cassette: record CASSETTE -- COMMAND…, or record --dir"),
     (["record", "c.yaml", "ls", "-l"], "The recorded command stands behind `--`"),
     (["record", "c.yaml", "--framing", "morse", "--", "ls"], "--framing morse: expected one of ndjson, content"),
     (["record", "c.yaml", "--framing"], "requires an argument. See: ext-recorder record --help"),
@@ -159,7 +162,14 @@ WRONG = [
     (["replay", "--speed", "fast", "missing.yaml"], "--speed fast: expected max, or a number"),
     (["show", "missing.yaml"], "missing.yaml: no such file"),
     (["replay", "zip://a.yaml::b.zip"], "zip://a.yaml::b.zip: no such file (from an address it is not played"),
-    (["replay", "a.yaml", "b.yaml"], "b.yaml: replay plays one cassette, and runs no program; with --http it runs one"),
+    (["replay", "a.yaml", "--connect=tcp:1"], "--connect tcp:1: replay plays one cassette, and runs no program"),
+    (["record", "--dir", "sessions", "c.yaml", "--", "ls"], "--dir sessions: expected no CASSETTE (c.yaml)"),
+    (["record", "--dir", "sessions", "--mode", "none", "--", "ls"], "--mode none replays, and --dir names a new"),
+    (["record", "--dir", "sessions"], "expected the command to record behind `--`"),
+    (["record", "{time}.yaml", "--mode=new_episodes", "--", "ls"], "--mode new_episodes replays, and {time}.yaml"),
+    (["record", "--dir", "/dev/null", "--", "ls"], "--dir /dev/null: expected a folder, found a file"),
+    (["record", "--mode=all", "/dev/null", "--", "ls"], "/dev/null: expected a file to write, found a device"),
+    (["replay", "--passed", "2", "c.yaml", "--", "ls"], "--passed 2: expected how many of the words behind `--`"),
     (["show", "--colour", "x"], "No such option '--colour'"),
     (["show", "a.yaml", "b.yaml"], "Got unexpected extra argument (b.yaml). See: ext-recorder show --help"),
     (["scrub", "--secrets", "none.txt", "."], "--secrets none.txt: can't be read: No such file or directory"),
@@ -213,5 +223,6 @@ def test_show_ends_quietly_when_nobody_reads_on(tmp_path: Path) -> None:
 def test_a_recorded_session_plays_without_its_command(tmp_path: Path) -> None:
     cassette = tmp_path / "session.yaml"
     first = run(cassette, ECHO, stdin=b'{"jsonrpc":"2.0","id":1,"method":"a"}\n')
-    again = run(cassette, ["no-such-command"], stdin=b'{"jsonrpc":"2.0","id":1,"method":"a"}\n')  # --mode once
+    moved = ["/no/such/place/python3", *ECHO[1:]]
+    again = run(cassette, moved, stdin=b'{"jsonrpc":"2.0","id":1,"method":"a"}\n')  # --mode once
     assert (again.out, again.code) == (first.out, 0)

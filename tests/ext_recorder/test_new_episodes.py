@@ -11,7 +11,7 @@ import pytest
 
 from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
-from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
+from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, after_headline
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -91,7 +91,7 @@ def test_a_session_that_the_cassette_has_starts_nothing_and_changes_nothing(plac
     before = place.cassette.read_bytes()
     again, said = place.session(call(1, "a"), call(2, "b"))
     assert (again, place.starts, place.cassette.read_bytes()) == (first, 1, before)
-    assert said == "the end\n"
+    assert after_headline(said.encode()) == b"the end\n"
 
 
 def test_from_the_first_miss_the_child_goes_on_in_the_state_that_it_would_have(place: Place) -> None:
@@ -164,7 +164,15 @@ def _asked(process: subprocess.Popen[str], request: dict[str, object]) -> object
 def test_a_child_that_can_t_be_started_leaves_the_cassette_as_it_is(place: Place) -> None:
     place.session(call(1, "a"))
     before = place.cassette.read_bytes()
-    command = [*RECORDER, "record", "--mode=new_episodes", str(place.cassette), "--", "/no/such/program"]
+    command = [
+        *RECORDER,
+        "record",
+        "--mode=new_episodes",
+        "--accept-command",
+        str(place.cassette),
+        "--",
+        "/no/such/program",
+    ]
     sent = json.dumps({"jsonrpc": "2.0", **call(1, "other")}) + "\n"
     done = subprocess.run(command, input=sent, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 127

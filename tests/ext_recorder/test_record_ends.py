@@ -11,11 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from ext_recorder.cassette.reader import Reader
 from ext_recorder.cassette.recovery import recover
 from tests.ext_recorder.recorded import (
     DEAF,
     ECHO,
     PATIENCE_S,
+    after_headline,
     children_of,
     end,
     hear,
@@ -68,9 +70,11 @@ def test_signals_are_passed_on_and_noted(cassette: Path, name: str) -> None:
     assert marks(cassette, "signal") == [("signal", name)]
 
 
-def test_at_a_terminal_it_is_told_that_what_is_there_is_replayed_and_elsewhere_not(cassette: Path) -> None:
+def test_what_is_replayed_is_told_at_a_terminal_and_elsewhere_unless_quiet(cassette: Path) -> None:
     line = b"a line\n"
     run(cassette, ECHO, stdin=line)
+    with Reader(cassette) as reader:
+        recorded = reader.header.recorded
     ours, theirs = pty.openpty()
     again = subprocess.run(
         recorder(cassette, ECHO), input=line, stdout=subprocess.PIPE, stderr=theirs, timeout=PATIENCE_S, check=True
@@ -79,8 +83,13 @@ def test_at_a_terminal_it_is_told_that_what_is_there_is_replayed_and_elsewhere_n
     os.close(theirs)
     os.close(ours)
     assert again.stdout == line
-    assert told == f"ext-recorder: {cassette} is there, and replayed; --mode all records it anew\r\n"
-    assert run(cassette, ECHO, stdin=line).err == b""
+    headline = f"ext-recorder: replaying {cassette}, recorded {recorded} from python -S -E -c "
+    assert told.startswith(headline)
+    elsewhere = run(cassette, ECHO, stdin=line)
+    assert elsewhere.err.decode().startswith(headline)
+    assert after_headline(elsewhere.err) == b""
+    assert run(cassette, ECHO, "--quiet", stdin=line).err == b""
+    assert run(cassette, ECHO, stdin=line, env={"EXT_RECORDER_QUIET": "1"}).err == b""
 
 
 def test_ctrl_c_at_a_terminal_reaches_the_child_once(cassette: Path) -> None:

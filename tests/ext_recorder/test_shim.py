@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder import shim
+from ext_recorder.errors import UsageError
 from ext_recorder.modes import MODES
 from tests.ext_recorder.recorded import ECHO, PATIENCE_S, RECORDER, hear_line, messages, run
 
@@ -27,9 +28,11 @@ def write(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[s
     return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, cwd=cwd)
 
 
-def play(path: Path, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[bytes]:
+def play(
+    path: Path, *arguments: str, cwd: Path | None = None, stdin: bytes = LINE
+) -> subprocess.CompletedProcess[bytes]:
     command = [str(path), *arguments]
-    return subprocess.run(command, input=LINE, capture_output=True, timeout=PATIENCE_S, check=False, cwd=cwd)
+    return subprocess.run(command, input=stdin, capture_output=True, timeout=PATIENCE_S, check=False, cwd=cwd)
 
 
 def test_a_shim_records_at_first_and_replays_from_then_on(tmp_path: Path) -> None:
@@ -88,11 +91,11 @@ def test_a_shim_without_a_command_only_replays(tmp_path: Path) -> None:
     done = write(str(file), str(cassette))
     said = f"ext-recorder: {file} can only replay {cassette}, which is not there yet\n"
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{file}, with {cassette}: replay only\n", said)
-    missing = play(file, "what a host passes does not matter")
+    missing = play(file, "what a host passes")
     assert missing.returncode == 2
     assert b"no such file" in missing.stderr
     run(cassette, ECHO, stdin=LINE)
-    assert play(file, "--mode", "all").stdout == LINE
+    assert play(file).stdout == LINE
     assert write(str(file), str(cassette)).stderr == ""
 
 
@@ -101,6 +104,40 @@ def test_mode_none_never_records(tmp_path: Path) -> None:
     assert write("--mode", "none", str(file), str(cassette), "--", *ECHO).returncode == 0
     assert play(file).returncode == 2
     assert not cassette.exists()
+
+
+def test_what_a_host_passes_is_compared(tmp_path: Path) -> None:
+    program = "import sys; print(sys.argv[1:])"
+    recording, cassette = tmp_path / "child", tmp_path / "session.yaml"
+    write(str(recording), str(cassette), "--", sys.executable, "-c", program)
+    assert play(recording, "get", stdin=b"").stdout == b"['get']\n"
+    replaying, without = tmp_path / "replaying", tmp_path / "without"
+    write("--mode=none", str(replaying), str(cassette), "--", sys.executable, "-c", program)
+    write(str(without), str(cassette))
+    for each in (recording, replaying, without):
+        assert (play(each, "get", stdin=b"").stdout, play(each, "get", stdin=b"").returncode) == (b"['get']\n", 0)
+        other = play(each, "list", stdin=b"")
+        assert (other.stdout, other.returncode) == (b"", 2)
+        assert b"recorded from another command: python" in other.stderr
+        assert b"get" in other.stderr
+        assert b"list; give each command a cassette of its own" in other.stderr
+    write("--accept-command", str(without), str(cassette))
+    assert play(without, "list", stdin=b"").stdout == b"['get']\n"
+
+
+def test_a_shim_keeps_a_cassette_for_each_set_of_arguments(tmp_path: Path) -> None:
+    program = "import sys; print(sys.argv[1:], sys.stdin.read().strip())"
+    file, name = tmp_path / "helper", tmp_path / "cassettes" / "{args}.yaml"
+    write(str(file), str(name), "--", sys.executable, "-c", program, "fixed")
+    calls = [(), ("get",), ("list",), ("get", "-a"), ("get -a",), ("a/b",), ("a_b",), ("a", "b"), ("",), ("none",)]
+    first = [play(file, *call, stdin=b"ada\n").stdout for call in calls]
+    cassettes = sorted(each.name for each in (tmp_path / "cassettes").iterdir())
+    assert {"none.yaml", "get.yaml", "list.yaml", "get_-a.yaml", "a_b.yaml"} <= set(cassettes)
+    assert len(cassettes) == len(calls)
+    write("--mode=none", str(file), str(name), "--", "/no/such/place/python", "-c", program, "fixed")
+    assert [play(file, *call, stdin=b"ada\n").stdout for call in calls] == first
+    never = play(file, "erase")
+    assert (never.returncode, b"erase.yaml: no such file" in never.stderr) == (2, True)
 
 
 def test_options_go_along(tmp_path: Path) -> None:
@@ -146,6 +183,6 @@ def test_a_shim_that_would_start_itself_is_refused(tmp_path: Path, monkeypatch: 
 def test_a_failure_to_write_leaves_nothing(tmp_path: Path) -> None:
     file = tmp_path / "child"
     file.mkdir()
-    with pytest.raises(OSError, match="directory"):
+    with pytest.raises(UsageError, match="expected a file to write, found a folder"):
         shim.write(file, "text", force=True)
     assert [each.name for each in tmp_path.iterdir()] == ["child"]
