@@ -94,7 +94,7 @@ def test_of_a_shim_without_a_command_what_the_host_passes_is_compared(passed: tu
 @given(st.lists(st.text(max_size=20).filter(lambda word: "\0" not in word), min_size=1, max_size=5))
 def test_a_command_is_the_one_that_its_header_was_made_of(command: list[str]) -> None:
     words = neutral_command(["program", *command], lambda data: data)
-    found = read_header("c.yaml", io.BufferedReader(io.BytesIO(encode_header(header(*words)))))  # type: ignore[arg-type]
+    found = read_header("c.yaml", io.BufferedReader(io.BytesIO(encode_header(header(*words)))))
     assert found is not None
     assert not is_refused(found[0], "/usr/bin/program", *command)
 

@@ -179,6 +179,18 @@ goes on.
     ext-recorder record --mode all mcp.yaml -- npx some-mcp-server
     ext-recorder record --protocol jsonrpc --framing content-length other.yaml -- some-server
 
+A cassette that exists is replayed, unless --mode all records it again; one line on standard error names it (--quiet
+omits that line). If it was recorded from another COMMAND, or with another value of a variable that --match-env names,
+nothing is replayed, and the exit code is 2. With --dir, every session is recorded, in a file of its own. This is for
+the configuration of a client that starts COMMAND again and again.
+
+    ext-recorder record --dir sessions -- npx some-mcp-server
+
+A name with {args} is another cassette for each set of arguments, {env} for the values of --match-env, {time} and {pid}
+for each session.
+
+    ext-recorder record credentials/{args}.yaml -- git credential-store get
+
 With --mode new_episodes a cassette is replayed as far as it goes; then COMMAND is started, is told what the host has
 said so far, and the rest is recorded.
 

@@ -159,6 +159,10 @@ ended. A request that was not recorded is answered by an error that names the ne
     ext-recorder replay session.yaml
     ext-recorder replay --order any --ignore /params/args/seed session.yaml
 
+With COMMAND, the cassette is replayed only if it was recorded from that command, which is not started.
+
+    ext-recorder replay session.yaml -- ext-shell
+
 How a host bears a child that fails is tried by faults. They are laid over what is played, the cassette stays as it is:
 delay=TIME, drop, duplicate, cut (half of a message), garbage[=BYTES], oversized[=BYTES], error[=CODE] instead of an
 answer, exit[=CODE], kill in mid-message. Behind an @ stands which messages: those of a method (an answer has that of

@@ -71,12 +71,18 @@ def _spelled(other: Command, values: Values) -> list[str]:
 
 COMMAND = Command(
     "shim",
-    "Write an executable that records or replays, for hosts that pass no arguments.",
+    "Write an executable that records or replays, for hosts that start a program by its path.",
     """
 FILE becomes a program that a host starts in the place of COMMAND. Without a COMMAND it only replays.
 
     ext-recorder shim ./ext-shell-recorded session.yaml -- ext-shell
     ext-recorder shim ./ext-shell-replayed session.yaml
+
+What the host passes is added to COMMAND, and compared on replay. With {args} in its name, there is a cassette for each
+set of arguments, as for a credential helper:
+
+    ext-recorder shim ./docker-credential-recorded credentials/{args}.yaml -- docker-credential-pass
+    ext-recorder shim --mode none ./docker-credential-recorded credentials/{args}.yaml -- docker-credential-pass
 
 A socket server that a host starts itself is one, too: the host connects to --listen, and COMMAND listens at --connect.
 

@@ -111,7 +111,7 @@ class Recorded:
         Args:
             report: where a replay says how it went.
         """
-        options = [*self.marked.options(), f"--report={report}"]
+        options = [*self.marked.options(), f"--report={report}", "--quiet"]  # a test knows what it replays
         recorder = [sys.executable, "-P", "-m", "ext_recorder"]
         if self.mode == "none":
             needed = self.path.parent / beside(self.path.name) if self.marked.http else self.path
