@@ -7,6 +7,7 @@ with `{args}` or `{env}` is another one for each set of arguments or variables, 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,11 +49,11 @@ def expanded(name: str, live: Live) -> str:
 def reserved(name: str) -> str:
     """Return a name that no other session has, and create its partial file so that none gets it.
 
+    If that file cannot be created, the name is returned all the same: the session counts more than its recording, and
+    the recorder reports the cause when it writes.
+
     Args:
         name: a template with `{time}` or `{pid}`.
-
-    Raises:
-        OSError: the file can't be created.
     """
     from time import gmtime, strftime, time_ns
 
@@ -65,7 +66,8 @@ def reserved(name: str) -> str:
     if not dot or "/" in suffix:
         base, suffix = name, ""
     number = 1
-    os.makedirs(os.path.dirname(name) or ".", exist_ok=True)  # noqa: PTH103, PTH120 - pathlib costs 5 ms
+    with suppress(OSError):
+        os.makedirs(os.path.dirname(name) or ".", exist_ok=True)  # noqa: PTH103, PTH120 - pathlib costs 5 ms
     while True:
         found = name if number == 1 else f"{base}-{number}{dot}{suffix}"
         number += 1
@@ -74,6 +76,8 @@ def reserved(name: str) -> str:
             os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         except FileExistsError:
             continue
+        except OSError:
+            return found
         if not any(os.path.lexists(each) for each in (found, beside(found))):
             return found
         os.unlink(partial)  # noqa: PTH108
@@ -81,10 +85,8 @@ def reserved(name: str) -> str:
 
 def release(name: str) -> None:
     """Remove the reservation of a name for a session that did not begin."""
-    try:
+    with suppress(OSError):
         os.unlink(f"{name}.partial")  # noqa: PTH108
-    except OSError:
-        return
 
 
 def _neutral(words: Iterable[str], live: Live) -> tuple[str, ...]:
