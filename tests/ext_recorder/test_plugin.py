@@ -141,7 +141,7 @@ def test_a_class_is_part_of_the_name_and_odd_characters_are_not(pytester: pytest
         ('@pytest.mark.recorded("cat", protocl="raw")', "*recorded has no protocl; it takes: *protocol*"),
         (
             '@pytest.mark.recorded("cat", http=True, order="any")',
-            "*order, ignore and match_on are about recorded messages; with http=True*",
+            "*order applies to recorded messages; with http=True*",
         ),
         ('@pytest.mark.recorded("cat", protocol="morse")', "*protocol='morse': expected one of *gevals*"),
     ],

@@ -13,11 +13,12 @@ from .shared import (
     HTTP,
     HTTP_COMMAND,
     LISTEN,
+    ORDER,
     PLAYING,
     QUIET,
     REDACT,
-    REPORT,
     SEED,
+    SPEED,
     behind,
     bindings,
     live,
@@ -98,12 +99,13 @@ def options_of(values: Values, command: Live | None = None) -> Options:
 
 def _run_http(values: Values) -> int:
     from ext_recorder.errors import UsageError
+    from ext_recorder.http.matching import Matching
     from ext_recorder.http.naming import beside
     from ext_recorder.http.running import run as run_child
 
     words = behind(values, "replay --http CASSETTE", HTTP_COMMAND)
     defaults = COMMAND.defaults()
-    for name in (option.name for option in (*PLAYING, FAULT, SEED) if option is not REPORT):
+    for name in (ORDER.name, SPEED.name, FAULT.name, SEED.name):
         if name in values[GIVEN] and values[name] != defaults[name]:
             raise UsageError(
                 f"--{name} is about recorded messages; with --http those of COMMAND are live: leave it out"
@@ -122,6 +124,7 @@ def _run_http(values: Values) -> int:
         words,
         bind=bindings(values),
         redact=values["redact"],
+        matching=Matching.of(values["ignore"], values["mask"], values["match-on"], strict="ignore" in values[GIVEN]),
         listen=listen,
         connect=connect,
         report=one(values, "report"),
@@ -178,9 +181,11 @@ A session over sockets is played to whoever connects:
 
 With --http the real COMMAND runs, and its HTTP requests are answered from NAME.http.yaml. Nothing reaches the network:
 what was not recorded is refused, and makes the exit code 3, as does what was recorded and not asked for. A socket
-server listens itself, or with --listen and --connect there is a relay before it, as when it was recorded.
+server listens itself, or with --listen and --connect there is a relay before it, as when it was recorded. --ignore,
+--mask and --match-on apply to the HTTP requests: to /method, /scheme, /host, /port, /path, /query, /headers and /body.
 
     ext-recorder replay --http session.yaml -- ext-kubernetes
+    ext-recorder replay --http --ignore /query/nonce --ignore 'POST /body/id' --mask @uuid session.yaml -- python app.py
     ext-recorder replay --http waza.yaml -- waza serve --tcp 4711
 """,
     run,

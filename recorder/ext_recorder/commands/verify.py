@@ -122,7 +122,8 @@ each other. COMMAND starts that server; without one it has to be there.
 {NAMING}
 An answer may take as long as it took in the recording, and --timeout longer; then the child is stopped, with all that
 it started. With --http a Python COMMAND needs no server: what it asks for is answered from NAME.http.yaml, as it was
-recorded. --update keeps the new session, secrets and paths of this machine replaced as `record` does it.
+recorded; --ignore and --mask apply to these requests, too, as --ignore /query/nonce. --update keeps the new session,
+secrets and paths of this machine replaced as `record` does it.
 """,
     run,
     arguments=("CASSETTE",),

@@ -86,7 +86,7 @@ class Answers:
         if failure is not None:
             self.count += 1
             peer.answer({"error": failure.error or {}})
-        elif not {place, numeric} & self._library.addresses:
+        elif not self._library.serves(place, numeric):
             peer.answer({"error": self._miss(f"a connection to {place}: never recorded", call)})
         else:
             self._lines[peer.number] = Line(place, call, local=local)
@@ -136,7 +136,7 @@ class Answers:
         if isinstance(found, list):
             return {"addresses": [str(each) for each in found]}
         names = {each.rpartition(":")[0] for each in self._library.addresses}
-        if host.lower() in names:
+        if host.lower() in names or self._library.serves():
             failures = [each for each in self._library.addresses if each.rpartition(":")[0] == host.lower()]
             for place in failures:
                 if failure := self._library.refusal(TCP, place):
@@ -169,7 +169,7 @@ class Answers:
     def _answer(self, peer: Peer, line: Line, request: Interaction) -> None:
         with contextlib.suppress(ValueError):  # it stays as it is, and will be found or not
             self._cleaner.interaction(request)
-        found = self._library.take(Subject(request), line.call)
+        found = self._library.take(Subject(request, self._library.matching), line.call)
         if isinstance(found, str):
             self._miss(found, line.call)
             peer.stream(iter([refusal(found, request.method)]), end=False)

@@ -2,7 +2,8 @@
 
 The same are those with one method, one address, one set of query parameters and one body. Bodies of JSON are compared
 as values, forms as their fields, parts without the boundary that was drawn for them, and compressed ones as what is in
-them. Headers do not count, but for what they say about the body. A placeholder stands for any other.
+them. Headers do not count, but for what they say about the body. A placeholder stands for any other. Users change that
+by rules, see `matching`.
 """
 
 from __future__ import annotations
@@ -10,15 +11,18 @@ from __future__ import annotations
 import json
 import re
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ext_recorder.pointers import differences, resolve
+from ext_recorder.pointers import MISSING, differences, resolve
 
 from .body import ENCODINGS, decoded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
     from .interaction import Interaction
+    from .matching import Matching
 
 PLACEHOLDER = re.compile(r"\[redacted:[^\]\s]*\]|%5Bredacted%3A[^\]\s]*?%5D", re.IGNORECASE)
 HIDDEN = "[redacted]"
@@ -30,17 +34,22 @@ SHOWN = 60  # characters of a value
 class Subject:
     """A request as it is compared.
 
+    Args:
+        request: the request.
+        matching: the user's rules.
+
     Attributes:
         method: GET and so on.
         address: scheme, host and port.
         path: with escapes undone.
         query: names and values, sorted.
         content: the value of a JSON body or the fields of a form; the bytes of another one.
+        more: what counts in addition, by pointer.
     """
 
-    __slots__ = ("address", "content", "method", "path", "query")
+    __slots__ = ("_method", "address", "content", "method", "more", "path", "query")
 
-    def __init__(self, request: Interaction) -> None:
+    def __init__(self, request: Interaction, matching: Matching | None = None) -> None:
         parts = urlsplit(PLACEHOLDER.sub(HIDDEN.replace("[", "").replace("]", ""), request.uri))
         self.method = request.method
         host = parts.netloc.rpartition("@")[2].lower().removesuffix(DEFAULT_PORTS.get(parts.scheme, "?"))
@@ -48,10 +57,40 @@ class Subject:
         self.path = unquote(parts.path) or "/"
         self.query = sorted(parse_qsl(parts.query, keep_blank_values=True))
         self.content = _content(request)
+        self.more: Mapping[str, object] = {}
+        self._method = self.method
+        if matching is not None:
+            self._count(matching, request)
+
+    def _count(self, matching: Matching, request: Interaction) -> None:
+        """Leave out what does not count."""
+        scheme, _, server = self.address.partition("://")
+        host, _, rest = server.partition(" ")
+        name, colon, port = host.rpartition(":")
+        if not colon or "]" in port:
+            name, port = host, DEFAULT_PORTS.get(scheme, "").removeprefix(":")
+        headers = [(each.lower(), PLACEHOLDER.sub(HIDDEN, value)) for each, value in request.request_headers]
+        form = self.content if isinstance(self.content, _Fields) else None
+        parts: dict[str, object] = {
+            "method": self.method, "scheme": scheme, "host": f"{name} {rest}".strip(), "port": port,
+            "path": self.path, "query": _named(self.query), "headers": _named(headers),
+            "body": _named(form) if form is not None else self.content,
+        }  # fmt: skip
+        counted, self.more = matching.counted(parts)
+        self._method = str(counted.get("method", ""))
+        place = [str(counted[part]) if part in counted else "*" for part in ("scheme", "host", "port")]
+        self.address = f"{place[0]}://{place[1]}:{place[2]}"
+        self.path = str(counted.get("path", "*"))
+        query = counted.get("query")
+        self.query = _pairs(query) if isinstance(query, dict) else []
+        if "headers" in counted:
+            self.more = {**self.more, "/headers": counted["headers"]}
+        self.content = counted.get("body", b"")
 
     def key(self) -> bytes:
         """Equal for the same requests, and for no others."""
-        spelled = json.dumps([self.method, self.address, self.path, self.query, _spelled(self.content)], sort_keys=True)
+        content = [self._method, self.address, self.path, self.query, _spelled(self.content)]
+        spelled = json.dumps([*content, self.more] if self.more else content, sort_keys=True, default=_spelled)
         return sha256(spelled.encode("utf-8", "surrogatepass")).digest()
 
     def __str__(self) -> str:
@@ -59,7 +98,32 @@ class Subject:
         return f"{self.method} {self.address}{self.path}{query}"
 
 
+class _Fields(list[Any]):
+    """The fields of a form, as names and values."""
+
+
+def _named(pairs: Iterable[Sequence[str]]) -> dict[str, object]:
+    """Values by name; a list of them for a name that comes several times."""
+    found: dict[str, object] = {}
+    for name, value in pairs:
+        before = found.get(name)
+        many = [*before, value] if isinstance(before, list) else [before, value]
+        found[name] = many if name in found else value
+    return found
+
+
+def _pairs(values: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Names and values, sorted."""
+    return sorted(
+        (name, each if isinstance(each, str) else str(each))
+        for name, value in values.items()
+        for each in (value if isinstance(value, list) else [value])
+    )
+
+
 def _spelled(content: object) -> object:
+    if content is MISSING:  # the hole that an ignored item leaves
+        return ["ignored"]
     return ["bytes", sha256(content).hexdigest()] if isinstance(content, bytes) else ["value", content]
 
 
@@ -74,7 +138,7 @@ def _content(request: Interaction) -> object:
         return _hidden(data.replace(boundary.encode(), b"boundary")) if boundary else _hidden(data)
     if kind.strip().lower() == "application/x-www-form-urlencoded":
         fields = parse_qsl(_hidden(data).decode("utf-8", "replace"), keep_blank_values=True)
-        return [list(each) for each in sorted(fields)]
+        return _Fields(list(each) for each in sorted(fields))
     try:
         return json.loads(_hidden(data))
     except (ValueError, RecursionError):
@@ -126,6 +190,12 @@ def different(recorded: Subject, live: Subject) -> list[str]:
         found += [
             f"body {pointer or '/'}: recorded {_shown(resolve(one, pointer))}, now {_shown(resolve(other, pointer))}"
             for pointer in differences(one, other)
+        ]
+    for place, value in recorded.more.items():
+        now_there = live.more[place]
+        found += [
+            f"{place}{pointer}: recorded {_shown(resolve(value, pointer))}, now {_shown(resolve(now_there, pointer))}"
+            for pointer in differences(value, now_there)
         ]
     return found
 

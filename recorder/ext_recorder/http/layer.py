@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
+    from .matching import Matching
     from .station import Outcome
 
 VARIABLE = "EXT_RECORDER_HTTP"  # for the agent: MODE:SEED:EPOCH:FOLDER
@@ -212,13 +213,16 @@ def recording(
     return Layer("record", work)
 
 
-def replaying(path: Path, *, bind: Mapping[str, str], secrets: Mapping[str, str]) -> Layer:
+def replaying(
+    path: Path, *, bind: Mapping[str, str], secrets: Mapping[str, str], matching: Matching | None = None
+) -> Layer:
     """Answer a child's HTTP requests from a file.
 
     Args:
         path: the file.
         bind: --bind.
         secrets: further secrets of this machine, so that requests with them match.
+        matching: the user's rules for which requests are the same.
 
     Raises:
         CassetteError: the file can't be read.
@@ -227,6 +231,6 @@ def replaying(path: Path, *, bind: Mapping[str, str], secrets: Mapping[str, str]
     def work(station: Station) -> Outcome:
         from .work import replay
 
-        return replay(station, path, bind, secrets)
+        return replay(station, path, bind, secrets, matching)
 
     return Layer("replay", work)

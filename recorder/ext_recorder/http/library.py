@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from .interaction import Call, Interaction
+    from .matching import Matching
 
 SAFE = frozenset({"GET", "HEAD"})  # methods of polls
 LISTED = 5  # interactions that were never played, told one by one
@@ -35,10 +36,10 @@ class Entry:
 
     __slots__ = ("call", "interaction", "key", "number", "played", "subject")
 
-    def __init__(self, number: int, interaction: Interaction) -> None:
+    def __init__(self, number: int, interaction: Interaction, matching: Matching | None) -> None:
         self.number = number
         self.interaction = interaction
-        self.subject = Subject(interaction)
+        self.subject = Subject(interaction, matching)
         self.key = self.subject.key()
         self.call = interaction.call
         self.played = False
@@ -61,6 +62,7 @@ class Library:
         interactions: in the order of the recording.
         clocks: calls and their threads in the order in which they read the clock, and what it said.
         servers: what is known of their TLS, by host and port.
+        matching: the user's rules for which requests are the same.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Library:
         interactions: Iterable[Interaction],
         clocks: Mapping[tuple[Call, str], list[list[int]]],
         servers: Mapping[str, object],
+        matching: Matching | None = None,
     ) -> None:
         self._entries: list[Entry] = []
         self._shelves: dict[bytes, Shelf] = {}
@@ -77,10 +80,11 @@ class Library:
         self._clocks = clocks
         self._bound: dict[Call, Call] = {}  # live call to recorded one
         self._servers = servers
+        self.matching = matching
         self.addresses: set[str] = set()
         self.extra = 0  # looks beyond the recorded ones
         for number, interaction in enumerate(interactions, 1):
-            self._add(Entry(number, interaction))
+            self._add(Entry(number, interaction, matching))
 
     def _add(self, entry: Entry) -> None:
         self._entries.append(entry)
@@ -107,6 +111,11 @@ class Library:
                 self._bound[call] = call if call in free else free[0]
         recorded = self._bound.get(call, call)
         return recorded, self._clocks.get((recorded, thread), [])
+
+    def serves(self, *addresses: str) -> bool:
+        """Return True if something is recorded of a server, by any of its addresses."""
+        loose = self.matching is not None and self.matching.any_server
+        return loose or not self.addresses.isdisjoint(addresses)
 
     # --- Connections -------------------------------------------------------------------------------------------------
 

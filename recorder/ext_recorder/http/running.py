@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ext_recorder.session import Session
 
     from .layer import Layer
+    from .matching import Matching
 
 EXIT_DIFFERS = 3  # the session was not the recorded one
 
@@ -61,6 +62,7 @@ def run(
     *,
     bind: Mapping[str, str],
     redact: Sequence[str] = (),
+    matching: Matching | None = None,
     listen: str = "",
     connect: str = "",
     report: str = "",
@@ -72,6 +74,7 @@ def run(
         command: what to run.
         bind: --bind.
         redact: names of further environment variables whose values are secrets.
+        matching: the user's rules for which requests are the same.
         listen: where clients of a socket server come; "": to the command itself, or it is on stdio.
         connect: where the command listens then.
         report: a file that gets a line of JSON about how it went; "" for none.
@@ -83,7 +86,7 @@ def run(
     secrets = environment_secrets(redact)
     with ExitStack() as stack:
         make_tap = stack.enter_context(_relaying(listen, connect)) if listen else Tap
-        layer = stack.enter_context(replaying(Path(path), bind=bind, secrets=secrets))
+        layer = stack.enter_context(replaying(Path(path), bind=bind, secrets=secrets, matching=matching))
         signals = Signals()
         signals.catch()
         child = spawn_in(layer, command)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from .interaction import Call
+    from .matching import Matching
     from .recording import Recording
     from .service import Peer
     from .station import Origin, Station
@@ -97,7 +98,9 @@ def _known(recording: Recording) -> dict[str, object]:
     }
 
 
-def replay(station: Station, path: Path, bind: Mapping[str, str], secrets: Mapping[str, str]) -> Outcome:
+def replay(
+    station: Station, path: Path, bind: Mapping[str, str], secrets: Mapping[str, str], matching: Matching | None
+) -> Outcome:
     """Answer until it is over. Raises RecorderError."""
     without_clients()
     from .answering import EXPLAINED, Answers
@@ -110,7 +113,8 @@ def replay(station: Station, path: Path, bind: Mapping[str, str], secrets: Mappi
     cleaner = Cleaner(lambda data: bindings.to_neutral(redactor.redact(data)))
     if kubeconfig := document.text("kubeconfig"):
         (Path(station.folder) / KUBECONFIG).write_bytes(bindings.to_live(kubeconfig.encode(), json=False))
-    library = Library(document.interactions, _clocks(document.values.get("clock")), document.mapping("servers"))
+    clocks = _clocks(document.values.get("clock"))
+    library = Library(document.interactions, clocks, document.mapping("servers"), matching)
     answers = Answers(library, document.mapping("hosts"), cleaner, lambda data: bindings.to_live(data, json=False))
     epoch = document.values.get("epoch")
     station.ready(document.text("seed"), epoch if isinstance(epoch, int) else 0)

@@ -59,8 +59,8 @@ class _Marked:
         """What does not go together, or is not known; "" where all is well."""
         if self.protocol not in (AUTO, *DIALECTS):
             return f"protocol={self.protocol!r}: expected one of {', '.join((AUTO, *DIALECTS))}"
-        if self.http and (self.order != "strict" or self.ignore or self.match_on):
-            return "order, ignore and match_on are about recorded messages; with http=True the child's own are live"
+        if self.http and self.order != "strict":
+            return "order applies to recorded messages; with http=True the child's own are live: leave it out"
         return ""
 
     def recording(self) -> list[str]:

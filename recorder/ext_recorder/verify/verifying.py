@@ -136,9 +136,11 @@ class _Run:
         if not self._options.http:
             return None
         from ext_recorder.http.layer import replaying
+        from ext_recorder.http.matching import Matching
 
         secrets = environment_secrets(self._options.redact, self._environment)
-        return stack.enter_context(replaying(Path(beside(self._path)), bind=self._options.bind, secrets=secrets))
+        path, matching = Path(beside(self._path)), Matching.of(self._options.ignore, self._options.mask)
+        return stack.enter_context(replaying(path, bind=self._options.bind, secrets=secrets, matching=matching))
 
     def _traffic(self, layer: Layer | None) -> list[str]:
         """What the child asked servers for, and was not recorded, is a difference. Returns further remarks."""
