@@ -97,9 +97,7 @@ class Browser:
 
     def run(self, expression: str) -> Any:
         """Evaluate JavaScript in the page, and wait for what it promises; returns the value."""
-        done = self.send(
-            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True, replMode=True
-        )
+        done = self.send("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in done, done["exceptionDetails"]
         return done["result"].get("value")
 

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -192,6 +193,17 @@ def test_every_call_of_the_cassettes_here_has_its_response(path: Path) -> None:
     assert failed == sum(each["errors"] for each in stats)
 
 
+def test_what_is_not_utf_8_is_kept_as_base64(tmp_path: Path) -> None:
+    raw = base64.b64encode(bytes(range(256))).decode()
+    blank = base64.b64encode(b"\n").decode()
+    events = f"- {{t: 0.1, out: {{raw: '{raw}'}}}}\n- {{t: 0.2, err: {{raw: '{blank}'}}}}\n"
+    data = data_of(text := page_of(write(tmp_path, events)))
+    kinds = [("junk", "error"), ("junk", "error"), ("stderr", ""), ("mark", "error")]
+    assert table(data, "kind", "status") == kinds
+    assert data["bodies"]["names"][data["bodies"]["name"][1]] == "base64"
+    assert base64.b64encode(bytes(range(11, 256))).decode() in text
+
+
 # --- What is left out -------------------------------------------------------------------------------------------------
 
 
@@ -245,6 +257,17 @@ def test_the_command_writes_it_beside_you_and_replaces_only_its_own(tmp_path: Pa
     assert view("-o", "-", str(TASK), cwd=tmp_path).stdout == (tmp_path / "mine.html").read_bytes()
 
 
+def test_a_cassette_in_an_archive_has_its_http_traffic(tmp_path: Path) -> None:
+    pytest.importorskip("fsspec")
+    archive = tmp_path / "sessions.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        for path in (HTTP, HTTP.with_name("offline.http.yaml"), TASK):
+            file.write(path, path.name)
+    assert view(f"zip://offline.yaml::{archive}", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "offline.html").read_bytes() == b"".join(page(HTTP))
+    assert view(f"zip://eval-task.yaml::{archive}", cwd=tmp_path).returncode == 0, "it has none"
+
+
 def test_a_cassette_that_can_t_be_read_makes_no_page(tmp_path: Path) -> None:
     (tmp_path / "broken.yaml").write_text("cassette: 1\nevents:\n- {t: 0, in: 'x\n")
     done = view("broken.yaml", cwd=tmp_path)
@@ -276,7 +299,7 @@ BOXES = "[...document.querySelectorAll('.pane')].map((pane) => pane.getBoundingC
 
 
 def names(browser: Browser) -> list[str]:
-    return [text.strip("▾▸ ") for text in browser.texts("#rows-shown .name")]
+    return [text.strip("▾▸ ") for text in browser.texts("#rows-shown .name, #rows-shown .says")]
 
 
 @in_browser
@@ -285,7 +308,7 @@ def test_a_browser_shows_calls_as_a_tree_with_bars(browser: Browser, tmp_path: P
     assert browser.texts("#count") == ["11 rows"]
     assert names(browser) == [
         "initialize", "notifications/initialized", "tools/call slow", "notifications/progress",
-        "sampling/createMessage", "tools/call other", "", "tools/call never", "tools/call cancelled",
+        "sampling/createMessage", "tools/call other", "a warning", "tools/call never", "tools/call cancelled",
         "notifications/cancelled", "exit 1",
     ]  # fmt: skip
     levels = browser.run("[...document.querySelectorAll('#rows-shown .row')].map((row) => row.ariaLevel)")
@@ -327,6 +350,7 @@ def test_a_browser_unfolds_json_in_texts_and_draws_images(browser: Browser, tmp_
         {"type": "text", "text": f"data:image/png;base64,{PNG}"},
         {"type": "text", "text": f"data:image/svg+xml;base64,{SVG}"},
         {"type": "text", "text": "# Title\n\n- a\n- b"},
+        {"type": "text", "text": 'Found it:\n{"after": 1}'},
     ]
     opened(browser, write(tmp_path, request(0, 1, "tools/call", name="x") + result(1, 1, content=content)), "call-1")
     assert browser.texts(".inner .inner .items .key") == ["innermost"]
@@ -334,6 +358,10 @@ def test_a_browser_unfolds_json_in_texts_and_draws_images(browser: Browser, tmp_
     browser.wait("[...document.images].every((image) => image.complete)")
     assert browser.run("[...document.images].map((image) => image.naturalWidth)") == [1, 1]
     assert "# Title\n\n- a\n- b" in browser.texts("pre.string")
+    assert "Found it:" in browser.texts("pre.string")
+    assert browser.texts(".inner .key")[-1] == "after"
+    assert "Found it:" in browser.texts("pre.string")
+    assert browser.texts(".inner .key")[-1] == "after"
     assert browser.problems == []
 
 
@@ -364,7 +392,7 @@ def test_a_browser_zooms_to_a_dragged_range(browser: Browser, tmp_path: Path) ->
     left, top, width = browser.run("{ const b = at('axis').getBoundingClientRect(); [b.left, b.top, b.width] }")
     browser.drag((left + width * 1.05 / 9, top + 30), (left + width * 1.57 / 9, top + 30))
     assert names(browser) == [
-        "tools/call slow", "notifications/progress", "sampling/createMessage", "tools/call other", "",
+        "tools/call slow", "notifications/progress", "sampling/createMessage", "tools/call other", "a warning",
     ]  # fmt: skip
     assert re.fullmatch(
         r"#idle=keep&from=1\.0\d+&to=1\.5\d+|#from=1\.0\d+&to=1\.5\d+&idle=keep", browser.run("location.hash")
@@ -433,6 +461,29 @@ def test_a_browser_shows_http_below_its_call(browser: Browser) -> None:
     opened(browser, ROOT / "cassettes" / "http" / "offline.yaml", "http-1")
     assert "Authorization: Bearer [redacted:bearer#1]" in browser.run("bodyText(page.request[state.row])")
     assert "Bearer [redacted:bearer#1]" in browser.texts(".headers dd")
+
+
+@in_browser
+def test_a_browser_shows_binary_data_as_bytes(browser: Browser, tmp_path: Path) -> None:
+    raw = base64.b64encode(b"\xff\x00binary\xfe" * 400).decode()
+    opened(browser, write(tmp_path, f"- {{t: 0.1, out: {{raw: '{raw}'}}}}\n", protocol="raw"), "line-6")
+    (shown,) = browser.texts(".hex")
+    assert shown.startswith("000000  ff 00 62 69 6e 61 72 79 fe ff 00 62 69 6e 61 72  ..binary...binar\n")
+    assert shown.endswith("\n… 1.6 kB more")
+
+
+@in_browser
+def test_a_printed_page_has_all_rows_and_the_chosen_call(browser: Browser, tmp_path: Path) -> None:
+    many = "".join(f"- {{t: {n / 1000}, err: 'line {n}'}}\n" for n in range(500))
+    opened(browser, write(tmp_path, SESSION + many, protocol="mcp"), "call-2")
+    browser.send("Emulation.setEmulatedMedia", media="print")
+    browser.run("dispatchEvent(new Event('beforeprint'))")
+    assert len(names(browser)) == 511
+    assert browser.run("at('filters').checkVisibility()") is False
+    assert browser.run("at('main').scrollHeight") <= browser.run("document.documentElement.scrollHeight")
+    browser.run("dispatchEvent(new Event('afterprint'))")
+    assert len(names(browser)) < 100
+    browser.send("Emulation.setEmulatedMedia", media="")
 
 
 @in_browser
@@ -531,9 +582,9 @@ def test_a_browser_draws_only_what_is_in_view_of_a_long_session(browser: Browser
     opened(browser, write(tmp_path, many), "line-15006")
     assert browser.texts("#count") == ["20,001 rows"]
     assert 10 < len(names(browser)) < 100
-    assert browser.texts("#rows-shown .row[aria-selected=true] .excerpt") == ["line 15000"]
+    assert browser.texts("#rows-shown .row[aria-selected=true] .says") == ["line 15000"]
     browser.press("G")
-    assert browser.texts("#rows-shown .excerpt")[-1] == "line 19999"
+    assert names(browser)[-1] == "line 19999"
 
 
 @in_browser

@@ -22,7 +22,7 @@ def run(values: Values) -> int:
     from ext_recorder.reports.cases import write
     from ext_recorder.view.page import SIGNATURE, page
 
-    with file_of(one(values, "CASSETTE")) as (path, _):
+    with file_of(one(values, "CASSETTE"), http=None) as (path, _):
         output = one(values, "output") or path.with_suffix(".html").name
         pieces = page(path)
         first = next(pieces)  # the cassette has been read, or an error was raised

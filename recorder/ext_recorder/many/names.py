@@ -26,14 +26,14 @@ class Cassette:
     Attributes:
         name: for people: the path as it was given, or the address.
         remote: whether it is on another machine; then it can be read, and not written.
-        http: whether the HTTP traffic beside it is wanted, too.
+        http: True to fetch the HTTP traffic next to it, too; None to fetch it if there is any.
     """
 
     __slots__ = ("_address", "_inner", "http", "name")
 
     def __init__(self, name: str, address: str = "", inner: str = "") -> None:
         self.name = name
-        self.http = False
+        self.http: bool | None = False
         self._address = address
         self._inner = inner
 
@@ -83,8 +83,12 @@ def named(words: Iterable[str]) -> list[Cassette]:
 
 
 @contextmanager
-def file_of(word: str) -> Iterator[tuple[Path, str]]:
-    """The one cassette that a word means: (the file to read, what to call it). It may stand at an address.
+def file_of(word: str, *, http: bool | None = False) -> Iterator[tuple[Path, str]]:
+    """Yield the file of the one cassette that a word names, and its name for messages. The word may be an address.
+
+    Args:
+        word: a path or an address.
+        http: see `Cassette`.
 
     Raises:
         UsageError: at the address there is none, or there are several.
@@ -97,6 +101,7 @@ def file_of(word: str) -> Iterator[tuple[Path, str]]:
     if len(found) > 1:
         names = ", ".join(each.name for each in found[:3])
         raise UsageError(f"{word}: expected one cassette, found {len(found)}: {names}{', …' if found[3:] else ''}")
+    found[0].http = http
     with found[0].local() as path:
         try:
             yield path, found[0].name

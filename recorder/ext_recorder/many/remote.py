@@ -27,6 +27,8 @@ class _FileSystem(Protocol):
 
     def isfile(self, path: str) -> bool: ...
 
+    def exists(self, path: str) -> bool: ...
+
     def glob(self, path: str) -> list[str]: ...
 
     def find(self, path: str) -> list[str]: ...
@@ -55,14 +57,14 @@ def listed(address: str) -> Iterator[tuple[str, str]]:
 
 
 @contextmanager
-def fetched(address: str, inner: str, name: str, *, http: bool = False) -> Iterator[Path]:
+def fetched(address: str, inner: str, name: str, *, http: bool | None = False) -> Iterator[Path]:
     """A copy on this machine, until the end of the `with`.
 
     Args:
         address: where it is, as it was given.
         inner: where it is on that file system.
         name: what to call it in messages.
-        http: fetch the HTTP traffic that stands beside it, too.
+        http: fetch the HTTP traffic next to it, too; None: if there is any.
 
     Raises:
         CassetteError: it is not to be had.
@@ -72,7 +74,7 @@ def fetched(address: str, inner: str, name: str, *, http: bool = False) -> Itera
         try:
             files, _ = _opened(address)
             files.get_file(inner, str(copy))
-            if http:
+            if http or (http is None and files.exists(beside(inner))):
                 inner = beside(inner)
                 files.get_file(inner, beside(str(copy)))
         except RecorderError:

@@ -6,6 +6,7 @@ The texts are not JSON: the page cuts a message out of its chunk only when it sh
 from __future__ import annotations
 
 from array import array
+from base64 import b64encode
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING
 
@@ -75,12 +76,20 @@ class Bodies:
         self._buffered += length
         return len(self._lengths) - 1
 
+    def add_raw(self, text: str, *, line: int) -> int:
+        """Append what is not a message; in base64 if it is not UTF-8."""
+        if any("\udc80" <= char <= "\udcff" for char in text) if not text.isascii() else False:
+            data = text.encode("utf-8", "surrogateescape")
+            text = b64encode(data[: LONGEST_BODY // 4 * 3]).decode()
+            return self.add(text, content=("base64", 0, len(text)), line=line)
+        return self.add(text, line=line)
+
     def columns(self) -> dict[str, object]:
-        """Return what the page has to know of the bodies, as JSON values."""
+        """Return what the page has to know of the bodies, as JSON values and arrays."""
         self._flush()
-        columns = {"length": self._lengths, "size": self._sizes, "line": self._lines}
+        columns: dict[str, object] = {"length": self._lengths, "size": self._sizes, "line": self._lines}
         columns |= {"start": self._starts, "end": self._ends, "name": self._name, "cut": self.cut}
-        return {"chunks": self._chunks, "names": self._names, **{key: list(each) for key, each in columns.items()}}
+        return {"chunks": self._chunks, "names": self._names, **columns}
 
     def elements(self) -> Iterator[bytes]:
         """Yield the script elements with the texts. `columns` comes first."""

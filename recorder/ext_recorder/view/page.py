@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from array import array
 from base64 import b64encode
 from hashlib import sha256
 from html import escape
@@ -68,7 +69,7 @@ def page(path: Path, environ: Mapping[str, str] = os.environ) -> Iterator[bytes]
         left_out = {"http": _traffic(path, rows, bodies, redactor), "rows": rows.left_out, "bodies": len(bodies.cut)}
         about = {"file": path.name, "command": redactor.redact_text(shlex.join(header.command)), "leftOut": left_out}
         about |= {name: getattr(header, name) for name in ("protocol", "framing", "recorded", "bindings")}
-        yield _head(path.name, {"about": about, "bodies": bodies.columns(), **rows.data()})
+        yield from _head(path.name, {"about": about, "bodies": bodies.columns(), **rows.data()})
         yield from bodies.elements()
         yield b"</body>\n</html>\n"
     finally:
@@ -88,19 +89,32 @@ def _traffic(path: Path, rows: Rows, bodies: Bodies, redactor: Redactor) -> str:
     return add_traffic(traffic, rows, bodies, redactor.redact_text)
 
 
-def _head(title: str, data: Mapping[str, object]) -> bytes:
-    """Return the page up to the messages."""
+def _head(title: str, data: Mapping[str, object]) -> Iterator[bytes]:
+    """Yield the page up to the messages."""
     style = _part("page.css")
     script = "".join(_part("scripts", f"{name}.js") for name in SCRIPTS)
-    values = {
-        "title": escape(title),
-        "style": style,
-        "style_hash": _hash(style),
-        "script": script,
-        "script_hash": _hash(script),
-        "rows": _harmless(dumps(data)),
-    }
-    return (_part("page.html") % values).encode("utf-8", "replace")
+    before, _, after = _part("page.html").partition("%(rows)s")
+    values = {"title": escape(title), "style": style, "style_hash": _hash(style)}
+    values |= {"script": script, "script_hash": _hash(script)}
+    yield (before % values).encode("utf-8", "replace")
+    for piece in _json(data):
+        yield _harmless(piece).encode("utf-8", "replace")
+    yield (after % values).encode()
+
+
+def _json(value: object) -> Iterator[str]:
+    """Yield JSON text, column by column: all of it at once would take several times the memory of the columns."""
+    if isinstance(value, array):
+        yield f"[{','.join(map(str, value))}]"
+    elif isinstance(value, dict):
+        separator = "{"
+        for key, item in value.items():
+            yield f"{separator}{dumps(str(key))}:"
+            yield from _json(item)
+            separator = ","
+        yield "}" if value else "{}"
+    else:
+        yield dumps(value)
 
 
 def _part(*names: str) -> str:

@@ -103,26 +103,27 @@ class Rows:
                 yield row, texts[columns["id"][row]], start, float("inf") if took < 0 else start + took / _MICRO
 
     def data(self) -> dict[str, object]:
-        """Return the table as JSON values."""
-        texts: Mapping[str, object] = {"texts": list(self._texts), "further": self._further}
-        return {**texts, **{name: list(column) for name, column in self._columns.items()}}
+        """Return the table as JSON values and arrays."""
+        return {"texts": list(self._texts), "further": self._further, **self._columns}
 
     # --- One entry ----------------------------------------------------------------------------------------------------
 
     def _plain(self, entry: Entry, line: int) -> None:
         """Append a stderr line, a mark, or bytes that are not a message."""
-        mark = not entry.payload and entry.kind not in {"stderr", "junk", "other"}
-        wrong = entry.kind == "junk" or (entry.kind == "exit" and entry.label != "exit 0")
+        # An empty line on standard error, and one that is not UTF-8, is a line.
+        kind = "stderr" if entry.stream == "err" and entry.kind == "junk" else entry.kind
+        mark = not entry.payload and kind not in {"stderr", "junk", "other"}
+        wrong = kind == "junk" or (kind == "exit" and entry.label != "exit 0")
         self.append(
-            "mark" if mark else entry.kind,
+            "mark" if mark else kind,
             entry.time,
             None,
             status="error" if wrong else "",
             stream=entry.stream,
             conn=entry.conn,
-            method=entry.label,
+            method="" if kind == "stderr" else entry.label,
             line=line,
-            request=-1 if mark else self._bodies.add(entry.payload, line=line),
+            request=-1 if mark else self._bodies.add_raw(entry.payload, line=line),
         )
 
     def _message(self, entry: Entry, message: Classified, line: int) -> None:

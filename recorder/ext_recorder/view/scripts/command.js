@@ -27,14 +27,19 @@ function commandFor(row) {
   }
   const before = handshake(page.conn[row]).filter((other) => other < row);
   const sent = [...before, row].map((each) => page.request[each]);
-  if (!["ndjson", "content-length"].includes(framing) || sent.some(isCut)) return null;
+  if (!SEND[framing] || sent.some(isCut)) return null;
   const texts = sent.map((body) => bodyText(body));
-  const format = framing === "ndjson" ? "%s\\n" : "Content-Length: %s\\r\\n\\r\\n%s";
-  const values = framing === "ndjson" ? texts : texts.flatMap((text) => [String(new TextEncoder().encode(text).length), text]);
+  const lines = texts.map((text) => `send ${quoted(text)}`);
   // Many programs end with their input: it stays open for as long as the recorded calls took, and a little longer.
-  const wait = 2 + Math.ceil([...before, row].reduce((sum, each) => sum + Math.max(0, page.took[each]), 0) / 1e6);
-  return `${notes(texts.join("\n") + command)}{ printf '${format}' ${values.map(quoted).join(" ")}; sleep ${wait}; } | ${command}`;
+  lines.push(`sleep ${2 + Math.ceil([...before, row].reduce((sum, each) => sum + Math.max(0, page.took[each]), 0) / 1e6)}`);
+  return `${notes(texts.join("\n") + command)}${SEND[framing]}\n{ ${lines.join("; ")}; } | ${command}`;
 }
+
+// How a shell sends a message. The length is counted when it is sent: a path in it may have been replaced.
+const SEND = {
+  ndjson: `send() { printf '%s\\n' "$1"; }`,
+  "content-length": `send() { printf 'Content-Length: %d\\r\\n\\r\\n%s' "$(printf %s "$1" | wc -c)" "$1"; }`,
+};
 
 // What has to be replaced in a command before it works on this machine.
 function notes(text) {

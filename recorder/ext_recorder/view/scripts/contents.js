@@ -73,7 +73,8 @@ function string(label, tree, context) {
   const value = stringOf(tree.raw);
   const image = tree.cut ? null : imageOf(value);
   if (image) return element("div", "leaf", ...label, image);
-  const inner = treeOf(value);
+  const [before, inner] = jsonIn(value);
+  if (before) return element("div", "leaf", ...label, textBlock(before, context.word, "string"), string([], { ...tree, raw: JSON.stringify(value.slice(before.length)) }, context));
   if (inner) {
     context.left -= 1;
     const made = branch(label, inner, context, inner.type === "{" ? `JSON in text {${inner.items.length}}` : `JSON in text [${inner.items.length}]`);
@@ -83,6 +84,15 @@ function string(label, tree, context) {
   if (value.length > 100 || value.includes("\n")) return element("div", "leaf", ...label, textBlock(value, context.word, "string"));
   const shown = appendMarked(element("span", "string"), visible(value), context.word);
   return element("div", "leaf", ...label, shown);
+}
+
+// The JSON that a text is, or with which it ends after some lines: [the text before it, its tree]; ["", null] without.
+function jsonIn(text) {
+  const whole = treeOf(text);
+  if (whole) return ["", whole];
+  const start = text.search(/\n\s*[{[]/);
+  const tree = start < 0 ? null : treeOf(text.slice(start));
+  return tree ? [text.slice(0, start), tree] : ["", null];
 }
 
 // A text with its line breaks; a long one in parts.
@@ -102,6 +112,8 @@ function textBlock(text, word, className) {
   return made;
 }
 
+const decodedSize = (base64) => Math.floor((base64.length * 3) / 4) - /=*$/.exec(base64)[0].length;
+
 // An image in base64, or in a data URL; null for other texts.
 function imageOf(text) {
   const data = text.startsWith("data:image/") ? text.slice(text.indexOf(",") + 1) : text;
@@ -110,11 +122,27 @@ function imageOf(text) {
   if (!first) return null;
   const type = IMAGES[first];
   const image = element("img");
-  const caption = element("figcaption", "", `${type}, ${size(Math.floor(data.length * 3 / 4))}`);
+  const caption = element("figcaption", "", `${type}, ${size(decodedSize(data))}`);
   image.alt = `image of type ${type}`;
   image.decoding = "async";
   image.addEventListener("load", () => caption.append(`, ${image.naturalWidth} × ${image.naturalHeight}`));
   image.addEventListener("error", () => caption.append(", cannot be drawn"));
   image.src = `data:${type};base64,${data.replace(/\s/g, "")}`;
   return element("figure", "", image, caption);
+}
+
+// Binary data, given in base64: an image, or bytes in hexadecimal with their characters.
+const BYTES_AT_MOST = 2048;
+function binary(base64) {
+  const image = imageOf(base64);
+  if (image) return image;
+  const text = atob(base64.slice(0, Math.ceil(BYTES_AT_MOST / 3) * 4));
+  const lines = [];
+  for (let from = 0; from < text.length; from += 16) {
+    const bytes = [...text.slice(from, from + 16)];
+    const hex = bytes.map((char) => char.charCodeAt(0).toString(16).padStart(2, "0")).join(" ");
+    lines.push(`${from.toString(16).padStart(6, "0")}  ${hex.padEnd(47)}  ${bytes.map((char) => (/[\x20-\x7e]/.test(char) ? char : ".")).join("")}`);
+  }
+  const rest = decodedSize(base64) - text.length;
+  return element("pre", "text hex", lines.join("\n"), rest ? `\n… ${size(rest)} more` : "");
 }

@@ -69,6 +69,7 @@ function pane(row, body, name) {
 
 function main(row, body, word) {
   const cut = isCut(body);
+  if (contentName(body) === "base64") return [...messageHead(row, body, word), binary(contentText(body))];
   if (kindOf(row) !== "http") {
     if (contentName(body) === "error") {
       const error = treeOf(contentText(body), cut)?.items.find((each) => each.key === '"message"' && each.type === '"');
@@ -77,6 +78,12 @@ function main(row, body, word) {
     const says = saysOf(row, body);
     return [says || isWhole(row) || cut ? contents(says, { word, cut }) : element("p", "note", "Nothing but the envelope.")];
   }
+  return [...messageHead(row, body, word), ...(hasContent(body) ? [contents(contentText(body), { word, cut })] : [])];
+}
+
+// The first line and the headers of an HTTP message.
+function messageHead(row, body, word) {
+  if (kindOf(row) !== "http") return [];
   const [first, ...headers] = bodyPart(body, 0, bodies.start[body] || Infinity).trimEnd().split("\n");
   const table = element("dl", "headers");
   for (const header of headers) {
@@ -85,12 +92,7 @@ function main(row, body, word) {
   }
   const made = [appendMarked(element("p", "first"), visible(first), word)];
   if (headers.length) made.push(element("details", "branch", element("summary", "", plural(headers.length, "header")), table));
-  if (!hasContent(body)) return made;
-  if (contentName(body) === "base64") {
-    const image = cut ? null : imageOf(contentText(body));
-    return [...made, image ?? textBlock(contentText(body), word, "text")];
-  }
-  return [...made, contents(contentText(body), { word, cut })];
+  return made;
 }
 
 // What belongs to a call: rows below it, the call above it, lines on standard error while it was open.

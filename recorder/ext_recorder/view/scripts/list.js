@@ -1,6 +1,6 @@
 // The rows: only those in view are elements, so that the number of rows does not matter.
 
-const SPARE = 10; // rows above and below the view
+const SPARE = 6; // rows above and below the view
 const closed = new Set(); // calls whose rows below them are hidden
 let listedRows = []; // `shown` without those
 let rowHeight = 28;
@@ -17,27 +17,39 @@ function layList() {
   at("empty").hidden = listedRows.length > 0;
 }
 
-let drawn = new Map(); // the elements of rows in view, which scrolling keeps
+let drawn = new Map(); // row to its element, of the rows in view
 
 function drawList() {
+  for (const each of drawn.values()) each.remove();
   drawn = new Map();
   scrollList();
 }
 
+// Adds the rows that have come into view, and removes the others. The elements are in the order of the rows.
 function scrollList() {
-  const list = at("list");
+  const list = at("list"), room = at("rows-shown");
   const { scrollTop, clientHeight } = list;
   const first = Math.max(0, Math.floor(scrollTop / rowHeight) - SPARE);
   const last = Math.min(listedRows.length, Math.ceil((scrollTop + clientHeight) / rowHeight) + SPARE);
+  const wanted = new Set(listedRows.slice(first, last));
+  for (const [row, each] of drawn) {
+    if (wanted.has(row)) continue;
+    each.remove();
+    drawn.delete(row);
+  }
   const axis = scale();
-  const before = drawn;
-  drawn = new Map();
+  let next = room.firstChild;
   for (let place = first; place < last; place += 1) {
     const row = listedRows[place];
-    drawn.set(row, before.get(row) ?? rowElement(row, place, axis));
+    if (drawn.has(row)) {
+      next = drawn.get(row).nextSibling;
+      continue;
+    }
+    const made = rowElement(row, place, axis);
+    made.style.setProperty("top", `${place * rowHeight}px`);
+    drawn.set(row, made);
+    room.insertBefore(made, next);
   }
-  at("rows-shown").style.setProperty("transform", `translateY(${first * rowHeight}px)`);
-  at("rows-shown").replaceChildren(...drawn.values());
   list.setAttribute("aria-activedescendant", drawn.has(state.row) ? `row-${state.row}` : "");
 }
 
@@ -66,7 +78,7 @@ function rowElement(row, place, axis) {
   made.append(
     element("span", "time", timeOf(row)),
     element("span", "way", (severalConnections && page.conn[row] ? page.conn[row] : "") + (ARROWS[textOf("stream", row)] ?? "•")),
-    name, excerpt(row), element("span", "outcome", textOf("outcome", row)), element("span", "took", took),
+    ...(isWhole(row) ? [element("span", "says", beginning(row, page.request[row]))] : [name, excerpt(row)]), element("span", "outcome", textOf("outcome", row)), element("span", "took", took),
     element("span", "size", bytes ? size(bytes) : ""), bar(row, axis),
   );
   for (const cell of made.children) cell.setAttribute("role", "gridcell");
@@ -74,9 +86,14 @@ function rowElement(row, place, axis) {
 }
 
 // The beginning of what was asked and answered.
+const BEGINNING = 140;
+function beginning(row, body) {
+  if (body >= 0 && contentName(body) === "base64") return `${size(decodedSize(contentText(body) ?? ""))} of binary data`;
+  return visible((saysOf(row, body, BEGINNING) ?? "").replace(COLOURS, ""));
+}
+
 function excerpt(row) {
-  const beginning = (body) => visible((saysOf(row, body, 300) ?? "").replace(COLOURS, ""));
-  const [request, response] = [beginning(page.request[row]), beginning(page.response[row])];
+  const [request, response] = [beginning(row, page.request[row]), beginning(row, page.response[row])];
   return element("span", "excerpt", request, element("span", "answer", response && ` ⇒ ${response}`));
 }
 

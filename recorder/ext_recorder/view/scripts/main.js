@@ -206,11 +206,13 @@ const MOST_PRINTED = 1000;
 function listenToPrinter() {
   addEventListener("beforeprint", () => {
     const axis = scale();
-    at("rows-shown").style.setProperty("transform", "none");
     at("rows-shown").replaceChildren(...listedRows.slice(0, MOST_PRINTED).map((row, place) => rowElement(row, place, axis)));
     if (listedRows.length > MOST_PRINTED) at("rows-shown").append(element("p", "note", `and ${plural(listedRows.length - MOST_PRINTED, "more row")}`));
   });
-  addEventListener("afterprint", drawList);
+  addEventListener("afterprint", () => {
+    at("rows-shown").replaceChildren();
+    drawList();
+  });
 }
 
 function listen() {

@@ -52,6 +52,7 @@ function scale() {
   return {
     x: (time) => (warp(time) - from) / (to - from || 1),
     time: (x) => unwarp(from + x * (to - from)),
+    skipped,
     even: !skipped.some(([start, end]) => end > rangeStart() && start < rangeEnd()),
   };
 }
@@ -91,6 +92,11 @@ function drawOverview() {
     draw.fillRect(x, 0, 1, height);
     draw.fillStyle = paint.soft;
     draw.fillText(label, Math.min(x + 4, width - draw.measureText(label).width - 2), 1);
+  }
+  draw.fillStyle = paint.line;
+  for (const [start, end] of axis.skipped) {
+    const x = axis.x(start) * width, wide = axis.x(end) * width - x;
+    for (let stripe = 1; stripe < wide; stripe += 4) draw.fillRect(x + stripe, TOP, 1, height);
   }
   const { bars, points, lanes } = layBars(axis, width);
   const laneHeight = Math.min(LANES.height, (height - TOP - BOTTOM) / lanes);
