@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from msgspec import UNSET
 
-from . import auth as ways
 from .addresses import Guard
+from .auth import Credentials, basic, bearer, netrc, oauth2
 from .connecting import settings_for
 from .hidden import revealed
 from .targets import named
@@ -25,7 +25,7 @@ LONGEST_ANSWER = 1024 * 1024  # bytes of what a token server says
 
 def credentials_for(
     args: ServerArgs, target: Target, allow: tuple[str, ...], context: ext_sdk.Context, deadline: ext_sdk.Deadline
-) -> ways.Credentials:
+) -> Credentials:
     """What a request is sent with; for OAuth2 a server may be asked for a token.
 
     Args:
@@ -40,19 +40,19 @@ def credentials_for(
     """
     wanted = args.auth
     if wanted is UNSET:
-        return ways.basic(*target.user, context) if target.user else ways.Credentials()
+        return basic(*target.user, context) if target.user else Credentials()
     if wanted.basic is not UNSET:
         password = revealed(wanted.basic.password, "auth.basic.password", context)
-        return ways.basic(wanted.basic.username, password, context)
+        return basic(wanted.basic.username, password, context)
     if wanted.bearer is not UNSET:
-        return ways.bearer(revealed(wanted.bearer, "auth.bearer", context), context)
+        return bearer(revealed(wanted.bearer, "auth.bearer", context), context)
     if wanted.digest is not UNSET:
         password = revealed(wanted.digest.password, "auth.digest.password", context)
-        return ways.Credentials(digest=(wanted.digest.username, password))
+        return Credentials(digest=(wanted.digest.username, password))
     if wanted.oauth2 is not UNSET:
         server = _TokenServer(args, allow, context, deadline)
-        return ways.oauth2(wanted.oauth2, server.post, context)
-    return ways.netrc(str(wanted.netrc), target.origin.host, context)
+        return oauth2(wanted.oauth2, server.post, context)
+    return netrc(str(wanted.netrc), target.origin.host, context)
 
 
 class _TokenServer(NamedTuple):

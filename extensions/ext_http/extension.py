@@ -25,7 +25,7 @@ MODULES = {
 
 def warm_up() -> None:
     """Import what the first operation needs, then what all others do."""
-    from . import client  # noqa: F401
+    from .client import Client  # noqa: F401
 
     extension.operations.import_modules()
 
