@@ -1,5 +1,5 @@
-"""ext-http: ask HTTP servers and judge their answers, as steps of an eval task.
+"""ext-http: send HTTP requests and check the responses, and serve mocks for an agent, as steps of an eval task.
 
-`extension` lists the operations. `request`, `wait`, `download` and `graphql` ask; what they are given is prepared and
-sent by `client`, the one package that knows the HTTP library, and comes back as an `answer`.
+`extension` lists the operations. The folders are layers, and each imports only those below it: `operations`, `request`,
+`mock`, `response`, `client`.
 """

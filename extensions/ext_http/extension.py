@@ -1,7 +1,7 @@
 """The extension: its operations, in the order in which users read about them.
 
-The manifest is prepared, so nothing of an operation is needed before the first call, and then its family alone. All
-others, and the HTTP library, are imported beside the session.
+The manifest is prepared, so no operation is imported before the first call, and then only its module. A thread imports
+the others and the HTTP library.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from .config import HttpConfig
 
 # The operations, each with its module.
 MODULES = {
-    "request": "request",
-    "wait": "wait",
-    "download": "download",
-    "graphql": "graphql",
-    "session": "session",
+    "request": "operations.request",
+    "wait": "operations.wait",
+    "download": "operations.download",
+    "graphql": "operations.graphql",
+    "session": "operations.session",
     "mock-start": "mock.operations",
     "mock-verify": "mock.operations",
     "mock-stop": "mock.operations",
@@ -25,7 +25,7 @@ MODULES = {
 
 def warm_up() -> None:
     """Import what the first operation needs, then what all others do."""
-    from .client import Client  # noqa: F401
+    from ext_http.client.client import Client  # noqa: F401
 
     extension.operations.import_modules()
 

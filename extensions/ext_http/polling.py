@@ -19,7 +19,7 @@ LAST_MOST = 1.0  # seconds
 LONGEST_NUMBER = 10  # digits of a Retry-After: more than a century
 
 
-class Pauses:
+class Backoff:
     """The pauses of one wait.
 
     Args:

@@ -10,10 +10,8 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
-from ext_http.mock.mocks import Mocks
-from ext_http.mock.start import MockStart, mock_start
-from ext_http.mock.stop import MockStop, mock_stop
-from ext_http.mock.verify import MockVerify, mock_verify
+from ext_http.mock.operations import MockStart, MockStop, MockVerify, mock_start, mock_stop, mock_verify
+from ext_http.mock.registry import Mocks
 from ext_sdk import Duration
 from ext_sdk.validation import validate
 from tests.ext_http.http_contexts import context_in

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_http.addresses import Guard, host_is_literal, origin_of
-from ext_http.errors import Refused
+from ext_http.client.errors import Refused
+from ext_http.client.ssrf_guard import Guard, host_is_literal, origin_of
 from tests.ext_http.stub import Stub
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 import ext_sdk
-from ext_http.answer import Answer
-from ext_http.expectations import Expect, check
+from ext_http.client.response import Response
+from ext_http.response.expectations import Expect, check
 from ext_sdk.expect import failure_text, passed
 from ext_sdk.validation import validate
 from tests.ext_http.http_contexts import context_in
@@ -37,10 +37,10 @@ HEADERS = (
     ("X-Empty", ""),
     ("Date", "Sun, 22 Nov 2026 02:00:00 GMT"),
 )
-ANSWER = Answer(status=201, headers=HEADERS, body=json.dumps(DOCUMENT).encode(), elapsed=0.75)
+ANSWER = Response(status=201, headers=HEADERS, body=json.dumps(DOCUMENT).encode(), elapsed=0.75)
 
 
-def checks_of(expectation: object, answer: Answer, workdir: Path) -> list[Check]:
+def checks_of(expectation: object, answer: Response, workdir: Path) -> list[Check]:
     return check(validate(Expect, expectation), answer, context_in(workdir))
 
 
@@ -203,15 +203,15 @@ def test_the_number_of_checks_is_the_number_of_comparisons(tmp_path: Path) -> No
 
 
 def test_nothing_of_a_body_that_was_cut_passes(tmp_path: Path) -> None:
-    cut = Answer(status=200, body=b"abc", truncated=True)
+    cut = Response(status=200, body=b"abc", truncated=True)
     for expectation in ({"contains": "a"}, {"notContains": "z"}, {"size": {"gt": 1}}, {"size": 3}):
         checks = checks_of({"body": expectation}, cut, tmp_path)
         assert "expected to be checked whole, got more than 3 bytes" in failure_text(checks)
     assert passed(checks_of({"status": 200}, cut, tmp_path))
 
 
-def with_body(body: bytes, content_type: str = "text/plain") -> Answer:
-    return Answer(status=200, headers=(("Content-Type", content_type),), body=body)
+def with_body(body: bytes, content_type: str = "text/plain") -> Response:
+    return Response(status=200, headers=(("Content-Type", content_type),), body=body)
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_text_is_read_in_the_charset_of_the_content_type(body: bytes, content_ty
         (with_body(b"ab", "text/plain; charset=base64"), "which is not known"),
     ],
 )
-def test_bytes_that_are_no_text_fail_as_text_and_pass_as_bytes(answer: Answer, told: str, tmp_path: Path) -> None:
+def test_bytes_that_are_no_text_fail_as_text_and_pass_as_bytes(answer: Response, told: str, tmp_path: Path) -> None:
     assert told in failure_text(checks_of({"body": {"notContains": "z"}}, answer, tmp_path))
     assert passed(checks_of({"body": {"size": len(answer.body)}}, answer, tmp_path))
 
@@ -299,7 +299,7 @@ def test_a_body_that_is_no_json_fails_every_check_of_json(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(("days", "holds"), [(40, True), (20, False), (-40, False), (2_000_000, True)])
 def test_a_certificate_that_has_expired_has_a_negative_time_left(days: int, holds: bool, tmp_path: Path) -> None:
-    answer = Answer(status=200, peer_certificate_expires=datetime.now(UTC) + timedelta(days=days))
+    answer = Response(status=200, peer_certificate_expires=datetime.now(UTC) + timedelta(days=days))
     checks = checks_of({"certificateExpiry": {"gt": "720h"}}, answer, tmp_path)
     assert passed(checks) == holds
     if days < 0:
@@ -308,7 +308,7 @@ def test_a_certificate_that_has_expired_has_a_negative_time_left(days: int, hold
 
 def test_no_secret_is_in_a_failure(tmp_path: Path) -> None:
     secret = "hunter2-hunter2"
-    answer = Answer(
+    answer = Response(
         status=200,
         headers=(("X-Token", secret), ("Set-Cookie", f"s={secret}"), ("Set-Cookie", "t=1")),
         body=json.dumps({"token": secret, "list": [secret]}).encode(),

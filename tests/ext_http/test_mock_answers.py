@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ext_sdk
-from ext_http.mock.start import MockStart
+from ext_http.mock.operations import MockStart
 from ext_sdk.validation import validate
 from tests.ext_http.mocking import MockMaker, read_all
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ext_sdk
-from ext_http.mock.mocks import Mocks
+from ext_http.mock.registry import Mocks
 from tests.ext_http.mocking import read_all, wait_for
 
 if TYPE_CHECKING:

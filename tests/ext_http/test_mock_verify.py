@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import ext_sdk
-from ext_http.mock.verify import MockVerify
+from ext_http.mock.operations import MockVerify
 from ext_sdk.validation import validate
 from tests.ext_http.mocking import MockMaker
 

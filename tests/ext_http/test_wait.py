@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_http.polling import LAST_LEAST, Pauses, retry_after
-from ext_http.wait import Seen, Wait, wait
+from ext_http.operations.wait import AttemptLog, Wait, wait
+from ext_http.polling import LAST_LEAST, Backoff, retry_after
 from ext_sdk import Deadline
 from tests.ext_http.conftest import Result
 from tests.ext_http.http_contexts import context_in
@@ -283,7 +283,7 @@ class FakeDeadline(Deadline):
 
 def test_pauses_grow_up_to_a_limit_and_the_last_attempt_is_shortly_before_the_deadline() -> None:
     deadline = FakeDeadline(10.0)
-    pauses = Pauses(deadline, 0.1, 2.0, jitter=lambda low, high: 1.0)
+    pauses = Backoff(deadline, 0.1, 2.0, jitter=lambda low, high: 1.0)
     while pauses.again(0.001):
         pass
     assert deadline.pauses[:3] == pytest.approx([0.1, 0.15, 0.225])
@@ -293,7 +293,7 @@ def test_pauses_grow_up_to_a_limit_and_the_last_attempt_is_shortly_before_the_de
 
 def test_slow_attempts_get_the_time_for_a_last_one() -> None:
     deadline = FakeDeadline(10.0)
-    pauses = Pauses(deadline, 1.0, 1.0, jitter=lambda low, high: 1.0)
+    pauses = Backoff(deadline, 1.0, 1.0, jitter=lambda low, high: 1.0)
     while pauses.again(0.4):
         deadline.left -= 0.4
     assert deadline.left == pytest.approx(0.4)
@@ -301,13 +301,13 @@ def test_slow_attempts_get_the_time_for_a_last_one() -> None:
 
 def test_pauses_have_jitter() -> None:
     deadline = FakeDeadline(10.0)
-    pauses = Pauses(deadline, 1.0, 1.0, jitter=lambda low, high: high)
+    pauses = Backoff(deadline, 1.0, 1.0, jitter=lambda low, high: high)
     assert pauses.again(0.0)
     assert deadline.pauses == [pytest.approx(1.1)]
 
 
 def test_outcomes_are_told_in_the_order_in_which_they_were_seen_first() -> None:
-    seen = Seen()
+    seen = AttemptLog()
     assert [seen.note(outcome, at) for at, outcome in enumerate(["a", "a", "b", "a"])] == [True, False, True, True]
     assert str(seen) == "3 times a (0.0 s to 3.0 s), once b (2.0 s)"
     for number in range(10):

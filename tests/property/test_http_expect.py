@@ -9,9 +9,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_http.answer import Answer
-from ext_http.checks.status import check_status
-from ext_http.expectations import Expect, check
+from ext_http.client.response import Response
+from ext_http.response.expectations import Expect, check, check_status
 from ext_sdk.expect import Check, Searcher, passed
 from ext_sdk.expect.json_values import equal
 from ext_sdk.validation import validate
@@ -26,7 +25,7 @@ VALUES = st.recursive(
 HEADER_VALUES = st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=8)
 
 
-def checks_of(expectation: dict[str, object], answer: Answer) -> list[Check]:
+def checks_of(expectation: dict[str, object], answer: Response) -> list[Check]:
     return check(validate(Expect, expectation), answer, CONTEXT, Searcher())
 
 
@@ -37,14 +36,14 @@ def test_a_status_is_in_a_range_a_class_or_a_list_as_numbers_are(status: int, on
     assert check_status(f"{one // 100}xx", status).ok == (status // 100 == one // 100)
     assert check_status([one, f"{other}"], status).ok == (status in {one, other})
     expectation = validate(Expect, {"status": {"not": [one, f"{other // 100}xx"]}})
-    assert passed(check(expectation, Answer(status=status), CONTEXT)) == (
+    assert passed(check(expectation, Response(status=status), CONTEXT)) == (
         status != one and status // 100 != other // 100
     )
 
 
 @given(st.lists(HEADER_VALUES, min_size=1, max_size=4), HEADER_VALUES)
 def test_values_of_a_repeated_header_are_held_together_all_or_any(values: list[str], other: str) -> None:
-    answer = Answer(status=200, headers=tuple(("X-A" if at % 2 else "x-a", one) for at, one in enumerate(values)))
+    answer = Response(status=200, headers=tuple(("X-A" if at % 2 else "x-a", one) for at, one in enumerate(values)))
     assert passed(checks_of({"headers": {"X-a": values}}, answer))
     assert passed(checks_of({"headers": {"X-a": [*values, other]}}, answer)) is False
     for how, holds in (("any", other in values), ("all", set(values) == {other})):
@@ -54,7 +53,7 @@ def test_values_of_a_repeated_header_are_held_together_all_or_any(values: list[s
 
 @given(VALUES, VALUES)
 def test_a_body_equals_the_json_it_was_made_of_and_no_other(value: object, other: object) -> None:
-    answer = Answer(status=200, body=json.dumps(value).encode())
+    answer = Response(status=200, body=json.dumps(value).encode())
     assert passed(checks_of({"body": {"jsonEquals": value}}, answer))
     assert passed(checks_of({"body": {"jsonEquals": other}}, answer)) == equal(value, other)
     assert passed(checks_of({"body": {"json": [{"path": "$", "equals": other}]}}, answer)) == equal(value, other)
@@ -63,12 +62,14 @@ def test_a_body_equals_the_json_it_was_made_of_and_no_other(value: object, other
 @given(st.binary(max_size=40), st.binary(max_size=40))
 def test_bytes_have_their_own_digest_and_size(body: bytes, other: bytes) -> None:
     wanted = {"sha256": hashlib.sha256(other).hexdigest(), "size": len(other)}
-    assert passed(checks_of({"body": wanted}, Answer(status=200, body=body))) == (body == other)
+    assert passed(checks_of({"body": wanted}, Response(status=200, body=body))) == (body == other)
 
 
 @given(st.binary(max_size=60), st.sampled_from(["utf-8", "latin-1", "utf-16", "ascii", "utf-7", "idna", "x", ""]))
 def test_any_bytes_in_any_charset_are_checked_without_an_error(body: bytes, charset: str) -> None:
     headers = (("Content-Type", f'text/plain; charset="{charset}"'),)
-    checks = checks_of({"body": {"contains": "a", "jsonContains": {}}}, Answer(status=200, headers=headers, body=body))
+    checks = checks_of(
+        {"body": {"contains": "a", "jsonContains": {}}}, Response(status=200, headers=headers, body=body)
+    )
     assert checks
     assert all("\n" not in str(one) for one in checks)

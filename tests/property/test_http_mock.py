@@ -9,10 +9,8 @@ import h11
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ext_http.mock.limits import Limits
-from ext_http.mock.paths import PathTemplate, parse_target
-from ext_http.mock.receiving import Receiver, Refused
-from ext_http.mock.request import Request
+from ext_http.mock.http1 import Receiver, Refused
+from ext_http.mock.request import Limits, PathTemplate, Request, parse_target
 from ext_http.mock.template import Filler, Unfilled, problem
 
 LIMITS = Limits(body=200)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import httpx2
 
 if TYPE_CHECKING:
-    from ext_http.answer import Answer
+    from .response import Response
 
 
 MOST = 200  # cookies of a session; a browser keeps 180 of a host
@@ -32,7 +32,7 @@ class CookieJar:
             self._of(request).set_cookie_header(request)
         return request.headers.get("cookie", "")
 
-    def store(self, answer: Answer) -> list[tuple[str, str]]:
+    def store(self, answer: Response) -> list[tuple[str, str]]:
         """Keep what an answer sets, up to a number. Returns names and values of those of its port."""
         request = httpx2.Request("GET", answer.url)
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]

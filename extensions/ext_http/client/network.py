@@ -1,8 +1,4 @@
-"""Sockets for the library: with one deadline for all, and to no other address than was looked at.
-
-The library's own sockets take a time for each read, so that a server that sends a byte now and then holds a request as
-long as it likes. And it hands names to the system, which may answer with another address than the one that was checked.
-"""
+"""Sockets for the HTTP library: name lookup, guard, deadline of the exchange."""
 
 from __future__ import annotations
 
@@ -11,21 +7,74 @@ import select
 import socket
 import ssl
 import threading
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 import httpcore2
 
-from .budget import current
+import ext_sdk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from ext_http.addresses import Guard
+    from .ssrf_guard import Guard
 
-    from .budget import Budget
+
+POLL_SECONDS = 0.25  # seconds after which somebody who waits for a socket looks whether they have to stop
+
+
+class ExchangeDeadline:
+    """The time for one exchange.
+
+    Args:
+        deadline: for all of it.
+        connect: seconds for connecting, TLS included; None: as much as there is.
+
+    Attributes:
+        connections: how many were begun for it; none where one was there already.
+    """
+
+    __slots__ = ("connect", "connections", "deadline")
+
+    def __init__(self, deadline: ext_sdk.Deadline, connect: float | None = None) -> None:
+        self.deadline = deadline
+        self.connect = connect
+        self.connections = 0
+
+    def connecting(self) -> ExchangeDeadline:
+        """The time for a connection that begins now."""
+        self.connections += 1
+        return self if self.connect is None else ExchangeDeadline(self.deadline.limit(self.connect))
+
+    def slice(self) -> float:
+        """Seconds to wait for a socket, after which to ask again. Raises TimeoutError when there are none left."""
+        left = self.deadline.remaining()
+        if left <= 0:
+            raise TimeoutError("the extension was told to end" if self.deadline.stopped.is_set() else "no time is left")
+        return min(left, POLL_SECONDS)
+
+
+_CURRENT: ContextVar[ExchangeDeadline] = ContextVar("budget")
+_UNLIMITED = ExchangeDeadline(ext_sdk.Deadline())
+
+
+def current() -> ExchangeDeadline:
+    """The budget of the exchange that this thread is at."""
+    return _CURRENT.get(_UNLIMITED)
+
+
+@contextmanager
+def exchange_deadline(budget: ExchangeDeadline) -> Iterator[None]:
+    """All that goes over a socket within the block counts."""
+    token = _CURRENT.set(budget)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
 
 READ_BYTES = 64 * 1024  # at most, of what follows a response
-
 SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
 
 
@@ -84,7 +133,7 @@ class Backend(httpcore2.NetworkBackend):
         return Stream(opened)
 
     def _addresses(
-        self, host: str, port: int, budget: Budget
+        self, host: str, port: int, budget: ExchangeDeadline
     ) -> Iterable[tuple[socket.AddressFamily, tuple[Any, ...]]]:
         name = self._resolve.get((host, port)) or self._resolve.get((host, 0)) or host
         lookup = _Lookup(name, port)
@@ -114,7 +163,7 @@ class _Lookup:
             return False
         return True
 
-    def in_thread(self, budget: Budget) -> None:
+    def in_thread(self, budget: ExchangeDeadline) -> None:
         """Ask the system, but no longer than there is time."""
         thread = threading.Thread(target=self._look, daemon=True, name=f"lookup {self._name}")
         thread.start()
@@ -139,7 +188,7 @@ def _kind(problem: OSError, usual: str) -> str:
     return "address" if isinstance(problem, PermissionError) else usual
 
 
-def _connect(opened: socket.socket, address: Any, budget: Budget) -> None:
+def _connect(opened: socket.socket, address: Any, budget: ExchangeDeadline) -> None:
     """Connect, looking now and then whether to stop."""
     opened.settimeout(0)
     try:
@@ -157,7 +206,7 @@ def _ready(opened: socket.socket, event: int, seconds: float) -> bool:
     return bool(poll.poll(seconds * 1000))
 
 
-def _timeout(reason: str, budget: Budget) -> httpcore2.ConnectTimeout:
+def _timeout(reason: str, budget: ExchangeDeadline) -> httpcore2.ConnectTimeout:
     return httpcore2.ConnectTimeout("the extension was told to end" if budget.deadline.stopped.is_set() else reason)
 
 

@@ -14,7 +14,7 @@ import httpx2
 import ext_sdk
 
 if TYPE_CHECKING:
-    from ext_http.settings import Tls
+    from .settings import Tls
 
 
 def context_of(tls: Tls) -> ssl.SSLContext:

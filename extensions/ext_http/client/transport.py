@@ -12,16 +12,15 @@ import h11
 import httpcore2
 import httpx2
 
-from ext_http.addresses import Guard, origin_of
-
 from .network import Backend, Stream
+from .ssrf_guard import Guard, origin_of
 from .tls import context_of
 
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Iterator
 
-    from ext_http.settings import Settings
+    from .settings import Settings
 
 LIMIT = "body_limit"  # extension of a request: bytes of the answer's body that are read from the wire
 LIMITED = "limited"  # extension of a response: its Limited body

@@ -1,8 +1,4 @@
-"""A stub HTTP/1.1 server on loopback, in threads of the extension: it goes with it, however that ends.
-
-One thread accepts, each connection has one of its own. A process of its own would be a second thing to keep from
-outliving its owner, and its journal would have to be fetched; what a client can do to a thread is bounded by Limits.
-"""
+"""The server of a mock: accepts connections on loopback, one thread for each, TLS if configured."""
 
 from __future__ import annotations
 
@@ -14,18 +10,18 @@ from typing import TYPE_CHECKING
 
 import h11
 
-from .limits import HANDSHAKE_SECONDS
-from .receiving import Receiver, Refused
+from .http1 import Receiver, Refused, Sender, cut
+from .request import HANDSHAKE_SECONDS
 from .response import plain
-from .sending import Sender, cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from .journal import Journal
-    from .limits import Limits
-    from .request import Request
+    from .request import Limits, Request
     from .response import Response
+
 
 CLOSING_SECONDS = 1.0  # that connections have to end when the server is closed
 BACKLOG = 128  # connections that wait to be accepted
@@ -185,3 +181,28 @@ class Server:
 
     def _own(self, status: int, text: str) -> Response:
         return plain(status, text if self._hints else "")
+
+
+NAMES = ("localhost", "127.0.0.1", "::1")
+ORGANIZATION = "Local"
+
+
+def server_context(ca_file: Path) -> ssl.SSLContext:
+    """What a server needs for TLS.
+
+    Args:
+        ca_file: where the authority's certificate is written, as PEM. Raises OSError.
+    """
+    import trustme
+
+    # The agent under test sees both certificates: trustme's own names say that they are for tests.
+    authority = trustme.CA(organization_name=ORGANIZATION, organization_unit_name="Certificate Authority")
+    ca_file.write_bytes(authority.cert_pem.bytes())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    certificate = authority.issue_cert(
+        *NAMES, common_name=NAMES[0], organization_name=ORGANIZATION, organization_unit_name="Services"
+    )
+    certificate.configure_cert(context)
+    return context

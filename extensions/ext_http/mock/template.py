@@ -19,7 +19,7 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ext_http.checks.headers import values_of
+from ext_http.response.header_check import values_of
 from ext_sdk.expect.json_values import MISSING, NotJson, parse
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""Operations that send requests: `request`, `wait`, `download`, `graphql`, `session`, and their results."""

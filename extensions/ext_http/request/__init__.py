@@ -1,0 +1,1 @@
+"""From arguments to one request: URL, headers, body, credentials, redirects."""

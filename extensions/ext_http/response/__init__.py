@@ -1,0 +1,1 @@
+"""Checks, captures and excerpts of a response; mocks check requests by the same means."""
