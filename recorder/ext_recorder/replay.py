@@ -53,6 +53,7 @@ class Options:
         ignore: places that need not match, see `rules.Places`.
         mask: parts of texts that need not match, see `rules.Mask`.
         match_on: "method", "params" or JSON pointers: what has to.
+        max_age: age at which a cassette is refused, see `age`; "" for none.
         bind: live values of bindings, by name.
         faults: rules of what goes wrong, see `faults.rules`.
         seed: of their lots.
@@ -64,7 +65,8 @@ class Options:
     """
 
     __slots__ = (
-        "bind", "faults", "ignore", "live", "mask", "match_on", "order", "quiet", "redact", "report", "seed", "speed",
+        "bind", "faults", "ignore", "live", "mask", "match_on", "max_age", "order", "quiet", "redact", "report", "seed",
+        "speed",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +76,7 @@ class Options:
         ignore: tuple[str, ...] = (),
         mask: tuple[str, ...] = (),
         match_on: tuple[str, ...] = MATCH_ON,
+        max_age: str = "",
         bind: Mapping[str, str] | None = None,
         redact: tuple[str, ...] = (),
         report: str = "",
@@ -87,6 +90,7 @@ class Options:
         self.ignore = ignore
         self.mask = mask
         self.match_on = match_on
+        self.max_age = max_age
         self.bind = bind or {}
         self.redact = redact
         self.report = report
@@ -190,6 +194,10 @@ def instruments(
         CassetteError: the cassette's protocol is not known.
         UsageError: an option can't be used.
     """
+    if options.max_age:
+        from .age import check
+
+        check(path, header, options.max_age)
     dialect = dialect_of(header, path)
     bindings = Playing(header.bindings, options.bind, environ.get("HOME", ""))
     calls = Calls()

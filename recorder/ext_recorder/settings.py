@@ -229,8 +229,13 @@ def _further_keys(commands: Iterable[Command]) -> list[str]:
 
 
 def _runs(command: Command, values: Values, given: tuple[str, ...]) -> bool:
-    """Return True if a command line runs COMMAND: `replay` only with --http, and a server at --connect runs already."""
-    return (command.name != "replay" or bool(values["http"])) and "connect" not in given
+    """Return True if a command line runs COMMAND.
+
+    `replay` runs one only with --http; a server at --connect runs already; `verify` may run the recorded one.
+    """
+    if "connect" in given or values.get("recorded-command"):
+        return False
+    return command.name != "replay" or bool(values["http"])
 
 
 def _has_tables(option: Option) -> bool:

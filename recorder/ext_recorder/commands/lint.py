@@ -5,7 +5,7 @@ from __future__ import annotations
 from ext_recorder.options import Command
 
 from .several import NAMING, REPORTS, SEVERAL, chosen
-from .shared import jobs, one
+from .shared import MAX_AGE, jobs, one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,13 +14,19 @@ if TYPE_CHECKING:
 
 def run(values: Values) -> int:
     """Do what the command line says; returns the exit code."""
+    from functools import partial
+
+    from ext_recorder import age
     from ext_recorder.lint.linting import lint
     from ext_recorder.reports.telling import report
 
+    max_age = one(values, "max-age")
+    if max_age:
+        age.seconds(max_age)
     return report(
         "lint",
         chosen(values),
-        lint,
+        partial(lint, max_age=max_age),
         jobs=jobs(values),
         as_json=bool(values["json"]),
         junit_file=one(values, "junit"),
@@ -46,5 +52,5 @@ Of raw lines nothing is demanded: lint only checks that the file can be read.
     arguments=("CASSETTE",),
     repeats=True,
     optional=True,
-    options=(*REPORTS, *SEVERAL),
+    options=(MAX_AGE, *REPORTS, *SEVERAL),
 )

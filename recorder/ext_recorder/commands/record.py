@@ -40,8 +40,6 @@ DIR = Option(
 
 def run(values: Values) -> int:
     """Do what the command line says; returns the exit code."""
-    from ext_recorder.modes import act
-
     mode = one(values, "mode")
     cassette, unique = _named(values, mode)
     kept = cassette
@@ -49,8 +47,7 @@ def run(values: Values) -> int:
         from ext_recorder.http.naming import beside
 
         kept = beside(cassette)
-    what = "record" if unique else act(mode, kept)
-    expected = None if what == "record" or mode == "none" or values["accept-command"] else live(values)
+    what, expected = ("record", None) if unique else _act(values, mode, kept, cassette)
     if what == "replay":
         return _replay(values | {"CASSETTE": (cassette,)}, expected)
     from ext_recorder.errors import RecorderError, UsageError
@@ -150,6 +147,42 @@ def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool
 
         return relay(session, http)
     return record(session, http)
+
+
+def _act(values: Values, mode: str, kept: str, cassette: str) -> tuple[str, Live | None]:
+    """Return what to do, see `modes.act`, and the command that a cassette has to be of; None: any.
+
+    Mode `once` records a cassette again that is older than `--max-age`.
+    """
+    from ext_recorder.modes import act
+
+    what = act(mode, kept)
+    expected = None if what == "record" or mode == "none" or values["accept-command"] else live(values)
+    if what == "replay" and mode == "once" and _is_old(cassette, one(values, "max-age"), expected):
+        return "record", None
+    return what, expected
+
+
+def _is_old(cassette: str, max_age: str, expected: Live | None) -> bool:
+    """Return True, and report it, if a cassette is older than `--max-age`.
+
+    Raises:
+        UsageError: it is of another command.
+    """
+    if not max_age or not os.path.exists(cassette):  # noqa: PTH110 - pathlib costs 5 ms
+        return False
+    from ext_recorder import age
+    from ext_recorder.cassette.reader import Reader
+    from ext_recorder.outlets import host_outlet, tell
+    from ext_recorder.provenance import check
+
+    with Reader(cassette) as reader:
+        if not age.is_old(cassette, reader.header, max_age):
+            return False
+        if expected:
+            check(cassette, reader.header, expected)
+        tell(host_outlet(2), f"{age.problem(cassette, reader.header, max_age)}; recording again")
+    return True
 
 
 def _tell_of_partial(partial: str) -> None:

@@ -86,6 +86,7 @@ def options_of(values: Values, command: Live | None = None) -> Options:
         ignore=values["ignore"],
         mask=values["mask"],
         match_on=values["match-on"] or MATCH_ON,
+        max_age=one(values, "max-age"),
         bind=bindings(values),
         redact=values["redact"],
         report=one(values, "report"),

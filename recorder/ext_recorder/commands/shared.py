@@ -254,4 +254,9 @@ MASK = Option(
     "PATTERN",
     many=True,
 )
-PLAYING = (ORDER, IGNORE, MASK, MATCH_ON, SPEED, REPORT)
+MAX_AGE = Option(
+    "max-age",
+    "age from which a cassette is refused, as 30d or 12h; by record --mode once it is recorded again",
+    "AGE",
+)
+PLAYING = (ORDER, IGNORE, MASK, MATCH_ON, MAX_AGE, SPEED, REPORT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ext_recorder.options import Command, Option
+from ext_recorder.options import GIVEN, Command, Option
 
 from .several import DIFFERING, NAME, NAMING, REPORTS, SEVERAL, chosen
 from .shared import (
@@ -10,8 +10,8 @@ from .shared import (
     HTTP,
     HTTP_COMMAND,
     MASK,
+    MAX_AGE,
     REDACT,
-    behind,
     bindings,
     connect,
     jobs,
@@ -23,6 +23,7 @@ from .shared import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ext_recorder.errors import UsageError
     from ext_recorder.options import Values
 
 
@@ -30,6 +31,7 @@ def run(values: Values) -> int:
     """Do what the command line says; returns the exit code."""
     from functools import partial
 
+    from ext_recorder import age
     from ext_recorder.compare.comparing import Comparison
     from ext_recorder.errors import UsageError
     from ext_recorder.reports.telling import report
@@ -41,10 +43,11 @@ def run(values: Values) -> int:
     address = one(values, "connect")
     if address:
         Address.parse(address, "--connect")
-    if values["http"]:
-        behind(values, "verify --http CASSETTE", HTTP_COMMAND)
-    elif not address:
-        behind(values, "verify CASSETTE", "the command to verify")
+    recorded = bool(values["recorded-command"] and not values["COMMAND"])
+    if values["COMMAND"] and "recorded-command" in values[GIVEN]:
+        raise UsageError("--recorded-command runs the command of each cassette: expected none behind `--`")
+    if not recorded and not values["COMMAND"] and (values["http"] or not address):
+        raise _without_command(values)
     options = Options(
         values["COMMAND"],
         ignore=values["ignore"],
@@ -60,7 +63,11 @@ def run(values: Values) -> int:
         files=_folder(one(values, "files")),
         http=bool(values["http"]),
         connect=address,
+        recorded_command=recorded,
+        max_age=one(values, "max-age"),
     )
+    if options.max_age:
+        age.seconds(options.max_age)
     Comparison(
         DIALECTS["raw"], options.ignore, options.mask, options.name
     )  # what is wrong with them is told before anything starts
@@ -79,6 +86,30 @@ def run(values: Values) -> int:
     )
 
 
+def _without_command(values: Values) -> UsageError:
+    """Return the error for a command line without a command, with the commands that --recorded-command would run."""
+    from ext_recorder.cassette.reader import Reader
+    from ext_recorder.errors import RecorderError, UsageError
+
+    commands: dict[str, int] = {}
+    for cassette in chosen(values):
+        try:
+            with cassette.local() as path, Reader(path) as reader:
+                words = " ".join(reader.header.command)
+        except RecorderError:
+            continue
+        if words:
+            shown = "".join(char if char.isprintable() else "\ufffd" for char in words[:_SHOWN_CHARS])
+            commands[shown] = commands.get(shown, 0) + 1
+    listed = ", ".join(f"{words} ({count})" for words, count in list(commands.items())[:_SHOWN_COMMANDS])
+    more = ", …" if len(commands) > _SHOWN_COMMANDS else ""
+    what = HTTP_COMMAND.rstrip(",") if values["http"] else "the command to verify"
+    return UsageError(
+        f"expected {what} behind `--`: ext-recorder verify CASSETTE -- COMMAND…; or `command` in a project file"
+        + (f"; or --recorded-command, which runs what was recorded: {listed}{more}" if listed else "")
+    )
+
+
 def _folder(path: str) -> str:
     from pathlib import Path
 
@@ -89,6 +120,11 @@ def _folder(path: str) -> str:
     raise UsageError(f"--files {path}: expected a folder, whose content is copied into the working directory")
 
 
+_SHOWN_CHARS = 100  # of a recorded command in an error
+_SHOWN_COMMANDS = 5
+RECORDED_COMMAND = Option(
+    "recorded-command", "run the command that each cassette was recorded from; without it, nothing in a file is run"
+)
 ORDER = order("strict: the child's messages have to come in the recorded order; any: in any")
 TIMEOUT = timeout("that an answer may take longer than in the recording", "10")
 STDERR = Option("stderr", "compare the lines of standard error too")
@@ -110,6 +146,7 @@ the session is a new folder each time, empty, or with what --files names in it. 
     ext-recorder verify --ignore /result/outputs/seconds --junit report.xml cassettes/ -- ext-shell
     ext-recorder verify --mask '[0-9.]+m?s' --mask 'pid [0-9]+' session.yaml -- ext-shell
     ext-recorder verify --update session.yaml -- ext-shell
+    ext-recorder verify --recorded-command cassettes/
     ext-recorder verify --shard 2/3 'cassettes/**/*.yaml' -- ext-shell
 
 A session over sockets, which `record --listen` has made, is played to the server at --connect, all its clients beside
@@ -144,6 +181,8 @@ secrets and paths of this machine replaced as `record` does it.
         HTTP,
         CONNECT,
         UPDATE,
+        RECORDED_COMMAND,
+        MAX_AGE,
         *REPORTS,
         *SEVERAL,
     ),

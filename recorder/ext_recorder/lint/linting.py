@@ -5,6 +5,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from ext_recorder.age import check as check_age
 from ext_recorder.cassette.events import Data, Mark, pieces
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.reports.cases import Case, Problem
@@ -34,18 +35,20 @@ KEPT = 100  # findings of one cassette; more are counted only
 _BYTES_SHOWN = 40
 
 
-def lint(path: Path, name: str) -> Case:
-    """Hold a cassette against its specification.
+def lint(path: Path, name: str, max_age: str = "") -> Case:
+    """Check a cassette against its specification.
 
     Args:
         path: the file.
         name: what it is called in the findings.
+        max_age: age at which it is refused, see `age`; "" for none.
 
     Raises:
-        CassetteError: it can't be read.
+        CassetteError: it cannot be read, or is too old.
     """
     began = monotonic()
     with Reader(path) as reader:
+        check_age(name, reader.header, max_age)
         rules = RULES.get(reader.header.protocol)
         if rules is None:
             count = sum(1 for _ in reader)

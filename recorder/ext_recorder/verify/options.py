@@ -15,6 +15,8 @@ class Options:
 
     Attributes:
         command: what is run as the child, with its arguments; () for a socket server that is there.
+        recorded_command: run the command of the cassette instead.
+        max_age: age at which a cassette is refused, see `age`; "" for none.
         ignore: places that need not be equal, see `rules.Places`.
         mask: parts of texts that may differ, see `rules.Mask`.
         name: where the child hands out values that the host sends back, see `rules.Places`.
@@ -31,9 +33,8 @@ class Options:
     """
 
     __slots__ = (
-        "bind", "command", "connect", "files", "http", "ignore", "in_order", "junk", "mask", "name",
-        "patience", "redact",
-        "stderr", "update",
+        "bind", "command", "connect", "files", "http", "ignore", "in_order", "junk", "mask", "max_age", "name",
+        "patience", "recorded_command", "redact", "stderr", "update",
     )  # fmt: skip
 
     def __init__(
@@ -53,6 +54,8 @@ class Options:
         files: str = "",
         http: bool = False,
         connect: str = "",
+        recorded_command: bool = False,
+        max_age: str = "",
     ) -> None:
         self.command = tuple(command)
         self.ignore = tuple(ignore)
@@ -68,3 +71,5 @@ class Options:
         self.files = files
         self.http = http
         self.connect = connect
+        self.recorded_command = recorded_command
+        self.max_age = max_age

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from contextlib import ExitStack
+from copy import copy
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from ext_recorder.age import check as check_age
+from ext_recorder.bindings import Playing
 from ext_recorder.cassette.events import OWN_FILES, STDERR_FRAMING
 from ext_recorder.cassette.reader import Reader
+from ext_recorder.errors import CassetteError
 from ext_recorder.http.naming import beside
 from ext_recorder.session import environment_secrets
 from ext_recorder.sockets.address import Address
@@ -24,6 +28,7 @@ from .updating import Update
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ext_recorder.cassette.header import Header
     from ext_recorder.http.layer import Layer
     from ext_recorder.reports.cases import Case
 
@@ -49,6 +54,10 @@ def verify(path: Path, name: str, options: Options) -> Case:
     """
     started = monotonic()
     with Reader(path) as reader, ExitStack() as stack:
+        check_age(name, reader.header, options.max_age)
+        if options.recorded_command:
+            options = copy(options)
+            options.command = recorded_command(name, reader.header, options, os.environ)
         session = LiveSession(reader, name, options, os.environ, stack)
         update = stack.enter_context(_update(reader, options, session)) if options.update else None
         run = _Run(reader, session, options, os.environ, update.note if update else _no_note)
@@ -61,6 +70,38 @@ def verify(path: Path, name: str, options: Options) -> Case:
                 case.problems, case.more = (), 0
         case.seconds = monotonic() - started
         return case
+
+
+def recorded_command(name: str, header: Header, options: Options, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the command that a cassette was recorded from, with the paths of this machine.
+
+    Args:
+        name: what the cassette is called in messages.
+        header: of it.
+        options: bindings; without a recorded command, a server at `connect` is expected to run.
+        environment: variables of this process.
+
+    Raises:
+        CassetteError: the cassette has no command, or not all of it.
+    """
+    if not header.command and options.connect:
+        return ()
+    advice = "name it: ext-recorder verify CASSETTE -- COMMAND…"
+    if not header.command:
+        raise CassetteError(name, 0, "has no recorded command", advice)
+    bindings = Playing(header.bindings, options.bind, environment.get("HOME", ""))
+    words = []
+    for word in header.command:
+        data = word.encode("utf-8", "surrogateescape")
+        missing = next(bindings.unbound(data), None)
+        if missing:
+            raise CassetteError(
+                name, 0, f"its recorded command has a path of another machine: {word}", f"--bind {missing}=…"
+            )
+        if "[redacted:" in word or "\ufffd" in word:
+            raise CassetteError(name, 0, f"its recorded command is not complete: {word}", advice)
+        words.append(bindings.to_live(data, json=False).decode("utf-8", "surrogateescape"))
+    return tuple(words)
 
 
 class _Run:
