@@ -167,6 +167,11 @@ class _Repeating(click.Command):
     def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
         return [*super().collect_usage_pieces(ctx), f"[-- {self.tail}…]"]
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        from .completion import completions
+
+        return [*super().shell_complete(ctx, incomplete), *completions(self.tail, incomplete)]
+
 
 class _OneOf(click.Choice[str]):
     """A choice whose mistakes are told as those of all other options are."""
