@@ -100,8 +100,8 @@ def _go_on(session: Session, stderr: Outlet, heard: bytes, rest: bytes) -> int:
     signals.catch()
     child = spawn(session.command)
     signals.catch_ignored()
-    _Catching(child, DIALECTS[session.protocol], FRAMINGS[session.framing]).up(heard)
-    notes = scribe.start(session, child.pid)
+    notes = scribe.start(session, child.pid)  # it ends the child, too, if this process is killed
+    _Catching(child, DIALECTS[session.protocol], FRAMINGS[session.framing], signals.fd).up(heard)
     tap = Tap(child, signals, notes, stderr)
     tap.say(rest)
     status = tap.run()
@@ -119,9 +119,10 @@ class _Catching:
         child: freshly started.
         dialect: what a message is.
         framing: what goes around it.
+        signals: a file that is readable when a signal has come, which ends the waiting.
     """
 
-    def __init__(self, child: Child, dialect: Dialect, framing: Framing) -> None:
+    def __init__(self, child: Child, dialect: Dialect, framing: Framing, signals: int) -> None:
         self._child = child
         self._dialect = dialect
         self._framing = framing
@@ -132,6 +133,8 @@ class _Catching:
         self._poll = poll()
         self._poll.register(child.stdout, POLLIN)
         self._poll.register(child.stderr, POLLIN)
+        self._poll.register(signals, POLLIN)
+        self._signals = signals
 
     def up(self, heard: bytes) -> None:
         """Say to the child what the host has said."""
@@ -183,6 +186,9 @@ class _Catching:
                 self._ended = True
 
     def _read(self, fd: int) -> None:
+        if fd == self._signals:  # left there, for the tap to pass on
+            self._ended = True
+            return
         try:
             data = os.read(fd, _READ_BYTES)
         except BlockingIOError:

@@ -61,7 +61,7 @@ def record(session: Session, http: Callable[[Session], Layer] | None = None) -> 
     tell(stderr, report.warning)
     if not report.ok or os.isatty(2):
         tell(stderr, report.text)
-    finish_like(layer, tap, status, stderr)
+    finish_like(layer, tap, status, stderr, whole=report.ok)
 
 
 def spawn_in(layer: Layer | None, command: Sequence[str]) -> Child:
@@ -80,7 +80,7 @@ def spawn_in(layer: Layer | None, command: Sequence[str]) -> Child:
         raise
 
 
-def finish_like(layer: Layer | None, tap: Tap, status: int, stderr: Outlet) -> NoReturn:
+def finish_like(layer: Layer | None, tap: Tap, status: int, stderr: Outlet, *, whole: bool) -> NoReturn:
     """End as the command ended, but for one that ended well while its HTTP traffic was not all recorded.
 
     Args:
@@ -88,13 +88,14 @@ def finish_like(layer: Layer | None, tap: Tap, status: int, stderr: Outlet) -> N
         tap: has recorded the rest.
         status: the wait status of the command.
         stderr: where it is told.
+        whole: the cassette is complete; if it is not, neither is the file of its HTTP traffic.
     """
     if layer:
-        traffic = layer.finish(tap.started)
+        traffic = layer.finish(tap.started, whole=whole)
         told = traffic.text if not traffic.ok or os.isatty(2) else ""
         for line in [*traffic.warning.splitlines(), *told.splitlines()]:
             tell(stderr, line)
-        if not traffic.ok and status == 0:
+        if whole and not traffic.ok and status == 0:
             os._exit(EXIT_INCOMPLETE)
     exit_like(status)
 

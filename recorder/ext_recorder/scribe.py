@@ -149,29 +149,33 @@ def _cassette(session: Session, batches: Iterator[list[Note]]) -> Report | None:
         if not transcript.finished:
             writer.append(transcript.close())
             return None
+        writer.seal(redactor.fired)
         if why := _interrupted(session, spoken):
             text = f"{session.cassette}: not made, the session was interrupted: {why}{_kept(session)}"
             return Report(ok=False, text=text)
-        writer.finish(redactor.fired)
+        writer.publish()
     warning = warning or _left_out(session, transcript) or _misread(session, transcript, spoken)
     return Report(ok=True, text=_summary(session, transcript, redactor.fired), warning=warning)
 
 
 def _interrupted(session: Session, spoken: Recognised) -> str:
-    """Return why the session is not a complete one; "" if it is.
-
-    Sessions of socket servers, and those that continue a cassette (which may hold back responses), are not checked.
-    """
+    """Return why the session is not a complete one; "" if it is. What was recorded before it began is not checked."""
     from ext_sdk.protocols.dialect import DIALECTS
     from ext_sdk.wire.framing import FRAMINGS
 
     from .cassette.reader import Reader
     from .unanswered import interruption
 
-    if session.listen or session.base:
-        return ""
+    dialect, server = DIALECTS[spoken.protocol], bool(session.listen)
     with Reader(session.partial) as reader:
-        return interruption(reader, DIALECTS[spoken.protocol], FRAMINGS[spoken.framing])
+        return interruption(
+            reader,
+            dialect,
+            FRAMINGS[spoken.framing],
+            after=session.base.lines if session.base else 0,
+            server=server,
+            script=session.http and not server and not dialect.calls,
+        )
 
 
 def _begin(session: Session, writer: Writer, redact: Clean, protocol: str, framing: str) -> Transcript:
@@ -181,7 +185,7 @@ def _begin(session: Session, writer: Writer, redact: Clean, protocol: str, frami
     from ext_sdk.wire.framing import FRAMINGS
 
     from .bindings import Recording as Bindings
-    from .cassette.header import Header
+    from .cassette.header import Header, encode_header
     from .provenance import neutral_command, neutral_environment
     from .transcript import Transcript
 
@@ -202,6 +206,8 @@ def _begin(session: Session, writer: Writer, redact: Clean, protocol: str, frami
         environment=neutral_environment(session.match_env, clean),
     )
     writer.begin(header)
+    if session.base:
+        session.base.lines = encode_header(header).count(b"\n")
     since = _copy(session.base, writer) if session.base else 0.0
     keeps_long = not DIALECTS[protocol].calls
     return Transcript(FRAMINGS[framing], clean, bindings, since=since, keeps_long=keeps_long)
@@ -219,6 +225,7 @@ def _copy(base: Base, writer: Writer) -> float:
                 break
             if isinstance(event, Data) or event.kind in {"signal", "omitted"}:
                 writer.append([event_line(event)])
+                base.lines += 1
                 last = event.time
     return last
 

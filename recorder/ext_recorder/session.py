@@ -21,13 +21,15 @@ class Base:
         path: the cassette.
         upto: its events above this line are kept; 0: all of them, but for the end.
         bindings: paths, and what stands for them in it.
+        lines: of the new cassette, that were taken over from it, with the header.
     """
 
-    __slots__ = ("bindings", "path", "upto")
+    __slots__ = ("bindings", "lines", "path", "upto")
 
     def __init__(self, path: str, upto: int, bindings: Playing) -> None:
         self.path = path
         self.upto = upto
+        self.lines = 0
         self.bindings = bindings
 
 
@@ -46,6 +48,7 @@ class Session:
         connect: where that server listens.
         match_env: names of the environment variables that are part of what is recorded, kept with their values.
         base: what is recorded on; None: nothing.
+        http: the HTTP traffic of the child is recorded, too.
         secrets: values to be redacted beside what looks secret, by the name that stands in their place.
 
     Args:
@@ -62,6 +65,7 @@ class Session:
         "command",
         "connect",
         "framing",
+        "http",
         "listen",
         "match_env",
         "name",
@@ -82,6 +86,7 @@ class Session:
         listen: str = "",
         connect: str = "",
         match_env: tuple[str, ...] = (),
+        http: bool = False,
     ) -> None:
         self.name = cassette
         self.cassette = target_of(cassette)
@@ -91,6 +96,7 @@ class Session:
         self.framing = framing
         self.bind = bind or {}
         self.base: Base | None = None
+        self.http = http
         self.listen = listen
         self.connect = connect
         self.match_env = match_env

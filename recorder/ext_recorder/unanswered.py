@@ -16,6 +16,8 @@ from .hearing import Recorded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ext_sdk.protocols.dialect import Classified, Dialect
     from ext_sdk.wire.framing import Framing
 
@@ -27,13 +29,17 @@ ENDING_SIGNALS = frozenset({"SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"})
 ANY_JSON_RPC = "jsonrpc"
 
 
-def unanswered(reader: Reader, dialect: Dialect, framing: Framing) -> list[Recorded]:
+_HOST, _CHILD = "host", "child"  # what ended a connection
+
+
+def unanswered(reader: Reader, dialect: Dialect, framing: Framing, *, after: int = 0) -> list[Recorded]:
     """Return the requests of the host that were never answered, in their order.
 
     Args:
         reader: the cassette, at its start.
         dialect: its protocol.
         framing: its framing.
+        after: the events down to this line are not read.
 
     Raises:
         CassetteError: from the reader.
@@ -41,37 +47,52 @@ def unanswered(reader: Reader, dialect: Dialect, framing: Framing) -> list[Recor
     if not dialect.calls:
         return []
     calls = _Calls(dialect)
-    host_has_ended = hung_up = False
+    ended: dict[int, str] = {}  # by connection: what ended it first
+    all_ended = ""  # what ended those that were open until then
     for event in reader:
+        if reader.line <= after:
+            continue
         if isinstance(event, Data):
-            if event.kind != "err":
-                for item in pieces(event.payload, framing) if event.raw else (event,):
-                    if not isinstance(item, Junk):
-                        calls.take(event.conn, event.kind, item.payload, reader.line)
-        elif event.kind == "exit" or event.value == "out":
-            hung_up = hung_up or not host_has_ended
-        elif event.value == "in" or event.value in ENDING_SIGNALS:
-            host_has_ended = event.kind != "open"
-    return [] if hung_up else calls.left()
+            for payload in _messages(event, framing):
+                calls.take(event.conn, event.kind, payload, reader.line)
+        elif event.kind == "eof" and event.value != "err":
+            ended.setdefault(event.conn, all_ended or (_HOST if event.value == "in" else _CHILD))
+        elif event.kind == "exit":
+            all_ended = all_ended or _CHILD
+        elif event.kind == "signal" and event.value in ENDING_SIGNALS:
+            all_ended = all_ended or _HOST
+    return [call for conn, call in calls.left() if ended.get(conn, all_ended) != _CHILD]
 
 
-def interruption(reader: Reader, dialect: Dialect, framing: Framing) -> str:
+def _messages(event: Data, framing: Framing) -> Iterator[bytes]:
+    if event.kind != "err":
+        for item in pieces(event.payload, framing) if event.raw else (event,):
+            if not isinstance(item, Junk):
+                yield item.payload
+
+
+def interruption(
+    reader: Reader, dialect: Dialect, framing: Framing, *, after: int = 0, server: bool = False, script: bool = False
+) -> str:
     """Return why a recorded session is not a complete one; "" if it is.
 
     A signal ends it too early if its protocol has a message for the end, and the host has not sent that. Other children
-    have no other end than a signal.
+    have no other end than a signal, and neither have servers.
 
     Args:
-        reader: the cassette, at its start, without its last line.
+        reader: the cassette, at its start.
         dialect: its protocol.
         framing: its framing.
+        after: the events down to this line were recorded before; they are not checked.
+        server: it is a session of a socket server.
+        script: the child is a program that a signal interrupts, not one that waits for requests.
 
     Raises:
         CassetteError: from the reader.
     """
     with reader.again() as again:
-        signal = _early_signal(again, dialect)
-    left = unanswered(reader, dialect, framing)
+        signal = "" if server else _killed(again) if script else _early_signal(again, dialect, after)
+    left = unanswered(reader, dialect, framing, after=after)
     if left:
         with reader.again() as again:
             del left[: sum(event.kind == "omitted" for event in again)]  # each may be the answer to one
@@ -84,10 +105,16 @@ def interruption(reader: Reader, dialect: Dialect, framing: Framing) -> str:
     return ""
 
 
-def _early_signal(reader: Reader, dialect: Dialect) -> str:
+def _killed(reader: Reader) -> str:
+    return next((str(event.value) for event in reader if event.kind == "exit" and isinstance(event.value, str)), "")
+
+
+def _early_signal(reader: Reader, dialect: Dialect, after: int) -> str:
     if not dialect.final or dialect.name == ANY_JSON_RPC:
         return ""
     for event in reader:
+        if reader.line <= after:
+            continue
         if isinstance(event, Data):
             if event.kind == "in" and any(method.encode() in event.payload for method in dialect.final):
                 return ""
@@ -143,9 +170,10 @@ class _Calls:
     def _begin(self, conn: int, key: bytes, payload: bytes, line: int) -> None:
         self._open.setdefault((conn, key), []).append(Recorded(payload, line))
 
-    def left(self) -> list[Recorded]:
-        """Return the calls that are still open."""
-        return sorted((call for calls in self._open.values() for call in calls), key=lambda call: call.line)
+    def left(self) -> list[tuple[int, Recorded]]:
+        """Return the calls that are still open, with their connections, in their order."""
+        found = [(conn, call) for (conn, _), calls in self._open.items() for call in calls]
+        return sorted(found, key=lambda item: item[1].line)
 
     def _expects_answer(self, message: Classified) -> bool:
         return message.method not in self._dialect.final and message.method not in self._dialect.loose

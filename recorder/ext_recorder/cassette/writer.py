@@ -71,15 +71,23 @@ class Writer:
         """
         self._write(b"".join(lines))
 
-    def finish(self, redacted: tuple[str, ...] = ()) -> None:
-        """The session is over: say what was redacted, and give the cassette its name.
+    def seal(self, redacted: tuple[str, ...] = ()) -> None:
+        """Write the last line: the partial file can be read from now on.
 
         Args:
             redacted: names of the redaction rules that took something out.
         """
         self._write(encode_trailer(redacted))
+
+    def publish(self) -> None:
+        """Give the cassette its name."""
         partial_of(self.path).replace(self.path)
         self.close()
+
+    def finish(self, redacted: tuple[str, ...] = ()) -> None:
+        """Write the last line, and give the cassette its name."""
+        self.seal(redacted)
+        self.publish()
 
     def discard(self) -> None:
         """Nothing was recorded: take the partial file away."""

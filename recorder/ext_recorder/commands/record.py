@@ -132,6 +132,7 @@ def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool
         listen=one(values, "listen"),
         connect=one(values, "connect"),
         match_env=values["match-env"],
+        http=bool(values["http"]),
     )
     if not unique:
         _tell_of_partial(session.partial)

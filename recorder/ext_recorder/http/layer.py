@@ -25,7 +25,7 @@ from ext_recorder.errors import RecorderError
 from ext_recorder.notes import Report
 
 from .inject import __path__ as _inject_path
-from .station import KUBECONFIG, Origin, Station, live
+from .station import INTERRUPTED, KUBECONFIG, WHOLE, Origin, Station, live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -123,17 +123,18 @@ class Layer:
                 raise LayerError(f"{NOT_LOADED}; so it was ended, before it could use the network")
             time.sleep(PROBE_S)
 
-    def finish(self, started: float = 0.0) -> Report:
-        """The child has ended.
+    def finish(self, started: float = 0.0, *, whole: bool = True) -> Report:
+        """End the service after the child has ended.
 
         Args:
             started: the moment on the monotonic clock that is 0 in the cassette of the session.
+            whole: the session was not interrupted; a recording of one that was keeps its name NAME.partial.
 
         Returns:
             What became of it. `ok`: nothing was missing; `text`: lines to be told; `warning`: to be told in any case.
         """
         loaded = self.loaded
-        os.write(self._control, b"\0" + struct.pack("d", started))
+        os.write(self._control, (WHOLE if whole else INTERRUPTED) + struct.pack("d", started))
         told = self._read()
         self._finished = True
         self.close()

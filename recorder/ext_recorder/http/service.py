@@ -118,16 +118,16 @@ class Desk(Protocol):
         """A connection has ended."""
 
 
-def serve(listener: socket.socket, control: int, desk: Desk) -> bool:
+def serve(listener: socket.socket, control: int, desk: Desk) -> bytes:
     """Listen until the recorder says that it is over, and then to the end of what was said before.
 
     Args:
         listener: where children connect.
-        control: a pipe of the recorder: a byte when it is over, its end when the recorder has died.
+        control: a pipe of the recorder: WHOLE or INTERRUPTED when it is over, its end when the recorder was killed.
         desk: takes what they say.
 
     Returns:
-        Whether the recorder has said so.
+        What the recorder has sent; b"" if it was killed.
     """
     loop = _Loop(listener, control, desk)
     while not loop.over:
@@ -150,7 +150,7 @@ class _Loop:
         self._count = 0
         self.peers: dict[int, Peer] = {}
         self.over = False
-        self.said = False
+        self.said = b""
         listener.settimeout(0)
 
     def turn(self, patience: float | None) -> bool:
@@ -163,7 +163,7 @@ class _Loop:
             if key.fileobj is self._listener:
                 self._accept()
             elif key.fd == self._control:
-                self.said = os.read(self._control, 1) != b""
+                self.said = os.read(self._control, 1)
                 self.over = True
                 self._select.unregister(self._control)
             elif peer := self.peers.get(key.fd):

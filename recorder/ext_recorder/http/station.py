@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
     from typing import NoReturn
+# How a session has ended, on the recorder's pipe.
+WHOLE, INTERRUPTED = b"\0", b"\1"
 KUBECONFIG = "kubeconfig"  # in the folder of the session
 
 

@@ -19,7 +19,7 @@ from .cleaning import Cleaner
 from .kubeconfig import Outline
 from .reader import load
 from .service import serve
-from .station import KUBECONFIG, Outcome
+from .station import KUBECONFIG, WHOLE, Outcome
 from .vcr import without_clients
 from .writer import Writer
 
@@ -71,10 +71,12 @@ def record(
     said = serve(station.listener, station.control, _RecordingDesk(recording))
     outline = bindings.clean(redactor.redact(kubeconfig.of(recording.addresses).encode())).decode()
     values = ({"kubeconfig": outline} if outline else {}) | _known(recording) | {"redacted": list(redactor.fired)}
-    if not said:
+    if said != WHOLE:
         writer.leave(values)
-        rmtree(station.folder, ignore_errors=True)
-        return Outcome(ok=False, lines=[])
+        if not said:
+            rmtree(station.folder, ignore_errors=True)
+        kept = f"what was recorded until then is in {path}.partial, for `ext-recorder recover`"
+        return Outcome(ok=False, lines=[f"{path}: not made, the session was interrupted; {kept}"])
     offset = station.offset(origin.started)
     writer.finish(values, calls_at(origin.cassette, writer.unclaimed, offset) if origin.cassette else [])
     count = "one HTTP interaction" if writer.count == 1 else f"{writer.count} HTTP interactions"

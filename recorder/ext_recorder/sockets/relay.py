@@ -78,7 +78,7 @@ def record(session: Session, http: Callable[[Session], Layer] | None = None) -> 
     report = notes.finish()
     tell(stderr, report.text)
     if child:
-        finish_like(layer, relay, status, stderr)
+        finish_like(layer, relay, status, stderr, whole=report.ok)
     return 0 if report.ok else 1
 
 
