@@ -41,7 +41,7 @@ from itertools import islice
 
 from ext_sdk.protocols.glance import glance
 
-from .cassette.events import MESSAGE_LIMIT_BYTES, Data, Mark, omitted
+from .cassette.events import MESSAGE_LIMIT_BYTES
 from .cutter import Cutter
 from .errors import UsageError
 from .free import FreeThreads
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .cassette.events import Event
     from .cassette.reader import Reader
     from .hearing import Ear, Recorded
+    from .running import Spoiled
     from .stage import Stage
     from .threads import Thread
     from .voice import Voice
@@ -75,8 +76,6 @@ class AnyOrderPlayer(Player):
         reader: the cassette, at its start.
         ear, voice, stage, framing: see Player.
     """
-
-    _all_is_due = False  # it is told, but a host may want a part of the recording
 
     def __init__(self, reader: Reader, ear: Ear, voice: Voice, stage: Stage, framing: Framing) -> None:
         super().__init__(ear, voice, stage, framing, str(reader.path))
@@ -108,20 +107,6 @@ class AnyOrderPlayer(Player):
                 continue
             self._free.add(thread)
         return True
-
-    def _cut_up(self, cut: Cutter, event: Event, line: int) -> Iterator[Thread]:
-        """The threads that an event begins."""
-        if isinstance(event, Data) and event.kind == "in":
-            for item in self._items(event, line):
-                thread = cut.heard(item, event.time)
-                if thread is not None:
-                    yield thread
-        elif isinstance(event, Mark) and (event.kind == "signal" or (event.kind == "eof" and event.value == "in")):
-            cut.marked(str(event.value), event.time)
-        elif isinstance(event, Mark) and event.kind == "omitted" and omitted(event)[1] == "in":
-            cut.marked("omitted", event.time)
-        else:
-            cut.said(event)
 
     def _settle(self, thread: Thread) -> None:
         """Read all that belongs to this thread."""
@@ -168,7 +153,14 @@ class AnyOrderPlayer(Player):
         elif not wire.isspace():
             self._miss(wire, is_message=False)
 
+    def _spoiled(self, payload: bytes) -> Spoiled | None:
+        return self._running.spoiled(self._ear.dialect.classify(payload), self._cut.asked)
+
+    def _untie(self) -> None:
+        self._running.untie()
+
     def _hear_eof(self) -> None:
+        self._refuse_waiting(self._running)
         self._mark("in")
         if not self._stage.over:
             self._end(0)
@@ -243,6 +235,8 @@ class AnyOrderPlayer(Player):
         """Also what some call waited for in vain."""
         for thread, cause in islice(self._running.in_vain(), LISTED):
             self._tell(f"{self._spelled(thread)}: what follows waits for {self._spelled(cause)}")
+        # A part of the recording is enough; nothing of it is no test.
+        self._all_is_due = not any(self._played)
         super()._end(status)
 
     def _spelled(self, item: Recorded) -> str:

@@ -32,6 +32,8 @@ class Cutter:
         first: what the child did at the start.
         count: how many threads begin with a message.
         marks: those that begin with the end of the input, or with a signal, by its name.
+        place: the number of host messages, host marks and child events read.
+        asked: the ids of the child's requests, as far as the recording was read.
     """
 
     def __init__(self, ear: Ear, framing: Framing) -> None:
@@ -42,7 +44,8 @@ class Cutter:
         self.first = Thread(None, 0.0)
         self.count = 0
         self.marks: dict[str, list[Thread]] = {}
-        self._place = 0  # in the recording
+        self.place = 0
+        self.asked: set[bytes] = set()
         self._last = self.first
         self._host_calls: dict[bytes, list[Thread]] = {}  # open calls by their id, the oldest first
         self._child_calls: dict[bytes, list[Question]] = {}
@@ -54,7 +57,7 @@ class Cutter:
 
     def heard(self, item: Recorded, time: float) -> Thread | None:
         """A message of the host: the thread that it begins, or None where it goes on in one."""
-        self._place += 1
+        self.place += 1
         kind, key, last, message = self._look(item.payload) if item.is_message else ("other", b"", True, None)
         if kind == "response" and (asked := self._child_calls.get(key)):
             self._answer(asked[0], Turn(item, time), last=last)
@@ -81,7 +84,7 @@ class Cutter:
 
     def marked(self, name: str, time: float) -> None:
         """The end of the host's input, or a signal."""
-        self._place += 1
+        self.place += 1
         self._last = Thread(None, time)
         self.marks.setdefault(name, []).append(self._last)
 
@@ -89,7 +92,7 @@ class Cutter:
         """All that may have asked wait for the answer."""
         question.answers.append(answer)
         for thread in question.threads:
-            thread.steps.append((self._place, answer))
+            thread.steps.append((self.place, answer))
             if last:
                 thread.open -= 1
         self._last = question.threads[-1]
@@ -99,16 +102,16 @@ class Cutter:
         dialect, method = self._dialect, message.method
         for key in _keys(message, dialect.references):
             for call in self._host_calls.get(key, ())[:1]:
-                call.steps.append((self._place, thread))
+                call.steps.append((self.place, thread))
                 self._cancels.setdefault(call, []).append(thread)
         held = dialect.releases.get(method, ())
         for call in self._busy() if held else ():
             if call.origin is not None and call.origin.message(dialect).method in held:
-                call.steps.append((self._place, thread))
+                call.steps.append((self.place, thread))
         for key in _keys(message, dialect.steers):
             steered = self._named.get(key)
             if steered is not None:
-                steered.steps.append((self._place, thread))
+                steered.steps.append((self.place, thread))
         for key in _keys(message, dialect.works):
             known = self._named.get(key)
             if known is None or not known.open:
@@ -118,7 +121,7 @@ class Cutter:
 
     def said(self, event: Event) -> None:
         """Something of the child."""
-        self._place += 1
+        self.place += 1
         owner, asked = None, []
         if isinstance(event, Data) and event.kind == "out":
             for each in pieces(event.payload, self._framing) if event.raw else (event,):
@@ -130,18 +133,19 @@ class Cutter:
         if asked:
             self._ask(event, asked, [owner] if owner else self._busy() or [self._last])
         else:
-            (owner or self._last).steps.append((self._place, event))
+            (owner or self._last).steps.append((self.place, event))
 
     def is_settled(self, thread: Thread) -> bool:
         """Is all that belongs to this thread read? Where streams name what they belong to, only the end tells."""
         return self._dialect.by_id and not thread.open and thread is not self._last
 
     def _ask(self, event: Event, keys: list[bytes], threads: list[Thread]) -> None:
-        question = Question(event, threads)
+        question = Question(event, keys, threads)
+        self.asked.update(keys)
         for key in keys:
             self._child_calls.setdefault(key, []).append(question)
         for thread in threads:
-            thread.steps.append((self._place, question))
+            thread.steps.append((self.place, question))
             thread.open += len(keys)
             if len(threads) > 1:
                 self._doubts.setdefault(thread, []).append(question)

@@ -5,6 +5,8 @@
     arguments differ     the method was recorded, but with other arguments: these
     out of turn          it is in the cassette, but another message is next there (order `strict` only)
     cut off              it is in the cassette without an answer, since the recording was interrupted
+    response differs     a response to a request of the child is not the recorded one
+    not sent             an open call waits for a message that the host can no longer send
 
 The cassette is read again from its beginning for each miss, so that playing without one needs no memory.
 """
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     from .hearing import Ear, Recorded
     from .matching import Difference
 
-    Reason = Literal["never-recorded", "used-up", "arguments-differ", "out-of-turn", "cut-off", ""]
+    Reason = Literal[
+        "never-recorded", "used-up", "arguments-differ", "out-of-turn", "cut-off", "response-differs", "not-sent", ""
+    ]
     # Every message of the host in the cassette, in its order: whether it has been played, whether it is worth a close
     # look.
     History = Callable[[], Iterator[tuple[Recorded, bool, bool]]]
@@ -112,6 +116,40 @@ def cut_off(request: Classified, recorded: Recorded, where: str, *, omitted: boo
     return Miss("cut-off", text, {"reason": "cut-off", "line": recorded.line})
 
 
+def response_differs(ear: Ear, live: Classified, recorded: Recorded, requests: str, where: str) -> Miss:
+    """Return the miss of a host message that takes the place of another one, for which open calls wait.
+
+    Args:
+        ear: compares the two.
+        live: the message, without secrets and paths of this machine.
+        recorded: the one that the cassette has.
+        requests: the request of the child that both answer; "" for a message of the host's own accord.
+        where: the name of the cassette.
+    """
+    expected = recorded.message(ear.dialect)
+    found = ear.matcher.differences(expected, live, most=_COUNTED_DIFFERENCES)
+    subject = f"the response to the child's {requests}" if requests else describe(live)
+    shown, pointers, advice = _shown(found)
+    text = f"{subject}: differs from the recorded one, {where}:{recorded.line}: {shown}; {advice}"
+    data: dict[str, object] = {"reason": "response-differs", "line": recorded.line, **pointers}
+    if requests:
+        data["request"] = requests
+    return Miss("response-differs", text, data)
+
+
+def not_sent(recorded: Recorded, what: str, where: str, why: str) -> Miss:
+    """Return the miss of a message of the host that open calls wait for, and that can no longer come.
+
+    Args:
+        recorded: the message that the cassette has.
+        what: the message, or the request of the child that it answers, for people.
+        where: the name of the cassette.
+        why: it can no longer come.
+    """
+    text = f"{what}: not sent: {why}; the recorded one is {where}:{recorded.line}"
+    return Miss("not-sent", text, {"reason": "not-sent", "line": recorded.line})
+
+
 def unexplained(live: Classified) -> Miss:
     """Return the miss of one message of many."""
     return Miss("", f"{describe(live)}: no match; too many misses to look closer", {})
@@ -192,25 +230,33 @@ def _unknown(subject: str, live: Classified, methods: list[str], where: str) -> 
 
 
 def _different(subject: str, closest: _Candidate, where: str) -> Miss:
-    found = closest.differences
+    shown, pointers, advice = _shown(closest.differences)
     line = closest.recorded.line
-    shown = "; ".join(
-        f"{_place(each.pointer)}recorded {_value(each.recorded)}, now {_value(each.live)}"
-        for each in found[:SHOWN_DIFFERENCES]
-    )
-    more = f"; and {len(found) - SHOWN_DIFFERENCES} more" if len(found) > SHOWN_DIFFERENCES else ""
     played = " (already played)" if closest.played else ""
+    text = f"{subject}: arguments differ from the closest one, {where}:{line}{played}: {shown}; {advice}"
+    return Miss("arguments-differ", text, {"reason": "arguments-differ", "line": line, **pointers})
+
+
+def _shown(found: list[Difference]) -> tuple[str, dict[str, object], str]:
+    """Return the differences for people and for programs, and what to do about them."""
+    first = found[:SHOWN_DIFFERENCES]
+    shown = "; ".join(
+        f"{_place(each.pointer)}recorded {_value(each.recorded)}, now {_value(each.live)}" for each in first
+    )
+    if len(found) > SHOWN_DIFFERENCES:
+        shown += f"; and {len(found) - SHOWN_DIFFERENCES} more"
     place = _cut(found[0].pointer) if len(found) == 1 else "POINTER"
     advice = "record it again (--mode all)"
     if found[0].pointer not in _WHOLE:
         advice += f", or set aside what may differ (--ignore {place})"
-    text = f"{subject}: arguments differ from the closest one, {where}:{line}{played}: {shown}{more}; {advice}"
     data: dict[str, object] = {
-        "reason": "arguments-differ",
-        "line": line,
-        "pointers": [_cut(each.pointer) for each in found[:SHOWN_DIFFERENCES]],
+        "pointers": [_cut(each.pointer) for each in first],
+        "differences": [
+            {"pointer": _cut(each.pointer), "expected": _value(each.recorded), "found": _value(each.live)}
+            for each in first
+        ],
     }
-    return Miss("arguments-differ", text, data)
+    return shown, data, advice
 
 
 def _place(pointer: str) -> str:

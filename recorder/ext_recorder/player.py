@@ -32,10 +32,10 @@ from __future__ import annotations
 from ext_sdk.wire.errors import FrameTooLong
 from ext_sdk.wire.framing import Frame
 
-from .cassette.events import Data, omission, omitted, pieces
+from .cassette.events import Data, Mark, omission, omitted, pieces
 from .errors import CassetteError
 from .hearing import Recorded
-from .misses import cut_off, describe, explain, unexplained
+from .misses import cut_off, describe, explain, not_sent, response_differs, unexplained
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,10 +45,13 @@ if TYPE_CHECKING:
     from ext_sdk.wire.framing import Framing
 
     from .bindings import Playing
-    from .cassette.events import Event, Mark
+    from .cassette.events import Event
+    from .cutter import Cutter
     from .hearing import Ear
     from .misses import Miss
+    from .running import Running, Spoiled
     from .stage import Stage
+    from .threads import Thread
     from .voice import Voice
 
 EXIT_DIFFERS = 3  # the session was not the recorded one
@@ -257,10 +260,45 @@ class Player:
             miss = explain(self._ear, message, self._history, where=self._name, turn=turn)
         else:
             miss = unexplained(message)
+        spoiled = self._spoiled(payload) if is_message else None
+        if spoiled is not None:
+            miss = response_differs(self._ear, message, spoiled.recorded, spoiled.requests, self._name)
         self._tell(miss.text)
         live = self._ear.dialect.classify(payload)
         if is_message and live.kind == "request":
             self._refuse(live, miss)
+        if spoiled is not None:
+            self._give_up(spoiled.calls, miss)
+        if is_message:
+            self._untie()
+
+    # Open calls after a miss
+
+    def _spoiled(self, payload: bytes) -> Spoiled | None:
+        """Return the calls that wait for a recorded message whose place this live one takes; None if there are none."""
+        raise NotImplementedError
+
+    def _untie(self) -> None:
+        """Let open calls continue that wait for the recorded order alone."""
+        raise NotImplementedError
+
+    def _give_up(self, calls: list[Recorded], miss: Miss) -> None:
+        """Answer calls by an error: what they wait for can no longer come."""
+        for item in calls:
+            request = self._voice.give_up(item.message(self._ear.dialect))
+            if request is not None:
+                self._refuse(request, miss)
+
+    def _refuse_waiting(self, running: Running) -> None:
+        """Answer the calls by an error that wait for a response of the host, which has closed its input."""
+        for spoiled in running.unanswered():
+            if not any(self._voice.owes_answer(item.message(self._ear.dialect)) for item in spoiled.calls):
+                continue
+            self._misses += 1
+            what = f"the response to the child's {spoiled.requests}"
+            miss = not_sent(spoiled.recorded, what, self._name, "the host closed its input")
+            self._tell(miss.text)
+            self._give_up(spoiled.calls, miss)
 
     def _refuse_unanswered(self, item: Recorded) -> None:
         """Answer an open call by an error: the recording was cut off before its answer."""
@@ -282,6 +320,20 @@ class Player:
         if len(self.told) < _KEPT:
             self.told.append(text)
         self._stage.err(f"ext-recorder: {text}\n".encode("utf-8", "backslashreplace"))
+
+    def _cut_up(self, cut: Cutter, event: Event, line: int) -> Iterator[Thread]:
+        """Yield the threads that an event begins."""
+        if isinstance(event, Data) and event.kind == "in":
+            for item in self._items(event, line):
+                thread = cut.heard(item, event.time)
+                if thread is not None:
+                    yield thread
+        elif isinstance(event, Mark) and (event.kind == "signal" or (event.kind == "eof" and event.value == "in")):
+            cut.marked(str(event.value), event.time)
+        elif isinstance(event, Mark) and event.kind == "omitted" and omitted(event)[1] == "in":
+            cut.marked("omitted", event.time)
+        else:
+            cut.said(event)
 
     def _items(self, event: Data, line: int) -> list[Recorded]:
         """The messages in something that the host wrote."""

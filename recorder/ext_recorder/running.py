@@ -1,18 +1,44 @@
-"""Threads that go on: which is next, and what holds the others. For order `any`."""
+"""Threads that have begun: the next one to play, and what the others wait for.
+
+Order `any` plays all threads by this; order `strict` those of the calls that are open at a miss.
+"""
 
 from __future__ import annotations
 
+from ext_sdk.protocols.dialect import pointers_of
+
 from .cassette.events import Data, Mark
-from .threads import Question, Thread
+from .misses import describe
+from .threads import Question, Thread, Turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Container, Iterable, Iterator
+
+    from ext_sdk.protocols.dialect import Classified
 
     from .cassette.events import Event
     from .hearing import Ear, Recorded
     from .stage import Stage
-    from .threads import Turn
+
+_COMPARED = 50  # differences between two messages
+
+
+class Spoiled:
+    """Calls that wait for a recorded message of the host which can no longer come.
+
+    Attributes:
+        recorded: the message.
+        requests: the request of the child that it answers, for people; "" for a message of the host's own accord.
+        calls: the requests of the host.
+    """
+
+    __slots__ = ("calls", "recorded", "requests")
+
+    def __init__(self, recorded: Recorded, requests: str, calls: list[Recorded]) -> None:
+        self.recorded = recorded
+        self.requests = requests
+        self.calls = calls
 
 
 class Running:
@@ -50,6 +76,125 @@ class Running:
             self.run(self._held.pop(due, []), due.time)
             return True
         return False
+
+    def resume(self, threads: Iterable[Thread], upto: int, since: float) -> None:
+        """Continue threads that were played to a place in the recording.
+
+        Args:
+            threads: the threads, with all of their steps.
+            upto: the place.
+            since: when the host did what sets them going, in the recording.
+        """
+        for thread in threads:
+            thread.taken = True
+            for place, step in thread.steps:
+                if place <= upto:
+                    thread.position += 1
+                    if isinstance(step, Turn):
+                        step.taken = True
+                    if isinstance(step, Question) and step not in self._asked:
+                        self._asked.append(step)
+        self._asked = [each for each in self._asked if any(not turn.taken for turn in each.answers)]
+        self.run(list(threads), since)
+
+    def arrived(self, line: int) -> None:
+        """Continue what waits for the recorded message of the host on this line, which has been played."""
+        for turn in [each for each in self._held if each.origin is not None and each.origin.line == line]:
+            turn.taken = True
+            self.run(self._held.pop(turn), turn.time)
+
+    # What can no longer come
+
+    def spoiled(self, live: Classified, asked: Container[bytes]) -> Spoiled | None:
+        """End the threads that wait for the recorded message whose place a live one takes.
+
+        A response takes the place of the recorded response to the same request of the child; one to an unknown
+        request takes that of the response that is waited for longest. A message of the host's own accord takes the
+        place of one of its method that concerns the same call, run or session.
+
+        Args:
+            live: the message, which is not the recorded one.
+            asked: the ids of the requests of the recorded child.
+
+        Returns:
+            The recorded message, and the calls that waited for it; None if no thread waits for it.
+        """
+        if live.kind == "response":
+            question = next((each for each in self._asked if live.key in each.keys), None)
+            if question is None and (live.key is None or live.key not in asked):
+                question = next(iter(self._asked), None)
+            return None if question is None else self._without_response(question)
+        for turn, threads in self._held.items():
+            waiting = [thread for thread in threads if thread.steps[thread.position][1] is turn]
+            if waiting and isinstance(turn, Thread) and turn.origin and self._concerns_same(turn.origin, live):
+                return Spoiled(turn.origin, "", self.drop(waiting))
+        return None
+
+    def passed(self, line: int) -> list[Recorded]:
+        """End the threads that wait for the message of the host on this line. Return the calls among them."""
+        turns = [turn for turn in self._held if turn.origin is not None and turn.origin.line == line]
+        return [call for turn in turns for call in self.drop(self._held[turn])]
+
+    def unanswered(self) -> Iterator[Spoiled]:
+        """End the threads that wait for a response of the host. Yield the responses that some calls wait for."""
+        while self._asked:
+            spoiled = self._without_response(self._asked[0])
+            if spoiled is not None and spoiled.calls:
+                yield spoiled
+
+    def _without_response(self, question: Question) -> Spoiled | None:
+        self._asked.remove(question)
+        due = next((turn for turn in question.answers if not turn.taken), None)
+        if due is None or due.origin is None:
+            return None
+        event = question.event
+        message = self._ear.dialect.classify(event.payload) if isinstance(event, Data) and not event.raw else None
+        requests = describe(message) if message is not None else "a request"
+        return Spoiled(due.origin, requests, self.drop(question.threads))
+
+    def _concerns_same(self, recorded: Recorded, live: Classified) -> bool:
+        dialect = self._ear.dialect
+        message = recorded.message(dialect)
+        if message.kind != live.kind or message.method != live.method:
+            return False
+        tables = (dialect.references, dialect.steers)
+        named = {pointer for table in tables for pointer in pointers_of(table, live.method)}
+        found = self._ear.matcher.differences(message, live, most=_COMPARED)
+        return not any(each.pointer in named for each in found)
+
+    def drop(self, threads: Iterable[Thread]) -> list[Recorded]:
+        """End threads: nothing more of them is played. Return the messages that began them."""
+        dropped = list(threads)
+        ready: list[Thread] = []
+        for thread in dropped:
+            rest = thread.steps[thread.position :]
+            thread.position = len(thread.steps)
+            for turn in [turn for turn, held in self._held.items() if thread in held]:
+                self._held[turn].remove(thread)
+                if not self._held[turn]:
+                    del self._held[turn]
+            for _, step in rest:
+                if isinstance(step, Question) and not step.taken:
+                    step.threads = [each for each in step.threads if each not in dropped]
+                    ready += self._held.pop(step, [])
+        self.run(ready, 0.0)
+        return [thread.origin for thread in dropped if thread.origin is not None]
+
+    def untie(self) -> None:
+        """Let the child ask without the calls that have not begun: of those that may have asked, these did not."""
+        asking = []
+        for thread in [thread for threads in self._held.values() for thread in threads]:
+            for _, step in thread.steps[thread.position :]:
+                if isinstance(step, Question):
+                    for other in [each for each in step.threads if not each.taken]:
+                        step.threads.remove(other)
+                        other.steps = [each for each in other.steps if each[1] not in step.answers]
+            if isinstance(thread.steps[thread.position][1], Question):
+                asking.append(thread)
+        if asking:
+            left = {turn: [each for each in threads if each not in asking] for turn, threads in self._held.items()}
+            self._held = {turn: threads for turn, threads in left.items() if threads}
+            self.run(asking, 0.0)
 
     def run(self, threads: list[Thread], since: float) -> None:
         """Play threads up to what each waits for next.

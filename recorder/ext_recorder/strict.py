@@ -2,9 +2,10 @@
 
 The cassette is read as it is played, one event ahead, so neither start nor memory depend on its length.
 
-A message out of turn is a miss. After one, the next message that is recorded later continues there, so that one
-difference does not make every later message a miss; so does a message that ends the session (`Dialect.final`), at
-once. What is skipped counts as never played, and the session as a different one.
+A message out of turn is a miss. After one, no open call waits for the recorded order: each continues by itself, as in
+order `any`, since its host may send nothing else before its answer. The next message that is recorded later continues
+there, so that one difference does not make every later message a miss; so does a message that ends the session
+(`Dialect.final`), at once. What is skipped counts as never played, and the session as a different one.
 """
 
 from __future__ import annotations
@@ -14,20 +15,26 @@ from itertools import chain, islice
 from .cassette.events import MESSAGE_LIMIT_BYTES, Data, Mark, omitted
 from .errors import UsageError
 from .hearing import Recorded
+from .misses import describe, not_sent
 from .player import LISTED, MUCH_BYTES, NEAR, SECOND_CONNECTION, Player
 from .unanswered import unanswered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from ext_sdk.wire.framing import Framing
 
     from .cassette.events import Event
     from .cassette.reader import Reader
     from .hearing import Ear
+    from .open_calls import OpenCalls
+    from .running import Running, Spoiled
     from .stage import Stage
+    from .threads import Thread
     from .voice import Voice
+
+_CONTINUED = "the host continued after it"
 
 
 class StrictPlayer(Player):
@@ -53,6 +60,12 @@ class StrictPlayer(Player):
         self._time = 0.0  # of what the host did last, in the recording
         self._lost = False  # the last message of the host was a miss
         self._skipped: list[Recorded] = []  # messages of the host that were never played, and never will be
+        self._apart: Running | None = None  # plays the calls that no longer wait for the recorded order
+        self._apart_calls: set[int] = set()  # their lines
+        self._apart_lines: set[int] = set()  # the lines of what belongs to them
+        self._apart_responses: set[tuple[int, bytes]] = set()  # and of it the host's messages, (line, payload)
+        self._unanswered: list[Recorded] | None = None  # once they were looked for
+        self._asked: set[bytes] = set()  # ids of the recorded child's requests, as far as they were needed
 
     def start(self) -> None:
         self._release()
@@ -94,9 +107,13 @@ class StrictPlayer(Player):
             self._refuse_open()
 
     def _refuse_open(self) -> None:
-        """Refuse the open calls that have no answer in the recording: its host sends no further message."""
-        with self._reader.again() as reader:
-            for item in unanswered(reader, self._ear.dialect, self._framing):
+        """Refuse the open calls that have no answer in the recording."""
+        if self._unanswered is None:
+            with self._reader.again() as reader:
+                self._unanswered = unanswered(reader, self._ear.dialect, self._framing)
+        upto = self.next_line() - bool(self._due)
+        for item in self._unanswered:
+            if item.line <= upto:
                 self._refuse_unanswered(item)
 
     def _may(self, event: Event) -> bool:
@@ -111,7 +128,7 @@ class StrictPlayer(Player):
         """Say what the child said, or wait for what the host said. Returns whether it is the host's turn."""
         if event.kind == "in":
             line = self._reader.line
-            self._due = self._items(event, line)[::-1] if event.raw else [Recorded(event.payload, line)]
+            self._due = self._left_of(event, line)[::-1] if event.raw else [Recorded(event.payload, line)]
             self._time = event.time
             return True
         self.played_to = self._reader.line
@@ -149,8 +166,12 @@ class StrictPlayer(Player):
             if not due:
                 self.played_to = self._last.line
                 self._release()
+            if self._apart is not None:
+                self._apart.arrived(self._last.line)
         elif self._mark is not None and self._mark.kind == "omitted" and len(payload) > MESSAGE_LIMIT_BYTES:
             self._release()
+        elif self._apart is not None and self._apart.answered(payload):
+            pass
         elif self._catch_up(payload):
             self._hear(payload)
         else:
@@ -162,6 +183,79 @@ class StrictPlayer(Player):
 
     # A host that has left the recorded order
 
+    def _spoiled(self, payload: bytes) -> Spoiled | None:
+        dialect = self._ear.dialect
+        live = dialect.classify(payload)
+        if dialect.calls and (live.kind == "response" or self._voice.owes):
+            self._take_apart()
+        if self._apart is None or self._apart.answered(payload):
+            return None
+        return self._apart.spoiled(live, self._asked)
+
+    def _untie(self) -> None:
+        if self._apart is not None:
+            self._apart.untie()
+        if self._voice.owes:
+            self._refuse_open()
+
+    def _take_apart(self) -> None:
+        """Let the open calls continue outside the recorded order."""
+        from .running import Running
+
+        found = self._set_apart(self._is_bound, shared=True)
+        self._asked |= found.asked
+        if not found.threads:
+            return
+        if self._apart is None:
+            self._apart = Running(self._ear, self._stage, _is_read, self._play)
+        self._apart_calls.update(thread.origin.line for thread in found.threads if thread.origin is not None)
+        self._apart.resume(found.threads, found.upto, self._time)
+        if self._due:
+            self._due = [item for item in self._due if (item.line, item.payload) not in found.responses]
+            if not self._due:
+                self._release()
+
+    def _set_apart(self, is_chosen: Callable[[Recorded | None], bool], *, shared: bool) -> OpenCalls:
+        """Leave calls out of the recorded order, with all that belongs to them from here on.
+
+        Args:
+            is_chosen: returns whether this message of the host begins one of them.
+            shared: with the requests of the child that may belong to other calls.
+        """
+        from .open_calls import OpenCalls
+
+        left = len(self._due)
+        found = OpenCalls(self._ear, self._framing, self._cut_up, self._apart_lines)
+        with self._reader.again() as reader:
+            found.read(reader, self._reader.line + (not left and self._kept is None), left, is_chosen, shared=shared)
+        if found.lines and not self._apart_lines:
+            self._events = self._without_apart(self._events)
+        self._apart_lines |= found.lines
+        self._apart_responses |= found.responses
+        if self._kept is not None and self._reader.line in found.lines:
+            self._kept = None
+        return found
+
+    def _is_bound(self, item: Recorded | None) -> bool:
+        """Return whether a recorded message of the host is an open call that keeps to the recorded order."""
+        if item is None or item.line in self._apart_calls or any(item.line == each.line for each in self._skipped):
+            return False
+        return self._voice.owes_answer(item.message(self._ear.dialect))
+
+    def _without_apart(self, events: Iterator[Event]) -> Iterator[Event]:
+        """Leave out what is played outside the recorded order."""
+        for event in events:
+            if self._reader.line in self._apart_lines:
+                is_host = isinstance(event, Data) and event.kind == "in"
+                if not is_host or not self._left_of(event, self._reader.line):
+                    continue
+            yield event
+
+    def _left_of(self, event: Event, line: int) -> list[Recorded]:
+        """Return the messages in something that the host wrote, without those played outside the recorded order."""
+        items = self._items(event, line) if isinstance(event, Data) and event.kind == "in" else []
+        return [item for item in items if (line, item.payload) not in self._apart_responses]
+
     def _catch_up(self, payload: bytes) -> bool:
         """Skip to a later recorded message that this one matches. Return whether there is one."""
         ends = self._ends_session(payload)
@@ -170,6 +264,8 @@ class StrictPlayer(Player):
         line = self._line_ahead(payload, within=None if ends else NEAR)
         if not line:
             return False
+        if self._ear.dialect.calls:
+            self._take_apart()
         self._skip_to(line, payload)
         return True
 
@@ -191,30 +287,31 @@ class StrictPlayer(Player):
             for event in islice(later, within):
                 if isinstance(event, Mark) and event.kind == "exit":
                     break  # the child answered nothing after it
-                items = self._items(event, reader.line) if isinstance(event, Data) and event.kind == "in" else ()
-                if any(self._ear.matches(item, payload) for item in items):
+                if any(self._ear.matches(item, payload) for item in self._left_of(event, reader.line)):
                     return reader.line
         return 0
 
     def _skip_to(self, line: int, payload: bytes) -> None:
-        """Make the message on this line, which the live one matches, the next one.
-
-        Of what the child said in between, only the answers to open calls are played.
-        """
+        """Make the message on this line, which the live one matches, the next one."""
         self._mark = None
+        before = len(self._skipped)
         if self._reader.line != line or self._kept is not None:
             self._skip_due()
             for event in self._coming():
                 if isinstance(event, Data) and event.kind == "in":
-                    self._due = self._items(event, self._reader.line)[::-1]
+                    self._due = self._left_of(event, self._reader.line)[::-1]
                     self._time = event.time
                     if self._reader.line == line:
                         break
                     self._skip_due()
-                elif isinstance(event, Data) and event.kind == "out" and self._voice.owes_this(event):
-                    self._play(event)
         while self._due and not self._ear.matches(self._due[-1], payload):
             self._skipped.append(self._due.pop())
+        skipped = {item.line for item in self._skipped[before:]}
+        if self._ear.dialect.calls:
+            self._set_apart(lambda item: item is not None and item.line in skipped, shared=False)
+        for item in self._skipped[before:]:
+            calls = self._apart.passed(item.line) if self._apart is not None else []
+            self._give_up(calls, not_sent(item, describe(item.message(self._ear.dialect)), self._name, _CONTINUED))
 
     def _skip_due(self) -> None:
         self._skipped += reversed(self._due)
@@ -240,9 +337,14 @@ class StrictPlayer(Player):
         return "nothing: the session is over"
 
     def _hear_eof(self) -> None:
-        if self._mark is not None and self._mark.kind == "eof":
+        is_due = self._mark is not None and self._mark.kind == "eof"
+        if not is_due and self._voice.owes and self._ear.dialect.calls:
+            self._take_apart()
+        if self._apart is not None:
+            self._refuse_waiting(self._apart)
+        if is_due:
             self._release()
-        else:
+        elif not self._stage.over:
             self._end(0)
 
     def _hear_signal(self, name: str) -> None:
@@ -281,3 +383,7 @@ def _is_said(event: Event) -> bool:
     if isinstance(event, Data):
         return event.kind != "in"
     return event.kind == "omitted" and omitted(event)[1] == "out"
+
+
+def _is_read(thread: Thread) -> None:
+    """Read no more: `OpenCalls` has read all of these threads."""

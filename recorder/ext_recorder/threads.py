@@ -67,15 +67,17 @@ class Question(Turn):
 
     Attributes:
         event: what the child says.
+        keys: the ids of the requests in it.
         threads: in which it may have been asked, in the order of their beginning; the last one asks.
         answers: the host's answer, in its pieces, as far as the recording was read.
     """
 
-    __slots__ = ("answers", "event", "threads")
+    __slots__ = ("answers", "event", "keys", "threads")
 
-    def __init__(self, event: Event, threads: list[Thread]) -> None:
+    def __init__(self, event: Event, keys: list[bytes], threads: list[Thread]) -> None:
         super().__init__(None, event.time)
         self.event = event
+        self.keys = keys
         self.threads = threads
         self.answers: list[Turn] = []
 

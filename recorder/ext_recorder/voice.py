@@ -10,7 +10,7 @@ from __future__ import annotations
 from ext_sdk.protocols.dialect import id_key, pointers_of
 from ext_sdk.protocols.glance import FIRST_BYTES, glance
 from ext_sdk.protocols.places import spans
-from ext_sdk.wire.framing import Frame, Junk
+from ext_sdk.wire.framing import Frame
 
 from .cassette.events import pieces
 
@@ -56,24 +56,22 @@ class Voice:
         """Is any call of the host without its answer?"""
         return bool(self._calls)
 
-    def owes_this(self, event: Data) -> bool:
-        """Return whether this is an answer to an open call of the host."""
-        if not self._calls or not self._dialect.calls:
-            return False
-        for item in pieces(event.payload, self._framing) if event.raw else (event,):
-            if not isinstance(item, Junk):
-                message = self._dialect.classify(item.payload)
-                if message.kind == "response" and message.key is not None and self._calls.is_open(message.key):
-                    return True
-        return False
+    def owes_answer(self, recorded: Classified) -> bool:
+        """Return whether this recorded message of the host is a call that has no answer yet."""
+        return recorded.kind == "request" and recorded.key is not None and self._calls.is_open(recorded.key)
 
     def give_up(self, recorded: Classified) -> Classified | None:
         """End an open call that has no recorded answer. Return the request with its live id; None if it is not open."""
         if recorded.key is None or not self._calls.is_open(recorded.key):
             return None
-        live = (self._calls.end(recorded.key) or recorded.key).decode("utf-8", "surrogateescape")
-        start, end = recorded.span
-        text = recorded.text[:start] + live + recorded.text[end:]
+        live = self._calls.end(recorded.key) or recorded.key
+        text, edits = recorded.text, [(*recorded.span, live)]
+        for start, end, value in spans(text, pointers_of(self._dialect.minted, recorded.method)):
+            if (start, end) != recorded.span:
+                spelling = self.minted.get(id_key(value, text[start:end]), _bytes(text[start:end]))
+                edits.append((start, end, spelling))
+        for start, end, spelling in sorted(edits, reverse=True):
+            text = text[:start] + spelling.decode("utf-8", "surrogateescape") + text[end:]
         return self._dialect.classify(_bytes(text))
 
     def out(self, event: Data) -> bytes:

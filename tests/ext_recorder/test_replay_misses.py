@@ -158,11 +158,10 @@ def test_an_open_call_gets_its_recorded_answer_when_its_host_goes_on_elsewhere(t
         """
     with Host(cassette(tmp_path / "x.yaml", events + END)) as host:
         assert host.say('{"jsonrpc":"2.0","id":11,"method":"slow"}') == []
-        host.say('{"jsonrpc":"2.0","id":12,"method":"other"}')
-        assert host.say('{"jsonrpc":"2.0","id":13,"method":"c"}') == [
-            '{"jsonrpc":"2.0","id":11,"result":"slow"}',
-            '{"jsonrpc":"2.0","id":13,"result":"c"}',
-        ]
+        answer, refusal = host.say('{"jsonrpc":"2.0","id":12,"method":"other"}')
+        assert "never recorded" in message_of(refusal)
+        assert answer == '{"jsonrpc":"2.0","id":11,"result":"slow"}'
+        assert host.say('{"jsonrpc":"2.0","id":13,"method":"c"}') == ['{"jsonrpc":"2.0","id":13,"result":"c"}']
 
 
 def test_the_message_that_ends_the_session_is_answered_out_of_turn(path: Path) -> None:
@@ -213,6 +212,14 @@ def test_in_any_order_a_part_of_the_recording_is_told_and_no_fault(path: Path) -
         assert "2 recorded messages of the host were never played:" in host.err
 
 
+def test_in_any_order_nothing_of_the_recording_is_a_fault(path: Path) -> None:
+    with Host(path, Options(order="any")) as host:
+        host.close()
+
+        assert host.status == EXIT_DIFFERS
+        assert "4 recorded messages of the host were never played:" in host.err
+
+
 def test_a_session_without_a_miss_says_nothing_of_its_own(path: Path, order: str) -> None:
     with Host(path, Options(order=order)) as host:
         assert len(host.say(HELLO, RUN, WAIT, BYE)) == 4
@@ -240,20 +247,139 @@ def test_what_is_no_request_gets_no_answer_and_can_not_touch_the_terminal(path: 
         assert host.err.replace("\n", "").isprintable()
 
 
-def test_a_different_answer_to_the_childs_request_is_a_miss(tmp_path: Path, order: str) -> None:
+ASKING = """
+    - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"run"}'}
+    - {t: 2, out: '{"jsonrpc":"2.0","id":7,"method":"ask"}'}
+    - {t: 3, in: '{"jsonrpc":"2.0","id":7,"result":{"text":"yes"}}'}
+    - {t: 4, out: '{"jsonrpc":"2.0","method":"log"}'}
+    - {t: 4, out: '{"jsonrpc":"2.0","id":1,"result":"done"}'}
+    - {t: 5, in: '{"jsonrpc":"2.0","id":2,"method":"next"}'}
+    - {t: 6, out: '{"jsonrpc":"2.0","id":2,"result":"next"}'}
+    """
+
+
+@pytest.mark.parametrize(
+    ("answer", "pointer", "expected", "found"),
+    [
+        ('{"jsonrpc":"2.0","id":7,"result":{"text":"no"}}', "/result/text", '"yes"', '"no"'),
+        ('{"jsonrpc":"2.0","id":7,"error":{"code":1}}', "/result", '{"text":"yes"}', "nothing"),
+        ('{"jsonrpc":"2.0","id":"7","result":{"text":"yes"}}', "/id", '"7"', '"\\"7\\""'),
+        ('{"jsonrpc":"2.0","id":null,"error":{"code":-32700}}', "/id", '"7"', '"null"'),
+    ],
+)
+def test_a_different_response_to_the_child_ends_the_open_call_and_the_session_continues(
+    tmp_path: Path, order: str, answer: str, pointer: str, expected: str, found: str
+) -> None:
+    path = cassette(tmp_path / "ask.yaml", ASKING + END)
+    with Host(path, Options(order=order)) as host:
+        host.say('{"jsonrpc":"2.0","id":"a","method":"run"}')
+        (line,) = host.say(answer)
+
+        assert json.loads(line)["id"] == "a"
+        data = error_of(line)["data"]
+        assert isinstance(data, dict)
+        assert (data["reason"], data["line"]) == ("response-differs", line_of(path, '"yes"'))
+        assert data["differences"][0] == {"pointer": pointer, "expected": expected, "found": found}
+        assert f"the response to the child's request ask (id 7): differs from the recorded one, {path}:" in host.err
+        assert f"{pointer}: recorded {expected}, now {found}" in host.err
+        assert host.say('{"jsonrpc":"2.0","id":"b","method":"next"}') == ['{"jsonrpc":"2.0","id":"b","result":"next"}']
+        host.close()
+        assert host.status == EXIT_DIFFERS
+
+
+def test_an_error_in_place_of_a_recorded_result_and_the_other_way_round(tmp_path: Path, order: str) -> None:
+    events = ASKING.replace('"result":{"text":"yes"}', '"error":{"code":-1}')
+    with Host(cassette(tmp_path / "ask.yaml", events + END), Options(order=order)) as host:
+        host.say('{"jsonrpc":"2.0","id":1,"method":"run"}')
+        (line,) = host.say('{"jsonrpc":"2.0","id":7,"result":1}')
+        assert "/error: recorded" in message_of(line)
+
+
+def test_a_response_sent_twice_or_too_late_is_told_and_ends_nothing(tmp_path: Path, order: str) -> None:
+    events = ASKING.replace('"id":1,"result":"done"', '"id":8,"method":"ask again"') + """
+        - {t: 6, in: '{"jsonrpc":"2.0","id":8,"result":8}'}
+        - {t: 7, out: '{"jsonrpc":"2.0","id":1,"result":"done"}'}
+        """
+    first, *_, next, answered, asked, done = events.strip().splitlines()
+    events = "\n".join([first, *_, asked, done, next, answered])
+    yes = '{"jsonrpc":"2.0","id":7,"result":{"text":"yes"}}'
+    with Host(cassette(tmp_path / "ask.yaml", f"{events}\n{END}"), Options(order=order)) as host:
+        host.say('{"jsonrpc":"2.0","id":1,"method":"run"}')
+        assert len(host.say(yes)) == 2
+        assert host.say(yes) == []
+        assert host.say('{"jsonrpc":"2.0","id":8,"result":8}') == ['{"jsonrpc":"2.0","id":1,"result":"done"}']
+        host.close()
+        assert "one message of the host had no match" in host.err
+
+
+def test_a_response_that_never_comes_ends_the_call_when_the_host_closes_its_input(tmp_path: Path, order: str) -> None:
+    path = cassette(tmp_path / "ask.yaml", ASKING + END)
+    with Host(path, Options(order=order)) as host:
+        host.say('{"jsonrpc":"2.0","id":5,"method":"run"}')
+        (line,) = host.close()
+
+        assert json.loads(line)["id"] == 5
+        assert message_of(line) == (
+            "ext-recorder: the response to the child's request ask (id 7): not sent: the host closed its input; "
+            f"the recorded one is {path}:{line_of(path, 'yes')}"
+        )
+        assert host.status == EXIT_DIFFERS
+
+
+def test_a_response_out_of_turn_is_told_and_its_call_continues(tmp_path: Path) -> None:
     events = """
         - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"run"}'}
         - {t: 2, out: '{"jsonrpc":"2.0","id":7,"method":"ask"}'}
+        - {t: 3, in: '{"jsonrpc":"2.0","method":"hurry"}'}
         - {t: 3, in: '{"jsonrpc":"2.0","id":7,"result":"yes"}'}
         - {t: 4, out: '{"jsonrpc":"2.0","id":1,"result":"done"}'}
         """
-    with Host(cassette(tmp_path / "ask.yaml", events + END), Options(order=order)) as host:
+    with Host(cassette(tmp_path / "ask.yaml", events + END)) as host:
         host.say('{"jsonrpc":"2.0","id":1,"method":"run"}')
-        assert host.say('{"jsonrpc":"2.0","id":7,"result":"no"}') == []
+        assert host.say('{"jsonrpc":"2.0","id":7,"result":"yes"}') == ['{"jsonrpc":"2.0","id":1,"result":"done"}']
+        assert "out of turn" in host.err
+        host.say('{"jsonrpc":"2.0","method":"hurry"}')
         host.close()
-
-        assert "the answer to the child's request 7" in host.err
+        assert host.err.count("\n") == 2
         assert host.status == EXIT_DIFFERS
+
+
+def test_of_two_open_calls_the_one_whose_response_differs_ends(tmp_path: Path, order: str) -> None:
+    events = """
+        - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"a"}'}
+        - {t: 1, out: '{"jsonrpc":"2.0","id":7,"method":"ask"}'}
+        - {t: 2, in: '{"jsonrpc":"2.0","id":2,"method":"b"}'}
+        - {t: 3, in: '{"jsonrpc":"2.0","id":7,"result":"yes"}'}
+        - {t: 4, out: '{"jsonrpc":"2.0","id":1,"result":"a"}'}
+        - {t: 4, out: '{"jsonrpc":"2.0","id":2,"result":"b"}'}
+        - {t: 5, in: '{"jsonrpc":"2.0","id":3,"method":"c"}'}
+        - {t: 5, out: '{"jsonrpc":"2.0","id":3,"result":"c"}'}
+        """
+    with Host(cassette(tmp_path / "ask.yaml", events + END), Options(order=order)) as host:
+        host.say('{"jsonrpc":"2.0","id":1,"method":"a"}')
+        host.say('{"jsonrpc":"2.0","id":2,"method":"b"}')
+        said = [json.loads(line) for line in host.say('{"jsonrpc":"2.0","id":7,"result":"no"}')]
+        assert ["error" in each for each in said if each["id"] == 1] == [True]
+        host.say('{"jsonrpc":"2.0","id":3,"method":"c"}')
+        host.close()
+        assert host.err.count("no match in") == 1
+
+
+def test_an_approval_that_differs_ends_the_call_that_waits_for_it(tmp_path: Path, order: str) -> None:
+    command = '{"jsonrpc":"2.0","id":1,"method":"workspace/executeCommand","params":{"command":"fix","arguments":[]}}'
+    approval = '{"jsonrpc":"2.0","method":"kaiak/client/user_message","params":{"payload":{"request_id":"r","ok":true}}}'
+    events = f"""
+        - {{t: 1, in: '{command}'}}
+        - {{t: 1, out: '{{"jsonrpc":"2.0","method":"kaiak/stream/system","params":{{"request_id":"r"}}}}'}}
+        - {{t: 2, in: '{approval}'}}
+        - {{t: 3, out: '{{"jsonrpc":"2.0","id":1,"result":{{"request_id":"r"}}}}'}}
+        """
+    path = cassette(tmp_path / "k.yaml", events + END, protocol="kaiak", bindings={})
+    with Host(path, Options(order=order)) as host:
+        host.say(command)
+        (line,) = host.say(approval.replace("true", "false"))
+        assert json.loads(line)["id"] == 1
+        assert "/params/payload/ok: recorded true, now false" in message_of(line)
 
 
 def test_a_miss_overrides_the_recorded_exit_code(tmp_path: Path, order: str) -> None:
