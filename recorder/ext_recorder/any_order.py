@@ -235,7 +235,7 @@ class AnyOrderPlayer(Player):
         """Also what some call waited for in vain."""
         for thread, cause in islice(self._running.in_vain(), LISTED):
             self._tell(f"{self._spelled(thread)}: what follows waits for {self._spelled(cause)}")
-        # A part of the recording is enough; nothing of it is no test.
+        # A part of the recording is enough, but a session that sent none of it tested nothing.
         self._all_is_due = not any(self._played)
         super()._end(status)
 

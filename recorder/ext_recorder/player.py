@@ -279,7 +279,7 @@ class Player:
         raise NotImplementedError
 
     def _untie(self) -> None:
-        """Let open calls continue that wait for the recorded order alone."""
+        """Continue the open calls that wait for the recorded order alone."""
         raise NotImplementedError
 
     def _give_up(self, calls: list[Recorded], miss: Miss) -> None:

@@ -181,7 +181,7 @@ class Running:
         return [thread.origin for thread in dropped if thread.origin is not None]
 
     def untie(self) -> None:
-        """Let the child ask without the calls that have not begun: of those that may have asked, these did not."""
+        """Send the requests of the child that wait for calls which have not begun: those did not send them."""
         asking = []
         for thread in [thread for threads in self._held.values() for thread in threads]:
             for _, step in thread.steps[thread.position :]:

@@ -199,7 +199,7 @@ class StrictPlayer(Player):
             self._refuse_open()
 
     def _take_apart(self) -> None:
-        """Let the open calls continue outside the recorded order."""
+        """Continue the open calls outside the recorded order."""
         from .running import Running
 
         found = self._set_apart(self._is_bound, shared=True)

@@ -202,6 +202,7 @@ def test_what_the_child_says_first_comes_first_and_its_end_with_the_end_of_the_i
     with Host(cassette(path, events, protocol="raw"), ANY) as host:
         assert host.greeting == b"banner\n"
         assert host.err == "starting\n"
+        assert host.say("a") == ["A"]
         assert host.close() == ["bye"]
         assert host.status == 4
 
