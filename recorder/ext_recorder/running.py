@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from .cassette.events import Event
     from .hearing import Ear, Recorded
+    from .matching import Difference
     from .stage import Stage
 
 _COMPARED = 50  # differences between two messages
@@ -126,8 +127,14 @@ class Running:
             return None if question is None else self._without_response(question)
         for turn, threads in self._held.items():
             waiting = [thread for thread in threads if thread.steps[thread.position][1] is turn]
-            if waiting and isinstance(turn, Thread) and turn.origin and self._concerns_same(turn.origin, live):
+            if not waiting or not isinstance(turn, Thread) or turn.origin is None:
+                continue
+            found = self._differences(turn.origin, live)
+            if found:
                 return Spoiled(turn.origin, "", self.drop(waiting))
+            if found is not None:  # the message itself, out of turn
+                self.arrived(turn.origin.line)
+                return None
         return None
 
     def passed(self, line: int) -> list[Recorded]:
@@ -152,15 +159,16 @@ class Running:
         requests = describe(message) if message is not None else "a request"
         return Spoiled(due.origin, requests, self.drop(question.threads))
 
-    def _concerns_same(self, recorded: Recorded, live: Classified) -> bool:
+    def _differences(self, recorded: Recorded, live: Classified) -> list[Difference] | None:
+        """Return the differences between two messages of one method that concern the same; None for any others."""
         dialect = self._ear.dialect
         message = recorded.message(dialect)
         if message.kind != live.kind or message.method != live.method:
-            return False
+            return None
         tables = (dialect.references, dialect.steers)
         named = {pointer for table in tables for pointer in pointers_of(table, live.method)}
         found = self._ear.matcher.differences(message, live, most=_COMPARED)
-        return not any(each.pointer in named for each in found)
+        return None if any(each.pointer in named for each in found) else found
 
     def drop(self, threads: Iterable[Thread]) -> list[Recorded]:
         """End threads: nothing more of them is played. Return the messages that began them."""

@@ -95,4 +95,4 @@ class Question(Turn):
 
     def asks(self, thread: Thread) -> bool:
         """Is it for this thread to ask it, and not asked yet?"""
-        return not self.taken and thread is self.threads[-1]
+        return not self.taken and bool(self.threads) and thread is self.threads[-1]
