@@ -259,17 +259,18 @@ ASKING = """
 
 
 @pytest.mark.parametrize(
-    ("answer", "pointer", "expected", "found"),
+    ("answer", "difference"),
     [
-        ('{"jsonrpc":"2.0","id":7,"result":{"text":"no"}}', "/result/text", '"yes"', '"no"'),
-        ('{"jsonrpc":"2.0","id":7,"error":{"code":1}}', "/result", '{"text":"yes"}', "nothing"),
-        ('{"jsonrpc":"2.0","id":"7","result":{"text":"yes"}}', "/id", '"7"', '"\\"7\\""'),
-        ('{"jsonrpc":"2.0","id":null,"error":{"code":-32700}}', "/id", '"7"', '"null"'),
+        ('{"jsonrpc":"2.0","id":7,"result":{"text":"no"}}', ("/result/text", '"yes"', '"no"')),
+        ('{"jsonrpc":"2.0","id":7,"error":{"code":1}}', ("/result", '{"text":"yes"}', "nothing")),
+        ('{"jsonrpc":"2.0","id":"7","result":{"text":"yes"}}', ("/id", '"7"', '"\\"7\\""')),
+        ('{"jsonrpc":"2.0","id":null,"error":{"code":-32700}}', ("/id", '"7"', '"null"')),
     ],
 )
 def test_a_different_response_to_the_child_ends_the_open_call_and_the_session_continues(
-    tmp_path: Path, order: str, answer: str, pointer: str, expected: str, found: str
+    tmp_path: Path, order: str, answer: str, difference: tuple[str, str, str]
 ) -> None:
+    pointer, expected, found = difference
     path = cassette(tmp_path / "ask.yaml", ASKING + END)
     with Host(path, Options(order=order)) as host:
         host.say('{"jsonrpc":"2.0","id":"a","method":"run"}')
@@ -296,10 +297,13 @@ def test_an_error_in_place_of_a_recorded_result_and_the_other_way_round(tmp_path
 
 
 def test_a_response_sent_twice_or_too_late_is_told_and_ends_nothing(tmp_path: Path, order: str) -> None:
-    events = ASKING.replace('"id":1,"result":"done"', '"id":8,"method":"ask again"') + """
+    events = (
+        ASKING.replace('"id":1,"result":"done"', '"id":8,"method":"ask again"')
+        + """
         - {t: 6, in: '{"jsonrpc":"2.0","id":8,"result":8}'}
         - {t: 7, out: '{"jsonrpc":"2.0","id":1,"result":"done"}'}
         """
+    )
     first, *_, next, answered, asked, done = events.strip().splitlines()
     events = "\n".join([first, *_, asked, done, next, answered])
     yes = '{"jsonrpc":"2.0","id":7,"result":{"text":"yes"}}'
@@ -367,7 +371,8 @@ def test_of_two_open_calls_the_one_whose_response_differs_ends(tmp_path: Path, o
 
 def test_an_approval_that_differs_ends_the_call_that_waits_for_it(tmp_path: Path, order: str) -> None:
     command = '{"jsonrpc":"2.0","id":1,"method":"workspace/executeCommand","params":{"command":"fix","arguments":[]}}'
-    approval = '{"jsonrpc":"2.0","method":"kaiak/client/user_message","params":{"payload":{"request_id":"r","ok":true}}}'
+    approved = '{"payload":{"request_id":"r","ok":true}}'
+    approval = f'{{"jsonrpc":"2.0","method":"kaiak/client/user_message","params":{approved}}}'
     events = f"""
         - {{t: 1, in: '{command}'}}
         - {{t: 1, out: '{{"jsonrpc":"2.0","method":"kaiak/stream/system","params":{{"request_id":"r"}}}}'}}
