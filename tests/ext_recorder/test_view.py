@@ -204,6 +204,29 @@ def test_what_is_not_utf_8_is_kept_as_base64(tmp_path: Path) -> None:
     assert base64.b64encode(bytes(range(11, 256))).decode() in text
 
 
+@pytest.mark.parametrize("chunk", [1, 60, 200, 10**6])
+def test_every_body_is_where_its_columns_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(bodies, "_CHUNK", chunk)
+    texts = ["a" * 50, "<\U0001f600 ü>" * 9, "", "b" * 300, "last"]
+    store = bodies.Bodies()
+    for text in texts:
+        store.add(text, content=("x", 1, 3) if text else ("", 0, 0))
+    columns: Any = store.columns()
+    elements = b"".join(store.elements()).decode().replace("\ufdd0", "<")
+    within = re.compile(r'<script type="text/plain" id="bodies-\d+">(.*?)</script>')
+    chunks = [each.encode("utf-16-le") for each in within.findall(elements)]
+    found, begin = [], 0
+    for end, data in zip(columns["chunks"], chunks, strict=True):
+        offset = 0
+        for length in columns["length"][begin:end]:
+            found.append(data[2 * offset : 2 * (offset + length)].decode("utf-16-le"))
+            offset += length
+        begin = end
+    assert found == texts
+    assert list(columns["end"]) == [3, 4, 0, 3, 3]
+    store.close()
+
+
 # --- What is left out -------------------------------------------------------------------------------------------------
 
 

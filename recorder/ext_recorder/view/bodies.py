@@ -61,17 +61,17 @@ class Bodies:
         shown = text[:room]
         if len(shown) < len(text):
             self.cut.append(len(self))
+        length = _units(shown, len(shown))
+        if self._buffered + length > _CHUNK:
+            self._flush()
         name, start, end = content
         self._name.append(self._named(name))
         self._starts.append(_units(text, start) if start <= room else _units(shown, room))
         self._ends.append(_units(text, end) if end <= room else _units(shown, len(shown)))
         self._sizes.append(len(text.encode()))
         self._lines.append(line)
-        length = _units(shown, len(shown))
         self._lengths.append(length)
         self._total += length
-        if self._buffered + length > _CHUNK:
-            self._flush()
         self._buffer.append(shown.translate(_STAND_INS) if not _CHANGED.isdisjoint(shown) else shown)
         self._buffered += length
         return len(self._lengths) - 1

@@ -41,7 +41,7 @@ function branch(label, tree, context, note = "") {
     appendItems(room, tree, 0, context);
     if (tree.cut) room.append(element("div", "note", "… cut here"));
   };
-  if (count <= context.left && count <= ITEMS_AT_ONCE) {
+  if (context.left > 10) {
     made.open = true;
     fill();
   }
@@ -53,16 +53,16 @@ function branch(label, tree, context, note = "") {
 }
 
 function appendItems(room, tree, from, context) {
-  const to = Math.min(tree.items.length, from + ITEMS_AT_ONCE);
+  const to = Math.min(tree.items.length, from + Math.min(ITEMS_AT_ONCE, Math.max(10, context.left)));
   for (let item = from; item < to; item += 1) {
     const made = node(tree.items[item], context);
     if (tree.type === "[") made.dataset.index = item;
     room.append(made);
   }
   if (to < tree.items.length) {
-    const more = button(`${tree.items.length - to} more`, () => {
+    const more = button(`${(tree.items.length - to).toLocaleString("en")} more`, () => {
       more.remove();
-      context.left = Math.max(context.left, 40);
+      context.left = ITEMS_AT_ONCE;
       appendItems(room, tree, to, context);
     });
     room.append(more);

@@ -60,11 +60,17 @@ function pane(row, body, name) {
     if (text === null) room.append(element("p", "note", "The page is loading …"));
     else if (whole) room.append(appendMarked(element("pre", "text"), visible(text), word));
     else room.append(...main(row, body, word));
-    if (isCut(body)) room.append(element("p", "note", `Cut: the page has ${size(bodies.length[body])} of ${size(bodies.size[body])}. All of it: ext-recorder show --raw ${quoted(page.about.file)}`));
+    if (isCut(body)) room.append(element("p", "note", cutNote(row, body)));
   };
   show(false);
   made.addEventListener("raw", () => show(raw.ariaPressed !== "true"));
   return made;
+}
+
+function cutNote(row, body) {
+  const { file } = page.about;
+  const whole = kindOf(row) === "http" ? `${file.replace(/\.yaml$/, "")}.http.yaml` : `ext-recorder show --raw ${quoted(file)}`;
+  return `Cut: the page has ${size(bodies.length[body])} of ${size(bodies.size[body])}. All of it: ${whole}`;
 }
 
 function main(row, body, word) {

@@ -34,6 +34,15 @@ function duration(micros) {
   return seconds < 3600 ? `${Math.floor(seconds / 60)} min ${seconds % 60} s` : `${Math.floor(seconds / 3600)} h ${Math.floor(seconds / 60) % 60} min`;
 }
 
+// The label of a moment on an axis, with the digits in which those at this distance differ.
+function moment(micros, step) {
+  const digits = (unit) => Math.min(3, Math.max(0, Math.ceil(-Math.log10(step / unit))));
+  if (micros < 1) return "0";
+  if (micros < 1000) return `${Math.round(micros)} µs`;
+  if (micros < 1_000_000) return `${(micros / 1000).toFixed(digits(1000))} ms`;
+  return micros < 120_000_000 || step < 1_000_000 ? `${(micros / 1_000_000).toFixed(digits(1_000_000))} s` : duration(micros);
+}
+
 function size(bytes) {
   if (bytes < 1000) return `${bytes} B`;
   return bytes < 1_000_000 ? `${(bytes / 1000).toFixed(1)} kB` : `${(bytes / 1_000_000).toFixed(1)} MB`;

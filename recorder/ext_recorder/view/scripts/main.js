@@ -60,7 +60,7 @@ function makeHeader() {
   const { rows, bodies: cut, http } = about.leftOut;
   const notes = [
     rows && `${plural(rows, "message")} after the first ${COUNT.toLocaleString("en")} rows are not on this page: ext-recorder trim makes a shorter cassette.`,
-    cut && `${plural(cut, "message")} too long for this page: cut, or without text. ext-recorder show --raw has all of it.`,
+    cut && `${plural(cut, "message")} too long for this page: cut, or without text. The cassette has all of it: ext-recorder show --raw.`,
     http && `The HTTP traffic is not on this page: ${http}.`,
   ].filter(Boolean);
   at("left-out").hidden = !notes.length;

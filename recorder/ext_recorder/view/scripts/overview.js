@@ -15,7 +15,7 @@ const gaps = [];
     busy += Math.max(0, end - Math.max(start, until));
     until = Math.max(until, end);
   }
-  const least = Math.max(busy * GAP_PART, 50_000);
+  const least = Math.max(busy * GAP_PART, 1000);
   for (const gap of empty) if (gap[1] - gap[0] >= least) gaps.push(gap);
 }
 const idleTime = gaps.reduce((sum, [start, end]) => sum + end - start, 0);
@@ -60,12 +60,15 @@ function scale() {
 // Moments with a label: round ones, or, where time is left out, those at even distances.
 function ticks(axis, most) {
   const [from, to] = [rangeStart(), rangeEnd()];
-  if (!axis.even) return Array.from({ length: most }, (_, each) => axis.time((each + 0.5) / most)).map((time) => [time, duration(Math.round(time))]);
+  if (!axis.even) {
+    const times = Array.from({ length: most }, (_, each) => axis.time((each + 0.5) / most));
+    return times.map((time, each) => [time, moment(time, each ? time - times[each - 1] : times[1] - time)]);
+  }
   const rough = Math.max(1, (to - from) / most);
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((each) => each >= rough);
   const found = [];
-  for (let time = Math.ceil(from / step) * step; time <= to; time += step) found.push([time, duration(Math.round(time))]);
+  for (let time = Math.ceil(from / step) * step; time <= to; time += step) found.push([time, moment(time, step)]);
   return found;
 }
 
