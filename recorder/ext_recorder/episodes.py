@@ -17,7 +17,7 @@ from ext_sdk.wire.framing import FRAMINGS, Frame
 
 from . import scribe
 from .cassette.reader import Reader
-from .child import exit_like, spawn
+from .child import exit_like, spawn, way_of_ending
 from .errors import RecorderError
 from .loop import play
 from .outlets import claim_standard_files, host_outlet, tell
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from .child import Child
     from .outlets import Outlet
+    from .report import Report
     from .session import Session
     from .stage import Output
 
@@ -61,6 +62,7 @@ def run_new_episodes(session: Session, options: Options) -> int:
     claim_standard_files()
     outlets: dict[Output, Outlet] = {"out": host_outlet(1), "err": host_outlet(2)}
     said: list[bytes] = []  # by the host
+    report: Report | None = None
     try:
         with Reader(session.cassette) as reader:
             introduce(session.cassette, reader.header, options, outlets["err"])
@@ -69,8 +71,8 @@ def run_new_episodes(session: Session, options: Options) -> int:
             player.overhear = said.append
             player.diverges = True
             try:
-                on_end = reporting(options.report, session.cassette, player)
-                status = play(player, stage, outlets, options.speed, on_end)
+                report = reporting(options.report, session.cassette, player)
+                status = play(player, stage, outlets, options.speed, report.end if report else None)
             except Divergence as here:
                 header = reader.header
                 upto = player.played_to + 1 if isinstance(player, StrictPlayer) else 0
@@ -84,10 +86,10 @@ def run_new_episodes(session: Session, options: Options) -> int:
     tell(outlets["err"], f"{text}; {session.command[0]} is started, and recorded from here on")
     session.protocol, session.framing = header.protocol, header.framing
     heard = b"".join(said)
-    return _go_on(session, outlets["err"], heard[: len(heard) - len(rest)], rest)
+    return _go_on(session, outlets["err"], heard[: len(heard) - len(rest)], rest, report)
 
 
-def _go_on(session: Session, stderr: Outlet, heard: bytes, rest: bytes) -> int:
+def _go_on(session: Session, stderr: Outlet, heard: bytes, rest: bytes, report: Report | None) -> int:
     """Start the command, bring it up to state, and record the rest of the session.
 
     Args:
@@ -95,6 +97,7 @@ def _go_on(session: Session, stderr: Outlet, heard: bytes, rest: bytes) -> int:
         stderr: the host's standard error.
         heard: what the host has said, and had answers for.
         rest: what it has said since.
+        report: of `--report`; None: it was not given.
     """
     signals = Signals()
     signals.catch()
@@ -106,9 +109,11 @@ def _go_on(session: Session, stderr: Outlet, heard: bytes, rest: bytes) -> int:
     tap.say(rest)
     status = tap.run()
     tap.linger()
-    report = notes.finish()
-    if not report.ok or os.isatty(2):
-        tell(stderr, report.text)
+    done = notes.finish()
+    if not done.ok or os.isatty(2):
+        tell(stderr, done.text)
+    if report:
+        report.end(way_of_ending(status))
     exit_like(status)
 
 

@@ -29,7 +29,7 @@ from .voice import Voice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from ext_sdk.protocols.dialect import Dialect
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .outlets import Outlet
     from .player import Player
     from .provenance import Live
+    from .report import Report
     from .stage import Output
 
 ORDERS = ("strict", "any")
@@ -121,7 +122,8 @@ def run_replay(path: str, options: Options | None = None) -> int:
             stage = make_stage(reader.header, options)
             player = make_player(reader, stage, options)
             player.overhear = stage.overhear
-            status = play(player, stage, outlets, options.speed, reporting(options.report, path, player))
+            report = reporting(options.report, path, player)
+            status = play(player, stage, outlets, options.speed, report.end if report else None)
             for rule in stage.idle:
                 tell(outlets["err"], f"--fault {rule} has befallen nothing")
     except RecorderError as error:
@@ -139,21 +141,16 @@ def introduce(path: str, header: Header, options: Options, stderr: Outlet) -> No
         tell(stderr, headline(path, header) + typed)
 
 
-def reporting(report: str, path: str, player: Player) -> Callable[[int | str], None] | None:
-    """Return what writes the report of a session when it ends; None without `--report`."""
-    return (lambda status: write_report(report, path, status, player.told)) if report else None
+def reporting(report: str, path: str, player: Player) -> Report | None:
+    """Begin the report of a session that a player plays; None without `--report`. Raises UsageError."""
+    if not report:
+        return None
+    from .report import Report
 
-
-def write_report(report: str, path: str, status: int | str, told: list[str]) -> None:
-    """Add a line: several sessions of one test write to one file."""
-    from ext_sdk.wire.json_text import dumps
-
-    line = dumps({"cassette": path, "exit": status, "told": told}) + "\n"
-    fd = os.open(report, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    try:
-        os.write(fd, line.encode("utf-8", "surrogateescape"))
-    finally:
-        os.close(fd)
+    begun = Report(report, path)
+    begun.begin()
+    player.told = begun.told
+    return begun
 
 
 def make_stage(header: Header, options: Options) -> Stage:

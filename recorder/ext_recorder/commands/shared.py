@@ -181,7 +181,11 @@ SPEED = Option(
 LISTEN = Option(
     "listen", "where clients connect, instead of stdio: tcp:HOST:PORT (0: any free one), unix:PATH", "ADDRESS"
 )
-REPORT = Option("report", "add a line of JSON to FILE: how a replay went, what had no match", "FILE")
+REPORT = Option(
+    "report",
+    "add lines of JSON to FILE: how a replay went, what had no match; the last line of a session has everything",
+    "FILE",
+)
 HTTP_COMMAND = "the command that --http is about, which is started here,"
 HTTP = Option("http", "the HTTP traffic of COMMAND, a Python program, too: in NAME.http.yaml, beside NAME.yaml")
 FAULT = Option(

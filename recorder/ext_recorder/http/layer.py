@@ -215,7 +215,12 @@ def recording(
 
 
 def replaying(
-    path: Path, *, bind: Mapping[str, str], secrets: Mapping[str, str], matching: Matching | None = None
+    path: Path,
+    *,
+    bind: Mapping[str, str],
+    secrets: Mapping[str, str],
+    matching: Matching | None = None,
+    misses: list[str] | None = None,
 ) -> Layer:
     """Answer a child's HTTP requests from a file.
 
@@ -224,6 +229,7 @@ def replaying(
         bind: --bind.
         secrets: further secrets of this machine, so that requests with them match.
         matching: the user's rules for which requests are the same.
+        misses: in the process of the layer, gets a line for each request that has no response, as soon as it comes.
 
     Raises:
         CassetteError: the file can't be read.
@@ -232,6 +238,6 @@ def replaying(
     def work(station: Station) -> Outcome:
         from .work import replay
 
-        return replay(station, path, bind, secrets, matching)
+        return replay(station, path, bind, secrets, matching=matching, misses=[] if misses is None else misses)
 
     return Layer("replay", work)

@@ -13,7 +13,7 @@ from ext_recorder.journal import Journal
 from ext_recorder.notes import Notes, Report
 from ext_recorder.outlets import claim_standard_files, host_outlet, tell
 from ext_recorder.record import spawn_in
-from ext_recorder.replay import write_report
+from ext_recorder.report import Report as ReportFile
 from ext_recorder.session import environment_secrets
 from ext_recorder.signals import Signals
 from ext_recorder.tap import Tap
@@ -84,9 +84,13 @@ def run(
     """
     claim_standard_files()
     secrets = environment_secrets(redact)
+    written = ReportFile(report, path) if report else None
+    if written:
+        written.begin()
     with ExitStack() as stack:
         make_tap = stack.enter_context(_relaying(listen, connect)) if listen else Tap
-        layer = stack.enter_context(replaying(Path(path), bind=bind, secrets=secrets, matching=matching))
+        misses = written.prefixed(f"{path}: ") if written else None
+        layer = stack.enter_context(replaying(Path(path), bind=bind, secrets=secrets, matching=matching, misses=misses))
         signals = Signals()
         signals.catch()
         child = spawn_in(layer, command)
@@ -104,9 +108,9 @@ def run(
         traffic = layer.finish()
         for line in [*traffic.warning.splitlines(), *traffic.text.splitlines()]:
             tell(stderr, line)
-    if report:
+    if written:
         code = way_of_ending(status) if traffic.ok else EXIT_DIFFERS
-        write_report(report, path, code, [] if traffic.ok else traffic.text.splitlines())
+        written.end(code, [] if traffic.ok else traffic.text.splitlines())
     if not traffic.ok:
         os._exit(EXIT_DIFFERS)
     exit_like(status)

@@ -101,7 +101,13 @@ def _known(recording: Recording) -> dict[str, object]:
 
 
 def replay(
-    station: Station, path: Path, bind: Mapping[str, str], secrets: Mapping[str, str], matching: Matching | None
+    station: Station,
+    path: Path,
+    bind: Mapping[str, str],
+    secrets: Mapping[str, str],
+    *,
+    matching: Matching | None,
+    misses: list[str],
 ) -> Outcome:
     """Answer until it is over. Raises RecorderError."""
     without_clients()
@@ -118,6 +124,7 @@ def replay(
     clocks = _clocks(document.values.get("clock"))
     library = Library(document.interactions, clocks, document.mapping("servers"), matching)
     answers = Answers(library, document.mapping("hosts"), cleaner, lambda data: bindings.to_live(data, json=False))
+    answers.misses = misses
     epoch = document.values.get("epoch")
     station.ready(document.text("seed"), epoch if isinstance(epoch, int) else 0)
     if not serve(station.listener, station.control, answers):

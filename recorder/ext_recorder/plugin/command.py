@@ -127,8 +127,9 @@ class Recorded:
         """What went otherwise than recorded, in all sessions of the test; none where it was recorded."""
         if not report.exists():
             return []
-        sessions = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
-        faults = [_in_words_of_pytest(text) for session in sessions for text in session["told"]]
+        lines = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
+        sessions = {line["session"]: line for line in lines}  # the last line of each has everything
+        faults = [_in_words_of_pytest(text) for session in sessions.values() for text in session["told"]]
         if faults:
             faults.append(
                 f"If the test means to ask otherwise now, record it anew: pytest --record-mode=all\n{self.path}"

@@ -14,7 +14,8 @@ from ext_recorder.loop import EXIT_CANNOT_PLAY, wait
 from ext_recorder.outlets import Outlet, claim_standard_files, host_outlet, tell
 from ext_recorder.player import EXIT_DIFFERS
 from ext_recorder.provenance import check, headline
-from ext_recorder.replay import MAX, Options, die, instruments, make_player, make_stage, write_report
+from ext_recorder.replay import MAX, Options, die, instruments, make_player, make_stage
+from ext_recorder.report import Report
 from ext_recorder.shell import Shell
 from ext_recorder.signals import Signals, signal_name
 from ext_recorder.stage import Stage
@@ -54,18 +55,21 @@ def run_server(path: str, listen: str, options: Options) -> int:
     """
     claim_standard_files()
     err = host_outlet(2)
+    report = Report(options.report, path) if options.report else None
     try:
         with Reader(path) as reader:
             header = reader.header
         if options.live:
             check(path, header, options.live)
-        server = Server(path, header, options, Address.parse(listen, "--listen").listen(), err)
+        if report:
+            report.begin()
+        server = Server(path, header, options, Address.parse(listen, "--listen").listen(), err, report=report)
         status = server.run()
     except RecorderError as error:
         tell(err, str(error))
-        return EXIT_CANNOT_PLAY
-    if options.report:
-        write_report(options.report, path, status, server.told)
+        status = EXIT_CANNOT_PLAY
+    if report:
+        report.end(status)
     return status if isinstance(status, int) else die(status)
 
 
@@ -95,12 +99,15 @@ class Server:
         options: how to replay.
         listener: where clients come.
         err: standard error.
+        report: of `--report`; None: it was not given.
 
     Attributes:
         told: what was otherwise than recorded.
     """
 
-    def __init__(self, path: str, header: Header, options: Options, listener: Listener, err: Outlet) -> None:
+    def __init__(
+        self, path: str, header: Header, options: Options, listener: Listener, err: Outlet, *, report: Report | None
+    ) -> None:
         self._path = path
         self._header = header
         self._options = options
@@ -110,8 +117,8 @@ class Server:
         self._positions = Positions(self._arrivals.missing)
         self._clients: list[_Client] = []
         self._differs = False
+        self.told: list[str] = report.told if report else []
         self._own = self._own_shell()
-        self.told: list[str] = []
 
     def run(self) -> int | str:
         """Serve until the recorded server ends, or a signal comes. Returns the exit code, or the signal's name."""
@@ -157,6 +164,7 @@ class Server:
         stage = make_stage(self._header, self._options)
         player = self._player(Part(self._path, connection.number, closed=connection.closed), stage)
         player.overhear = stage.overhear
+        player.told = self.told
         source = arrival.socket.fileno()
         out = Outlet(source, arrival.socket.send, partial(shut, arrival.socket))
         shell = Shell(player, stage, source, {"out": out, "err": self._err}, self._options.speed)
@@ -182,7 +190,6 @@ class Server:
 
     def _look_at(self, shell: Shell) -> None:
         """What was otherwise than recorded on a connection that is over."""
-        self.told += shell.player.told
         self._differs = self._differs or shell.status == EXIT_DIFFERS
 
     # --- What depends on other connections ----------------------------------------------------------------------------
