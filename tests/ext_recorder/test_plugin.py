@@ -336,3 +336,37 @@ def test_what_a_real_child_asks_and_was_not_recorded_fails_the_test(pytester: py
     result = run(pytester)
     result.stdout.fnmatch_lines(["*/more: never recorded*", "*pytest --record-mode=all*"])
     assert result.ret == 1
+
+
+def test_the_project_file_applies_to_tests(pytester: pytest.Pytester) -> None:
+    source = """
+        import pytest
+
+        @pytest.mark.recorded()
+        def test_one(recorded_child):
+            recorded_child.send(b'{"n": 1}')
+            assert recorded_child.receive() == b'{"n": 1}'
+    """
+    words = ", ".join(
+        f'"{word}"' for word in [sys.executable, "-c", "import sys; [print(x, end='', flush=True) for x in sys.stdin]"]
+    )
+    settings = f"command = [{words}]\nprotocol = 'raw'\nframing = 'content-length'\nmask = ['[0-9]']\n"
+    pytester.makefile(".toml", **{"ext-recorder": settings.replace("framing", "# framing")})
+    recorded(pytester, source)
+    pytester.makepyfile(test_it=source.replace('{"n": 1}\')', '{"n": 2}\')', 1))
+    run(pytester).assert_outcomes(passed=1)  # by the mask
+    pytester.makepyfile(test_it=source.replace("recorded()", "recorded(order='strict', framing='ndjson')"))
+    run(pytester).assert_outcomes(passed=1)
+    pytester.makefile(".toml", **{"ext-recorder": "igonre = []"})
+    result = run(pytester)
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*ext-recorder.toml:1: igonre: unknown key; did you mean ignore"])
+
+
+def test_a_mask_of_the_marker_applies(pytester: pytest.Pytester) -> None:
+    recorded(pytester, ECHOES)
+    changed = ECHOES.replace('protocol="raw"', 'protocol="raw", mask=["h.l+o"]').replace(
+        'send(b"hello")', 'send(b"hallo")'
+    )
+    pytester.makepyfile(test_it=changed)
+    run(pytester).assert_outcomes(passed=1)

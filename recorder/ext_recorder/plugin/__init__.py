@@ -50,8 +50,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known, and begin to look for cassettes that no test names."""
     config.addinivalue_line(
         "markers",
-        f"{MARKER}(*command, cassette=None, protocol='auto', framing=None, order='strict', ignore=(), match_on=(), "
-        "bind={}, redact=(), http=False): a child process that is recorded to a cassette, or replayed from it.",
+        f"{MARKER}(*command, cassette=None, protocol='auto', framing=None, order='strict', ignore=(), mask=(), "
+        "match_on=(), bind={}, redact=(), http=False): a child process that is recorded to a cassette, or replayed from it.",
     )
     stale = config.stash[_STALE] = Stale()
     config.pluginmanager.register(stale, "ext-recorder-stale")
@@ -88,12 +88,12 @@ def recorded_command(
 
 @pytest.fixture
 def recorded_child(
-    request: pytest.FixtureRequest, recorded_command: list[str], tmp_path: Path
+    request: pytest.FixtureRequest, recorded_command: list[str], recorder_cassette_dir: Path, tmp_path: Path
 ) -> Iterator[RecordedChild]:
     """The recorded child, running; it ends with the test."""
     from .child import RecordedChild
     from .command import Recorded
 
-    framing = Recorded.framing_of(request.node)
+    framing = Recorded.of(request.node, recorder_cassette_dir, "none").framing
     with RecordedChild(recorded_command, framing, stderr=tmp_path / "ext-recorder.stderr") as child:
         yield child

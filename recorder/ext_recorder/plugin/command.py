@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_recorder.commands.record import COMMAND as RECORD
+from ext_recorder.commands.shared import one
+from ext_recorder.errors import UsageError
 from ext_recorder.http.naming import beside
 from ext_sdk.protocols.dialect import DIALECTS
 
@@ -19,7 +22,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from ext_recorder.options import Values
+
 MARKER = "recorded"
+_RECORDING = frozenset({"protocol", "framing"})  # options of `record` alone
 AUTO = "auto"  # the recorder finds out the protocol by the first messages
 _REWRITE = {"rewrite": "all"}  # our `all` replaces, as pytest-recording's `rewrite` does
 # A report names options of the command line; here, the same things have other names.
@@ -35,37 +41,47 @@ class _Marked:
     """The arguments of the marker; the names are those of `ext-recorder record`."""
 
     cassette: str | None = None
-    protocol: str = AUTO
+    protocol: str | None = None
     framing: str | None = None
-    order: str = "strict"
+    order: str | None = None
     ignore: Sequence[str] = ()
+    mask: Sequence[str] = ()
     match_on: Sequence[str] = ()
     bind: Mapping[str, str] = field(default_factory=dict)
     redact: Sequence[str] = ()
     http: bool = False
 
-    def options(self) -> list[str]:
-        """As they stand on a command line."""
+    def values(self) -> Values:
+        """Return what is given, by the names of the options."""
+        values = {
+            "http": ("",) if self.http else (),
+            "protocol": (self.protocol,) if self.protocol else (),
+            "framing": (self.framing,) if self.framing else (),
+            "order": (self.order,) if self.order else (),
+            "ignore": tuple(self.ignore),
+            "mask": tuple(self.mask),
+            "match-on": tuple(self.match_on),
+            "bind": tuple(f"{name}={value}" for name, value in self.bind.items()),
+            "redact": tuple(self.redact),
+        }
+        return {name: texts for name, texts in values.items() if texts}
+
+    def options(self, *, recording: bool) -> list[str]:
+        """Return it as words of a command line, of `record` or of `replay`."""
         return [
-            *(["--http"] if self.http else []),
-            f"--order={self.order}",
-            *(f"--ignore={each}" for each in self.ignore),
-            *(f"--match-on={each}" for each in self.match_on),
-            *(f"--bind={name}={value}" for name, value in self.bind.items()),
-            *(f"--redact={each}" for each in self.redact),
+            f"--{name}={text}" if text else f"--{name}"
+            for name, texts in self.values().items()
+            if recording or name not in _RECORDING
+            for text in texts
         ]
 
     def wrong(self) -> str:
-        """What does not go together, or is not known; "" where all is well."""
-        if self.protocol not in (AUTO, *DIALECTS):
+        """Return what is not known, or does not go together; "" if all is well."""
+        if self.protocol not in (None, AUTO, *DIALECTS):
             return f"protocol={self.protocol!r}: expected one of {', '.join((AUTO, *DIALECTS))}"
-        if self.http and self.order != "strict":
+        if self.http and self.order not in (None, "strict"):
             return "order applies to recorded messages; with http=True the child's own are live: leave it out"
         return ""
-
-    def recording(self) -> list[str]:
-        """What only counts while recording."""
-        return [f"--protocol={self.protocol}", *([f"--framing={self.framing}"] if self.framing else [])]
 
 
 @dataclass(frozen=True)
@@ -77,16 +93,18 @@ class Recorded:
         marked: how.
         path: the cassette.
         mode: "none", "once", "new_episodes" or "all".
+        values: those of `ext-recorder record`, with the project file and the defaults.
     """
 
     words: tuple[str, ...]
     marked: _Marked
     path: Path
     mode: str
+    values: Values
 
     @classmethod
     def of(cls, item: pytest.Item, folder: Path, mode: str) -> Recorded:
-        """What the marker of a test says.
+        """Return what the marker of a test says.
 
         Args:
             item: the test.
@@ -94,16 +112,26 @@ class Recorded:
             mode: the value of `--record-mode`.
 
         Raises:
-            pytest.fail.Exception: there is no marker, or it says nothing that can be understood.
+            pytest.fail.Exception: the marker is missing or wrong, or the project file is.
         """
         words, marked = _read(item)
-        return cls(words, marked, folder / cassette_name(item, marked.cassette), _REWRITE.get(mode, mode))
+        path = folder / cassette_name(item, marked.cassette)
+        given = {"CASSETTE": (str(path),), "COMMAND": words, **marked.values()}
+        try:
+            values = RECORD.values(given)
+        except UsageError as error:
+            raise _wrong(f"{item.nodeid}: {error}") from None
+        if not values["COMMAND"]:
+            raise _wrong(
+                f'{item.nodeid}: @pytest.mark.{MARKER} names no command, as ("ext-shell"), nor does a project file'
+            )
+        return cls(words, marked, path, _REWRITE.get(mode, mode), values)
 
-    @staticmethod
-    def framing_of(item: pytest.Item) -> str:
-        """Return the framing of a test's child: lines if the marker names neither a framing nor a protocol."""
-        marked = _read(item)[1]
-        return marked.framing or DIALECTS["jsonrpc" if marked.protocol == AUTO else marked.protocol].framing
+    @property
+    def framing(self) -> str:
+        """The framing of the child: lines if neither a framing nor a protocol is named."""
+        protocol = one(self.values, "protocol")
+        return one(self.values, "framing") or DIALECTS["jsonrpc" if protocol == AUTO else protocol].framing
 
     def command(self, report: Path) -> list[str]:
         """The command line that stands in for the child.
@@ -111,17 +139,22 @@ class Recorded:
         Args:
             report: where a replay says how it went.
         """
-        options = [*self.marked.options(), f"--report={report}", "--quiet"]  # a test knows what it replays
+        options = [
+            *self.marked.options(recording=self.mode != "none"),
+            f"--report={report}",
+            "--quiet",
+        ]  # a test knows what it replays
         recorder = [sys.executable, "-P", "-m", "ext_recorder"]
         if self.mode == "none":
-            needed = self.path.parent / beside(self.path.name) if self.marked.http else self.path
+            http = bool(self.values["http"])
+            needed = self.path.parent / beside(self.path.name) if http else self.path
             if not needed.exists():
                 raise _wrong(f"{needed}: no such cassette; record it: pytest --record-mode=once")
-            child = ["--", *self.words] if self.marked.http else []
+            child = ["--", *self.values["COMMAND"]] if http else []
             return [*recorder, "replay", *options, str(self.path), *child]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         mode = f"--mode={self.mode}"
-        return [*recorder, "record", mode, *self.marked.recording(), *options, str(self.path), "--", *self.words]
+        return [*recorder, "record", mode, *options, str(self.path), "--", *self.values["COMMAND"]]
 
     def faults(self, report: Path) -> list[str]:
         """What went otherwise than recorded, in all sessions of the test; none where it was recorded."""
@@ -154,8 +187,6 @@ def _read(item: pytest.Item) -> tuple[tuple[str, ...], _Marked]:
     if wrong := marked.wrong():
         raise _wrong(f"{item.nodeid}: {wrong}")
     words = tuple(str(word) for word in found.args)
-    if not words:
-        raise _wrong(f'{item.nodeid}: @pytest.mark.{MARKER} names no command: ("ext-shell",) for one')
     return words, marked
 
 
