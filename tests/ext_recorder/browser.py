@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
@@ -140,6 +141,7 @@ class Browser:
 
     def _receive(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
+            assert select.select([self._answers], [], [], PATIENCE_S)[0], "the browser does not respond"
             data = os.read(self._answers, 1 << 20)
             assert data, "the browser has ended"
             self._buffer += data

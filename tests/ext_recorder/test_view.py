@@ -122,6 +122,8 @@ def test_what_belongs_to_a_call_is_below_it(tmp_path: Path) -> None:
     assert [outcomes[name] for name in ("slow", "other", "never", "cancelled")] == [
         "ok", "failed", "no answer", "cancelled",
     ]  # fmt: skip
+    took = {row[0]: row[1] for row in table(data, "subject", "took")}
+    assert took["cancelled"] == 100_000, "until it was cancelled"
 
 
 def test_http_interactions_are_below_their_calls() -> None:
@@ -181,14 +183,14 @@ CASSETTES = [path for path in sorted(ROOT.glob("cassettes/*/*.yaml")) if not pat
 
 @pytest.mark.parametrize("path", CASSETTES, ids=lambda path: f"{path.parent.name}-{path.stem}")
 def test_every_call_of_the_cassettes_here_has_its_response(path: Path) -> None:
-    found = table(data_of(page_of(path)), "kind", "took", "status")
+    found = table(data_of(page_of(path)), "kind", "response", "status")
     counted = subprocess.run(
         [*RECORDER, "stats", "--json", str(path)], capture_output=True, timeout=PATIENCE_S, check=True
     ).stdout
     stats = [json.loads(line) for line in counted.splitlines()]
     assert sum(1 for kind, *_ in found if kind in {"call", "notification"}) == sum(each["count"] for each in stats)
     calls = [row for row in found if row[0] == "call"]
-    assert sum(1 for _, took, _ in calls if took != -1) >= sum(each["answered"] for each in stats)
+    assert sum(1 for _, response, _ in calls if response != -1) >= sum(each["answered"] for each in stats)
     failed = sum(1 for *_, status in calls if status in {"error", "cancelled"})
     assert failed == sum(each["errors"] for each in stats)
 
@@ -410,6 +412,18 @@ def test_a_browser_filters_by_search_status_method_and_time(browser: Browser, tm
 
 
 @in_browser
+def test_a_browser_sorts_by_a_column(browser: Browser, tmp_path: Path) -> None:
+    opened(browser, write(tmp_path, SESSION, protocol="mcp"), "kind=calls")
+    browser.click("#heads [data-sort=took] button")
+    assert names(browser)[-1] == "tools/call never", "without an answer it lasts until the end"
+    browser.click("#heads [data-sort=took] button")
+    assert names(browser)[:3] == ["tools/call never", "tools/call slow", "tools/call other"]
+    assert browser.run("document.querySelector('#heads [data-sort=took]').ariaSort") == "descending"
+    browser.click("#heads [data-sort=took] button")
+    assert names(browser)[0] == "initialize"
+
+
+@in_browser
 def test_a_browser_zooms_to_a_dragged_range(browser: Browser, tmp_path: Path) -> None:
     opened(browser, write(tmp_path, SESSION, protocol="mcp"), "idle=keep")
     left, top, width = browser.run("{ const b = at('axis').getBoundingClientRect(); [b.left, b.top, b.width] }")
@@ -519,13 +533,19 @@ def test_a_hostile_cassette_does_nothing(browser: Browser, tmp_path: Path) -> No
             result(0.2, 1, text=evil, link="javascript:alert(1)", bidi="safe\u202e\u2066gnp.exe\u0000\u001b[31m"),
             f'- {{t: 0.300000, out: \'{{"jsonrpc":"2.0","id":2,"method":"deep","params":{deep}}}\'}}\n',
             message(0.4, "out", method="constructor", params={"toString": "x", "text": deep}),
+            message(
+                0.41,
+                "out",
+                method="slow",
+                params=["\\n" * 300_000, " " * 300_000 + "!", "iVBORw0KGgo" + "A=" * 200_000],
+            ),
             "- {t: 0.500000, err: '<script>document.title=1</script>'}\n",
         )
     )
     opened(browser, write(tmp_path, session), "call-1")
     assert browser.run("document.title") == "session.yaml"
     assert "safe⟨202E⟩⟨2066⟩gnp.exe⟨0000⟩" in browser.texts(".string")[-1]
-    for _ in range(6):
+    for _ in range(7):
         browser.press("j")
     browser.press("f")
     assert browser.run("document.title") == "session.yaml"
@@ -549,7 +569,10 @@ def test_a_copied_command_gets_the_answer_of_a_server(browser: Browser, tmp_path
     done = subprocess.run(["/bin/sh", "-c", text], capture_output=True, timeout=PATIENCE_S, check=True)
     assert b'"id": 3, "result": {"name": "it\'s \\u00e4 $HOME `x`"}' in done.stdout
     assert b"before initialize" not in done.stdout
-    assert browser.texts("#command:not([hidden])") == ["Copy as command"]
+    browser.send("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
+    browser.click("#command")
+    browser.wait("at('command').textContent === 'Copied'")
+    assert browser.run("navigator.clipboard.readText()") == text
     browser.run("choose(2)")
     command = browser.run("commandFor(state.row)")
     assert command.startswith("ext-recorder trim --calls 2 -o session-call-2.yaml session.yaml && ext-recorder verify ")

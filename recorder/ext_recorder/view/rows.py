@@ -32,7 +32,7 @@ _COLUMNS = (
     "stream",  # the side that begins it: in (host), out (child), err; "" if neither does
     "conn",
     "time",  # µs since the start
-    "took",  # µs; -1 without an end
+    "took",  # µs until the last response, or the cancellation; -1 without an end
     "method",
     "subject",
     "id",
@@ -156,6 +156,7 @@ class Rows:
         elif "cancel" in message.method.lower() and (call := self._referred(entry, message)) is not None:
             self._set(call, "status", "cancelled")
             self._set(call, "outcome", "cancelled")
+            self._columns["took"][call] = self._columns["time"][row] - self._columns["time"][call]
 
     def _answer(self, entry: Entry, line: int, row: int) -> None:
         columns = self._columns

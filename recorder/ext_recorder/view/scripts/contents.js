@@ -90,7 +90,7 @@ function string(label, tree, context) {
 function jsonIn(text) {
   const whole = treeOf(text);
   if (whole) return ["", whole];
-  const start = text.search(/\n\s*[{[]/);
+  const start = text.search(/\n[ \t]*[{[]/);
   const tree = start < 0 ? null : treeOf(text.slice(start));
   return tree ? [text.slice(0, start), tree] : ["", null];
 }
@@ -116,10 +116,11 @@ const decodedSize = (base64) => Math.floor((base64.length * 3) / 4) - /=*$/.exec
 
 // An image in base64, or in a data URL; null for other texts.
 function imageOf(text) {
-  const data = text.startsWith("data:image/") ? text.slice(text.indexOf(",") + 1) : text;
-  if (data.length < 60 || !/^[A-Za-z0-9+/\s]+={0,2}\s*$/.test(data)) return null;
-  const first = Object.keys(IMAGES).find((beginning) => data.startsWith(beginning));
+  const start = text.startsWith("data:image/") ? text.indexOf(",") + 1 : 0;
+  const first = Object.keys(IMAGES).find((beginning) => text.startsWith(beginning, start));
   if (!first) return null;
+  const data = text.slice(start).replace(/\s/g, "");
+  if (data.length < 60 || !/^[A-Za-z0-9+/]+={0,2}$/.test(data)) return null;
   const type = IMAGES[first];
   const image = element("img");
   const caption = element("figcaption", "", `${type}, ${size(decodedSize(data))}`);
@@ -127,7 +128,7 @@ function imageOf(text) {
   image.decoding = "async";
   image.addEventListener("load", () => caption.append(`, ${image.naturalWidth} × ${image.naturalHeight}`));
   image.addEventListener("error", () => caption.append(", cannot be drawn"));
-  image.src = `data:${type};base64,${data.replace(/\s/g, "")}`;
+  image.src = `data:${type};base64,${data}`;
   return element("figure", "", image, caption);
 }
 

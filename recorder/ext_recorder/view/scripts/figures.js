@@ -28,7 +28,7 @@ function collectFigures() {
     each.count += 1;
     each.errors += statusOf(row) === "error";
     each.open += statusOf(row) === "open";
-    if (page.took[row] >= 0) each.times.push(page.took[row]);
+    if (page.response[row] >= 0) each.times.push(page.took[row]);
     each.sent += sentBytes(row);
     each.received += receivedBytes(row);
   }

@@ -51,12 +51,15 @@ function size(bytes) {
 const seconds = (micros, digits) => (micros / 1_000_000).toFixed(digits);
 const plural = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 
-// Appends text with the searched word marked.
+// Appends text with the searched word marked, so often as a person may look at.
+const MOST_MARKS = 500;
 function appendMarked(into, text, word) {
   const low = word ? text.toLowerCase() : "";
   let from = 0;
-  for (let found; word && (found = low.indexOf(word, from)) >= 0; from = found + word.length)
+  for (let found, marks = 0; word && marks < MOST_MARKS && (found = low.indexOf(word, from)) >= 0; marks += 1) {
     into.append(text.slice(from, found), element("mark", "", text.slice(found, found + word.length)));
+    from = found + word.length;
+  }
   into.append(text.slice(from));
   return into;
 }
