@@ -105,7 +105,7 @@ def search(start: str) -> ProjectFile | None:
                 status = os.stat(path)  # noqa: PTH116 - pathlib costs 5 ms
             except OSError:
                 continue
-            file = _trusted(path, start) if S_ISREG(status.st_mode) else None
+            file = _trusted(path) if S_ISREG(status.st_mode) else None
             if file:
                 return file
     return None
@@ -134,13 +134,8 @@ def _start(word: str) -> str:
     return path if os.path.isdir(path) else os.path.dirname(path)  # noqa: PTH112, PTH120
 
 
-def _trusted(path: str, start: str) -> ProjectFile | None:
-    """Return a file that has settings; None for one without, and for that of another user.
-
-    Args:
-        path: the file.
-        start: the folder of the cassette. Its owner, who can write the cassette, may write the settings, too.
-    """
+def _trusted(path: str) -> ProjectFile | None:
+    """Return a file that has settings; None for one without, and for that of another user."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             owner, data = os.fstat(file.fileno()).st_uid, file.read()
@@ -148,7 +143,7 @@ def _trusted(path: str, start: str) -> ProjectFile | None:
         raise _unreadable(path, error) from None
     if path.endswith(SHARED) and not any(table in data for table in _TABLES):
         return None
-    if owner in {0, os.geteuid()} or owner == _owner(start):
+    if owner in _owners():
         return ProjectFile(path, data)
     from .outlets import host_outlet, tell
 
@@ -156,11 +151,13 @@ def _trusted(path: str, start: str) -> ProjectFile | None:
     return None
 
 
-def _owner(folder: str) -> int:
-    try:
-        return os.stat(folder).st_uid  # noqa: PTH116
-    except OSError:
-        return os.geteuid()  # the recorder will create it
+def _owners() -> set[int]:
+    """Return whose files are read: settings may name programs to run and files to write.
+
+    Root in a container often works in the checkout of a user, which is mounted there.
+    """
+    user = os.geteuid()
+    return {0, user, *(() if user else (os.stat(".").st_uid,))}  # noqa: PTH116
 
 
 def _named(path: str, source: str) -> ProjectFile:

@@ -194,29 +194,42 @@ def test_cassettes_of_two_projects_are_refused(project: Path) -> None:
         values("verify", str(project / "a.yaml"), str(project / "cassettes"))
 
 
+def owned(status: os.stat_result, user: int) -> os.stat_result:
+    return os.stat_result((*status[:4], user, *status[5:]))
+
+
 def test_a_file_of_another_user_is_not_read_and_that_is_reported(
     project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    write(project, 'order = "any"', "ext-recorder.toml")
+    file = write(project, 'order = "any"', "ext-recorder.toml")
     write(project, "[tool.other]")
     cassette = str(project / "cassettes" / "a.yaml")
     real = os.fstat
-
-    def stranger(fd: int) -> os.stat_result:
-        status = real(fd)
-        return os.stat_result((*status[:4], 4711, *status[5:]))
-
-    monkeypatch.setattr(os, "fstat", stranger)
+    monkeypatch.setattr(os, "fstat", lambda fd: owned(real(fd), 4711))
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
     assert values("replay", cassette)["order"] == ("strict",)
-    file = project / "ext-recorder.toml"
     expected = f"ext-recorder: {file} belongs to another user and is not read; --config FILE reads it\n"
     assert capfd.readouterr().err == expected
     assert values("replay", cassette, "--config", str(file))["order"] == ("any",)
-    real_stat = os.stat
-    # Whoever owns the folder of the cassette may write its settings: a container that runs as root on a user's files.
-    monkeypatch.setattr(os, "stat", lambda path: stranger(os.open(path, os.O_RDONLY)))
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
     assert values("replay", cassette)["order"] == ("any",)
-    monkeypatch.setattr(os, "stat", real_stat)
+
+
+def test_root_reads_files_of_the_owner_of_the_working_directory(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(project, 'order = "any"', "ext-recorder.toml")
+    cassette = str(project / "cassettes" / "a.yaml")
+    fstat, stat = os.fstat, os.stat
+    user = 4711
+
+    def stat_here(path: str) -> os.stat_result:
+        return owned(stat(path), user) if path == "." else stat(path)
+
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(os, "fstat", lambda fd: owned(fstat(fd), 4711))
+    monkeypatch.setattr(os, "stat", stat_here)
+    assert values("replay", cassette)["order"] == ("any",)
+    user = 4712
+    assert values("replay", cassette)["order"] == ("strict",)
 
 
 def test_a_fifo_of_that_name_is_passed_over(project: Path) -> None:

@@ -16,7 +16,7 @@ def run(values: Values) -> int:
     from ext_recorder.project import folders, located, searched, switched_off
     from ext_recorder.settings import Settings, toml
 
-    found = located(COMMAND, values)
+    found = located(COMMAND, values) if values["config"] else None  # the file that was found, or is named
     if found is None:
         names = ", ".join(folder for start in folders(values["CASSETTE"]) for folder in searched(start))
         sys.stdout.write(f"# no project file{': switched off' if switched_off(values) else f' in {names}'}\n")
