@@ -42,6 +42,7 @@ DRAIN_BYTES = 1_048_576
 
 
 _HOST = 0  # standard input
+_UNRECORDED = "what it writes is passed on, but not recorded"
 
 
 class Tap:
@@ -65,6 +66,7 @@ class Tap:
         self.started = monotonic()
         self._patience = signals.patience  # ms that poll() may wait when there is nothing to hand over
         self._running = True
+        self._lingers = False  # after the child's exit, while nothing was reported of it
         self._status: int | None = None
         self._weight = 0  # of what was left when notes were handed over last
         self._wire = wire = Wire()
@@ -167,6 +169,12 @@ class Tap:
     def _note(self, kind: str, what: int | str) -> None:
         self._notes.keep(monotonic() - self.started, kind, what)
 
+    def _tell_unrecorded(self) -> None:
+        """Report output of a process that the child has started, once."""
+        if any(isinstance(what, bytes) and what for _, _, what in self._notes.fresh):
+            self._lingers = False
+            tell(self._stderr, f"a process that the command started writes after its exit; {_UNRECORDED}")
+
     def _hand_over(self, weight: int) -> int:
         """The wire is idle, or what was noted is old or much.
 
@@ -176,6 +184,8 @@ class Tap:
         Returns:
             What is left of it.
         """
+        if self._lingers:
+            self._tell_unrecorded()
         if self._signals.patience is not None:
             self._on_signals(0)
         notes = self._notes
@@ -255,8 +265,13 @@ class Tap:
             wire.unwatch(fd)
         self._signals.close()
         self._notes.forget()
+        self._notes.fresh.clear()
         if all(stream.outlet is not self._stderr for stream, _ in wire.streams.values()):
+            if any(stream.name == "out" and not stream.ended for stream, _ in wire.streams.values()):
+                tell(self._stderr, f"a process that the command started still has its output; {_UNRECORDED}")
             self._stderr.close()  # whoever waits for its end need not wait for us
+        else:
+            self._lingers = True
         self._pause(on=False)
         wire.on_last_closed = self._stop
         self._running = True

@@ -399,3 +399,45 @@ def test_a_signal_after_the_message_for_the_end_interrupts_nothing(cassette: Pat
     host.wait(PATIENCE_S)
     end(host)
     assert cassette.exists()
+
+
+# --- What is not recorded ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("closed", ["", "2>/dev/null"])
+def test_output_of_a_background_process_is_passed_on_and_reported_as_not_recorded(
+    cassette: Path, tmp_path: Path, closed: str
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    child = ["sh", "-c", f"echo first; (cat {gate}; echo later) {closed} &"]
+    host = start(cassette, child)
+    assert hear_line(host) == b"first\n"
+    assert host.wait(PATIENCE_S) == 0
+    gate.write_bytes(b"")  # the process goes on now, after the exit
+    done = end(host)
+    assert done.out == b"later\n"
+    assert done.err.count(b"passed on, but not recorded") == 1
+    assert messages(cassette, "out") == [b"first"]
+
+
+def test_a_background_process_that_writes_nothing_is_not_reported(cassette: Path, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    host = start(cassette, ["sh", "-c", f"echo first; cat {gate} &"])
+    assert hear_line(host) == b"first\n"
+    assert host.wait(PATIENCE_S) == 0
+    gate.write_bytes(b"")
+    assert end(host).err == b""
+
+
+def test_at_a_terminal_the_command_is_said_to_get_pipes(cassette: Path) -> None:
+    ours, theirs = pty.openpty()
+    for options in ([], ["--quiet"]):
+        cassette.unlink(missing_ok=True)
+        command = recorder(cassette, python("print('a line')"), *options)
+        done = subprocess.run(command, stdin=theirs, capture_output=True, timeout=PATIENCE_S, check=True)
+        assert done.stdout == b"a line\n"
+        assert (b"gets pipes in the place of this terminal" in done.stderr) == (not options)
+    os.close(ours)
+    os.close(theirs)

@@ -77,3 +77,57 @@ def test_a_file_that_is_no_partial_cassette_is_an_error_and_stays(content: bytes
     assert done.stderr.startswith("ext-recorder: ")
     assert path.read_bytes() == content
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+# --- Cassettes that were cut off --------------------------------------------------------------------------------------
+
+
+def shown(path: Path) -> subprocess.CompletedProcess[str]:
+    command = [*RECORDER, "show", str(path)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+@pytest.mark.parametrize("output", [False, True])
+def test_what_a_reader_advises_helps_with_any_cut(tmp_path: Path, *, output: bool) -> None:
+    whole = tmp_path / "whole.yaml"
+    run(whole, ECHO, stdin=b"one\ntwo\nit's a third\n")
+    content = whole.read_bytes()
+    first = content.index(b"- {")
+    for end_at in range(content.index(b"\n", first) + 1, len(content) - 1, 7):
+        cut = tmp_path / "cut.yaml"
+        cut.write_bytes(content[:end_at])
+        told = shown(cut)
+        if told.returncode == 0:  # cut off behind the exit
+            continue
+        assert f"ext-recorder recover {cut}" in told.stderr, (end_at, told.stderr)
+        options = ["-o", str(tmp_path / "fixed.yaml"), "--force"] if output else []
+        done = recover(str(cut), *options)
+        assert (done.returncode, done.stderr) == (0, ""), end_at
+        assert shown(tmp_path / "fixed.yaml" if output else cut).returncode == 0
+        assert cut.exists()
+
+
+def test_a_complete_cassette_is_left_alone(tmp_path: Path) -> None:
+    whole = tmp_path / "whole.yaml"
+    run(whole, ECHO, stdin=b"one\n")
+    before = whole.read_bytes()
+    done = recover(str(whole))
+    assert (done.returncode, "a complete cassette, nothing to recover" in done.stderr) == (2, True)
+    assert whole.read_bytes() == before
+
+
+def test_a_line_that_is_broken_within_is_named_and_the_file_stays(tmp_path: Path) -> None:
+    path = tmp_path / "broken.yaml"
+    run(path, ECHO, stdin=b"one\ntwo\n")
+    content = path.read_bytes().replace(b"in: 'one'", b"in: 'one").partition(b"redacted:")[0]
+    path.write_bytes(content)
+    done = recover(str(path))
+    number = content[: content.index(b"in: 'one")].count(b"\n") + 1
+    assert done.returncode == 2
+    assert f"{path}:{number}: not an event line of ext-recorder (correct or remove this line" in done.stderr
+    assert path.read_bytes() == content
+
+
+def test_the_partial_file_is_named_if_the_cassette_is_meant(partial: Path) -> None:
+    done = recover(str(partial.with_suffix("")))
+    assert f"no such file; ext-recorder recover {partial}" in done.stderr

@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .events import Event, MarkKind, Stream
 
+CUT_OFF = "a file that was cut off: ext-recorder recover"  # the advice, before its path
 _SEAMS: dict[bytes, Stream] = {b"in: ": "in", b"out: ": "out", b"err: ": "err"}
 _STREAMS: dict[bytes, Stream] = {b"in": "in", b"out": "out", b"err": "err"}
 _MARKS: dict[bytes, MarkKind] = {

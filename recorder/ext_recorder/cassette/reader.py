@@ -14,7 +14,7 @@ from ext_recorder.errors import CassetteError
 
 from .events import Mark
 from .header import header_of
-from .lines import parse_block, parse_line
+from .lines import CUT_OFF, parse_block, parse_line
 from .scalars import parse_flow
 
 TYPE_CHECKING = False
@@ -114,7 +114,7 @@ class Reader:
             raise CassetteError(self.path, 0, "the cassette holds no events", "record the session again")
         if not self._trailer and not (isinstance(event, Mark) and event.kind == "exit"):
             problem = "the cassette ends without an exit and without `redacted:`"
-            raise CassetteError(self.path, number, problem, _RECOVER)
+            raise CassetteError(self.path, number, problem, _recover(self.path))
 
     def _unusual(self, number: int, line: bytes) -> Event | None:
         """What the fast way does not know: another spelling, the trailer, a comment, other YAML."""
@@ -152,7 +152,7 @@ class Reader:
         except CassetteError as error:
             if whole:
                 raise
-            raise CassetteError(self.path, number, "the last line is cut off", _RECOVER) from error
+            raise CassetteError(self.path, number, "the last line is cut off", _recover(self.path)) from error
 
     def _load(self) -> Header:
         from . import rewrapped
@@ -161,7 +161,7 @@ class Reader:
         file = rewrapped.load(self.path, self._file.read())
         self.redacted = (header := header_of(self.path, file.header, file.lines)).redacted
         if file.events is None:
-            raise CassetteError(self.path, 0, "no `events` key", _RECOVER)
+            raise CassetteError(self.path, 0, "no `events` key", "record the session again")
         if not file.events:
             raise CassetteError(self.path, 0, "the cassette holds no events", "record the session again")
         self._trailer = header.redacted is not None
@@ -197,7 +197,11 @@ def read_header(path: str, file: BufferedReader) -> tuple[Header, int] | None:
 
 
 _NO_ADDRESS = "from an address it is not played; fetch it first"
-_RECOVER = "a file that was cut off: ext-recorder recover; one written by hand: end it with `redacted: []`"
+
+
+def _recover(path: str) -> str:
+    """Return what helps with a file that has no end."""
+    return f"{CUT_OFF} {path}; one written by hand: end it with `redacted: []`"
 
 
 def _flow(data: bytes) -> Flow | None:

@@ -11,16 +11,18 @@ from contextlib import suppress
 from ext_recorder.errors import CassetteError, UsageError
 from ext_recorder.targets import target_of
 
-from .claim import hold
+from .claim import hold, partial_of
 from .header import encode_trailer
 from .lines import parse_line
-from .reader import read_header
+from .reader import Reader, read_header
+from .rewrapped import load_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+_RECORD = "record the session again, and remove this file"
 _OPEN, _CLOSE = b"[redacted:", b"]"
 
 
@@ -46,20 +48,25 @@ def recover(partial: Path, cassette: Path | None = None, *, replace: bool = Fals
 
     Args:
         partial: NAME.partial, or NAME.partial.1 where a later recorder has moved it aside; it is removed in
-            the end.
-        cassette: the file to be made; None: NAME.
+            the end. Or a cassette that was cut off.
+        cassette: the file to be made; None: NAME, or the cassette itself.
         replace: overwrite a cassette that is there.
 
     Raises:
-        UsageError: `partial` has another name or is not there, or the cassette is there already.
+        UsageError: `partial` does not exist, or is complete, or the cassette exists already.
         CassetteInUse: it is still being recorded.
         CassetteError: it is no partial cassette.
         OSError: a file can't be written.
     """
     path = type(partial)(target_of(str(cassette or name_of(partial))))
     if not partial.exists():
-        raise UsageError(f"{partial}: no such file; a killed recorder leaves NAME.partial where NAME would be")
-    if path.exists() and not replace:
+        left = partial_of(partial)
+        hint = f"ext-recorder recover {left}" if left.exists() else "a killed recorder leaves NAME.partial next to NAME"
+        raise UsageError(f"{partial}: no such file; {hint}")
+    is_cassette = name_of(partial) == partial
+    if is_cassette and _is_complete(partial):
+        raise UsageError(f"{partial}: a complete cassette, nothing to recover")
+    if path.exists() and not replace and (cassette or not is_cassette):
         raise UsageError(f"{path} exists already: choose another name by -o, or replace it by --force")
     with hold(partial):
         scanned = _Scan(partial)
@@ -72,16 +79,27 @@ def recover(partial: Path, cassette: Path | None = None, *, replace: bool = Fals
             with suppress(OSError):
                 fresh.unlink()
             raise
-        partial.unlink()
+        if not is_cassette:
+            partial.unlink()
     return Recovered(path, scanned.events, scanned.dropped)
 
 
 def name_of(partial: Path) -> Path:
-    """What NAME.partial is to be called. Raises UsageError for another name."""
+    """Return NAME for NAME.partial, and any other name as it is."""
     name, dot, rest = partial.name.rpartition(".partial")
     if not dot or not name or (rest and not rest[1:].isdigit()):
-        raise UsageError(f"{partial}: expected a file NAME.partial")
+        return partial
     return partial.with_name(name)
+
+
+def _is_complete(cassette: Path) -> bool:
+    try:
+        with Reader(cassette) as reader:
+            for _ in reader:
+                pass
+    except CassetteError:
+        return False
+    return True
 
 
 class _Scan:
@@ -97,7 +115,8 @@ class _Scan:
         with self.path.open("rb") as file:
             found = read_header(str(self.path), file)
             if found is None:
-                raise CassetteError(self.path, 0, "not the beginning of a recording", "remove it")
+                problem = "the lines above the events are not those of a recording"
+                raise CassetteError(self.path, 0, problem, "complete them by hand, or record the session again")
             start = found[1]
             file.seek(0)
             for number, line in enumerate(file, 1):
@@ -108,7 +127,7 @@ class _Scan:
                 elif self._whole(number, line):
                     yield line
         if not self.events:
-            raise CassetteError(self.path, 0, "holds no whole event: there is nothing to recover", "remove it")
+            raise CassetteError(self.path, 0, "holds no complete event: there is nothing to recover", _RECORD)
         yield encode_trailer(tuple(sorted(self._rules)))
 
     def _whole(self, number: int, line: bytes) -> bool:
@@ -116,8 +135,9 @@ class _Scan:
         if not line.endswith(b"\n"):
             self.dropped = len(line)
             return False
-        if parse_line(line) is None:
-            raise CassetteError(self.path, number, "not an event line of ext-recorder", "correct or remove the line")
+        if parse_line(line) is None and load_line(str(self.path), line) is None:
+            advice = "correct or remove this line; only a last line that is cut off is dropped"
+            raise CassetteError(self.path, number, "not an event line of ext-recorder", advice)
         self.events += 1
         self._note_rules(line)
         return True

@@ -13,7 +13,7 @@ from ext_recorder.errors import CassetteError
 
 from .events import MARKS, STREAMS, Data
 from .header import VERSION
-from .lines import mark_of, raw_bytes
+from .lines import CUT_OFF, mark_of, raw_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _compose(path: str, data: bytes) -> yaml.Node:
         # What has no end is told where it begins; so is an event that a stray quotation mark has made too long.
         begun = error.context_mark and ("end of stream" in problem or "flow" in (error.context or ""))
         mark = error.context_mark if begun else error.problem_mark
-        raise CassetteError(path, mark.line + 1 if mark else 0, f"not YAML: {problem}", _advice(data)) from None
+        raise CassetteError(path, mark.line + 1 if mark else 0, f"not YAML: {problem}", _advice(path, data)) from None
     except yaml.YAMLError as error:  # a character that YAML does not have
         position = getattr(error, "position", None)
         line = data.count(b"\n", 0, position) + 1 if isinstance(position, int) else 0
@@ -120,13 +120,13 @@ def _compose(path: str, data: bytes) -> yaml.Node:
     return root
 
 
-def _advice(data: bytes) -> str:
-    """What may help with a file that is no YAML."""
+def _advice(path: str, data: bytes) -> str:
+    """Return what may help with a file that is not YAML."""
     if b"cassette" not in data[:_HEAD_BYTES]:
         return f"and no cassette: that begins with the line `cassette: {VERSION}`"
     if data.rstrip().rpartition(b"\n")[2].startswith(b"redacted:"):
         return "a quotation mark in a message is written twice: ''"
-    return "a file that was cut off: ext-recorder recover"
+    return f"{CUT_OFF} {path}"
 
 
 _HEAD_BYTES = 4_096

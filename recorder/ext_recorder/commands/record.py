@@ -147,6 +147,11 @@ def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool
         from ext_recorder.sockets.relay import record as relay
 
         return relay(session, http)
+    if os.isatty(0) and not _is_quiet(values):
+        from ext_recorder.outlets import host_outlet, tell
+
+        text = "recording; the command gets pipes in the place of this terminal, and may show no prompt"
+        tell(host_outlet(2), text)
     return record(session, http)
 
 
@@ -184,6 +189,12 @@ def _is_old(cassette: str, max_age: str, expected: Live | None) -> bool:
             check(cassette, reader.header, expected)
         tell(host_outlet(2), f"{age.problem(cassette, reader.header, max_age)}; recording again")
     return True
+
+
+def _is_quiet(values: Values) -> bool:
+    from ext_recorder.provenance import quiet
+
+    return quiet(values["quiet"])
 
 
 def _tell_of_partial(partial: str) -> None:

@@ -29,7 +29,7 @@ def run(values: Values) -> int:
         what = "1 HTTP interaction" if count == 1 else f"{count} HTTP interactions"
         sys.stdout.write(f"{path}: {what} kept\n")
         return 0
-    done = recover(partial, path, replace=replace)
+    done = recover(partial, Path(output) if output else None, replace=replace)
     dropped = f"; the last line was torn: {done.dropped} bytes are gone" if done.dropped else ""
     events = "1 event" if done.events == 1 else f"{done.events} events"
     sys.stdout.write(f"{done.path}: {events} kept{dropped}\n")
@@ -41,13 +41,18 @@ COMMAND = Command(
     "Make a cassette of what a killed recorder left.",
     """
 A cassette is written as NAME.partial, and gets its name when the session ends. Of a session that was broken off,
-everything but a torn last line is kept. So is the HTTP traffic of NAME.http.yaml.partial.
+everything but a torn last line is kept. So is the HTTP traffic of NAME.http.yaml.partial. A cassette that was cut off
+later, by a copy that failed, is recovered in its place.
 
     ext-recorder recover session.yaml.partial
     ext-recorder recover session.yaml.partial -o rescued.yaml
     ext-recorder recover session.http.yaml.partial
+    ext-recorder recover cut.yaml
 """,
     run,
     arguments=("PARTIAL",),
-    options=(to_file("the cassette; by default NAME, for NAME.partial"), FORCE),
+    options=(
+        to_file("the cassette; by default NAME for NAME.partial, else the file itself"),
+        FORCE,
+    ),
 )
