@@ -276,6 +276,8 @@ class Tap:
         wire.on_last_closed = self._stop
         self._running = True
         self._forward()
+        if self._lingers:
+            self._tell_unrecorded()
         os._exit(0)
 
     def _stop(self) -> None:
