@@ -201,7 +201,7 @@ def describe(message: Classified) -> str:
         return f"the line {_cut(message.text)}"
     if message.kind == "response":
         return f"the answer to the child's request {message.text[slice(*message.span)] or 'null'}"
-    id = f" (id {_cut(message.text[slice(*message.span)])})" if message.kind == "request" else ""
+    id = f" (id {_cut(message.id)})" if message.kind == "request" and message.id else ""
     return f"{message.kind} {_cut(message.method)}{id}"
 
 

@@ -236,6 +236,8 @@ def _spoken(session: Session, batches: Iterator[list[Note]], keep: Callable[[lis
 
     from .recognition import AUTO, Recognised, recognise
 
+    if session.framing == "http":
+        return Recognised("http", "http", batches)
     if session.protocol == AUTO:
         return recognise(batches, session.framing, keep)
     return Recognised(session.protocol, session.framing or DIALECTS[session.protocol].framing, batches)

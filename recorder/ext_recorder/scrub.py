@@ -15,7 +15,7 @@ from ext_sdk.redaction import Redactor
 from ext_sdk.wire.framing import FRAMINGS
 from ext_sdk.wire.json_text import dumps, loads
 
-from .cassette.events import OWN_FILES, STDERR_FRAMING, Data, note, pieces
+from .cassette.events import OWN_FILES, STDERR_FRAMING, Data, cleaned_head, note, pieces
 from .cassette.header import Header
 from .cassette.reader import Reader
 from .http.naming import SUFFIX
@@ -105,6 +105,7 @@ def _learn(path: Path, redactor: Redactor) -> None:
         for event in reader:
             if isinstance(event, Data):
                 redactor.redact(event.payload)
+                cleaned_head(event.head, redactor.redact)
 
 
 def _header(header: Header, redactor: Redactor, changes: Counter[str]) -> Header:
@@ -143,7 +144,8 @@ def _scrubbed(event: Event, framing: Framing, redactor: Redactor, changes: Count
         yield line_of(event, framing)
     elif not event.raw:
         payload = clean(event.payload)
-        yield line_of(Data(event.kind, event.time, payload, head=event.head, conn=event.conn), framing)
+        head = cleaned_head(event.head, clean) if event.head else ()
+        yield line_of(Data(event.kind, event.time, payload, head=head, conn=event.conn), framing)
     elif redactor.redact(event.payload) == event.payload and all(
         redactor.redact(item.wire) == item.wire for item in pieces(event.payload, own)
     ):

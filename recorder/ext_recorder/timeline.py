@@ -114,7 +114,8 @@ class Timeline:
         if message.kind == "other" and (place := elsewhere(payload)):
             return Entry(event, "junk", f"the rest of the session goes by {place}, which is not recorded", text, text)
         if message.kind == "other":
-            kind, label = ("junk", "not a message") if self.dialect.calls else ("other", "")
+            calls = self.dialect.calls and self.dialect.name != "http"  # its streams have parts
+            kind, label = ("junk", "not a message") if calls else ("other", "")
             return Entry(event, kind, label, without_colors(text), text)
         if message.kind == "response":
             return self._response(event, message)
@@ -136,7 +137,8 @@ class Timeline:
         call = calls[0] if calls else None
         method = call.method if call else ""
         last = self.dialect.is_last(message)
-        label = f"{method or message.method or 'an answer to nothing'} #{message.id or 'null'}{'' if last else ' …'}"
+        id = "" if message.envelope is None else f" #{message.id or 'null'}"
+        label = f"{method or message.method or 'an answer to nothing'}{id}{'' if last else ' …'}"
         kind, text = _outcome(message, self.dialect)
         entry = Entry(event, kind, label, text, message.text)
         entry.message = message
@@ -175,6 +177,8 @@ def content_of(message: Classified) -> tuple[str, int, int]:
 
 
 def _content(message: Classified) -> str:
+    if message.envelope is None:
+        return message.text.removeprefix(message.method).strip()
     _, start, end = content_of(message)
     return message.text[start:end]
 

@@ -6,6 +6,8 @@ an unfinished message waits, and so do the last bytes of what is no message.
 
 from __future__ import annotations
 
+from collections import deque
+
 from ext_sdk.wire.framing import UINT32_LIMIT_BYTES, Junk, Overlong
 
 from .cassette.events import MESSAGE_LIMIT_BYTES, OWN_FILES, STDERR_FRAMING, STREAMS, mark_line, note, raw_line
@@ -88,6 +90,7 @@ class Transcript:
         self.strays = False
         self.omitted: list[int] = []
         self._keeps_long = keeps_long
+        self._methods: dict[int, deque[str]] = {}  # by connection: those of HTTP requests without a response
         self.finished = False
 
     def lines(self, notes: list[Note]) -> list[bytes]:
@@ -126,6 +129,8 @@ class Transcript:
         stream, conn = _named(name)
         lines = stream == "err" or conn == OWN_FILES
         part = self._parts[name] = _Part(stream, conn, STDERR_FRAMING if lines else self._framing)  # type: ignore[arg-type]
+        if self._framing.name == "http" and not lines:
+            part.decoder.methods = self._methods.setdefault(conn, deque())  # type: ignore[attr-defined]
         return part
 
     def _mark(self, name: str, what: int | str) -> None:

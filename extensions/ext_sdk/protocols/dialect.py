@@ -246,6 +246,8 @@ NAMES = (
     "gevals", "pi", "gassist", "waza", "waza-go", "kaiak", "kaiak-head", "mcp", "lsp", "dap", "acp", "jsonrpc", "raw",
 )  # fmt: skip
 _MODULES = {"gevals": "gevals_dialect"}
+# What only socket servers have: found by its name, and not listed among the protocols of child processes.
+_OF_SOCKETS = ("http",)
 
 
 class Dialects:
@@ -257,7 +259,7 @@ class Dialects:
         self._made: dict[str, Dialect] = {}
 
     def __getitem__(self, name: str) -> Dialect:
-        if name not in NAMES:
+        if name not in self:
             raise KeyError(name)
         if name not in self._made:
             module = f"ext_sdk.protocols.{_MODULES.get(name, name.replace('-', '_'))}"
@@ -265,7 +267,7 @@ class Dialects:
         return self._made[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in NAMES
+        return name in NAMES or name in _OF_SOCKETS
 
     def __iter__(self) -> Iterator[str]:
         return iter(NAMES)
@@ -275,7 +277,7 @@ class Dialects:
 
     def get(self, name: str) -> Dialect | None:
         """The dialect of that name; None where there is none."""
-        return self[name] if name in NAMES else None
+        return self[name] if name in self else None  # noqa: SIM401 - this is that method
 
     def values(self) -> list[Dialect]:
         """All of them."""

@@ -399,4 +399,19 @@ class _Uint32:
         return len(payload).to_bytes(4, "big") + payload
 
 
-FRAMINGS: dict[str, Framing] = {framing.name: framing for framing in (_NdJson(), _ContentLength(), _Uint32())}
+class _Framings(dict[str, Framing]):
+    """Framings by name. That of HTTP, which only sockets have, is made when it is asked for, and is not listed."""
+
+    def __missing__(self, name: str) -> Framing:
+        if name != "http":
+            raise KeyError(name)
+        from .http_framing import FRAMING
+
+        self_framing: Framing = FRAMING
+        return self_framing
+
+    def __contains__(self, name: object) -> bool:
+        return name == "http" or super().__contains__(name)
+
+
+FRAMINGS: dict[str, Framing] = _Framings({each.name: each for each in (_NdJson(), _ContentLength(), _Uint32())})

@@ -177,27 +177,37 @@ def note(kind: Stream, time: float, item: Frame | Junk, framing: Framing, clean:
         return raw_line(kind, time, clean(item.wire), conn=conn)
     payload = clean(item.payload)
     head: tuple[str, ...] = ()
+    exact = False
     try:
-        if framing.encode(item.payload) != item.wire:
+        if framing.name == "http" or framing.encode(item.payload) != item.wire:
             head = item.head
             exact = framing.encode(item.payload, head) == item.wire
         else:
             exact = True
     except ValueError:
-        exact = False
+        pass
+    if head:
+        head = cleaned_head(head, clean)
     if exact:
         line = text_line(kind, time, payload, head, conn=conn, short=True)
         if line is not None:
             return line
-    if payload == item.payload:
+    if payload == item.payload and head in ((), item.head):
         return raw_line(kind, time, item.wire, conn=conn)
     # The length in front of a payload that was cleaned is no longer right: frame it anew. A header block in a
     # spelling that we would not write loses that spelling; a secret on the disk would be worse.
     try:
-        wire = framing.encode(payload, item.head)
+        wire = framing.encode(payload, head or item.head)
     except (ValueError, FrameTooLong):
         wire = clean(item.wire)
     return raw_line(kind, time, wire, conn=conn)
+
+
+def cleaned_head(head: tuple[str, ...], clean: Clean) -> tuple[str, ...]:
+    """Return header lines without secrets and machine paths."""
+    data = "\r\n".join(head).encode("latin-1")
+    cleaned = clean(data)
+    return head if cleaned == data else tuple(cleaned.decode("latin-1").split("\r\n"))
 
 
 def text_line(

@@ -121,7 +121,7 @@ def header_of(path: str, fields: dict[str, Flow], lines: Mapping[str, int] = NO_
     bindings, environment = fields.get("bindings", {}), fields.get("environment", {})
     framing = _text(path, fields, lines, "framing")
     if framing not in FRAMINGS:
-        problem = f"expected `framing` to be one of {', '.join(FRAMINGS)}, found {framing!r}"
+        problem = f"expected `framing` to be one of {', '.join(FRAMINGS)}, http, found {framing!r}"
         raise CassetteError(path, lines.get("framing", 1), problem)
     redacted = fields.get("redacted")
     if not isinstance(command, list):

@@ -55,6 +55,8 @@ def run(values: Values) -> int:
     listen, connect = one(values, "listen"), one(values, "connect")
     if bool(listen) != bool(connect):
         raise UsageError("--listen ADDRESS is for clients, --connect ADDRESS is the server's: both or none")
+    if one(values, "framing") == "http" and (not listen or one(values, "protocol") != "auto"):
+        raise UsageError("--framing http is for a socket server: expected --listen and --connect, and no --protocol")
     if values["http"]:
         behind(values, "record --http CASSETTE", HTTP_COMMAND)
     elif not listen:

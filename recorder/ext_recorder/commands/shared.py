@@ -157,7 +157,10 @@ PROTOCOL = Option(
     default="auto",
 )
 FRAMING = Option(
-    "framing", "how messages are told apart; by default as is usual in the protocol", "NAME", choices=FRAMINGS
+    "framing",
+    "how messages are told apart; by default as is usual in the protocol",
+    "NAME",
+    choices=(*FRAMINGS, "http"),
 )
 REDACT = Option(
     "redact",

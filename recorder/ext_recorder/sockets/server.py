@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from .address import Listener
     from .arrivals import Arrival
+    from .http import HttpServer
     from .recorded import Connection
 
 _NOBODY = -1
@@ -63,7 +64,12 @@ def run_server(path: str, listen: str, options: Options) -> int:
             check(path, header, options.live)
         if report:
             report.begin()
-        server = Server(path, header, options, Address.parse(listen, "--listen").listen(), err, report=report)
+        kind: type[Server | HttpServer] = Server
+        if header.framing == "http":
+            from .http import HttpServer
+
+            kind = HttpServer
+        server = kind(path, header, options, Address.parse(listen, "--listen").listen(), err, report=report)
         status = server.run()
     except RecorderError as error:
         tell(err, str(error))

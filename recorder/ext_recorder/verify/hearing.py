@@ -130,6 +130,8 @@ class Hearing:
 
     def asked(self, message: Classified) -> None:
         """What the host has said: a call, perhaps."""
+        if self._framing.name == "http" and message.method:
+            self._decoder.methods.append(message.method.partition(" ")[0])  # type: ignore[attr-defined]
         if message.kind == "request" and message.key is not None:
             self._asked.setdefault(message.key, []).append((message.method, self._dialect.about(message)))
 
