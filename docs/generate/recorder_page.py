@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from ext_recorder.cli import group
+from ext_recorder.commands import COMMANDS
+
+if TYPE_CHECKING:
+    from ext_recorder.options import Option
 
 WIDTH = 100
 HEAD = """\
@@ -16,6 +22,15 @@ What `ext-recorder --help` and `ext-recorder COMMAND --help` say. Each command a
 [Cassettes](../cassettes.md) (record, replay, recover), [Working with cassettes](../recorder.md),
 [Testing](../testing.md) (shim, faults, sockets), [Protocols](../protocols.md) (lint), [Conformance](../conformance.md).
 """
+KEYS = """\
+
+## Project file
+
+Keys of `ext-recorder.toml`, and of `[tool.ext-recorder]` in `pyproject.toml`, with the commands that they apply to.
+A key means what the option of the same name means. [Project file](../recorder.md#project-file): how the file is found.
+
+| key | value | commands |
+|---|---|---|"""
 
 
 def page() -> str:
@@ -28,7 +43,34 @@ def page() -> str:
         assert command is not None
         inner = click.Context(command, parent=context, info_name=name, terminal_width=WIDTH)
         parts += [f"\n## {name}\n", block(command.get_help(inner))]
-    return "\n".join(parts)
+    return "\n".join([*parts, KEYS, *_rows()])
+
+
+def _rows() -> list[str]:
+    """Return the rows of the table of keys, in alphabetical order."""
+    commands = [command for command in COMMANDS.values() if command.project]
+    found: dict[str, tuple[str, list[str]]] = {
+        "cassettes": ("list of files, folders and patterns", [each.name for each in commands if each.optional]),
+        "command": ("list: the program, its arguments", [each.name for each in commands if each.tail]),
+    }
+    for command in commands:
+        for option in command.options:
+            if option.key:
+                found.setdefault(option.name, (_form(option), []))[1].append(command.name)
+    rows = [f"| `{name}` | {form} | {', '.join(names)} |" for name, (form, names) in sorted(found.items())]
+    return [*rows, ""]
+
+
+def _form(option: Option) -> str:
+    """Return how the value of an option is written in TOML."""
+    if not option.metavar:
+        return "`true` or `false`"
+    if option.metavar.startswith("NAME="):
+        return "table: name = path"
+    if option.choices:
+        return "one of " + ", ".join(f"`{choice}`" for choice in option.choices)
+    name = option.metavar.replace("|", " or ")
+    return (f"list of {name}" if option.many else name) + (", or of tables" if option.table else "")
 
 
 def block(text: str) -> str:

@@ -35,16 +35,24 @@ _SYSTEM = frozenset(
 )
 
 
+class IfKnown(str):
+    """Value of a binding that is set aside if a cassette does not have the binding: `NAME?=PATH`."""
+
+    __slots__ = ()
+
+
 def parse_bind(options: Iterable[str]) -> dict[str, str]:
-    """What `--bind NAME=VALUE`, given any number of times, says. Raises UsageError."""
+    """Return the values of `--bind NAME=PATH` by name. Raises UsageError."""
     given: dict[str, str] = {}
     for option in options:
         name, equals, value = option.partition("=")
+        name, if_known = name.removesuffix("?"), name.endswith("?")
         if not equals or not name or not value or not name.replace("-", "").replace("_", "").isalnum():
             raise UsageError(f"--bind {option!r}: expected NAME=VALUE, as in --bind data=/srv/data")
         if value.isdigit():
             raise UsageError(f"--bind {option!r}: a number is found in too many places; set it aside by --ignore")
-        given[name] = value.rstrip("/") or value
+        value = value.rstrip("/") or value
+        given[name] = IfKnown(value) if if_known else value
     return given
 
 
@@ -212,10 +220,15 @@ class Playing:
         self._live: dict[str, str] = {}  # neutral spelling to live value
         self._names = dict(neutral)
         for name, value in (given or {}).items():
-            self._live[self._spelling(name)] = value
+            if not isinstance(value, IfKnown) or self._has(name):
+                self._live[self._spelling(name)] = value
         if HOME in neutral and neutral[HOME] not in self._live and is_home(home):
             self._live[neutral[HOME]] = home
         self._compile()
+
+    def _has(self, name: str) -> bool:
+        base, hyphen, number = name.rpartition("-")
+        return name in self._names or bool(hyphen and number.isdigit() and base in self._names)
 
     def _spelling(self, name: str) -> str:
         """How a binding's first value is spelled; of `evals-2`, the second value of `evals`."""

@@ -186,7 +186,9 @@ class Settings:
         for name, value in table.items():
             if not isinstance(value, str):
                 raise self._wrong((*place, name), f"expected a string, found {_kind(value)}")
-        return [f"{name}={value}" for name, value in table.items()]
+        # A project has cassettes with and without a binding.
+        equals = "?=" if option.metavar == "NAME=PATH" else "="
+        return [f"{name}{equals}{value}" for name, value in table.items()]
 
     def _strings(self, place: tuple[str, ...]) -> list[str]:
         value = self._at(place)

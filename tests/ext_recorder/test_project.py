@@ -99,7 +99,7 @@ def test_paths_are_relative_to_the_file(project: Path, monkeypatch: pytest.Monke
     assert verify["CASSETTE"] == (".", "s3://bucket/x")
     assert verify["COMMAND"] == (f"{project}/./server", "--stdio")
     assert verify["junit"] == (f"{project}/out/report.xml",)
-    assert verify["bind"] == (f"data={project}/data", "top=/srv")
+    assert verify["bind"] == (f"data?={project}/data", "top?=/srv")
     replay = values("replay", "a.yaml")
     assert (replay["listen"], replay["connect"]) == ((f"unix:{project}/run/socket",), ("tcp:4711",))
     assert replay["fault"] == (f"@{project}/faults.txt", "drop@method=x")
@@ -108,6 +108,20 @@ def test_paths_are_relative_to_the_file(project: Path, monkeypatch: pytest.Monke
     assert values("replay", "a.yaml", "--http")["COMMAND"] == verify["COMMAND"]
     assert values("verify", "a.yaml", "--connect", "tcp:1")["COMMAND"] == ()  # the server is there
     assert values("verify", "a.yaml", "--", "other")["COMMAND"] == ("other",)
+
+
+def test_a_binding_of_the_file_is_for_the_cassettes_that_have_it(project: Path) -> None:
+    write(project, 'bind = {data = "/srv/data", other = "/srv/other"}', "ext-recorder.toml")
+    cassette = project / "a.yaml"
+    line = b'{"jsonrpc":"2.0","id":1,"method":"a","params":["/old/data/x"]}\n'
+    run(cassette, ECHO, "--config=none", "--bind=data=/old/data", stdin=line)
+    here = line.replace(b"/old/data", b"/srv/data")
+    done = call("replay", str(cassette), stdin=here)
+    assert (done.returncode, done.stdout) == (0, here.decode())
+    assert call("verify", str(cassette), "--", *ECHO).returncode == 0
+    done = call("replay", "--config=none", "--bind", "other=/srv/other", str(cassette), stdin=here)
+    assert (done.returncode, "has no such binding" in done.stderr) == (2, True)
+    assert call("replay", "--bind", "else?=/srv/other", str(cassette), stdin=here).returncode == 0
 
 
 def test_a_bare_program_is_looked_up_in_path(project: Path) -> None:

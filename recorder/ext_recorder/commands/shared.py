@@ -147,7 +147,10 @@ MODE = Option(
     default="once",
 )
 BIND = Option(
-    "bind", "a path of this machine, and the name that the cassette has for it; repeatable", "NAME=PATH", many=True
+    "bind",
+    "a path of this machine, and the name that the cassette has for it; NAME?=PATH: if it has the name; repeatable",
+    "NAME=PATH",
+    many=True,
 )
 PROTOCOL = Option(
     "protocol",
