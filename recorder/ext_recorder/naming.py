@@ -1,7 +1,8 @@
 """Names of cassettes that depend on the session: templates such as `sessions/{time}-{pid}.yaml` and `{args}.yaml`.
 
 A name with `{time}` or `{pid}` is another one for each session, so it is always recorded and never replayed. A name
-with `{args}` or `{env}` is another one for each set of arguments or variables, for programs that do one thing and exit.
+with `{args}`, `{env}` or `{stdin}` is another one for each set of arguments or variables, or each input, for programs
+that do one thing and exit.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ from contextlib import suppress
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from .provenance import Live
 
+STDIN_BYTES = 65_536  # of standard input, of which `{stdin}` is made
 EACH_SESSION = "{time}-{pid}.yaml"  # in the folder of `record --dir`
 NOTHING = "none"  # in the place of no arguments, and of an empty variable
 
@@ -30,7 +32,9 @@ def is_unique(name: str) -> bool:
 
 
 def expanded(name: str, live: Live) -> str:
-    """Return the name of a cassette for a command, with its `{args}` and `{env}` filled in.
+    """Return the name of a cassette for a command, with its `{args}`, `{env}` and `{stdin}` filled in.
+
+    For `{stdin}`, standard input is read to its end first.
 
     Args:
         name: may be a template.
@@ -43,6 +47,9 @@ def expanded(name: str, live: Live) -> str:
         from .provenance import recorded_value
 
         name = name.replace("{env}", _slug(_neutral(filter(None, map(recorded_value, live.match_env)), live)))
+    if "{stdin}" in name:
+        data = _cleaner(live)(_standard_input())
+        name = name.replace("{stdin}", _digest(data) if data else NOTHING)
     return name
 
 
@@ -89,11 +96,43 @@ def release(name: str) -> None:
         os.unlink(f"{name}.partial")  # noqa: PTH108
 
 
+def _standard_input() -> bytes:
+    """Read standard input to its end, and put it back. Raises UsageError if there is too much of it."""
+    data = b""
+    while len(data) <= STDIN_BYTES and (piece := os.read(0, STDIN_BYTES)):
+        data += piece
+    if len(data) > STDIN_BYTES:
+        from .errors import UsageError
+
+        raise UsageError(f"{{stdin}} in the name of a cassette: expected at most {STDIN_BYTES} bytes of standard input")
+    if hasattr(os, "memfd_create"):
+        again = os.memfd_create("stdin")
+        os.write(again, data)
+        os.lseek(again, 0, os.SEEK_SET)
+    else:  # a pipe holds as much
+        again, writing = os.pipe()
+        os.write(writing, data)
+        os.close(writing)
+    os.dup2(again, 0)
+    os.close(again)
+    return data
+
+
+def _digest(data: bytes) -> str:
+    from hashlib import sha256
+
+    return sha256(data).hexdigest()[:_DIGEST]
+
+
 def _neutral(words: Iterable[str], live: Live) -> tuple[str, ...]:
     """Return words as a header would have them: without secrets, and without folders of this machine."""
-    from ext_sdk.redaction import Redactor, secret_variables
-
     from .provenance import neutral_command
+
+    return neutral_command(["program", *words], _cleaner(live))[1:]
+
+
+def _cleaner(live: Live) -> Callable[[bytes], bytes]:
+    from ext_sdk.redaction import Redactor, secret_variables
 
     redactor = Redactor(secret_variables(os.environ) | dict(live.redact), rules=True)
     home = os.environ.get("HOME", "")
@@ -105,7 +144,7 @@ def _neutral(words: Iterable[str], live: Live) -> tuple[str, ...]:
             data = data.replace(os.fsencode(path), b"{%b}" % place.encode())
         return data
 
-    return neutral_command(["program", *words], clean)[1:]
+    return clean
 
 
 def _slug(words: tuple[str, ...]) -> str:
@@ -116,7 +155,5 @@ def _slug(words: tuple[str, ...]) -> str:
     text = "_".join("".join(char if char in _PLAIN else "-" for char in word) for word in words).lstrip(".")
     if plain and len(text) <= _LONGEST and text != NOTHING:
         return text
-    from hashlib import sha256
-
-    digest = sha256("\0".join(words).encode("utf-8", "surrogateescape")).hexdigest()
-    return f"{text[:_LONGEST]}-{digest[:_DIGEST]}".lstrip("-")
+    digest = _digest("\0".join(words).encode("utf-8", "surrogateescape"))
+    return f"{text[:_LONGEST]}-{digest}".lstrip("-")

@@ -140,6 +140,24 @@ def test_a_shim_keeps_a_cassette_for_each_set_of_arguments(tmp_path: Path) -> No
     assert (never.returncode, b"erase.yaml: no such file" in never.stderr) == (2, True)
 
 
+def test_a_shim_keeps_a_cassette_for_each_input(tmp_path: Path) -> None:
+    program = "import sys; data = sys.stdin.buffer.read(); print(sys.argv[1:], len(data), data[:9])"
+    file, name = tmp_path / "helper", tmp_path / "cassettes" / "{args}-{stdin}.yaml"
+    write(str(file), str(name), "--", sys.executable, "-c", program)
+    inputs = [b"", b"host=a\n", b"host=b\n", b"\0\xff\n", b"password=Wq7Rk2xx\n"]
+    first = [play(file, "get", stdin=data).stdout for data in inputs]
+    assert first[1] == b"['get'] 7 b'host=a\\n'\n"
+    assert len(list((tmp_path / "cassettes").iterdir())) == len(inputs)
+    write("--mode=none", str(file), str(name), "--", sys.executable, "-c", program)
+    assert [play(file, "get", stdin=data).stdout for data in inputs] == first
+    assert play(file, "get", stdin=b"password=another1\n").stdout == first[-1]  # a secret makes no other name
+    never = play(file, "get", stdin=b"host=c\n")
+    assert (never.returncode, b"no such file" in never.stderr) == (2, True)
+    assert play(file, "get", stdin=b"x" * 65_536).returncode == 2  # not recorded
+    many = play(file, "get", stdin=b"x" * 65_537)
+    assert b"expected at most 65536 bytes of standard input" in many.stderr
+
+
 def test_options_go_along(tmp_path: Path) -> None:
     file, cassette = tmp_path / "child", tmp_path / "session.yaml"
     write("--protocol", "raw", "--bind", "data=/srv/data", str(file), str(cassette), "--", "cat")

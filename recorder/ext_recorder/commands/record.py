@@ -233,8 +233,8 @@ the configuration of a client that starts COMMAND again and again.
 
     ext-recorder record --dir sessions -- npx some-mcp-server
 
-A name with {args} is another cassette for each set of arguments, {env} for the values of --match-env, {time} and {pid}
-for each session.
+A name with {args} is another cassette for each set of arguments, {env} for the values of --match-env, {stdin} for each
+standard input, which is read to its end first, and {time} and {pid} for each session.
 
     ext-recorder record credentials/{args}.yaml -- git credential-store get
 
