@@ -29,19 +29,9 @@ if TYPE_CHECKING:
 
 # In this order they are one script: each uses what those before it define.
 SCRIPTS = (
-    "format",
-    "bodies",
-    "rows",
-    "json",
-    "contents",
-    "state",
-    "command",
-    "overview",
-    "figures",
-    "list",
-    "detail",
-    "main",
-)
+    "format", "bodies", "rows", "json", "contents", "state", "command", "overview", "figures",
+    "list", "detail", "controls", "keys", "main",
+)  # fmt: skip
 # Present in every page, and in no other HTML: `view` replaces such a file without --force.
 SIGNATURE = b'<script id="rows" type="application/json">'
 

@@ -1,4 +1,4 @@
-// The messages: plain text in chunks behind the scripts, cut out by position when they are shown, and searched as they are.
+// The messages: plain text in chunks behind the scripts, cut out by position when they are shown, searched as they are.
 
 const page = JSON.parse(at("rows").textContent);
 const bodies = page.bodies;
@@ -33,14 +33,18 @@ function chunkText(chunk) {
 // A part of a body; null while it is not there yet, and for the body -1.
 function bodyPart(body, start, end) {
   const text = body < 0 ? null : chunkText(chunkOf[body]);
-  return text === null ? null : decoded(text.slice(offsets[body] + start, offsets[body] + Math.min(end, bodies.length[body])));
+  return text === null
+    ? null
+    : decoded(text.slice(offsets[body] + start, offsets[body] + Math.min(end, bodies.length[body])));
 }
 
 const bodyText = (body) => bodyPart(body, 0, Infinity);
 const hasContent = (body) => bodies.end[body] > bodies.start[body];
 // The main part of a message: parameters, result, error; all of it, if it has no such part.
 const contentText = (body, most = Infinity) =>
-  hasContent(body) ? bodyPart(body, bodies.start[body], Math.min(bodies.end[body], bodies.start[body] + most)) : bodyPart(body, 0, most);
+  hasContent(body)
+    ? bodyPart(body, bodies.start[body], Math.min(bodies.end[body], bodies.start[body] + most))
+    : bodyPart(body, 0, most);
 const contentName = (body) => bodies.names[bodies.name[body]];
 const cutBodies = new Set(bodies.cut);
 const isCut = (body) => cutBodies.has(body);
@@ -56,7 +60,7 @@ function bodiesWith(word) {
     const text = chunkText(chunk) ?? "";
     let body = bodies.chunks[chunk - 1] ?? 0;
     pattern.lastIndex = 0;
-    for (let match; (match = pattern.exec(text)); ) {
+    for (let match; (match = pattern.exec(text));) {
       while (offsets[body] + bodies.length[body] <= match.index) body += 1;
       const end = offsets[body] + bodies.length[body];
       const inside = match.index + match[0].length <= end;

@@ -1,6 +1,6 @@
 // Commands for a shell: a call that is sent to the program again, an HTTP request by curl.
 
-const quoted = (text) => /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 
 // The requests before which a program may answer nothing: initialize, and the notifications that follow it.
 function handshake(conn) {
@@ -14,24 +14,28 @@ function handshake(conn) {
   return first;
 }
 
-// Why no command is offered, or {text}. Which rows it is for: see detail.js.
+// The command for a row; null if there is none. A terminal may act on a control character that is pasted.
 function commandFor(row) {
-  if (kindOf(row) === "http") return curl(row);
+  const command = kindOf(row) === "http" ? curl(row) : callAgain(row);
+  return command && !/[\x00-\x08\x0b-\x1f\x7f-\x9f]/.test(command) ? command : null;
+}
+
+function callAgain(row) {
   const { command, framing, file } = page.about;
-  const own = kindOf(row) === "call" && textOf("stream", row) === "in";
-  if (!own || !command) return null;
+  if (kindOf(row) !== "call" || textOf("stream", row) !== "in" || !command) return null;
   if ((children.get(row) ?? []).some((child) => kindOf(child) === "call")) {
-    // The program asks the host something during the call: only `verify` answers that.
-    const part = file.replace(/\.yaml$/, "") + `-call-${page.number[row]}.yaml`;
-    return `ext-recorder trim --calls ${page.number[row]} -o ${quoted(part)} ${quoted(file)} && ext-recorder verify ${quoted(part)} -- ${command}`;
+    // The program requests something of its host during the call: only `verify` responds to that.
+    const part = quoted(`${file.replace(/\.yaml$/, "")}-call-${page.number[row]}.yaml`);
+    const trim = `ext-recorder trim --calls ${page.number[row]} -o ${part} ${quoted(file)}`;
+    return `${trim} && ext-recorder verify ${part} -- ${command}`;
   }
-  const before = handshake(page.conn[row]).filter((other) => other < row);
-  const sent = [...before, row].map((each) => page.request[each]);
+  const rows = [...handshake(page.conn[row]).filter((other) => other < row), row];
+  const sent = rows.map((each) => page.request[each]);
   if (!SEND[framing] || sent.some(isCut)) return null;
   const texts = sent.map((body) => bodyText(body));
-  const lines = texts.map((text) => `send ${quoted(text)}`);
   // Many programs end with their input: it stays open for as long as the recorded calls took, and a little longer.
-  lines.push(`sleep ${2 + Math.ceil([...before, row].reduce((sum, each) => sum + Math.max(0, page.took[each]), 0) / 1e6)}`);
+  const wait = 2 + Math.ceil(rows.reduce((sum, each) => sum + Math.max(0, page.took[each]), 0) / 1e6);
+  const lines = [...texts.map((text) => `send ${quoted(text)}`), `sleep ${wait}`];
   return `${notes(texts.join("\n") + command)}${SEND[framing]}\n{ ${lines.join("; ")}; } | ${command}`;
 }
 
@@ -44,21 +48,27 @@ const SEND = {
 // What has to be replaced in a command before it works on this machine.
 function notes(text) {
   const folders = Object.entries(page.about.bindings).filter(([, path]) => text.includes(path));
-  const lines = folders.map(([name, path]) => `# ${path} is ${name} of the recording: put a path of this machine in its place`);
+  const lines = folders.map(
+    ([name, path]) => `# ${path} is ${name} of the recording: put a path of this machine in its place`,
+  );
   if (text.includes("[redacted:")) lines.push("# [redacted:…] was a secret: put it in its place");
   return lines.map((line) => `${line.replace(/[\r\n]/g, " ")}\n`).join("");
 }
 
+// Headers that curl writes itself.
+const OWN_HEADERS = ["host", "content-length", "accept-encoding", "connection", "transfer-encoding"];
+
 function curl(row) {
-  const text = bodyText(page.request[row]) ?? "";
-  const head = text.slice(0, bodies.start[page.request[row]]).trimEnd().split("\n");
-  const [method, ...address] = head[0].split(" ");
-  const own = ["host", "content-length", "accept-encoding", "connection", "transfer-encoding"];
-  const headers = head.slice(1).filter((line) => !own.includes(line.split(":")[0].toLowerCase()));
-  const body = contentText(page.request[row]);
-  if (isCut(page.request[row]) || contentName(page.request[row]) === "base64" || method === "CONNECT") return null;
-  const options = ["curl", "--compressed", "-i", ...(method === "HEAD" ? ["-I"] : ["-X", method])];
-  for (const line of headers) options.push("-H", line);
-  if (hasContent(page.request[row])) options.push("--data-raw", body);
-  return notes(text) + [...options, address.join(" ")].map(quoted).join(" ");
+  const body = page.request[row];
+  const [first, ...headers] = bodyPart(body, 0, bodies.start[body]).trimEnd().split("\n");
+  const [method, ...address] = first.split(" ");
+  const url = address.join(" ");
+  if (isCut(body) || contentName(body) === "base64" || method === "CONNECT" || !/^https?:/.test(url)) return null;
+  const options = ["curl", "--globoff", "--compressed", "-i", ...(method === "HEAD" ? ["-I"] : ["-X", method])];
+  for (const header of headers) {
+    const name = /^[\w!#$%&'*+.^`|~-]+(?=:)/.exec(header)?.[0]; // another text may name a file, as @file
+    if (name && !OWN_HEADERS.includes(name.toLowerCase())) options.push("-H", header);
+  }
+  if (hasContent(body)) options.push("--data-raw", contentText(body));
+  return notes(bodyText(body)) + [...options, "--url", url].map(quoted).join(" ");
 }

@@ -74,14 +74,27 @@ function string(label, tree, context) {
   const image = tree.cut ? null : imageOf(value);
   if (image) return element("div", "leaf", ...label, image);
   const [before, inner] = jsonIn(value);
-  if (before) return element("div", "leaf", ...label, textBlock(before, context.word, "string"), string([], { ...tree, raw: JSON.stringify(value.slice(before.length)) }, context));
+  if (before)
+    return element(
+      "div",
+      "leaf",
+      ...label,
+      textBlock(before, context.word, "string"),
+      string([], { ...tree, raw: JSON.stringify(value.slice(before.length)) }, context),
+    );
   if (inner) {
     context.left -= 1;
-    const made = branch(label, inner, context, inner.type === "{" ? `JSON in text {${inner.items.length}}` : `JSON in text [${inner.items.length}]`);
+    const made = branch(
+      label,
+      inner,
+      context,
+      inner.type === "{" ? `JSON in text {${inner.items.length}}` : `JSON in text [${inner.items.length}]`,
+    );
     made.classList.add("inner");
     return made;
   }
-  if (value.length > 100 || value.includes("\n")) return element("div", "leaf", ...label, textBlock(value, context.word, "string"));
+  if (value.length > 100 || value.includes("\n"))
+    return element("div", "leaf", ...label, textBlock(value, context.word, "string"));
   const shown = appendMarked(element("span", "string"), visible(value), context.word);
   return element("div", "leaf", ...label, shown);
 }
@@ -142,7 +155,8 @@ function binary(base64) {
   for (let from = 0; from < text.length; from += 16) {
     const bytes = [...text.slice(from, from + 16)];
     const hex = bytes.map((char) => char.charCodeAt(0).toString(16).padStart(2, "0")).join(" ");
-    lines.push(`${from.toString(16).padStart(6, "0")}  ${hex.padEnd(47)}  ${bytes.map((char) => (/[\x20-\x7e]/.test(char) ? char : ".")).join("")}`);
+    const chars = bytes.map((char) => (/[\x20-\x7e]/.test(char) ? char : ".")).join("");
+    lines.push(`${from.toString(16).padStart(6, "0")}  ${hex.padEnd(47)}  ${chars}`);
   }
   const rest = decodedSize(base64) - text.length;
   return element("pre", "text hex", lines.join("\n"), rest ? `\n… ${size(rest)} more` : "");

@@ -7,36 +7,48 @@ function drawDetail() {
   const row = state.row;
   at("detail").hidden = at("divider").hidden = row < 0;
   if (row < 0) return;
-  const title = [textOf("method", row), textOf("subject", row)].filter(Boolean).join(" ") || kindOf(row);
-  at("title").replaceChildren(visible(title), " ", element("span", "id", visible(textOf("id", row) && `#${textOf("id", row)}`)));
+  const id = textOf("id", row);
+  at("title").replaceChildren(visible(nameOf(row) || kindOf(row)), " ", element("span", "id", visible(id && `#${id}`)));
   const facts = [
-    element("span", `outcome ${statusOf(row)}`, textOf("outcome", row)),
-    kindOf(row) === "http" ? "child → server" : NAMES[textOf("stream", row)] ?? "",
+    kindOf(row) === "http" ? "child → server" : NAMES[textOf("stream", row)],
     `at ${timeOf(row)} s`,
-    page.took[row] >= 0 ? `took ${duration(page.took[row])}` : "",
-    severalConnections ? `connection ${page.conn[row]}` : "",
-    page.line[row] ? `${page.about.file}:${page.line[row]}` : "",
+    page.took[row] >= 0 && `took ${duration(page.took[row])}`,
+    severalConnections && `connection ${page.conn[row]}`,
+    page.line[row] && `${page.about.file}:${page.line[row]}`,
   ];
-  at("facts").replaceChildren(...facts.filter((fact) => fact.textContent ?? fact).flatMap((fact) => [fact, " "]).map((fact) => typeof fact === "string" && fact.trim() ? element("span", "fact", fact) : fact));
+  at("facts").replaceChildren(
+    element("span", `outcome ${statusOf(row)}`, textOf("outcome", row)),
+    ...facts.filter(Boolean).map((fact) => element("span", "", fact)),
+  );
   at("command").hidden = !bodyReady(row) || !commandFor(row);
   at("command").textContent = kindOf(row) === "http" ? "Copy as curl" : "Copy as command";
-  const panes = [pane(row, page.request[row], requestName(row))];
+  const panes = [pane(row, page.request[row], REQUESTS[kindOf(row)])];
   const responses = responsesOf(row);
-  responses.forEach((body, number) => panes.push(pane(row, body, responses.length > 1 ? `Response ${number + 1} of ${responses.length}` : "Response")));
-  if (kindOf(row) === "call" && !responses.length) panes.push(element("section", "pane", element("h3", "", "Response"), element("p", "note", missingAnswer(row))));
+  responses.forEach((body, number) =>
+    panes.push(pane(row, body, responses.length > 1 ? `Response ${number + 1} of ${responses.length}` : "Response")),
+  );
+  if (kindOf(row) === "call" && !responses.length)
+    panes.push(element("section", "pane", element("h3", "", "Response"), element("p", "note", missingAnswer(row))));
   at("panes").replaceChildren(...panes.filter(Boolean));
   at("panes").className = panes.length > 1 ? "two" : "one";
   at("near").replaceChildren(...near(row));
 }
 
 const bodyReady = (row) => page.request[row] < 0 || bodyText(page.request[row]) !== null;
-const missingAnswer = (row) => statusOf(row) === "cancelled" ? "The request was cancelled, and has no answer." : "The session has no answer to this request.";
+const missingAnswer = (row) =>
+  statusOf(row) === "cancelled"
+    ? "The request was cancelled, and has no answer."
+    : "The session has no answer to this request.";
 
-function requestName(row) {
-  const kind = kindOf(row);
-  if (kind === "call" || kind === "http") return "Request";
-  return { notification: "Notification", response: "Response to no request", stderr: "Line", junk: "Not a message", other: "Message" }[kind] ?? "";
-}
+const REQUESTS = {
+  call: "Request",
+  http: "Request",
+  notification: "Notification",
+  response: "Response to no request",
+  stderr: "Line",
+  junk: "Not a message",
+  other: "Message",
+};
 
 // One message: its main part, or all of it as it was sent.
 function pane(row, body, name) {
@@ -51,8 +63,22 @@ function pane(row, body, name) {
   raw.ariaPressed = "false";
   raw.title = "The complete message as it was sent (r)";
   raw.className = "raw";
-  const where = [hasContent(body) ? part : "", size(bodies.size[body]), bodies.line[body] ? `line ${bodies.line[body]}` : ""];
-  made.append(element("header", "", element("h3", "", name), element("span", "where", where.filter(Boolean).join(" · ")), raw, copy), room);
+  const where = [
+    hasContent(body) ? part : "",
+    size(bodies.size[body]),
+    bodies.line[body] ? `line ${bodies.line[body]}` : "",
+  ];
+  made.append(
+    element(
+      "header",
+      "",
+      element("h3", "", name),
+      element("span", "where", where.filter(Boolean).join(" · ")),
+      raw,
+      copy,
+    ),
+    room,
+  );
   const word = words().find((each) => !each.startsWith("-")) ?? "";
   const show = (whole) => {
     raw.ariaPressed = String(whole);
@@ -69,35 +95,44 @@ function pane(row, body, name) {
 
 function cutNote(row, body) {
   const { file } = page.about;
-  const whole = kindOf(row) === "http" ? `${file.replace(/\.yaml$/, "")}.http.yaml` : `ext-recorder show --raw ${quoted(file)}`;
+  const whole =
+    kindOf(row) === "http" ? `${file.replace(/\.yaml$/, "")}.http.yaml` : `ext-recorder show --raw ${quoted(file)}`;
   return `Cut: the page has ${size(bodies.length[body])} of ${size(bodies.size[body])}. All of it: ${whole}`;
 }
 
+// The main part of a message as elements.
 function main(row, body, word) {
   const cut = isCut(body);
-  if (contentName(body) === "base64") return [...messageHead(row, body, word), binary(contentText(body))];
-  if (kindOf(row) !== "http") {
-    if (contentName(body) === "error") {
-      const error = treeOf(contentText(body), cut)?.items.find((each) => each.key === '"message"' && each.type === '"');
-      return [...(error ? [element("p", "problem", visible(stringOf(error.raw)))] : []), contents(contentText(body), { word, cut })];
-    }
-    const says = saysOf(row, body);
-    return [says || isWhole(row) || cut ? contents(says, { word, cut }) : element("p", "note", "Nothing but the envelope.")];
-  }
-  return [...messageHead(row, body, word), ...(hasContent(body) ? [contents(contentText(body), { word, cut })] : [])];
+  const head = kindOf(row) === "http" ? messageHead(body, word) : [];
+  if (contentName(body) === "base64") return [...head, binary(contentText(body))];
+  const says = saysOf(row, body);
+  if (contentName(body) === "error") head.push(...errorMessage(says, cut));
+  if (says || isWhole(row) || cut) return [...head, contents(says, { word, cut })];
+  return head.length ? head : [element("p", "note", "Nothing but the envelope.")];
+}
+
+// The message of a JSON-RPC error, which is what people look for in it.
+function errorMessage(text, cut) {
+  const found = treeOf(text, cut)?.items.find((each) => each.key === '"message"' && each.type === '"');
+  return found ? [element("p", "problem", visible(stringOf(found.raw)))] : [];
 }
 
 // The first line and the headers of an HTTP message.
-function messageHead(row, body, word) {
-  if (kindOf(row) !== "http") return [];
-  const [first, ...headers] = bodyPart(body, 0, bodies.start[body] || Infinity).trimEnd().split("\n");
+function messageHead(body, word) {
+  const [first, ...headers] = bodyPart(body, 0, bodies.start[body] || Infinity)
+    .trimEnd()
+    .split("\n");
   const table = element("dl", "headers");
   for (const header of headers) {
     const [name] = header.split(":", 1);
-    table.append(element("dt", "", visible(name)), appendMarked(element("dd"), visible(header.slice(name.length + 1).trim()), word));
+    table.append(
+      element("dt", "", visible(name)),
+      appendMarked(element("dd"), visible(header.slice(name.length + 1).trim()), word),
+    );
   }
   const made = [appendMarked(element("p", "first"), visible(first), word)];
-  if (headers.length) made.push(element("details", "branch", element("summary", "", plural(headers.length, "header")), table));
+  if (headers.length)
+    made.push(element("details", "branch", element("summary", "", plural(headers.length, "header")), table));
   return made;
 }
 
@@ -106,23 +141,33 @@ function near(row) {
   const made = [];
   const link = (other) => {
     const line = button("", () => choose(other, { follow: true, reveal: true }), `near-row ${statusOf(other)}`);
-    const text = kindOf(other) === "stderr" ? saysOf(other, page.request[other], 200) ?? "" : nameOf(other);
-    line.append(element("span", "time", startOf(other) < startOf(row) ? "" : `+${duration(startOf(other) - startOf(row))}`), " ", ARROWS[textOf("stream", other)] ?? "•", " ",
-      visible(text.replace(COLOURS, "")), " ", element("span", "outcome", textOf("outcome", other) === "ok" ? duration(page.took[other]) : textOf("outcome", other)));
+    const text = kindOf(other) === "stderr" ? (saysOf(other, page.request[other], 200) ?? "") : nameOf(other);
+    const outcome = textOf("outcome", other);
+    line.append(
+      element("span", "time", startOf(other) < startOf(row) ? "" : `+${duration(startOf(other) - startOf(row))}`),
+      " ",
+      ARROWS[textOf("stream", other)] ?? "•",
+      " ",
+      visible(text.replace(COLOURS, "")),
+      " ",
+      element("span", "outcome", outcome === "ok" ? duration(page.took[other]) : outcome),
+    );
     return line;
   };
   const group = (title, rows) => {
     if (!rows.length) return;
     made.push(element("h3", "", title), ...rows.slice(0, NEAR_AT_MOST).map(link));
-    if (rows.length > NEAR_AT_MOST) made.push(element("p", "note", `and ${plural(rows.length - NEAR_AT_MOST, "more row")}`));
+    if (rows.length > NEAR_AT_MOST)
+      made.push(element("p", "note", `and ${plural(rows.length - NEAR_AT_MOST, "more row")}`));
   };
   if (page.parent[row] >= 0) group("Belongs to", [page.parent[row]]);
   const below = children.get(row) ?? [];
-  for (const [title, kind] of [["HTTP", "http"], ["Requests of the child", "call"], ["Notifications", "notification"]]) group(title, below.filter((other) => kindOf(other) === kind));
-  if (kindOf(row) === "call") {
-    const [start, end] = [startOf(row), endOf(row)];
-    group("Standard error meanwhile", errorLines.filter((line) => startOf(line) >= start && startOf(line) <= end));
-  }
+  const belowOf = (kind) => below.filter((other) => kindOf(other) === kind);
+  group("HTTP", belowOf("http"));
+  group("Requests of the child", belowOf("call"));
+  group("Notifications", belowOf("notification"));
+  const meanwhile = (line) => startOf(line) >= startOf(row) && startOf(line) <= endOf(row);
+  if (kindOf(row) === "call") group("Standard error meanwhile", errorLines.filter(meanwhile));
   return made;
 }
 const errorLines = [...Array(COUNT).keys()].filter((row) => kindOf(row) === "stderr");
@@ -140,5 +185,7 @@ async function take(from, content) {
     area.remove();
   }
   from.textContent = "Copied";
-  setTimeout(() => { from.textContent = label; }, 1200);
+  setTimeout(() => {
+    from.textContent = label;
+  }, 1200);
 }

@@ -14,7 +14,8 @@ const FIGURES = [
 const figures = { sort: "count", down: true, subjects: false };
 
 // The nearest-rank percentile of sorted times; -1 of none.
-const percentile = (times, rank) => times.length ? times[Math.max(0, Math.ceil((times.length * rank) / 100) - 1)] : -1;
+const percentile = (times, rank) =>
+  times.length ? times[Math.max(0, Math.ceil((times.length * rank) / 100) - 1)] : -1;
 
 function collectFigures() {
   const found = new Map();
@@ -44,7 +45,11 @@ function drawFigures() {
   const all = collectFigures().sort((one, other) => (key(one) < key(other) ? -sign : key(one) > key(other) ? sign : 0));
   const head = element("tr");
   for (const [name, label] of FIGURES) {
-    const cell = element("th", "", button(label, () => sortFigures(name)));
+    const cell = element(
+      "th",
+      "",
+      button(label, () => sortFigures(name)),
+    );
     cell.scope = "col";
     if (name === figures.sort) cell.ariaSort = figures.down ? "descending" : "ascending";
     head.append(cell);
@@ -52,15 +57,24 @@ function drawFigures() {
   const body = element("tbody");
   for (const each of all) {
     const line = element("tr");
-    const name = button(`${each.side === "out" ? "← " : "→ "}${visible(each.name)}`, () => change({ method: state.method === each.name ? "" : each.name }));
+    const name = button(`${each.side === "out" ? "← " : "→ "}${visible(each.name)}`, () =>
+      change({ method: state.method === each.name ? "" : each.name }),
+    );
     name.title = "Show only this method";
     name.ariaPressed = String(state.method === each.name);
     const first = element("th", "", name);
     first.scope = "row";
-    line.append(first, ...FIGURES.slice(1).map(([column, , value, unit]) => {
-      const number = value(each);
-      return element("td", number > 0 && (column === "errors" || column === "open") ? "error" : "", unit ? unit(number) || "–" : number.toLocaleString("en"));
-    }));
+    line.append(
+      first,
+      ...FIGURES.slice(1).map(([column, , value, unit]) => {
+        const number = value(each);
+        return element(
+          "td",
+          number > 0 && (column === "errors" || column === "open") ? "error" : "",
+          unit ? unit(number) || "–" : number.toLocaleString("en"),
+        );
+      }),
+    );
     body.append(line);
   }
   at("table").replaceChildren(element("thead", "", head), body);

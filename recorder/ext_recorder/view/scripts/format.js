@@ -18,8 +18,10 @@ function button(label, action, className = "") {
 }
 
 // Characters that would be invisible or would reorder the text around them are shown by their number.
-const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
-const visible = (text) => text.replace(HIDDEN, (char) => `⟨${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+const HIDDEN =
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g;
+const visible = (text) =>
+  text.replace(HIDDEN, (char) => `⟨${char.charCodeAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 
 // Colours of a terminal. A cassette keeps them, the page leaves them out where it shows text.
 const COLOURS = /\u001b\[[0-9;:]*[mK]/g;
@@ -31,7 +33,9 @@ function duration(micros) {
   if (micros < 1_000_000) return `${Math.round(micros / 1000)} ms`;
   if (micros < 100_000_000) return `${(micros / 1_000_000).toFixed(2)} s`;
   const seconds = Math.round(micros / 1_000_000);
-  return seconds < 3600 ? `${Math.floor(seconds / 60)} min ${seconds % 60} s` : `${Math.floor(seconds / 3600)} h ${Math.floor(seconds / 60) % 60} min`;
+  return seconds < 3600
+    ? `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+    : `${Math.floor(seconds / 3600)} h ${Math.floor(seconds / 60) % 60} min`;
 }
 
 // The label of a moment on an axis, with the digits in which those at this distance differ.
@@ -40,7 +44,9 @@ function moment(micros, step) {
   if (micros < 1) return "0";
   if (micros < 1000) return `${Math.round(micros)} µs`;
   if (micros < 1_000_000) return `${(micros / 1000).toFixed(digits(1000))} ms`;
-  return micros < 120_000_000 || step < 1_000_000 ? `${(micros / 1_000_000).toFixed(digits(1_000_000))} s` : duration(micros);
+  return micros < 120_000_000 || step < 1_000_000
+    ? `${(micros / 1_000_000).toFixed(digits(1_000_000))} s`
+    : duration(micros);
 }
 
 function size(bytes) {

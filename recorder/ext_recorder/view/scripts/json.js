@@ -2,7 +2,7 @@
 
 // The position after a string that begins with a quotation mark; -1 if it does not end.
 function stringEnd(text, from) {
-  for (let end = from; (end = text.indexOf('"', end + 1)) >= 0; ) {
+  for (let end = from; (end = text.indexOf('"', end + 1)) >= 0;) {
     let escapes = end;
     while (text[escapes - 1] === "\\") escapes -= 1;
     if ((end - escapes) % 2 === 0) return end + 1;
@@ -17,7 +17,7 @@ function parseTree(text) {
   const open = [root];
   const word = /[^\s,:{}[\]"]+/y;
   let key = null;
-  for (let from = 0; from < text.length; ) {
+  for (let from = 0; from < text.length;) {
     const char = text[from];
     const top = open[open.length - 1];
     if (char === "{" || char === "[") {

@@ -27,7 +27,8 @@ function drawList() {
 
 // Adds the rows that have come into view, and removes the others. The elements are in the order of the rows.
 function scrollList() {
-  const list = at("list"), room = at("rows-shown");
+  const list = at("list"),
+    room = at("rows-shown");
   const { scrollTop, clientHeight } = list;
   const first = Math.max(0, Math.floor(scrollTop / rowHeight) - SPARE);
   const last = Math.min(listedRows.length, Math.ceil((scrollTop + clientHeight) / rowHeight) + SPARE);
@@ -71,15 +72,26 @@ function rowElement(row, place, axis) {
     made.setAttribute("aria-expanded", !closed.has(row));
     name.append(element("span", "fold", closed.has(row) ? "▸" : "▾"));
   }
-  name.append(element("span", "method", visible(textOf("method", row))), " ", element("span", "subject", visible(textOf("subject", row))));
+  name.append(
+    element("span", "method", visible(textOf("method", row))),
+    " ",
+    element("span", "subject", visible(textOf("subject", row))),
+  );
   name.title = visible(nameOf(row));
   const took = page.took[row] < 0 ? "" : duration(page.took[row]);
   const bytes = sentBytes(row) + receivedBytes(row);
   made.append(
     element("span", "time", timeOf(row)),
-    element("span", "way", (severalConnections && page.conn[row] ? page.conn[row] : "") + (ARROWS[textOf("stream", row)] ?? "•")),
-    ...(isWhole(row) ? [element("span", "says", beginning(row, page.request[row]))] : [name, excerpt(row)]), element("span", "outcome", textOf("outcome", row)), element("span", "took", took),
-    element("span", "size", bytes ? size(bytes) : ""), bar(row, axis),
+    element(
+      "span",
+      "way",
+      (severalConnections && page.conn[row] ? page.conn[row] : "") + (ARROWS[textOf("stream", row)] ?? "•"),
+    ),
+    ...(isWhole(row) ? [element("span", "says", beginning(row, page.request[row]))] : [name, excerpt(row)]),
+    element("span", "outcome", textOf("outcome", row)),
+    element("span", "took", took),
+    element("span", "size", bytes ? size(bytes) : ""),
+    bar(row, axis),
   );
   for (const cell of made.children) cell.setAttribute("role", "gridcell");
   return made;
@@ -88,7 +100,8 @@ function rowElement(row, place, axis) {
 // The beginning of what was asked and answered.
 const BEGINNING = 140;
 function beginning(row, body) {
-  if (body >= 0 && contentName(body) === "base64") return `${size(decodedSize(contentText(body) ?? ""))} of binary data`;
+  if (body >= 0 && contentName(body) === "base64")
+    return `${size(decodedSize(contentText(body) ?? ""))} of binary data`;
   return visible((saysOf(row, body, BEGINNING) ?? "").replace(COLOURS, ""));
 }
 
@@ -119,7 +132,12 @@ function drawHeads() {
   });
   cell.replaceChildren(...marks);
   for (const head of document.querySelectorAll("#heads [data-sort]")) {
-    const order = state.sort.replace("-", "") === head.dataset.sort ? (state.sort.startsWith("-") ? "descending" : "ascending") : "none";
+    const order =
+      state.sort.replace("-", "") === head.dataset.sort
+        ? state.sort.startsWith("-")
+          ? "descending"
+          : "ascending"
+        : "none";
     head.setAttribute("aria-sort", order);
   }
 }
@@ -141,6 +159,8 @@ function fold(row, close) {
   layList();
   drawList();
 }
+
+const rowsInView = () => Math.max(1, Math.floor(at("list").clientHeight / rowHeight) - 2);
 
 function step(by) {
   const place = listedRows.indexOf(state.row);

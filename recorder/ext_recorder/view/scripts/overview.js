@@ -1,14 +1,18 @@
 // The time axis: all calls as bars that overlap, lines and notifications as marks; a dragged range zooms and filters.
 
-const TOP = 16, BOTTOM = 8; // px: the labels, the marks
+const TOP = 16; // px of the labels
+const BOTTOM = 8; // px of the marks
 const LANES = { most: 14, height: 12 }; // bars that overlap stand below each other; px of one at most
 
 // Time without anything, which the axis may leave out: gaps of at least this part of the busy time.
 const GAP_PART = 0.2;
 const gaps = [];
 {
-  const spans = [...Array(COUNT).keys()].map((row) => [startOf(row), page.took[row] < 0 ? startOf(row) : endOf(row)]).sort((a, b) => a[0] - b[0]);
-  let busy = 0, until = 0;
+  const spans = [...Array(COUNT).keys()]
+    .map((row) => [startOf(row), page.took[row] < 0 ? startOf(row) : endOf(row)])
+    .sort((a, b) => a[0] - b[0]);
+  let busy = 0;
+  let until = 0;
   const empty = [];
   for (const [start, end] of spans) {
     if (start > until) empty.push([until, start]);
@@ -28,7 +32,7 @@ function scale() {
   const before = [0]; // what is left out before each gap
   for (const [start, end] of skipped) before.push(before[before.length - 1] + Math.max(0, end - start - kept));
   const warp = (time) => {
-    let low = 0, high = skipped.length; // how many gaps begin before it
+    let [low, high] = [0, skipped.length]; // how many gaps begin before it
     while (low < high) {
       const middle = (low + high) >> 1;
       if (skipped[middle][0] < time) low = middle + 1;
@@ -40,7 +44,7 @@ function scale() {
     return time - before[low - 1] - within * (before[low] - before[low - 1]);
   };
   const unwarp = (place) => {
-    let low = 0, high = sessionEnd;
+    let [low, high] = [0, sessionEnd];
     for (let step = 0; step < 50; step += 1) {
       const middle = (low + high) / 2;
       if (warp(middle) < place) low = middle;
@@ -75,9 +79,24 @@ function ticks(axis, most) {
 function colours() {
   const style = getComputedStyle(document.documentElement);
   const of = (name) => style.getPropertyValue(`--${name}`).trim();
-  return { ok: of("ok"), error: of("wrong"), open: of("open"), cancelled: of("open"), http: of("http"), child: of("host"), line: of("line"), soft: of("soft"), mark: of("soft") };
+  return {
+    ok: of("ok"),
+    error: of("wrong"),
+    open: of("open"),
+    cancelled: of("open"),
+    http: of("http"),
+    child: of("host"),
+    line: of("line"),
+    soft: of("soft"),
+    mark: of("soft"),
+  };
 }
-const colourOf = (row, paint) => statusOf(row) === "ok" ? (kindOf(row) === "http" ? paint.http : textOf("stream", row) === "out" ? paint.child : paint.ok) : paint[statusOf(row)] ?? paint.mark;
+
+function colourOf(row, paint) {
+  if (statusOf(row) !== "ok") return paint[statusOf(row)] ?? paint.mark;
+  if (kindOf(row) === "http") return paint.http;
+  return textOf("stream", row) === "out" ? paint.child : paint.ok;
+}
 
 // All but the chosen row, which changes more often.
 const ground = document.createElement("canvas");
@@ -98,7 +117,8 @@ function drawOverview() {
   }
   draw.fillStyle = paint.line;
   for (const [start, end] of axis.skipped) {
-    const x = axis.x(start) * width, wide = axis.x(end) * width - x;
+    const x = axis.x(start) * width;
+    const wide = axis.x(end) * width - x;
     for (let stripe = 1; stripe < wide; stripe += 4) draw.fillRect(x + stripe, TOP, 1, height);
   }
   const { bars, points, lanes } = layBars(axis, width);
@@ -137,7 +157,7 @@ function sized(canvas, width, height) {
 
 // Places the bars of the rows that are shown: [x, length, lane, row]; and the marks: [x, row].
 function layBars(axis, width) {
-  const bars = [], points = [], free = [];
+  const [bars, points, free] = [[], [], []]; // free: where each lane ends so far
   for (const row of shown.slice().sort((one, other) => startOf(one) - startOf(other))) {
     const [x, end] = [axis.x(startOf(row)) * width, axis.x(endOf(row)) * width];
     if (end < 0 || x > width) continue;
@@ -145,8 +165,9 @@ function layBars(axis, width) {
       points.push([x, row]);
       continue;
     }
+    // With more at once than there are lanes, bars cover each other.
     let lane = free.findIndex((until) => until <= x);
-    if (lane < 0) lane = free.length < LANES.most ? free.length : free.indexOf(Math.min(...free)); // more cover each other
+    if (lane < 0) lane = free.length < LANES.most ? free.length : free.indexOf(Math.min(...free));
     const length = Math.max(1.5, end - x);
     free[lane] = x + length + 0.5;
     bars.push([x, length, lane, row]);
@@ -156,14 +177,17 @@ function layBars(axis, width) {
 
 function setRange(start, end) {
   const whole = start <= 0 && end >= sessionEnd;
-  change(whole ? { from: "", to: "" } : { from: seconds(Math.max(0, start), 6), to: seconds(Math.min(sessionEnd, end), 6) });
+  change(
+    whole ? { from: "", to: "" } : { from: seconds(Math.max(0, start), 6), to: seconds(Math.min(sessionEnd, end), 6) },
+  );
 }
 
 // Drags a range; a click chooses the call that is nearest to it.
 function listenToAxis() {
-  const canvas = at("axis"), brush = at("brush");
+  const [canvas, brush] = [at("axis"), at("brush")];
   let began = null;
-  const place = (event) => Math.min(1, Math.max(0, (event.clientX - canvas.getBoundingClientRect().left) / canvas.clientWidth));
+  const place = (event) =>
+    Math.min(1, Math.max(0, (event.clientX - canvas.getBoundingClientRect().left) / canvas.clientWidth));
   canvas.addEventListener("pointerdown", (event) => {
     began = place(event);
     canvas.setPointerCapture(event.pointerId);
@@ -175,9 +199,13 @@ function listenToAxis() {
     brush.style.setProperty("left", `${Math.min(began, now) * 100}%`);
     brush.style.setProperty("width", `${Math.abs(now - began) * 100}%`);
   });
-  canvas.addEventListener("pointercancel", () => { began = null; brush.hidden = true; });
+  canvas.addEventListener("pointercancel", () => {
+    began = null;
+    brush.hidden = true;
+  });
   canvas.addEventListener("pointerup", (event) => {
-    const axis = scale(), [from, to] = [Math.min(began, place(event)), Math.max(began, place(event))];
+    const axis = scale();
+    const [from, to] = [Math.min(began, place(event)), Math.max(began, place(event))];
     const dragged = !brush.hidden;
     began = null;
     brush.hidden = true;
@@ -192,7 +220,11 @@ function chooseAt(time, slack) {
   const inside = shown.filter((row) => hasBar(row) && startOf(row) - slack <= time && endOf(row) + slack >= time);
   const length = (row) => endOf(row) - startOf(row);
   const distance = (row) => Math.abs(startOf(row) - time);
-  const best = inside.length ? inside.reduce((a, b) => (length(b) < length(a) ? b : a)) : shown.length ? shown.reduce((a, b) => (distance(b) < distance(a) ? b : a)) : -1;
+  const best = inside.length
+    ? inside.reduce((a, b) => (length(b) < length(a) ? b : a))
+    : shown.length
+      ? shown.reduce((a, b) => (distance(b) < distance(a) ? b : a))
+      : -1;
   if (best >= 0) choose(best, { follow: true });
 }
 

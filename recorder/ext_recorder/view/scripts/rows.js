@@ -9,19 +9,30 @@ const sessionEnd = page.time.reduce((last, time, row) => Math.max(last, time + M
 // Times of a short session need more digits to differ.
 const timeOf = (row) => seconds(startOf(row), sessionEnd < 1e5 ? 6 : sessionEnd < 1e7 ? 4 : 3);
 // A call that was never answered lasts until the end.
-const endOf = (row) => page.took[row] >= 0 ? startOf(row) + page.took[row] : statusOf(row) === "open" ? sessionEnd : startOf(row);
+const endOf = (row) =>
+  page.took[row] >= 0 ? startOf(row) + page.took[row] : statusOf(row) === "open" ? sessionEnd : startOf(row);
 const hasBar = (row) => page.took[row] >= 0 || statusOf(row) === "open";
 const severalConnections = page.conn.some((conn) => conn > 1);
-const sentBytes = (row) => page.request[row] < 0 ? 0 : bodies.size[page.request[row]];
+const sentBytes = (row) => (page.request[row] < 0 ? 0 : bodies.size[page.request[row]]);
 const responsesOf = (row) => [...(page.further[row] ?? []), page.response[row]].filter((body) => body >= 0);
 const receivedBytes = (row) => responsesOf(row).reduce((sum, body) => sum + bodies.size[body], 0);
 
 // What a row says: the main part of its message; all of what is not a message; nothing of a message without a main part.
 const isWhole = (row) => ["stderr", "junk", "other"].includes(kindOf(row));
-const saysOf = (row, body, most = Infinity) => body < 0 || !(isWhole(row) || hasContent(body)) ? "" : contentText(body, most);
+const saysOf = (row, body, most = Infinity) =>
+  body < 0 || !(isWhole(row) || hasContent(body)) ? "" : contentText(body, most);
 
 // Groups of kinds, by which the page filters.
-const GROUPS = { call: "calls", response: "calls", notification: "notifications", stderr: "stderr", http: "HTTP", mark: "other", junk: "other", other: "messages" };
+const GROUPS = {
+  call: "calls",
+  response: "calls",
+  notification: "notifications",
+  stderr: "stderr",
+  http: "HTTP",
+  mark: "other",
+  junk: "other",
+  other: "messages",
+};
 const groupOf = (row) => GROUPS[kindOf(row)];
 
 // The order of a tree: each call before what belongs to it, both by time.
@@ -39,7 +50,7 @@ const depths = new Uint8Array(COUNT);
   }
   for (const rows of children.values()) rows.sort(byTime);
   const stack = roots.sort(byTime).reverse();
-  for (let row; (row = stack.pop()) !== undefined; ) {
+  for (let row; (row = stack.pop()) !== undefined;) {
     treeOrder.push(row);
     for (const child of (children.get(row) ?? []).slice().reverse()) {
       depths[child] = Math.min(depths[row] + 1, 6);
@@ -59,8 +70,12 @@ function rowAt(address) {
   const number = Number(digits);
   for (let row = 0; kind && row < COUNT; row += 1) {
     const http = kindOf(row) === "http";
-    if (kind === "line" ? !http && (page.line[row] === number || responsesOf(row).some((body) => bodies.line[body] === number))
-      : http === (kind === "http") && page.number[row] === number) return row;
+    if (
+      kind === "line"
+        ? !http && (page.line[row] === number || responsesOf(row).some((body) => bodies.line[body] === number))
+        : http === (kind === "http") && page.number[row] === number
+    )
+      return row;
   }
   return -1;
 }

@@ -1,13 +1,25 @@
-// What is shown: search, filters, order, range of time, the chosen row. It stands in the address, so that a link has it.
+// What is shown: search, filters, order, range of time, the chosen row. The address has it, so that a link does.
 
-const DEFAULTS = { q: "", kind: "", status: "", method: "", way: "", conn: "", from: "", to: "", sort: "", idle: "", row: -1 };
+const DEFAULTS = {
+  q: "",
+  kind: "",
+  status: "",
+  method: "",
+  way: "",
+  conn: "",
+  from: "",
+  to: "",
+  sort: "",
+  idle: "",
+  row: -1,
+};
 const STATUSES = { ok: "ok", error: "errors", open: "no answer", cancelled: "cancelled" };
 const state = { ...DEFAULTS };
 let shown = []; // the rows that pass the filters, in their order
 let searched = new Map(); // word to the flags of bodies, of the last search
 
 const words = () => state.q.toLowerCase().split(/\s+/).filter(Boolean);
-const listed = (name) => state[name] ? state[name].split(",") : [];
+const listed = (name) => (state[name] ? state[name].split(",") : []);
 
 function toggle(name, value) {
   const values = new Set(listed(name));
@@ -16,23 +28,40 @@ function toggle(name, value) {
 }
 
 // The part of the session on the time axis, in µs.
-const rangeStart = () => state.from === "" ? 0 : Math.min(sessionEnd, Number(state.from) * 1e6);
-const rangeEnd = () => state.to === "" ? sessionEnd : Math.max(rangeStart() + 1, Number(state.to) * 1e6);
+const rangeStart = () => (state.from === "" ? 0 : Math.min(sessionEnd, Number(state.from) * 1e6));
+const rangeEnd = () => (state.to === "" ? sessionEnd : Math.max(rangeStart() + 1, Number(state.to) * 1e6));
 
 function readAddress() {
   const [first, ...rest] = location.hash.slice(1).split("&");
   const named = first.includes("=") || !first ? "" : first;
   const given = new URLSearchParams(named ? rest.join("&") : location.hash.slice(1));
-  for (const [name, value] of Object.entries(DEFAULTS)) state[name] = name === "row" ? rowAt(named) : given.get(name) ?? value;
+  for (const [name, value] of Object.entries(DEFAULTS))
+    state[name] = name === "row" ? rowAt(named) : (given.get(name) ?? value);
   for (const name of ["from", "to"]) if (!Number.isFinite(Number(state[name]))) state[name] = "";
 }
 
-function writeAddress() {
+function addressOfState() {
   const given = new URLSearchParams(Object.entries(state).filter(([name, value]) => name !== "row" && value !== ""));
-  const parts = [state.row < 0 ? "" : addressOf(state.row), given.toString()].filter(Boolean);
+  return `#${[state.row < 0 ? "" : addressOf(state.row), given.toString()].filter(Boolean).join("&")}`;
+}
+
+// Browsers refuse to change the address more than a few times a second.
+const ADDRESS_EVERY = 300; // ms
+let addressTime = -ADDRESS_EVERY;
+let addressTimer = 0;
+function writeAddress() {
+  clearTimeout(addressTimer);
+  const wait = addressTime + ADDRESS_EVERY - performance.now();
+  if (wait > 0) {
+    addressTimer = setTimeout(writeAddress, wait);
+    return;
+  }
+  addressTime = performance.now();
   try {
-    history.replaceState(null, "", `#${parts.join("&")}`);
-  } catch { /* a page from a file may not be allowed to */ }
+    history.replaceState(null, "", addressOfState());
+  } catch {
+    // A page from a file may not be allowed to.
+  }
 }
 
 // Which rows pass. Words must all be found in the messages or the name of a row; -word must not.
@@ -44,8 +73,12 @@ function filter() {
     searched.set(text, flags);
     const named = page.texts.map((name) => name.toLowerCase().includes(text));
     return (row) => {
-      const has = named[page.method[row]] || named[page.subject[row]] || named[page.outcome[row]] ||
-        flags[page.request[row]] === 1 || responsesOf(row).some((body) => flags[body] === 1);
+      const has =
+        named[page.method[row]] ||
+        named[page.subject[row]] ||
+        named[page.outcome[row]] ||
+        flags[page.request[row]] === 1 ||
+        responsesOf(row).some((body) => flags[body] === 1);
       return has === wanted;
     };
   });
@@ -78,5 +111,7 @@ function sortRows() {
   const key = SORTS[state.sort.replace("-", "")] ?? startOf;
   const keys = new Map(shown.map((row) => [row, key(row)]));
   const sign = down ? -1 : 1;
-  shown.sort((one, other) => (keys.get(one) < keys.get(other) ? -sign : keys.get(one) > keys.get(other) ? sign : one - other));
+  shown.sort((one, other) =>
+    keys.get(one) < keys.get(other) ? -sign : keys.get(one) > keys.get(other) ? sign : one - other,
+  );
 }
