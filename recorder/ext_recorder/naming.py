@@ -132,9 +132,9 @@ def _neutral(words: Iterable[str], live: Live) -> tuple[str, ...]:
 
 
 def _cleaner(live: Live) -> Callable[[bytes], bytes]:
-    from ext_sdk.redaction import Redactor, secret_variables
+    from .redaction import Redaction
 
-    redactor = Redactor(secret_variables(os.environ) | dict(live.redact), rules=True)
+    redactor = (live.redact or Redaction()).redactor()
     home = os.environ.get("HOME", "")
     places = {**({"home": home} if home.count("/") > 1 else {}), **live.bind}
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from .cassette.header import Header
+    from .redaction import Redaction
 
 QUIET = "EXT_RECORDER_QUIET"  # an environment variable: any text in it is `--quiet`
 
@@ -35,7 +36,7 @@ class Live:
             all of the words, the others are not known, and not compared.
         match_env: names of environment variables whose values have to be the recorded ones.
         bind: --bind.
-        redact: values of further secrets, by name, for messages.
+        redact: what is redacted, in messages too; None: what looks secret.
     """
 
     __slots__ = ("bind", "command", "match_env", "passed", "redact")
@@ -47,13 +48,13 @@ class Live:
         passed: int = -1,
         match_env: tuple[str, ...] = (),
         bind: Mapping[str, str] | None = None,
-        redact: Mapping[str, str] | None = None,
+        redact: Redaction | None = None,
     ) -> None:
         self.command = tuple(command)
         self.passed = passed
         self.match_env = match_env
         self.bind = bind or {}
-        self.redact = redact or {}
+        self.redact = redact
 
 
 def headline(path: str, header: Header) -> str:
@@ -240,10 +241,9 @@ def _working_directory() -> str:
 
 def _redacted(header: Header, live: Live, words: Sequence[str]) -> tuple[str, ...]:
     """Return words of this session as a recorder would have written them."""
-    from ext_sdk.redaction import Redactor, secret_variables
-
     from .bindings import Playing
+    from .redaction import Redaction
 
-    redactor = Redactor(secret_variables(os.environ) | dict(live.redact), rules=True)
+    redactor = (live.redact or Redaction()).redactor()
     bindings = Playing(header.bindings, live.bind, os.environ.get("HOME", ""))
     return neutral_command(words, lambda data: bindings.to_neutral(redactor.redact(data)))

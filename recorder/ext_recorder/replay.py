@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from .outlets import Outlet
     from .player import Player
     from .provenance import Live
+    from .redaction import Redaction
     from .report import Report
     from .stage import Output
 
@@ -58,7 +59,7 @@ class Options:
         bind: live values of bindings, by name.
         faults: rules of what goes wrong, see `faults.rules`.
         seed: of their lots.
-        redact: names of further environment variables whose values are secrets.
+        redact: what is redacted in live messages before they are compared; None: what a recorder redacts by default.
         report: a file that gets a line of JSON about how the session went; "" for none.
         speed: 1.0: at the recorded pace, 2.0: twice as fast; PROMPT, MAX.
         live: the command that the host starts, which has to be the recorded one; None: any command.
@@ -79,7 +80,7 @@ class Options:
         match_on: tuple[str, ...] = MATCH_ON,
         max_age: str = "",
         bind: Mapping[str, str] | None = None,
-        redact: tuple[str, ...] = (),
+        redact: Redaction | None = None,
         report: str = "",
         speed: float = PROMPT,
         faults: tuple[str, ...] = (),
@@ -211,7 +212,7 @@ def instruments(
     )
     if matcher.ignore.by_method:
         voice.note_requests(matcher.asked)
-    redact = _Redaction(options.redact, environ)
+    redact = _Redact(options.redact, environ)
     ear = hearing(dialect, matcher, bindings, calls, redact=redact, minted=voice.minted, names=voice.names)
     return ear, voice
 
@@ -224,22 +225,20 @@ def _kinds(dialect: Dialect) -> tuple[type[Ear], type[Voice]]:
     return LooseEar, LooseVoice
 
 
-class _Redaction:
-    """What a recorder would take out here, made when the first message has to be looked at that closely."""
+class _Redact:
+    """What a recorder would do to a message here; prepared when the first message needs it."""
 
-    def __init__(self, names: tuple[str, ...], environ: Mapping[str, str]) -> None:
-        self._names = names
+    def __init__(self, redaction: Redaction | None, environ: Mapping[str, str]) -> None:
+        self._redaction = redaction
         self._environ = environ
 
     def __call__(self, data: bytes) -> bytes:
         return self._redact(data)
 
     def _redact(self, data: bytes) -> bytes:
-        from ext_sdk.redaction import Redactor, secret_variables
+        from .redaction import Redaction
 
-        secrets = secret_variables(self._environ)
-        secrets.update({f"env.{name}": self._environ[name] for name in self._names if name in self._environ})
-        self._redact = Redactor(secrets, rules=True).redact  # type: ignore[method-assign]
+        self._redact = (self._redaction or Redaction()).redactor(self._environ).redact  # type: ignore[method-assign]
         return self._redact(data)
 
 

@@ -126,11 +126,10 @@ def _cassette(session: Session, batches: Iterator[list[Note]]) -> Report | None:
     # Imported here, after the fork: the child is already starting meanwhile, and the tap forwards.
     from pathlib import Path
 
-    from ext_sdk.redaction import Redactor, secret_variables
-
     from .cassette.writer import Writer
+    from .redaction import Redaction
 
-    redactor = Redactor(secret_variables(os.environ) | session.secrets, rules=True)
+    redactor = (session.redact or Redaction()).redactor()
     draft: list[Transcript] = []
     warning = ""
     with Writer(Path(session.cassette), None) as writer:

@@ -11,7 +11,6 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ext_sdk.redaction import Redactor
 from ext_sdk.wire.framing import FRAMINGS
 from ext_sdk.wire.json_text import dumps, loads
 
@@ -24,10 +23,13 @@ from .rewriting import line_of, write_cassette
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from ext_recorder.redaction import Redaction
+    from ext_sdk.redaction import Redactor
     from ext_sdk.wire.framing import Framing
 
     from .cassette.events import Event
 
+REPLACED = "replacement"  # the name of rules with a replacement of their own
 PLACEHOLDER = re.compile(rb"\[redacted:([A-Za-z0-9_.-]{1,96})#[0-9]{1,9}\]")
 
 
@@ -52,13 +54,13 @@ class Scrubbed:
         self.places = places
 
 
-def scrub(path: Path, name: str, *, secrets: Mapping[str, str], check: bool = False) -> Scrubbed:
+def scrub(path: Path, name: str, *, redaction: Redaction, check: bool = False) -> Scrubbed:
     """Redact a cassette anew, or the HTTP traffic beside one; without anything to redact it stays as it is.
 
     Args:
         path: the file.
         name: what it is called in messages.
-        secrets: known values, by their rule.
+        redaction: what is redacted.
         check: only look.
 
     Raises:
@@ -67,8 +69,8 @@ def scrub(path: Path, name: str, *, secrets: Mapping[str, str], check: bool = Fa
     if name.endswith(SUFFIX):
         from .http.scrubbing import scrub as scrub_traffic
 
-        return scrub_traffic(path, name, secrets=secrets, check=check)
-    redactor = Redactor(secrets, rules=True)
+        return scrub_traffic(path, name, redaction=redaction, check=check)
+    redactor = redaction.redactor()
     _learn(path, redactor)
     changes: Counter[str] = Counter()
     lines: list[int] = []
@@ -156,7 +158,7 @@ def _scrubbed(event: Event, framing: Framing, redactor: Redactor, changes: Count
 
 
 def _count(before: bytes, after: bytes, changes: Counter[str]) -> None:
-    """Which placeholders are new."""
+    """Count the placeholders that are new, or the change if a rule has a replacement of its own."""
     if after is not before and after != before:
         new = Counter(PLACEHOLDER.findall(after)) - Counter(PLACEHOLDER.findall(before))
-        changes.update({rule.decode(): count for rule, count in new.items()})
+        changes.update({rule.decode(): count for rule, count in new.items()} or {REPLACED: 1})

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-
-from .errors import UsageError
 from .targets import target_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from .bindings import Playing
+    from .redaction import Redaction
 
 
 class Base:
@@ -49,13 +47,10 @@ class Session:
         match_env: names of the environment variables that are part of what is recorded, kept with their values.
         base: what is recorded on; None: nothing.
         http: the HTTP traffic of the child is recorded, too.
-        secrets: values to be redacted beside what looks secret, by the name that stands in their place.
-
-    Args:
-        redact: names of the environment variables that hold these secrets.
+        redact: what is redacted; None: what looks secret.
 
     Raises:
-        UsageError: there is no such variable, or the cassette has the name of something else than a file.
+        UsageError: a variable to be redacted is missing, or the cassette has the name of something else than a file.
     """
 
     __slots__ = (
@@ -71,7 +66,7 @@ class Session:
         "name",
         "partial",
         "protocol",
-        "secrets",
+        "redact",
     )
 
     def __init__(
@@ -82,7 +77,7 @@ class Session:
         protocol: str,
         framing: str = "",
         bind: Mapping[str, str] | None = None,
-        redact: tuple[str, ...] = (),
+        redact: Redaction | None = None,
         listen: str = "",
         connect: str = "",
         match_env: tuple[str, ...] = (),
@@ -100,18 +95,6 @@ class Session:
         self.listen = listen
         self.connect = connect
         self.match_env = match_env
-        self.secrets = environment_secrets(redact)
-
-
-def environment_secrets(names: Iterable[str], environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What `--redact NAME`, given any number of times, says: values by the rules that stand in their places.
-
-    Raises:
-        UsageError: there is no such variable.
-    """
-    found = {}
-    for name in names:
-        if name not in environment:
-            raise UsageError(f"--redact {name}: expected the name of an environment variable, and there is none of it")
-        found[f"env.{name}"] = environment[name]
-    return found
+        if redact:
+            redact.require()
+        self.redact = redact

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.player import EXIT_DIFFERS
+from ext_recorder.redaction import Redaction
 from ext_recorder.scrub import scrub
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, Session
 from tests.ext_recorder.test_sockets import Relay, running
@@ -213,7 +214,7 @@ def test_header_lines_are_scrubbed(server: str, tmp_path: Path) -> None:
         once(relay, "GET", "/a")
     path.write_text(path.read_text().replace("[redacted:bearer#1]", TOKEN))
 
-    assert scrub(path, str(path), secrets={}).replaced == {"bearer": 1}
+    assert scrub(path, str(path), redaction=Redaction()).replaced == {"bearer": 1}
     assert TOKEN not in path.read_text()
 
 

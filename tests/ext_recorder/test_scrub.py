@@ -13,6 +13,7 @@ import yaml
 
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import CassetteError
+from ext_recorder.redaction import Redaction
 from ext_recorder.scrub import scrub
 from tests.ext_recorder.played import cassette
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, events
@@ -46,7 +47,7 @@ def test_what_a_recorder_would_have_replaced_is_replaced_and_the_rest_stays(tmp_
         tmp_path / "c.yaml", f"""- {{t: 0.5, in: '{{"token": "{GITHUB}", "n": 1.0}}'}}\n- {{t: 1, err: 'fine'}}{END}"""
     )
     before = path.read_text()
-    found = scrub(path, "c", secrets={})
+    found = scrub(path, "c", redaction=Redaction())
     (rule,) = found.replaced
     assert (found.replaced[rule], found.numbers) == (1, (7,))
     changed = before.replace(GITHUB, f"[redacted:{rule}#1]").replace("redacted: []", f"redacted: [{rule}]")
@@ -57,9 +58,9 @@ def test_what_a_recorder_would_have_replaced_is_replaced_and_the_rest_stays(tmp_
 
 def test_scrubbing_twice_changes_nothing_the_second_time(tmp_path: Path) -> None:
     path = cassette(tmp_path / "c.yaml", f"- {{t: 0, in: 'Authorization: Bearer {GITHUB}'}}{END}")
-    scrub(path, "c", secrets={})
+    scrub(path, "c", redaction=Redaction())
     once = path.read_bytes()
-    assert scrub(path, "c", secrets={}).replaced == {}
+    assert scrub(path, "c", redaction=Redaction()).replaced == {}
     assert path.read_bytes() == once
     assert [each.name for each in tmp_path.iterdir()] == ["c.yaml"]
 
@@ -68,7 +69,7 @@ def test_a_cassette_without_secrets_is_not_touched_however_it_is_written(tmp_pat
     path = tmp_path / "c.yaml"
     path.write_text('cassette: 1\nprotocol: raw\nframing: ndjson\nevents:\n  - {"t": 0, "in": "hello"}\nredacted: []\n')
     before = path.stat()
-    assert scrub(path, "c", secrets={}).replaced == {}
+    assert scrub(path, "c", redaction=Redaction()).replaced == {}
     assert path.stat() == before
 
 
@@ -77,24 +78,24 @@ def test_a_secret_is_found_before_the_message_that_tells_of_it(tmp_path: Path) -
         tmp_path / "c.yaml",
         f"- {{t: 0, out: 'the value is {PLAIN}, is it not'}}\n- {{t: 1, in: '{{\"password\":\"{PLAIN}\"}}'}}{END}",
     )
-    scrub(path, "c", secrets={})
+    scrub(path, "c", redaction=Redaction())
     assert PLAIN not in path.read_text()
 
 
 def test_an_older_placeholder_keeps_its_number_to_itself(tmp_path: Path) -> None:
     path = cassette(tmp_path / "c.yaml", f"- {{t: 0, in: '{GITHUB}'}}{END}")
-    (rule,) = scrub(path, "c", secrets={}, check=True).replaced
+    (rule,) = scrub(path, "c", redaction=Redaction(), check=True).replaced
     path = cassette(
         tmp_path / "c.yaml", f"- {{t: 0, in: '{OTHER}'}}\n- {{t: 1, in: 'was [redacted:{rule}#1] before'}}{END}"
     )
-    scrub(path, "c", secrets={})
+    scrub(path, "c", redaction=Redaction())
     assert payloads(path) == [f"[redacted:{rule}#2]", f"was [redacted:{rule}#1] before"]
 
 
 def test_secrets_in_raw_bytes_and_on_stderr_are_found(tmp_path: Path) -> None:
     raw = base64.b64encode(f'{{"token":"{GITHUB}"}}\n\x00junk'.encode()).decode()
     path = cassette(tmp_path / "c.yaml", f"- {{t: 0, out: {{raw: '{raw}'}}}}\n- {{t: 1, err: 'token={GITHUB}'}}{END}")
-    assert sum(scrub(path, "c", secrets={}).replaced.values()) == 2
+    assert sum(scrub(path, "c", redaction=Redaction()).replaced.values()) == 2
     assert GITHUB not in "".join(payloads(path))
     assert "junk" in "".join(payloads(path))
 
@@ -107,7 +108,7 @@ def test_frames_are_whole_again_after_scrubbing(tmp_path: Path, framing: str) ->
         frame = b"Content-Length:%d\r\n\r\n%b" % (len(message), message)  # a spelling that only raw can keep
     raw = base64.b64encode(frame).decode()
     path = cassette(tmp_path / "c.yaml", f"- {{t: 0, out: {{raw: '{raw}'}}}}{END}", framing=framing)
-    scrub(path, "c", secrets={})
+    scrub(path, "c", redaction=Redaction())
     (payload,) = payloads(path)
     assert GITHUB not in payload
     assert '{"token":"[redacted:' in payload
@@ -119,7 +120,7 @@ def test_the_recorded_command_is_scrubbed_too(tmp_path: Path) -> None:
         "cassette: 1\nprotocol: raw\nframing: ndjson\ncommand: [tool, '--password', Tr0ub4dor3]\nevents:\n"
         "- {t: 0, in: hello}\nredacted: []\n"
     )
-    scrub(path, "c", secrets={})
+    scrub(path, "c", redaction=Redaction())
     assert "Tr0ub4dor3" not in path.read_text()
     with Reader(path) as reader:
         assert reader.header.command[:2] == ("tool", "--password")
@@ -216,14 +217,14 @@ def test_a_secret_in_traffic_is_found_before_the_request_that_tells_of_it(traffi
     ends = [text.index("\n", at) for at in (first, second)]
     told = text[: ends[0]] + f"?x={PLAIN}" + text[ends[0] : ends[1]] + f"?token={PLAIN}" + text[ends[1] :]
     traffic.write_text(told)
-    found = scrub(traffic, str(traffic), secrets={})
+    found = scrub(traffic, str(traffic), redaction=Redaction())
     assert len(found.numbers) == 2
     assert PLAIN not in traffic.read_text()
-    assert scrub(traffic, str(traffic), secrets={}).replaced == {}
+    assert scrub(traffic, str(traffic), redaction=Redaction()).replaced == {}
 
 
 def test_a_file_of_vcrpy_itself_is_left_to_vcrpy(tmp_path: Path) -> None:
     path = tmp_path / "other.http.yaml"
     path.write_text("interactions: []\nversion: 1\n")
     with pytest.raises(CassetteError, match="vcrpy has written this"):
-        scrub(path, str(path), secrets={})
+        scrub(path, str(path), redaction=Redaction())

@@ -11,6 +11,7 @@ from ext_recorder.compare.diff import diff
 from ext_recorder.convert.converting import Options, convert
 from ext_recorder.errors import RecorderError
 from ext_recorder.merge import merge
+from ext_recorder.redaction import Redaction
 from ext_recorder.reports.cases import Case, json_line, junit, lines
 from ext_recorder.scrub import scrub
 from ext_recorder.stats import collect, table
@@ -69,7 +70,7 @@ def test_every_tool_ends_by_a_result_or_by_an_error_in_one_line(
         lambda: convert(path, str(jsonl), Options(), source="cassette", replace=True),
         lambda: convert(jsonl, str(out), Options(), source="jsonl", replace=True),
         lambda: convert(path, str(out), Options(), to="cassette", replace=True),
-        lambda: scrub(path, "a", secrets={"env.X": "initialize"}),
+        lambda: scrub(path, "a", redaction=Redaction(further={"env.X": "initialize"})),
     ]
     errors = []
     for tool in tools:

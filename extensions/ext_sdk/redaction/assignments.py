@@ -18,7 +18,6 @@ from ext_sdk.redaction.patterns import (
     beside_placeholder,
     credential_rule,
     is_harmless,
-    is_telling,
 )
 from ext_sdk.redaction.placeholder import rule_name
 
@@ -26,16 +25,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ext_sdk.redaction.finding import Finding
+    from ext_sdk.redaction.patterns import Names
     from ext_sdk.redaction.view import View
 
 _NAME: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_.-")
-_CANDIDATE: Final = re.compile(  # a telling word, the rest of the name, a quote, and what stands before the value
-    rb"%b[a-z0-9_.-]{0,%d}(?:('?)[ \t]{0,16}([:=])|([ \t]))[ \t]{0,16}" % (TELLING, LONGEST)
-)
-_QUOTED_CANDIDATE: Final = re.compile(
-    rb"%b[a-z0-9_.-]{0,%d}(?:(\"(?=[ \t]{0,16}:[ \t]{0,16}\")|'?)[ \t]{0,16}([:=])|([ \t]))[ \t]{0,16}"
-    % (TELLING, LONGEST)
-)
 _BULLETS: Final = b" \t>*<-#+|'"
 _LINE_PREFIX: Final = 32  # bytes before a name in which its line may begin
 _BEFORE_VARIABLE: Final = frozenset((b"", b"export", b"set", b"env"))
@@ -55,21 +48,22 @@ _BLOCK: Final = re.compile(rb"[|>][1-9+-]{0,2}[ \t]{0,16}\r?\n")  # a YAML block
 _LINE: Final = re.compile(rb"([ ]*)([^\0\r\n]*)(?:\r?\n)?")
 
 
-def find_assignments(view: View, *, quoted: bool = False) -> Iterator[Finding]:
+def find_assignments(view: View, names: Names = TELLING, *, quoted: bool = False) -> Iterator[Finding]:
     """Yield the values of names that look secret.
 
     Args:
         view: the text.
+        names: what the names are.
         quoted: names may be in double quotes, of JSON that is not found as such: in a URL.
     """
     at = 0
-    candidate = _QUOTED_CANDIDATE if quoted else _CANDIDATE
+    candidate = names.quoted if quoted else names.assignment
     while match := candidate.search(view.lowered, at):
         at = match.end()
         start = _name_start(view.lowered, match.start())
         end = match.start(1) if match[3] is None else match.start(3)
         name = view.text[start:end].decode("utf-8", "replace")
-        if is_telling(name) and not beside_placeholder(view.text, start, end):
+        if names.tells(name) and not beside_placeholder(view.text, start, end):
             first, last = _value(view, match, start)
             for rule, stretch in _secret_part(view.text, first, last, f"key.{rule_name(name.lstrip('-'))}"):
                 yield in_view(view, *stretch, rule)

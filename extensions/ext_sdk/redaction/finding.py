@@ -20,9 +20,10 @@ class Finding:
         rule: the name for the placeholder.
         value: the secret with its escapes undone; the same value gets the same number.
         quote: what to put around the placeholder, because a number or the like is replaced by a string.
+        replacement: what to write instead of a placeholder; None for a placeholder.
     """
 
-    __slots__ = ("end", "quote", "rule", "start", "value")
+    __slots__ = ("end", "quote", "replacement", "rule", "start", "value")
 
     def __init__(self, start: int, end: int, rule: str, value: bytes, *, quote: bytes = b"") -> None:
         self.start = start
@@ -30,6 +31,13 @@ class Finding:
         self.rule = rule
         self.value = value
         self.quote = quote
+        self.replacement: bytes | None = None
+
+    def at(self, start: int, end: int, value: bytes) -> Finding:
+        """Return the same finding with another stretch and value."""
+        found = Finding(start, end, self.rule, value, quote=self.quote)
+        found.replacement = self.replacement
+        return found
 
 
 def in_view(view: View, start: int, end: int, rule: str) -> Finding:
@@ -40,7 +48,7 @@ def in_view(view: View, start: int, end: int, rule: str) -> Finding:
 def below(view: View, findings: Iterable[Finding]) -> Iterator[Finding]:
     """Yield findings in the text of a view as findings in the message that the view is of."""
     for each in findings:
-        yield Finding(*view.origin(each.start, each.end), each.rule, each.value, quote=each.quote)
+        yield each.at(*view.origin(each.start, each.end), each.value)
 
 
 def without_overlaps(
@@ -56,7 +64,7 @@ def without_overlaps(
             if (start, end) == (each.start, each.end):
                 yield each
             else:
-                yield Finding(start, end, each.rule, message[start:end], quote=each.quote)
+                yield each.at(start, end, message[start:end])
         at = max(at, each.end)
 
 

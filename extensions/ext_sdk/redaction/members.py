@@ -11,43 +11,40 @@ from typing import TYPE_CHECKING, Final
 
 from ext_sdk.redaction.finding import Finding
 from ext_sdk.redaction.names import LONGEST
-from ext_sdk.redaction.patterns import SCHEME, TELLING, credential_rule, is_harmless, is_telling
+from ext_sdk.redaction.patterns import SCHEME, SPACE, TELLING, credential_rule, is_harmless
 from ext_sdk.redaction.placeholder import MARK, rule_name
 from ext_sdk.redaction.view import undone
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ext_sdk.redaction.patterns import Names
+
 _BACKSLASHES: Final = frozenset((0, 1, 3, 7))  # before a quote; nobody nests deeper
-_SPACE: Final = rb"(?:\s|\\++[nrt]){0,32}"
-_KEY: Final = re.compile(  # a telling word, the rest of the key, its quote, and what follows
-    rb"(?:%b|\\u00[4-7])(?:[\w. -]|\\++u00[0-9a-f]{2}){0,%d}(\\*+\")%b([:,])%b" % (TELLING, LONGEST, _SPACE, _SPACE)
-)
-_BEFORE_NAME: Final = re.compile(rb"(\\*+\")(?:name|key)\1%b:%b\Z" % (_SPACE, _SPACE))
-_BEFORE_VALUE: Final = re.compile(rb"(\\*+\")value\1%b:%b" % (_SPACE, _SPACE))
-_NEXT: Final = re.compile(rb"%b,%b" % (_SPACE, _SPACE))
+_BEFORE_NAME: Final = re.compile(rb"(\\*+\")(?:name|key)\1%b:%b\Z" % (SPACE, SPACE))
+_BEFORE_VALUE: Final = re.compile(rb"(\\*+\")value\1%b:%b" % (SPACE, SPACE))
+_NEXT: Final = re.compile(rb"%b,%b" % (SPACE, SPACE))
 _QUOTE: Final = re.compile(rb"(?<!\\)(\\*)\"")
-_LIST: Final = re.compile(rb"\[%b" % _SPACE)
+_LIST: Final = re.compile(rb"\[%b" % SPACE)
 _WORD: Final = re.compile(rb"[a-z0-9+.-]+", re.IGNORECASE)
-_NUMBER: Final = re.compile(rb"-?[0-9][0-9.eE+-]{3,}")  # `"token": 7` counts or correlates something
 # A piece of text, as language models report it with its probability.
-_PROBABILITY: Final = re.compile(rb"(\\*+\")(?:(?!\1).){0,256}?\1%b,%b\1(?:logprob|prob)" % (_SPACE, _SPACE))
+_PROBABILITY: Final = re.compile(rb"(\\*+\")(?:(?!\1).){0,256}?\1%b,%b\1(?:logprob|prob)" % (SPACE, SPACE))
 _NAME_MEMBER: Final = 48  # bytes before a name in which `"name": ` is looked for
 
 
-def find_members(message: bytes, lowered: bytes) -> Iterator[Finding]:
-    """The values of members whose keys look secret.
+def find_members(message: bytes, lowered: bytes, names: Names = TELLING) -> Iterator[Finding]:
+    """Yield the values of members whose keys look secret, or have other names.
 
     Strings and long numbers are, lists of strings one by one; objects are not, their own members decide. Also found
     are ``{"name": "PASSWORD", "value": …}`` and ``["--password", …]``.
     """
     at = 0
-    while match := _KEY.search(lowered, at):
+    while match := names.member.search(lowered, at):
         at = match.end()
         key, opening = _key(message, match)
-        value = _value_position(lowered, match, opening) if key and is_telling(key) else -1
+        value = _value_position(lowered, match, opening) if key and names.tells(key) else -1
         if value >= 0 and not (key == "token" and _PROBABILITY.match(lowered, value)):
-            for finding in _values(message, value, match[1], key):
+            for finding in _values(message, value, match[1], key, names):
                 yield finding
                 at = max(at, finding.end)
 
@@ -79,26 +76,26 @@ def _value_position(lowered: bytes, match: re.Match[bytes], opening: int) -> int
     return -1
 
 
-def _values(message: bytes, at: int, quote: bytes, key: str) -> Iterator[Finding]:
+def _values(message: bytes, at: int, quote: bytes, key: str, names: Names) -> Iterator[Finding]:
     rule = f"key.{rule_name(key.lstrip('-'))}"
     if not message.startswith(b"[", at):
-        yield from _value(message, at, quote, rule)[1]
+        yield from _value(message, at, quote, rule, names)[1]
         return
     following: re.Match[bytes] | None = _LIST.match(message, at)
     while following:
-        end, found = _value(message, following.end(), quote, rule)
+        end, found = _value(message, following.end(), quote, rule, names)
         yield from found
         following = _NEXT.match(message, end)
 
 
-def _value(message: bytes, at: int, quote: bytes, rule: str) -> tuple[int, Iterable[Finding]]:
+def _value(message: bytes, at: int, quote: bytes, rule: str, names: Names) -> tuple[int, Iterable[Finding]]:
     """Where a string, number or word ends, and what is secret in it."""
     if message.startswith(quote, at):
         start = at + len(quote)
         end = value_end(message, start, len(quote) - 1)
         return end + len(quote), _string(message, start, end, rule)
     word = _WORD.match(message, at)
-    if word and _NUMBER.fullmatch(word[0]):
+    if word and names.number.fullmatch(word[0]):
         return word.end(), [Finding(at, word.end(), rule, word[0], quote=quote)]
     return word.end() if word else len(message), ()
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from ext_sdk.redaction.names import looks_secret
+from ext_sdk.redaction.names import LONGEST, looks_secret
 from ext_sdk.redaction.placeholder import MARK
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _MARK: Final = MARK.encode()
 _PLACEHOLDER: Final = re.escape(MARK) + r"[A-Za-z0-9_.-]{1,96}#[0-9]{1,9}\]"
@@ -22,7 +25,38 @@ PLACEHOLDER: Final = re.compile(_PLACEHOLDER.encode())
 PLACEHOLDER_TEXT: Final = re.compile(f"({_PLACEHOLDER})")
 
 # The core of a name that may announce a secret, in lower case; `names.looks_secret` decides about the whole name.
-TELLING: Final = rb"(?:pass|pwd|secret|token|credential|[\w.-]key|auth|cookie|-signature)"
+_TELLING: Final = rb"pass|pwd|secret|token|credential|[\w.-]key|auth|cookie|-signature"
+SPACE: Final = rb"(?:\s|\\++[nrt]){0,32}"  # between the tokens of JSON, in a string too
+
+
+class Names:
+    """Names of members, lines and options whose values are secret.
+
+    Args:
+        core: pattern of a part that each of these names has, in lower case.
+        tells: whether a name is one of them.
+        number: pattern of the numbers that are secret under such a name.
+
+    Attributes:
+        member: matches the rest of a member's key from the core on, its quote, and what follows.
+        assignment: matches the rest of another name, a quote, and what is before the value.
+        quoted: the same; the name may be in double quotes, of JSON that is not found as such: in a URL.
+    """
+
+    __slots__ = ("assignment", "member", "number", "quoted", "tells")
+
+    def __init__(self, core: bytes, tells: Callable[[str], bool], number: re.Pattern[bytes]) -> None:
+        space = rb"[ \t]{0,16}"
+        rest = rb"(?:%b)[a-z0-9_.-]{0,%d}" % (core, LONGEST)
+        before = rb"%b([:=])|([ \t]))%b" % (space, space)
+        self.member = re.compile(
+            rb"(?:%b|\\u00[4-7])(?:[\w. -]|\\++u00[0-9a-f]{2}){0,%d}(\\*+\")%b([:,])%b" % (core, LONGEST, SPACE, SPACE)
+        )
+        self.assignment = re.compile(rb"%b(?:('?)%b" % (rest, before))
+        self.quoted = re.compile(rb"%b(?:(\"(?=%b:%b\")|'?)%b" % (rest, space, space, before))
+        self.number = number
+        self.tells = tells
+
 
 # What stands where a secret would, and is none: a variable, a blank to be filled, a value somebody hid already.
 _HARMLESS: Final = re.compile(
@@ -39,8 +73,8 @@ SCHEME: Final = re.compile(
     rb"(bearer|basic|token|digest|negotiate|ntlm|apikey|aws4-hmac-sha256)[ \t]+(?=\S)", re.IGNORECASE
 )
 
-# The same few keys come in every message.
-is_telling: Final = lru_cache(maxsize=1024)(looks_secret)
+# The same few keys come in every message; `"token": 7` counts or correlates something.
+TELLING: Final = Names(_TELLING, lru_cache(maxsize=1024)(looks_secret), re.compile(rb"-?[0-9][0-9.eE+-]{3,}"))
 
 
 def is_harmless(rule: str, value: bytes) -> bool:

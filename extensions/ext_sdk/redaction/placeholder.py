@@ -43,6 +43,10 @@ class Numbers:
             self._numbers[key] = number
         return f"{MARK}{rule}#{number}]".encode()
 
+    def replaced(self, rule: str) -> None:
+        """Note that a rule replaced something by a text of its own."""
+        self._numbers.setdefault((rule, 0), 0)
+
     def reserve(self, rule: str, number: int) -> None:
         """Leave out the numbers up to this one: a placeholder that came in from outside has it."""
         self._counts[rule] = max(number, self._counts.get(rule, 0))

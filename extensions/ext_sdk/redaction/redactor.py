@@ -10,8 +10,13 @@ from ext_sdk.redaction.tokens import SHORTER, may_have_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Final
+    from collections.abc import Iterable, Mapping
+    from typing import Final, Protocol
+
+    from ext_sdk.redaction.finding import Finding
+    from ext_sdk.redaction.view import View
+else:
+    Protocol = object
 
 # A text in lower case without any of these, and without the prefix of a token, has nothing that a rule would find.
 _SUSPICIOUS: Final = (*("pass", "secret", "token", "key", "auth", "cred", "cookie", "pwd", "bearer", "basic "),)
@@ -35,6 +40,22 @@ _ESCAPES: Final = (("\\", ("\\u00", "\\x", "\\/")), ("%", ("%",)))
 _MOST_LEARNED: Final = 32  # values; each costs a look at every message
 
 
+class Own(Protocol):
+    """Rules and exceptions of users."""
+
+    def may_find(self, lowered: str) -> bool:
+        """Return whether a rule may find something in a text in lower case, as Latin-1."""
+
+    def find(self, message: bytes, seen: View, *, json: bool) -> Iterable[Finding]:
+        """Return what the rules find in a message; `json`: it is valid JSON."""
+
+    def spares(self, finding: Finding) -> bool:
+        """Return whether a finding is not to be replaced."""
+
+    def spared(self, message: bytes, *, json: bool) -> list[tuple[int, int]]:
+        """Return the parts of a message that are left as they are."""
+
+
 class Redactor:
     """Replaces secrets in whole messages.
 
@@ -46,6 +67,7 @@ class Redactor:
         rules: also find what looks like a secret: authorization headers, members and lines with telling keys, tokens
             of well-known shapes, passwords in URLs, private keys, the data of Kubernetes secrets. A long value that
             was found by a rule is known from then on, and found wherever it is repeated.
+        own: further rules, and exceptions.
     """
 
     __slots__ = (
@@ -54,14 +76,18 @@ class Redactor:
         "_lowered_needles",
         "_needles",
         "_numbers",
+        "_own",
         "_rules",
         "_secrets",
     )
 
-    def __init__(self, secrets: Mapping[str, str] | None = None, *, rules: bool = False) -> None:
+    def __init__(
+        self, secrets: Mapping[str, str] | None = None, *, rules: bool = False, own: Own | None = None
+    ) -> None:
         self._secrets: tuple[Secret, ...] = ()
         self._learned: tuple[Secret, ...] = ()
         self._rules = rules
+        self._own = own
         self._numbers = Numbers()
         self._lock = allocate_lock()
         self._note_needles()
@@ -83,13 +109,17 @@ class Redactor:
 
     def redact(self, data: bytes) -> bytes:
         """Return the message with placeholders for its secrets; the same object if it has none."""
-        if not self._rules and not self._needles:
+        if not self._rules and not self._needles and not self._own:
             return data
         # Searching a str takes half the time of searching bytes; as Latin-1 they are the same.
         text = data.decode("latin-1")
         lowered = text.lower() if text.isascii() else data.lower().decode("latin-1")
         rules = self._rules and _may_be_secret(data, text, lowered)
-        if not rules and not self._may_be_known(text, lowered):
+        if (
+            not rules
+            and not self._may_be_known(text, lowered)
+            and not (self._own is not None and self._own.may_find(lowered))
+        ):
             return data
         with self._lock:
             return self._redacted(data, rules=rules)
@@ -120,7 +150,7 @@ class Redactor:
     def _redacted(self, data: bytes, *, rules: bool) -> bytes:
         from ext_sdk.redaction.search import Search
 
-        search = Search(data, (*self._secrets, *self._learned), rules=rules, any_bytes=self._rules)
+        search = Search(data, (*self._secrets, *self._learned), self._own, rules=rules, any_bytes=self._rules)
         if rules:
             self._learn(search.learned)
         return search.redacted(self._numbers)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ext_sdk.redaction.finding import Finding
     from ext_sdk.redaction.placeholder import Numbers
+    from ext_sdk.redaction.redactor import Own
 
 _JSON_BEGINS: Final = b'{["-0123456789tfn'
 _JSON_ENDS: Final = b'}]"0123456789el'
@@ -44,6 +45,7 @@ class Search:
     Args:
         message: any bytes.
         known: values that are secret.
+        own: rules of users.
         rules: also search what looks like a secret.
         any_bytes: the message may be no text, and short values be there by chance.
 
@@ -53,26 +55,39 @@ class Search:
 
     __slots__ = ("_findings", "_known", "_message", "_protected", "learned")
 
-    def __init__(self, message: bytes, known: tuple[Secret, ...], *, rules: bool, any_bytes: bool) -> None:
+    def __init__(
+        self, message: bytes, known: tuple[Secret, ...], own: Own | None, *, rules: bool, any_bytes: bool
+    ) -> None:
         json = _is_json(message)
         seen = view(message, barriers=json)
         self._message = message
         self._protected = _placeholders(message)
         found = list(_guesses(message, seen)) if rules else []
+        if own:
+            found = [each for each in found if not own.spares(each)]
+            self._protected += own.spared(message, json=json)
+            self._protected.sort(key=lambda stretch: stretch[::-1])
         self.learned = _worth_knowing(found, known)
         self._known = (*known, *self.learned)
         sure = find_known(message, seen, self._known, json=json)
         self._findings = [*(_probable(message, sure) if any_bytes else sure), *found]
+        if own:
+            wanted = list(own.find(message, seen, json=json))
+            self._findings = [each for each in (*wanted, *self._findings) if not own.spares(each)]
 
     def redacted(self, numbers: Numbers) -> bytes:
         """The message with a placeholder for each finding."""
-        for start, end in self._protected:
+        for start, end in _placeholders(self._message):
             rule, _, number = self._message[start + len(MARK) : end - 1].decode().rpartition("#")
             numbers.reserve(rule, int(number))
         pieces: list[bytes] = []
         copied = 0
         for each in without_overlaps(self._message, self._findings, self._protected):
-            placeholder = numbers.placeholder(self._safe(each.rule), each.value)
+            if each.replacement is None:
+                placeholder = numbers.placeholder(self._safe(each.rule), each.value)
+            else:
+                placeholder = each.replacement
+                numbers.replaced(each.rule)
             pieces += (self._message[copied : each.start], each.quote, placeholder, each.quote)
             copied = each.end
         return b"".join((*pieces, self._message[copied:])) if pieces else self._message

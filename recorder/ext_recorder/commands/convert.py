@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ext_recorder.options import Command, Option
 
-from .shared import BIND, FORCE, PROTOCOLS, REDACT, bindings, one, to_file
+from .shared import BIND, FORCE, PROTOCOLS, REDACTING, bindings, one, redaction, to_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def run(values: Values) -> int:
     from ext_recorder.convert.converting import STDOUT, Options, convert
     from ext_recorder.many.names import file_of
 
-    options = Options(protocol=one(values, "protocol"), redact=values["redact"], bind=bindings(values))
+    options = Options(protocol=one(values, "protocol"), redact=redaction(values), bind=bindings(values))
     with file_of(one(values, "FILE")) as (path, _):
         told = convert(
             path,
@@ -61,5 +61,5 @@ compared or replayed.
 """,
     run,
     arguments=("FILE",),
-    options=(FROM, TO, PROTOCOL, BIND, REDACT, OUTPUT, FORCE),
+    options=(FROM, TO, PROTOCOL, BIND, *REDACTING, OUTPUT, FORCE),
 )

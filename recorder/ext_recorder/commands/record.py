@@ -21,6 +21,7 @@ from .shared import (
     bindings,
     live,
     one,
+    redaction,
 )
 
 TYPE_CHECKING = False
@@ -130,7 +131,7 @@ def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool
         protocol=one(values, "protocol"),
         framing=one(values, "framing"),
         bind=bindings(values),
-        redact=values["redact"],
+        redact=redaction(values),
         listen=one(values, "listen"),
         connect=one(values, "connect"),
         match_env=values["match-env"],
@@ -138,6 +139,8 @@ def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool
     )
     if not unique:
         _tell_of_partial(session.partial)
+    if session.redact and session.redact.off:
+        _tell(f"{session.cassette} is recorded without redaction (--no-redact): secrets of this session stay in it")
     if go_on:
         from ext_recorder.episodes import run_new_episodes
 
@@ -201,10 +204,14 @@ def _is_quiet(values: Values) -> bool:
 
 def _tell_of_partial(partial: str) -> None:
     if os.path.exists(partial):  # noqa: PTH110 - pathlib costs 5 ms
-        from ext_recorder.outlets import host_outlet, tell
-
         text = f"{partial} is left of an interrupted session; recording again"
-        tell(host_outlet(2), f"{text} (`ext-recorder recover` makes a cassette of it)")
+        _tell(f"{text} (`ext-recorder recover` makes a cassette of it)")
+
+
+def _tell(text: str) -> None:
+    from ext_recorder.outlets import host_outlet, tell
+
+    tell(host_outlet(2), text)
 
 
 def _recording_of(session: Session) -> Layer:
@@ -256,8 +263,9 @@ exit code 3: HTTP/2, websockets, a program that is not Python.
     ext-recorder record --http --listen tcp:4711 --connect tcp:4712 --protocol waza waza.yaml -- waza serve --tcp 4712
 
 Secrets are replaced before anything reaches the disk: values of environment variables that look secret, authorization
-headers, members like password or token, and well-known shapes of keys. The working directories of requests, the home
-directory and what --bind names are kept by a neutral name, so that the cassette plays on another machine.
+headers, members like password or token, and well-known forms of tokens; --redact and --redact-except add to that. The
+working directories of requests, the home directory and what --bind names are kept by a neutral name, so that the
+cassette plays on another machine.
 """,
     run,
     arguments=("CASSETTE",),

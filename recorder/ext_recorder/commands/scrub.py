@@ -5,7 +5,7 @@ from __future__ import annotations
 from ext_recorder.options import Command, Option
 
 from .several import NAMING, SEVERAL, chosen
-from .shared import REDACT, jobs, one
+from .shared import REDACTING, jobs, one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,23 +16,22 @@ if TYPE_CHECKING:
 
 def run(values: Values) -> int:
     """Do what the command line says; returns the exit code."""
-    import os
     import sys
     from functools import partial
 
     from ext_recorder.errors import UsageError
     from ext_recorder.many.pool import each
+    from ext_recorder.redaction import Redaction
     from ext_recorder.scrub import scrub
-    from ext_recorder.session import environment_secrets
-    from ext_sdk.redaction import secret_variables
 
     check = bool(values["check"])
-    secrets = secret_variables(os.environ) | environment_secrets(values["redact"]) | _listed(one(values, "secrets"))
+    redaction = Redaction.of(values, _listed(one(values, "secrets")))
+    redaction.require()
     cassettes = _with_traffic(chosen(values))
     if not check and (remote := next((found.name for found in cassettes if found.remote), "")):
         raise UsageError(f"{remote} can only be read; scrub a copy of it, or look at it by --check")
     code = 0
-    for outcome in each(cassettes, partial(scrub, secrets=secrets, check=check), jobs=jobs(values)):
+    for outcome in each(cassettes, partial(scrub, redaction=redaction, check=check), jobs=jobs(values)):
         if outcome.result is None:
             sys.stderr.write(f"ext-recorder: {outcome.error}\n")
             code = 2
@@ -105,5 +104,5 @@ committed before: a secret that was published has to be changed.
     arguments=("CASSETTE",),
     repeats=True,
     optional=True,
-    options=(CHECK, REDACT, SECRETS, *SEVERAL),
+    options=(CHECK, *REDACTING, SECRETS, *SEVERAL),
 )

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ext_recorder.errors import UsageError
     from ext_recorder.options import Values
     from ext_recorder.provenance import Live
+    from ext_recorder.redaction import Redaction
 
 PROTOCOLS = (
     "gevals", "pi", "gassist", "waza", "waza-go", "kaiak", "kaiak-head", "mcp", "lsp", "dap", "acp", "jsonrpc", "raw",
@@ -88,7 +89,6 @@ def bindings(values: Values) -> dict[str, str]:
 def live(values: Values) -> Live:
     """Return the command that a host starts, with what has to be as it was recorded. Raises UsageError."""
     from ext_recorder.provenance import Live
-    from ext_recorder.session import environment_secrets
 
     passed = one(values, "passed") or "-1"
     count = int(passed) if passed == "-1" or (passed.isascii() and passed.isdigit() and len(passed) < 7) else None
@@ -99,8 +99,17 @@ def live(values: Values) -> Live:
         passed=count,
         match_env=values["match-env"],
         bind=bindings(values),
-        redact=environment_secrets(values["redact"]) if values["redact"] else None,
+        redact=redaction(values),
     )
+
+
+def redaction(values: Values) -> Redaction | None:
+    """Return what the options about redaction say; None if none is given. Raises UsageError."""
+    if not (values["redact"] or values["redact-except"] or values["no-redact"]):
+        return None
+    from ext_recorder.redaction import Redaction
+
+    return Redaction.of(values)
 
 
 def output(values: Values) -> str:
@@ -165,12 +174,30 @@ FRAMING = Option(
     "NAME",
     choices=(*FRAMINGS, "http"),
 )
+
+
+def _rule(table: dict[str, object]) -> list[str]:
+    from ext_recorder.redaction import table as rule_of
+
+    return rule_of(table)
+
+
 REDACT = Option(
     "redact",
-    "an environment variable whose value is a secret, though its name does not look like it; repeatable",
-    "NAME",
+    "a secret: an environment variable with its value, pattern:REGEX, pointer:POINTER or key:GLOB; repeatable",
+    "NAME|RULE",
+    many=True,
+    table=_rule,
+)
+REDACT_EXCEPT = Option(
+    "redact-except",
+    "an exception from redaction: an environment variable, value:TEXT, pattern:REGEX, pointer:POINTER or key:GLOB; "
+    "repeatable",
+    "NAME|RULE",
     many=True,
 )
+NO_REDACT = Option("no-redact", "no redaction but that of --redact")
+REDACTING = (REDACT, REDACT_EXCEPT, NO_REDACT)
 MATCH_ON = Option(
     "match-on",
     "what has to match: method, params, or a place; repeatable; by default method and params",
@@ -256,7 +283,7 @@ JUNIT = Option("junit", "write a report as JUnit XML", "FILE")
 ORDER = order("strict: requests have to come as they were recorded; any: in any order")
 IGNORE = ignore("a place in requests that need not match, as /params/args/seed")
 CONNECT = connect("the real socket server listens, for which clients come to --listen")
-RECORDING = (PROTOCOL, FRAMING, BIND, REDACT)
+RECORDING = (PROTOCOL, FRAMING, BIND, *REDACTING)
 COMPARING = (MATCH_ENV, PASSED)
 MASK = Option(
     "mask",

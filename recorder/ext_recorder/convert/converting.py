@@ -13,11 +13,10 @@ from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.header import Header
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import UsageError
+from ext_recorder.redaction import Redaction
 from ext_recorder.rewriting import line_of, write_cassette
-from ext_recorder.session import environment_secrets
 from ext_recorder.targets import target_of
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.redaction import Redactor, secret_variables
 from ext_sdk.version import __version__
 from ext_sdk.wire.framing import FRAMINGS
 
@@ -26,7 +25,7 @@ from .formats import CASSETTE, FOREIGN, JSONL, format_of, known
 from .jsonl import JsonLines, written
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from ext_recorder.cassette.events import Event
 
@@ -58,17 +57,18 @@ class Options:
 
     Attributes:
         protocol: what their messages are.
-        redact: names of further environment variables whose values are secrets.
+        redact: what is redacted.
         bind: paths that get a neutral spelling, by name.
     """
 
     __slots__ = ("bind", "protocol", "redact")
 
     def __init__(
-        self, *, protocol: str = "", redact: Iterable[str] = (), bind: Mapping[str, str] | None = None
+        self, *, protocol: str = "", redact: Redaction | None = None, bind: Mapping[str, str] | None = None
     ) -> None:
         self.protocol = protocol or PROTOCOL
-        self.redact = tuple(redact)
+        self.redact = redact or Redaction()
+        self.redact.require()
         self.bind = dict(bind or {})
 
 
@@ -117,7 +117,7 @@ class _Foreign:
 
     def __init__(self, path: Path, source: str, options: Options) -> None:
         self._said = FOREIGN[source].read(path)
-        self._redactor = Redactor(secret_variables(os.environ) | environment_secrets(options.redact), rules=True)
+        self._redactor = options.redact.redactor()
         dialect = DIALECTS[options.protocol]
         self._bindings = Recording(dialect, options.bind, os.environ.get("HOME", ""))
         self.header = Header(dialect.name, FRAMING, recorder=__version__, bindings=self._bindings.neutral())

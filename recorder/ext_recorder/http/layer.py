@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from types import TracebackType
 
+    from ext_recorder.redaction import Redaction
+
     from .matching import Matching
     from .station import Outcome
 
@@ -190,14 +192,14 @@ class Layer:
 
 
 def recording(
-    path: Path, *, bind: Mapping[str, str], secrets: Mapping[str, str], version: str, cassette: Path | None = None
+    path: Path, *, bind: Mapping[str, str], redaction: Redaction, version: str, cassette: Path | None = None
 ) -> Layer:
     """Record a child's HTTP traffic.
 
     Args:
         path: the file.
         bind: --bind, name to live value.
-        secrets: values that must not be written, by name, beside what looks secret.
+        redaction: what is redacted.
         version: of the recorder.
         cassette: what is said on stdio meanwhile; it is there when `finish` is called.
 
@@ -209,7 +211,7 @@ def recording(
     def work(station: Station) -> Outcome:
         from .work import record
 
-        return record(station, path, bind, secrets, Origin(version, started, cassette))
+        return record(station, path, bind, redaction, Origin(version, started, cassette))
 
     return Layer("record", work)
 
@@ -218,7 +220,7 @@ def replaying(
     path: Path,
     *,
     bind: Mapping[str, str],
-    secrets: Mapping[str, str],
+    redaction: Redaction,
     matching: Matching | None = None,
     misses: list[str] | None = None,
 ) -> Layer:
@@ -227,7 +229,7 @@ def replaying(
     Args:
         path: the file.
         bind: --bind.
-        secrets: further secrets of this machine, so that requests with them match.
+        redaction: what is redacted in requests before they are compared.
         matching: the user's rules for which requests are the same.
         misses: in the process of the layer, gets a line for each request that has no response, as soon as it comes.
 
@@ -238,6 +240,6 @@ def replaying(
     def work(station: Station) -> Outcome:
         from .work import replay
 
-        return replay(station, path, bind, secrets, matching=matching, misses=[] if misses is None else misses)
+        return replay(station, path, bind, redaction, matching=matching, misses=[] if misses is None else misses)
 
     return Layer("replay", work)

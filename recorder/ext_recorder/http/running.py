@@ -13,8 +13,8 @@ from ext_recorder.journal import Journal
 from ext_recorder.notes import Notes, Report
 from ext_recorder.outlets import claim_standard_files, host_outlet, tell
 from ext_recorder.record import spawn_in
+from ext_recorder.redaction import Redaction
 from ext_recorder.report import Report as ReportFile
-from ext_recorder.session import environment_secrets
 from ext_recorder.signals import Signals
 from ext_recorder.tap import Tap
 from ext_sdk.version import __version__
@@ -53,7 +53,9 @@ def recording_of(session: Session) -> Layer:
     """The layer that records a session's HTTP traffic, in the file beside its cassette. Raises RecorderError."""
     path = Path(beside(session.name))
     cassette = Path(session.cassette)
-    return recording(path, bind=session.bind, secrets=session.secrets, version=__version__, cassette=cassette)
+    return recording(
+        path, bind=session.bind, redaction=session.redact or Redaction(), version=__version__, cassette=cassette
+    )
 
 
 def run(
@@ -61,7 +63,7 @@ def run(
     command: Sequence[str],
     *,
     bind: Mapping[str, str],
-    redact: Sequence[str] = (),
+    redact: Redaction | None = None,
     matching: Matching | None = None,
     listen: str = "",
     connect: str = "",
@@ -73,7 +75,7 @@ def run(
         path: the file.
         command: what to run.
         bind: --bind.
-        redact: names of further environment variables whose values are secrets.
+        redact: what is redacted.
         matching: the user's rules for which requests are the same.
         listen: where clients of a socket server come; "": to the command itself, or it is on stdio.
         connect: where the command listens then.
@@ -83,14 +85,17 @@ def run(
         RecorderError: the file can't be played, the command not be run.
     """
     claim_standard_files()
-    secrets = environment_secrets(redact)
+    redaction = redact or Redaction()
+    redaction.require()
     written = ReportFile(report, path) if report else None
     if written:
         written.begin()
     with ExitStack() as stack:
         make_tap = stack.enter_context(_relaying(listen, connect)) if listen else Tap
         misses = written.prefixed(f"{path}: ") if written else None
-        layer = stack.enter_context(replaying(Path(path), bind=bind, secrets=secrets, matching=matching, misses=misses))
+        layer = stack.enter_context(
+            replaying(Path(path), bind=bind, redaction=redaction, matching=matching, misses=misses)
+        )
         signals = Signals()
         signals.catch()
         child = spawn_in(layer, command)

@@ -10,8 +10,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ext_recorder.errors import CassetteError
-from ext_recorder.scrub import PLACEHOLDER, Scrubbed
-from ext_sdk.redaction import Redactor
+from ext_recorder.scrub import PLACEHOLDER, REPLACED, Scrubbed
 
 from .cleaning import Cleaner
 from .reader import load
@@ -22,19 +21,21 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from ext_recorder.redaction import Redaction
+
     from .reader import Document
 
 HEAD = ("recorder", "recorded", "epoch", "seed", "bindings")  # what stands before the interactions
 WRITERS_OWN = ("http", "version")  # what the writer says itself
 
 
-def scrub(path: Path, name: str, *, secrets: Mapping[str, str], check: bool = False) -> Scrubbed:
+def scrub(path: Path, name: str, *, redaction: Redaction, check: bool = False) -> Scrubbed:
     """Redact a file anew.
 
     Args:
         path: the file.
         name: what it is called in messages.
-        secrets: known values, by their rule.
+        redaction: what is redacted.
         check: only look.
 
     Returns:
@@ -47,7 +48,7 @@ def scrub(path: Path, name: str, *, secrets: Mapping[str, str], check: bool = Fa
     document = load(path)
     if "http" not in document.values:
         raise CassetteError(path, 0, "vcrpy has written this; its filters take secrets out")
-    scrubbing = _Scrubbing(secrets, path.read_bytes())
+    scrubbing = _Scrubbing(redaction, path.read_bytes())
     scrubbing.interactions(path, load(path))  # a secret that one of them tells of may stand in an earlier one
     numbers = scrubbing.interactions(path, document)
     values = {key: scrubbing.value(value) for key, value in document.values.items()}
@@ -60,12 +61,12 @@ def scrub(path: Path, name: str, *, secrets: Mapping[str, str], check: bool = Fa
 class _Scrubbing:
     """One file's secrets."""
 
-    def __init__(self, secrets: Mapping[str, str], data: bytes) -> None:
-        self._redactor = Redactor(secrets, rules=True)
+    def __init__(self, redaction: Redaction, data: bytes) -> None:
+        self._redactor = redaction.redactor()
         self._before = {match[0] for match in PLACEHOLDER.finditer(data)}
         self._redactor.redact(b"token: " + b" ".join(sorted(self._before)))  # so that their numbers stay theirs
         self._new: set[bytes] = set()
-        self._changed = False
+        self._changed = self._ever_changed = False
         self._cleaner = Cleaner(self._clean)
 
     def interactions(self, path: Path, document: Document) -> list[int]:
@@ -93,12 +94,13 @@ class _Scrubbing:
 
     def replaced(self) -> Counter[str]:
         """How many different secrets, by rule."""
-        return Counter(rule.decode() for placeholder in self._new for rule in PLACEHOLDER.findall(placeholder))
+        found = Counter(rule.decode() for placeholder in self._new for rule in PLACEHOLDER.findall(placeholder))
+        return found if found or not self._ever_changed else Counter({REPLACED: 1})
 
     def _clean(self, data: bytes) -> bytes:
         clean = self._redactor.redact(data)
         if clean != data:
-            self._changed = True
+            self._changed = self._ever_changed = True
             self._new |= {match[0] for match in PLACEHOLDER.finditer(clean)} - self._before
         return clean
 

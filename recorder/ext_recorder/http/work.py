@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ext_recorder.bindings import Playing
 from ext_recorder.bindings import Recording as Bindings
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.redaction import Redactor, secret_variables
 
 from .attribution import calls_at
 from .cleaning import Cleaner
@@ -25,6 +24,8 @@ from .writer import Writer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from ext_recorder.redaction import Redaction
 
     from .interaction import Call
     from .matching import Matching
@@ -49,16 +50,14 @@ class _RecordingDesk:
         self._recording.gone(peer.number)
 
 
-def record(
-    station: Station, path: Path, bind: Mapping[str, str], secrets: Mapping[str, str], origin: Origin
-) -> Outcome:
+def record(station: Station, path: Path, bind: Mapping[str, str], redaction: Redaction, origin: Origin) -> Outcome:
     """Record until it is over. Raises RecorderError, OSError."""
     writer = Writer(path)
     station.ready(station.seed, station.epoch)
     without_clients()
     from .recording import Recording
 
-    redactor = Redactor(secret_variables(os.environ) | dict(secrets), rules=True)
+    redactor = redaction.redactor()
     kubeconfig = Outline(os.environ)
     for credential in kubeconfig.credentials:
         redactor.add("kubeconfig", credential)
@@ -104,7 +103,7 @@ def replay(
     station: Station,
     path: Path,
     bind: Mapping[str, str],
-    secrets: Mapping[str, str],
+    redaction: Redaction,
     *,
     matching: Matching | None,
     misses: list[str],
@@ -117,7 +116,7 @@ def replay(
     document = load(path)
     neutral = {name: str(value) for name, value in document.mapping("bindings").items()}
     bindings = Playing(neutral, bind, os.environ.get("HOME", ""))
-    redactor = Redactor(secret_variables(os.environ) | dict(secrets), rules=True)
+    redactor = redaction.redactor()
     cleaner = Cleaner(lambda data: bindings.to_neutral(redactor.redact(data)))
     if kubeconfig := document.text("kubeconfig"):
         (Path(station.folder) / KUBECONFIG).write_bytes(bindings.to_live(kubeconfig.encode(), json=False))

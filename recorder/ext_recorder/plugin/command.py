@@ -48,7 +48,9 @@ class _Marked:
     mask: Sequence[str] = ()
     match_on: Sequence[str] = ()
     bind: Mapping[str, str] = field(default_factory=dict)
-    redact: Sequence[str] = ()
+    redact: Sequence[str | Mapping[str, str]] = ()
+    redact_except: Sequence[str] = ()
+    no_redact: bool = False
     http: bool = False
 
     def values(self) -> Values:
@@ -62,7 +64,9 @@ class _Marked:
             "mask": tuple(self.mask),
             "match-on": tuple(self.match_on),
             "bind": tuple(f"{name}={value}" for name, value in self.bind.items()),
-            "redact": tuple(self.redact),
+            "redact": tuple(each if isinstance(each, str) else json.dumps(each) for each in self.redact),
+            "redact-except": tuple(self.redact_except),
+            "no-redact": ("",) if self.no_redact else (),
         }
         return {name: texts for name, texts in values.items() if texts}
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ext_recorder.redaction import Redaction
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -21,7 +23,7 @@ class Options:
         mask: parts of texts that may differ, see `rules.Mask`.
         name: where the child hands out values that the host sends back, see `rules.Places`.
         bind: live values of bindings, by name.
-        redact: names of further environment variables whose values are secrets.
+        redact: what is redacted.
         patience: how many seconds longer than in the recording an answer may take.
         in_order: whether the order of the child's messages counts.
         stderr: whether its stderr has to be as recorded.
@@ -45,7 +47,7 @@ class Options:
         mask: Sequence[str] = (),
         name: Sequence[str] = (),
         bind: Mapping[str, str] | None = None,
-        redact: Sequence[str] = (),
+        redact: Redaction | None = None,
         patience: float = PATIENCE_S,
         in_order: bool = True,
         stderr: bool = False,
@@ -62,7 +64,7 @@ class Options:
         self.mask = tuple(mask)
         self.name = tuple(name)
         self.bind = dict(bind or {})
-        self.redact = tuple(redact)
+        self.redact = redact or Redaction()
         self.patience = patience
         self.in_order = in_order
         self.stderr = stderr

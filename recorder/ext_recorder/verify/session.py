@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,7 @@ from ext_recorder.calls import Calls
 from ext_recorder.compare.comparing import Comparison
 from ext_recorder.compare.counterparts import Counterparts
 from ext_recorder.reports.cases import Case
-from ext_recorder.session import environment_secrets
 from ext_recorder.speaking import dialect_of
-from ext_sdk.redaction import Redactor, secret_variables
 from ext_sdk.wire.framing import FRAMINGS
 
 from .ahead import Ahead
@@ -48,6 +47,7 @@ class LiveSession:
         dialect, framing: of the messages.
         findings: what differs.
         secrets: values to take out, by name.
+        make_redactor: returns a new redactor, without the numbers of this one's placeholders.
         bindings: paths of the cassette, and what they stand for here.
 
     Raises:
@@ -61,14 +61,16 @@ class LiveSession:
         self.dialect = dialect_of(header, str(reader.path))
         self.framing = FRAMINGS[header.framing]
         self.findings = LiveFindings(name)
-        self.secrets = secret_variables(environment) | environment_secrets(options.redact, environment)
+        options.redact.require(environment)
+        self.secrets = options.redact.secrets(environment)
         self._name = name
         self._options = options
         self._stack = stack
         self._folder = ""
         self._folders: list[str] = []  # names of the bindings for which one was created
         self.bindings = Playing(header.bindings, options.bind, environment.get("HOME", ""))
-        self._redactor = Redactor(self.secrets, rules=True)
+        self.make_redactor = partial(options.redact.redactor, environment)
+        self._redactor = self.make_redactor()
         self._counterparts = Counterparts()
         self._comparison = Comparison(self.dialect, options.ignore, options.mask, options.name)
         self._senders: list[Sender] = []

@@ -10,16 +10,16 @@ from ext_recorder.cassette.header import Header
 from ext_recorder.cassette.writer import Writer
 from ext_recorder.provenance import neutral_command, neutral_environment
 from ext_recorder.transcript import Transcript
-from ext_sdk.redaction import Redactor
 from ext_sdk.version import __version__
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
     from typing import Self
 
     from ext_recorder.bindings import Playing
     from ext_sdk.protocols.dialect import Dialect
+    from ext_sdk.redaction import Redactor
     from ext_sdk.wire.framing import Framing
 
     from .options import Options
@@ -34,7 +34,7 @@ class Update:
         path: the cassette.
         options: how it is verified.
         dialect, framing: of the session.
-        secrets: values to take out, by name.
+        redactor: redacts the new session.
         bindings: of the cassette; they stay, with their names.
         home: HOME, or "".
         match_env: names of the environment variables that it keeps.
@@ -50,12 +50,12 @@ class Update:
         *,
         dialect: Dialect,
         framing: Framing,
-        secrets: Mapping[str, str],
+        redactor: Redactor,
         bindings: Playing,
         home: str,
         match_env: Iterable[str] = (),
     ) -> None:
-        self._redactor = Redactor(secrets, rules=True)
+        self._redactor = redactor
         self._bindings = Keeping(dialect, bindings, home)
         self._transcript = Transcript(framing, self._clean, self._bindings)
         header = Header(

@@ -15,7 +15,6 @@ from ext_recorder.cassette.events import OWN_FILES, STDERR_FRAMING
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import CassetteError
 from ext_recorder.http.naming import beside
-from ext_recorder.session import environment_secrets
 from ext_recorder.sockets.address import Address
 from ext_recorder.sockets.players import Part
 from ext_recorder.sockets.recorded import connections
@@ -179,9 +178,9 @@ class _Run:
         from ext_recorder.http.layer import replaying
         from ext_recorder.http.matching import Matching
 
-        secrets = environment_secrets(self._options.redact, self._environment)
+        redaction = self._options.redact
         path, matching = Path(beside(self._path)), Matching.of(self._options.ignore, self._options.mask)
-        return stack.enter_context(replaying(path, bind=self._options.bind, secrets=secrets, matching=matching))
+        return stack.enter_context(replaying(path, bind=self._options.bind, redaction=redaction, matching=matching))
 
     def _traffic(self, layer: Layer | None) -> list[str]:
         """What the child asked servers for, and was not recorded, is a difference. Returns further remarks."""
@@ -199,7 +198,7 @@ def _update(reader: Reader, options: Options, session: LiveSession) -> Update:
         options,
         dialect=session.dialect,
         framing=session.framing,
-        secrets=session.secrets,
+        redactor=session.make_redactor(),
         bindings=session.bindings,
         home=os.environ.get("HOME", ""),
         match_env=reader.header.environment,
