@@ -131,6 +131,7 @@ class _Calls:
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
         self._open: dict[tuple[int, bytes], list[Recorded]] = {}
+        self._early: set[int] = set()  # connections with an HTTP response that came before the end of its request
         self._glances = dialect.glances and not (dialect.forms or dialect.unfinished)
         special = {*dialect.final, *dialect.loose, *dialect.references}
         self._special = tuple(method.encode() for method in special)
@@ -168,7 +169,10 @@ class _Calls:
         return any(method in payload for method in self._special)
 
     def _begin(self, conn: int, key: bytes, payload: bytes, line: int) -> None:
-        self._open.setdefault((conn, key), []).append(Recorded(payload, line))
+        if conn in self._early:
+            self._early.discard(conn)
+        else:
+            self._open.setdefault((conn, key), []).append(Recorded(payload, line))
 
     def left(self) -> list[tuple[int, Recorded]]:
         """Return the calls that are still open, with their connections, in their order."""
@@ -192,3 +196,5 @@ class _Calls:
             calls.pop(0)
             if not calls:
                 del self._open[conn, key]
+        elif self._dialect.name == "http":
+            self._early.add(conn)

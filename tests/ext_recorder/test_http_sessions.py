@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import socket
 import subprocess
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -45,6 +46,14 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(f"this is {self.path}\nline two\n".encode(), "text/plain")
 
     do_HEAD = do_GET  # noqa: N815 - the name that the base class calls
+
+    def do_PUT(self) -> None:
+        """Refuse a request without its body; the base class has sent 100 Continue if that was expected."""
+        if self.headers["Expect"]:
+            self.do_POST()
+        else:
+            self.close_connection = True
+            self._head("text/plain", ("Content-Length", "0"))
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
@@ -186,6 +195,38 @@ def test_out_of_turn_is_a_miss_in_strict_order(server: str, tmp_path: Path) -> N
         assert json.loads(ask(client, "GET", "/events")[1])["reason"] == "out-of-turn"
         assert ask(client, "GET", "/a")[0] == 200
         assert relay.end() == EXIT_DIFFERS
+
+
+def put(relay: Relay, head: str, *, body_first: bool) -> bytes:
+    """Send a request whose body follows when something was received; return what comes then."""
+    _, host, port = relay.address.split(":")
+    with socket.create_connection((host, int(port)), PATIENCE_S) as client, client.makefile("rb") as lines:
+        client.sendall(f"PUT /x HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n{head}\r\n".encode())
+        first = b""
+        if body_first:
+            client.sendall(b"{}")
+        while not body_first and (line := lines.readline()) not in (b"\r\n", b""):
+            first += line
+        if b" 100 " in first:
+            client.sendall(b"{}")
+            return first.splitlines()[0] + b"|" + lines.readline()
+        return (first or lines.readline()).splitlines()[0]
+
+
+@pytest.mark.parametrize("order", ["strict", "any"])
+def test_a_response_may_come_before_the_body_of_its_request(server: str, tmp_path: Path, order: str) -> None:
+    path = tmp_path / "c.yaml"
+    with recording(path, server) as relay:
+        assert put(relay, "", body_first=False) == b"HTTP/1.1 200 OK"
+        answer = put(relay, "Expect: 100-continue\r\n", body_first=False)
+        assert answer == b"HTTP/1.1 100 Continue|HTTP/1.1 200 OK\r\n"
+        assert once(relay, "HEAD", "/a") == (200, b"")
+
+    with running("replay", "--order", order, str(path)) as relay:
+        assert put(relay, "", body_first=True) == b"HTTP/1.1 200 OK"
+        assert put(relay, "Expect: 100-continue\r\n", body_first=False) == answer
+        assert once(relay, "HEAD", "/a") == (200, b"")
+        assert relay.end() == -15
 
 
 def test_a_place_in_a_body_is_ignored_on_request(server: str, tmp_path: Path) -> None:

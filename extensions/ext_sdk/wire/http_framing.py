@@ -30,14 +30,26 @@ class HttpDecoder(_Buffer):
 
     Attributes:
         methods: of the requests that wait for a response; to be shared by both directions, because the response to HEAD
-            has no body.
+            has no body. A response may come before the body of its request.
     """
 
-    __slots__ = ("_ends", "_last", "_limit", "_lost", "_parts", "_refused", "_scanned", "_sizes", "methods")
+    __slots__ = (
+        "_announced",
+        "_ends",
+        "_last",
+        "_limit",
+        "_lost",
+        "_parts",
+        "_refused",
+        "_scanned",
+        "_sizes",
+        "methods",
+    )
 
     def __init__(self, limit: int | None = None) -> None:
         super().__init__()
         self._limit = limit
+        self._announced = False  # the method of the request whose body is still to come is known
         self._lost = ""  # why nothing that follows is a message
         self._refused = 0  # bytes still to come of a body over the limit
         self._ends: tuple[bytes, ...] = ()  # ends of what is complete in a streamed body
@@ -55,6 +67,14 @@ class HttpDecoder(_Buffer):
         if self._ends:
             return self._streamed()
         return self._message()
+
+    @property
+    def expects(self) -> bool:
+        """Return True if a client waits for `100 Continue` before it sends the body of its request."""
+        if not self._announced:
+            return False
+        head = bytes(self.data[self.position : self.data.find(b"\r\n\r\n", self.position)])
+        return b"\r\nexpect: 100-continue" in head.lower()
 
     def _message(self) -> Frame | Junk | None:
         start = self.position
@@ -81,6 +101,9 @@ class HttpDecoder(_Buffer):
 
     def _body(self, at: int, payload: bytes, head: tuple[str, ...], fields: dict[str, str]) -> Frame | Junk | None:
         is_response = payload[:3].isdigit()
+        if not is_response and not self._announced:
+            self._announced = True
+            self.methods.append(payload.partition(b" ")[0].decode("latin-1"))
         method = self.methods[0] if is_response and self.methods else ""
         status = int(payload[:3]) if is_response else 0
         bodiless = method == "HEAD" or 100 <= status < 200 or status in {204, 304}
@@ -108,9 +131,9 @@ class HttpDecoder(_Buffer):
         return self._taken(Frame(payload, self.take(at - self.position), head), payload)
 
     def _taken(self, item: Frame | Overlong, payload: bytes) -> Frame | Overlong:
-        """Remember the method of a request until its response has come."""
+        """Forget the method of a request when its final response has come."""
         if not payload[:3].isdigit():
-            self.methods.append(payload.partition(b" ")[0].decode("latin-1"))
+            self._announced = False
         elif self.methods and payload[:1] != b"1":
             self.methods.popleft()
         return item

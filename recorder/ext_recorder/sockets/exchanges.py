@@ -6,6 +6,8 @@ into exchanges, and connections do not count.
 
 from __future__ import annotations
 
+import re
+
 from ext_recorder.cassette.events import OWN_FILES, Data, Mark, pieces
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.hearing import Recorded
@@ -15,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ext_recorder.cassette.events import Event
 
+_REQUEST_LINE = re.compile(rb"([A-Z_-]+ [^ \r\n]+) HTTP/1\.[^\r\n]*\r\n")
 _NEVER = 1 << 60  # the line of what does not come
 
 
@@ -28,17 +31,19 @@ class Exchange:
         answered: the line of the final response; a large number if there is none.
         done: the line of the last event of the response.
         closes: the server closed the connection behind it.
+        partial: the body of the request is not recorded entirely, and does not count.
         played: it was replayed, or skipped.
     """
 
-    __slots__ = ("answered", "closes", "done", "played", "request", "sent", "time")
+    __slots__ = ("answered", "closes", "done", "partial", "played", "request", "sent", "time")
 
-    def __init__(self, request: Recorded, time: float) -> None:
+    def __init__(self, request: Recorded, time: float, *, partial: bool = False) -> None:
         self.request = request
         self.time = time
         self.sent: list[tuple[int, Data]] = []
         self.answered = self.done = _NEVER
         self.closes = False
+        self.partial = partial
         self.played = False
 
 
@@ -62,6 +67,7 @@ class Exchanges:
         self.ended: int | str | None = None
         self._open: dict[int, list[Exchange]] = {}  # by connection: those without a final response
         self._last: dict[int, Exchange] = {}  # by connection: that of the response sent last
+        self._early: dict[int, Exchange] = {}  # by connection: what was sent before the request was complete
         self._ended: set[int] = set()  # connections that their client has ended
         with Reader(path) as reader:
             for event in reader:
@@ -91,15 +97,29 @@ class Exchanges:
             self._last[mark.conn].closes = True
 
     def _request(self, event: Data, line: int) -> None:
-        for payload in _payloads(event):
-            exchange = Exchange(Recorded(payload, line), event.time)
-            self.listed.append(exchange)
+        payloads = _payloads(event)
+        for payload in payloads:
+            self._begin(event, Exchange(Recorded(payload, line), event.time))
+        if not payloads and (begun := _REQUEST_LINE.match(event.payload)):
+            self._begin(event, Exchange(Recorded(begun[1], line), event.time, partial=True))
+
+    def _begin(self, event: Data, exchange: Exchange) -> None:
+        self.listed.append(exchange)
+        early = self._early.pop(event.conn, None)
+        if early is None:
+            self._open.setdefault(event.conn, []).append(exchange)
+            return
+        exchange.sent, exchange.answered, exchange.done = early.sent, early.answered, early.done
+        self._last[event.conn] = exchange
+        if exchange.answered == _NEVER:
             self._open.setdefault(event.conn, []).append(exchange)
 
     def _response(self, event: Data, line: int) -> None:
         waiting = self._open.get(event.conn, [])
         status = next((payload[:3] for payload in _payloads(event) if payload[:3].isdigit()), b"")
         begins = status and not (event.head and event.head[0].startswith("chunk"))
+        if begins and not waiting:
+            waiting = [self._early.setdefault(event.conn, Exchange(Recorded(b"", line), event.time))]
         exchange = waiting[0] if begins and waiting else self._last.get(event.conn)
         if exchange is None:
             return

@@ -20,6 +20,7 @@ from ext_recorder.provenance import headline
 from ext_recorder.replay import MAX, ORDERS, PROMPT, instruments
 from ext_recorder.signals import Signals, signal_name
 from ext_sdk.wire.framing import FRAMINGS, Frame
+from ext_sdk.wire.http_framing import HttpDecoder
 
 from .address import receive, shut
 from .exchanges import Exchanges
@@ -71,19 +72,20 @@ class _Client:
         decoder: of its requests.
         turns: the responses that it waits for, in their order.
         unsent: bytes that it does not take yet.
+        continued: it was told to send the body of its request.
         ended: it sends nothing more.
         over: it is to be closed once everything was sent.
     """
 
-    __slots__ = ("apart", "decoder", "ended", "over", "socket", "turns", "unsent")
+    __slots__ = ("apart", "continued", "decoder", "ended", "over", "socket", "turns", "unsent")
 
     def __init__(self, client: socket.socket) -> None:
         self.socket = client
-        self.decoder = FRAMINGS["http"].decoder()
+        self.decoder = HttpDecoder()
         self.turns: deque[_Turn] = deque()
         self.unsent = b""
         self.apart = Apart(client.fileno())
-        self.ended = self.over = False
+        self.ended = self.over = self.continued = False
 
 
 class HttpServer:
@@ -185,14 +187,17 @@ class HttpServer:
             elif not item.wire.isspace():
                 self._say(f"{len(item.wire)} bytes of a client are not a request: {item.reason}")
                 self._differs = client.over = True
+        if client.decoder.expects and not client.continued:
+            client.continued = True
+            self._write(client, b"HTTP/1.1 100 Continue\r\n\r\n")
 
     def _hear(self, client: _Client, payload: bytes) -> None:
-        exchange, turn = self._find(payload)
+        exchange, following = self._find(payload)
         if exchange is None or not exchange.sent:
             self._differs = self._lost = True
             live = self._ear.dialect.classify(payload)
             if exchange is None:
-                miss = explain(self._ear, self._ear.neutral(payload), self._history, where=self._path, turn=turn)
+                miss = explain(self._ear, self._ear.neutral(payload), self._history, where=self._path, turn=following)
             else:
                 exchange.played = True
                 miss = cut_off(live, exchange.request, self._path)
@@ -206,7 +211,11 @@ class HttpServer:
         listed = self._exchanges.listed
         while self._first < len(listed) and listed[self._first].played:
             self._first += 1
-        client.turns.append(_Turn(exchange))
+        turn = _Turn(exchange)
+        if client.continued:
+            client.continued = False
+            turn.rest = deque(each for each in turn.rest if each[1].payload != b"100")
+        client.turns.append(turn)
 
     def _find(self, payload: bytes) -> tuple[Exchange | None, str]:
         """Return the first exchange that a request matches and that may come now; else None, and what is next."""
@@ -215,7 +224,7 @@ class HttpServer:
         for exchange in self._exchanges.listed[self._first :]:
             if exchange.played:
                 continue
-            if self._ear.matches(exchange.request, payload):
+            if self._matches(exchange, payload):
                 missing = [each for each in ahead if each.done < exchange.request.line] if strict else []
                 if missing and not self._lost:
                     return None, f"line {missing[0].request.line}"
@@ -225,6 +234,11 @@ class HttpServer:
                 return exchange, ""
             ahead.append(exchange)
         return None, f"line {ahead[0].request.line}" if ahead else "nothing: the session is over"
+
+    def _matches(self, exchange: Exchange, payload: bytes) -> bool:
+        if exchange.partial:
+            return b" ".join(payload.split(b" ", 2)[:2]) == exchange.request.payload
+        return self._ear.matches(exchange.request, payload)
 
     def _history(self) -> Iterator[tuple[Recorded, bool, bool]]:
         for exchange in self._exchanges.listed:
