@@ -74,6 +74,13 @@ class Calls:
                 del self._later[recorded]
         return live
 
+    def ended(self, calls: list[tuple[bytes, bytes]]) -> None:
+        """Remember calls that were answered, by their recorded and live ids."""
+        past = self._past
+        past.update(calls[-_REMEMBERED:])
+        for recorded in list(past)[: max(0, len(past) - _REMEMBERED)]:
+            del past[recorded]
+
     def __bool__(self) -> bool:
         """Is any call without its answer?"""
         return bool(self._open)

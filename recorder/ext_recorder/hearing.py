@@ -108,14 +108,19 @@ class Ear:
             before = here(before)
         if payload.startswith(before) and payload.endswith(after):
             id = payload[len(before) : len(payload) - len(after)]
-            if is_plain(id) and not (id != expected[start:end] and self._id_is_echoed(expected)):
+            if is_plain(id) and not (id != expected[start:end] and self.id_is_echoed(expected)):
                 self._calls.begin(expected[start:end], id)
                 return True
         return self._closely(recorded, payload)
 
-    def _id_is_echoed(self, request: bytes) -> bool:
-        """Return True if notifications of the child may repeat the id of this request."""
-        return any(method in request for method in self._echoed_ids)
+    @property
+    def renames(self) -> bool:
+        """Return True if a name that the host made up is another one here, so that bytes alone tell nothing."""
+        return bool(self._minted) or self._renamed
+
+    def id_is_echoed(self, requests: bytes) -> bool:
+        """Return True if notifications of the child may repeat the id of one of these requests."""
+        return any(method in requests for method in self._echoed_ids)
 
     def matches(self, recorded: Recorded, payload: bytes) -> bool:
         """Return whether `accepts` would be true, without remembering anything."""

@@ -113,9 +113,12 @@ class Player:
         raise NotImplementedError
 
     def receive_data(self, data: bytes) -> None:
-        """Bytes of the host."""
+        """Take bytes of the host."""
         if self.overhear:
             self.overhear(data)
+        self._receive(data)
+
+    def _receive(self, data: bytes) -> None:
         payload = None if self.more or self.held or self._stage.over else self._decoder.lone(data)
         if payload is not None:
             self._hearing = data

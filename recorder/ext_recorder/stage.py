@@ -98,6 +98,11 @@ class Stage:
     overhear: Callable[[bytes], None] | None = None
 
     @property
+    def plain(self) -> bool:
+        """Return True if the time of a message in the recording does not count, and nothing is done to messages."""
+        return not self._paced
+
+    @property
     def idle(self) -> list[str]:
         """See above."""
         return []

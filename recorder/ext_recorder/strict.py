@@ -14,6 +14,7 @@ from itertools import chain, islice
 
 from .cassette.events import MESSAGE_LIMIT_BYTES, Data, Mark, omitted
 from .errors import UsageError
+from .exchanges import exchanges
 from .hearing import Recorded
 from .misses import describe, not_sent
 from .player import LISTED, MUCH_BYTES, NEAR, SECOND_CONNECTION, Player
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from .cassette.events import Event
     from .cassette.reader import Reader
+    from .exchanges import Exchanges
     from .hearing import Ear
     from .open_calls import OpenCalls
     from .running import Running, Spoiled
@@ -66,9 +68,58 @@ class StrictPlayer(Player):
         self._apart_responses: set[tuple[int, bytes]] = set()  # and of it the host's messages, (line, payload)
         self._unanswered: list[Recorded] | None = None  # once they were looked for
         self._asked: set[bytes] = set()  # ids of the recorded child's requests, as far as they were needed
+        self._exchanges = None if self._is_coupled else exchanges(ear, voice, stage, framing)
 
     def start(self) -> None:
         self._release()
+
+    # Exchanges, which are played without events
+
+    def _receive(self, data: bytes) -> None:
+        pairs = self._exchanges
+        if pairs is None:
+            super()._receive(data)
+            return
+        at = 0
+        while at < len(data):
+            if pairs.at >= 0 or self._enter(pairs):
+                at = pairs.play(data, at)
+                if at == len(data):
+                    return
+                self._leave()
+            end = data.find(b"\n", at) + 1 or len(data)
+            super()._receive(data[at:end])
+            at = end
+
+    def _enter(self, pairs: Exchanges) -> bool:
+        """Return True if the next messages can be played as exchanges."""
+        if len(self._due) != 1 or self._mark or self._lost or self._apart_lines or len(self._decoder):
+            return False
+        if self.waits or self._stage.over:
+            return False
+        return not self._voice.owes and pairs.enter(self._reader.block, self._due[0])
+
+    def _leave(self) -> None:
+        """Continue by events after the exchanges that were played."""
+        pairs = self._exchanges
+        if pairs is None or pairs.at < 0:
+            return
+        at, block = pairs.at, pairs.block
+        if block is not None and at != pairs.since:
+            line = block.line + at + 1
+            self._last = Recorded(block.payloads[at - 2], line - 2)
+            self._due = [Recorded(block.payloads[at], line)]
+            self._time = block.time(at)
+            self.played_to = line - 1
+            self._reader.line = line
+            block.position = at + 1
+        self._voice.answered(pairs.leave())
+
+    def _hear_all(self) -> None:
+        self._leave()
+        super()._hear_all()
+
+    # The rule
 
     def _release(self) -> None:
         """Play everything up to what the host has to do next."""

@@ -60,6 +60,10 @@ class Voice:
         """Return whether this recorded message of the host is a call that has no answer yet."""
         return recorded.kind == "request" and recorded.key is not None and self._calls.is_open(recorded.key)
 
+    def answered(self, calls: list[tuple[bytes, bytes]]) -> None:
+        """Remember calls that were answered elsewhere, by their recorded and live ids."""
+        self._calls.ended(calls)
+
     def give_up(self, recorded: Classified) -> Classified | None:
         """End an open call that has no recorded answer. Return the request with its live id; None if it is not open."""
         if recorded.key is None or not self._calls.is_open(recorded.key):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from ext_recorder.bindings import Playing, Recording
 from ext_recorder.cassette.events import STDERR_FRAMING, Data, Mark, event_line, note
 from ext_recorder.cassette.header import Header, encode_header, encode_trailer
-from ext_recorder.cassette.lines import parse_block, parse_line
+from ext_recorder.cassette.lines import cut, parse_line
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.cassette.rewrapped import load_line
 from ext_recorder.cassette.scalars import parse_flow
@@ -166,14 +166,18 @@ def test_a_block_is_what_its_lines_are_or_is_left_to_them(
     usual: list[bytes], other: list[bytes], change: tuple[int, bytes] | None
 ) -> None:
     block = b"".join([*usual, *other])
-    assert len(parse_block(b"".join(usual))) == len(usual)
+    whole = cut(b"".join(usual))
+    assert whole is not None
+    assert len(whole) == len(usual)
     if change:
         at, byte = change
         block = block[:at] + byte + block[at + 1 :]
 
-    found = parse_block(block)
+    found = cut(block)
 
-    assert found in ([], [parse_line(line) for line in block.splitlines(keepends=True)])
+    if found is not None:
+        taken = [found.take() for _ in range(len(found))]
+        assert taken == [parse_line(line) for line in block.splitlines(keepends=True)]
 
 
 @given(st.one_of(events, text_events))

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
         def next_event(self) -> Frame | Junk | None:
             """The next piece, or None when more bytes are needed. Raises nothing, whatever the bytes are."""
 
+        def __len__(self) -> int:
+            """Return the number of bytes that are stored and not handed over."""
+
         def lone(self, data: bytes) -> bytes | None:
             """The payload, where these bytes are one frame and nothing is stored: the usual case, three times as fast.
 

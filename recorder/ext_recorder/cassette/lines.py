@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from binascii import Error as Base64Error
 from binascii import a2b_base64
+from operator import itemgetter
 
 from .events import PLAIN_BYTES, Data, Mark
 from .scalars import holds, unescaped
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
     from .events import Event, MarkKind, Stream
 
 CUT_OFF = "a file that was cut off: ext-recorder recover"  # the advice, before its path
-_SEAMS: dict[bytes, Stream] = {b"in: ": "in", b"out: ": "out", b"err: ": "err"}
+_SEAMS = frozenset({b"in: ", b"out: ", b"err: "})
+_LETTER = itemgetter(-4)  # of a seam: tells its stream
+_LETTERS: dict[int, Stream] = {b"in: "[-4]: "in", b"out: "[-4]: "out", b"err: "[-4]: "err"}
+IN, OUT = bytes([b"in: "[-4]]), bytes([b"out: "[-4]])
 _STREAMS: dict[bytes, Stream] = {b"in": "in", b"out": "out", b"err": "err"}
 _MARKS: dict[bytes, MarkKind] = {
     b"eof": "eof",
@@ -28,40 +32,73 @@ _MARKS: dict[bytes, MarkKind] = {
 }
 # Leaves plain bytes as they are: where it changes nothing, the bytes need no closer look.
 _MARKED = bytes(byte if byte in PLAIN_BYTES else byte ^ 1 for byte in range(256))
-_MARKED_BLOCK = bytes(byte if byte in PLAIN_BYTES + b"'\n" else byte ^ 1 for byte in range(256))
 _WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+")
 _LATEST = 1e9  # seconds; 31 years. Refuses inf and nan, too.
+_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_SECONDS = frozenset(b"0" * count for count in range(1, 10))  # digits before the point, below _LATEST
 
 
-def parse_block(block: bytes) -> list[Event]:
-    """The events of a block of lines where each of them is a usual one; else [].
+class Block:
+    """Usual lines of a cassette, cut and checked, of which events are made one by one.
 
-    Usual is a message of the one connection, of printable ASCII without quotation marks. Cut at its quotation marks a
-    block of these is seam, message, seam, message, and to look at the seams takes half the time of looking at lines.
-    That each seam ends a line, and that there are no more lines than seams, leaves no room for anything else.
+    Usual is a message of the one connection, of printable ASCII without quotation marks.
 
-    Args:
-        block: whole lines.
+    Attributes:
+        kinds: a letter for each event: IN, OUT, or that of stderr.
+        line: the number of the line above the first one.
+        payloads: of each event.
+        position: of the next event.
+    """
+
+    __slots__ = ("_seams", "kinds", "line", "payloads", "position")
+
+    def __init__(self, seams: list[bytes], payloads: list[bytes], kinds: bytes) -> None:
+        self._seams = seams
+        self.payloads = payloads
+        self.kinds = kinds
+        self.line = 0
+        self.position = 0
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    def take(self) -> Data:
+        """Return the next event."""
+        at = self.position
+        self.position = at + 1
+        return Data(_LETTERS[self.kinds[at]], self.time(at), self.payloads[at])
+
+    def time(self, at: int) -> float:
+        """Return the time of an event, in seconds."""
+        seam = self._seams[at]
+        return float(seam[8 : seam.find(b",", 8)])
+
+
+def cut(block: bytes) -> Block | None:
+    """Cut whole lines at their quotation marks; return None unless each of them is a usual one.
+
+    What is left between the messages has few forms once its digits are set to 0, and only one of each is checked. That
+    each of them ends a line, and that there are no more lines, leaves no room for anything else.
     """
     pieces = block.split(b"'")
-    if len(pieces) != 2 * block.count(b"\n") + 1 or pieces[-1] != b"}\n" or block.translate(_MARKED_BLOCK) != block:
-        return []
+    payloads = pieces[1::2]
     pieces[0] = b"}\n" + pieces[0]
-    found: list[Event] = []
-    seams = iter(pieces)
-    for seam, payload in zip(seams, seams, strict=False):
-        stamp, _, name = seam.partition(b", ")
-        stream = _SEAMS.get(name)
-        if stream is None or stamp[:8] != b"}\n- {t: ":
-            return []
-        try:
-            time = float(stamp[8:])
-        except ValueError:
-            return []
-        if not 0 <= time < _LATEST:
-            return []
-        found.append(Data(stream, time, payload))
-    return found
+    seams = pieces[::2]
+    if seams.pop() != b"}\n" or len(seams) != len(payloads) or not seams:
+        return None
+    text = b"".join(payloads)
+    if text.translate(_MARKED) != text:
+        return None
+    if not all(map(_is_usual_seam, set(b"'".join(seams).translate(_ZEROS).split(b"'")))):
+        return None
+    return Block(seams, payloads, bytes(map(_LETTER, seams)))
+
+
+def _is_usual_seam(form: bytes) -> bool:
+    """Return whether this is what stands between two messages, with zeros for its digits."""
+    stamp, _, name = form.partition(b", ")
+    whole, _, fraction = stamp[8:].partition(b".")
+    return name in _SEAMS and stamp[:8] == b"}\n- {t: " and fraction == b"000000" and whole in _SECONDS
 
 
 def parse_line(line: bytes) -> Event | None:

@@ -14,7 +14,7 @@ from ext_recorder.errors import CassetteError
 
 from .events import Mark
 from .header import header_of
-from .lines import CUT_OFF, parse_block, parse_line
+from .lines import CUT_OFF, cut, parse_line
 from .scalars import parse_flow
 
 TYPE_CHECKING = False
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
 
     from .events import Event
     from .header import Header
+    from .lines import Block
     from .scalars import Flow
 
 _BLOCK_BYTES = 32_768  # are looked at together; the first answer does not wait long for that
 _LONG_BYTES = 1_048_576  # a block with a line so long is not held several times
+_USUAL_END = b"'}\n"  # of a line that `cut` knows; those of the session's end have another one
 _HEADER_LINES = 100  # a header is some ten lines; what has none by then is another file
 
 
@@ -42,6 +44,7 @@ class Reader:
     Attributes:
         header: what stands above the events.
         line: the line of the event given last.
+        block: the latest lines that could be read as one. The iteration goes on at its `position`.
         redacted: the rules that took something out; all of them are known when all events were read. None: it does
             not say.
 
@@ -52,6 +55,7 @@ class Reader:
     def __init__(self, path: str | PathLike[str]) -> None:
         self.path = path = os.fspath(path)
         self.line = 0
+        self.block: Block | None = None
         self.redacted: tuple[str, ...] | None = None
         self._trailer = False  # `redacted:` behind the events was seen: the file is whole
         self._whole: list[tuple[int, Event]] = []  # all events, once PyYAML had to read the file
@@ -90,13 +94,20 @@ class Reader:
         event: Event | None = None
         while not self._whole and (block := self._file.read(_BLOCK_BYTES)):
             block += self._file.readline()
-            usual = parse_block(block) if len(block) < _LONG_BYTES and not self._trailer else []
-            count += len(usual)
-            for event in usual:
-                number += 1
-                self.line = number
-                yield event
-            for line in () if usual else BytesIO(block):
+            end = block.rfind(_USUAL_END) + len(_USUAL_END)
+            usual = cut(block[:end]) if len(block) < _LONG_BYTES and not self._trailer else None
+            if usual is not None:
+                self.block = usual
+                usual.line = number
+                size = len(usual)
+                count += size
+                while usual.position < size:
+                    event = usual.take()
+                    self.line = number + usual.position
+                    yield event
+                number += size
+                block = block[end:]
+            for line in BytesIO(block) if block else ():
                 number += 1
                 found = (None if self._trailer else parse_line(line)) or self._unusual(number, line)
                 if found is not None:

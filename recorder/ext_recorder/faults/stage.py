@@ -52,6 +52,10 @@ class FaultyStage(Stage):
         self._lot = Random(seed)  # noqa: S311 - garbage that is the same each time
 
     @property
+    def plain(self) -> bool:
+        return False
+
+    @property
     def idle(self) -> list[str]:
         return [rule.text for rule in self.rules if not rule.fired]
 

@@ -101,7 +101,7 @@ def _replays(bench: Bench, recorded: int) -> Series:
 
     ours = bench.directory / f"peer-ours-{recorded}.yaml"
     write_cassette(ours, recorded)
-    candidates = {OURS: candidate([bench.programs.recorder, "replay", str(ours)], exact)}
+    candidates = {OURS: candidate([bench.programs.recorder, "replay", "--speed", "max", str(ours)], exact)}
     for peer, program in there(bench).items():
         if peer.replay and peer.write:
             file = bench.directory / f"peer-{peer.name}-{recorded}"
