@@ -17,7 +17,7 @@ from .errors import UsageError
 from .exchanges import exchanges
 from .hearing import Recorded
 from .misses import describe, not_sent
-from .player import LISTED, MUCH_BYTES, NEAR, SECOND_CONNECTION, Player
+from .player import LISTED, MUCH_BYTES, NEAR, SECOND_CONNECTION, Divergence, Player
 from .unanswered import unanswered
 
 TYPE_CHECKING = False
@@ -88,7 +88,11 @@ class StrictPlayer(Player):
                     return
                 self._leave()
             end = data.find(b"\n", at) + 1 or len(data)
-            super()._receive(data[at:end])
+            try:
+                super()._receive(data[at:end])
+            except Divergence:
+                self._decoder.receive_data(data[end:])
+                raise
             at = end
 
     def _enter(self, pairs: Exchanges) -> bool:

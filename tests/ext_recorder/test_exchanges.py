@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_recorder.player import Divergence
 from tests.ext_recorder.played import Host, cassette
 
 if TYPE_CHECKING:
@@ -128,6 +129,14 @@ def test_after_a_miss_only_the_next_message_may_skip(tmp_path: Path) -> None:
         (refused,) = host.say(ask(13, 5))
         assert "out of turn" in refused
         assert host.say(ask(14, 3)) == [say(14, 3)]
+
+
+def test_what_follows_a_message_that_diverges_is_not_lost(tmp_path: Path) -> None:
+    with Host(cassette(tmp_path / "a.yaml", lines(*pairs(4)))) as host:
+        host._player.diverges = True
+        with pytest.raises(Divergence):
+            host.say(ask(1, 1), ask(2, 2), ask(9, 99), ask(10, 3), ask(11, 4))
+        assert host._player.unheard().decode().splitlines() == [ask(9, 99), ask(10, 3), ask(11, 4)]
 
 
 def test_many_large_responses_are_not_held_at_once(tmp_path: Path, looks: list[bytes]) -> None:
