@@ -126,6 +126,15 @@ def test_what_belongs_to_a_call_is_below_it(tmp_path: Path) -> None:
     assert took["cancelled"] == 100_000, "until it was cancelled"
 
 
+def test_lines_are_shown_without_colors(tmp_path: Path) -> None:
+    events = '- {t: 1, in: "PING\\r"}\n- {t: 2, err: "\\e[1;32mready\\e[0m to \\e[31mserve"}\n'
+
+    text = page_of(write(tmp_path, events, protocol="raw"))
+
+    assert "PINGready to serve" in text
+    assert "\x1b" not in text
+
+
 def test_http_interactions_are_below_their_calls() -> None:
     data = data_of(page_of(HTTP))
     found = table(data, "kind", "method", "time", "took", "parent")

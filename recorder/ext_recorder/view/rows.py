@@ -113,6 +113,7 @@ class Rows:
         # An empty line on standard error, and one that is not UTF-8, is a line.
         kind = "stderr" if entry.stream == "err" and entry.kind == "junk" else entry.kind
         mark = not entry.payload and kind not in {"stderr", "junk", "other"}
+        text = entry.text if kind in {"stderr", "junk", "other"} else entry.payload  # without colors
         wrong = kind == "junk" or (kind == "exit" and entry.label != "exit 0")
         self.append(
             "mark" if mark else kind,
@@ -123,7 +124,7 @@ class Rows:
             conn=entry.conn,
             method="" if kind == "stderr" else entry.label,
             line=line,
-            request=-1 if mark else self._bodies.add_raw(entry.payload, line=line),
+            request=-1 if mark else self._bodies.add_raw(text, line=line),
         )
 
     def _message(self, entry: Entry, message: Classified, line: int) -> None:
