@@ -110,6 +110,32 @@ def test_paths_are_relative_to_the_file(project: Path, monkeypatch: pytest.Monke
     assert values("verify", "a.yaml", "--", "other")["COMMAND"] == ("other",)
 
 
+def sample(option: Option) -> tuple[object, str]:
+    """Return a value of an option in TOML, and on a command line."""
+    if not option.metavar:
+        return True, ""
+    if option.metavar == "NAME=PATH":
+        return {"data": "/x"}, "data?=/x"
+    if option.metavar.startswith(("NUMBER", "SECONDS")):
+        return 3, "3"
+    text = option.choices[-1] if option.choices else "/x"
+    return [text] if option.many else text, text
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if COMMANDS[name].project])
+def test_a_key_means_what_its_option_means(name: str, project: Path) -> None:
+    command = COMMANDS[name]
+    arguments: Values = {argument: (str(project / "a.yaml"),) for argument in command.arguments}
+    if command.tail:
+        arguments[command.tail] = ()
+    options = {option.name: sample(option) for option in command.options if option.key}
+    expected = command.values({**arguments, **{key: (text,) for key, (_, text) in options.items()}})
+    write(project, toml({key: value for key, (value, _) in options.items()}), "ext-recorder.toml")
+    found = command.values(arguments)
+    assert {key: found[key] for key in options} == {key: expected[key] for key in options}
+    assert not set(found[GIVEN]) & set(options)
+
+
 def test_a_binding_of_the_file_is_for_the_cassettes_that_have_it(project: Path) -> None:
     write(project, 'bind = {data = "/srv/data", other = "/srv/other"}', "ext-recorder.toml")
     cassette = project / "a.yaml"
