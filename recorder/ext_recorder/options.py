@@ -37,9 +37,10 @@ class Option:
         replaces: values on the command line replace those of a project file; by default those of `many` are added.
         table: turn a table in a project file, the value or an entry of a list, into texts as a command line has them;
             raise ValueError with the cause if it is wrong. Of an option NAME=… a table is NAME and its values anyway.
+        check: raise UsageError if a value is wrong; called for values of a project file, to report their line.
     """
 
-    __slots__ = ("choices", "default", "help", "key", "many", "metavar", "name", "replaces", "short", "table")
+    __slots__ = ("check", "choices", "default", "help", "key", "many", "metavar", "name", "replaces", "short", "table")
 
     def __init__(
         self,
@@ -54,6 +55,7 @@ class Option:
         key: bool = True,
         replaces: bool = False,
         table: Callable[[dict[str, object]], Iterable[str]] | None = None,
+        check: Callable[[str], object] | None = None,
     ) -> None:
         self.name = name
         self.help = help
@@ -65,6 +67,7 @@ class Option:
         self.key = key
         self.replaces = replaces
         self.table = table
+        self.check = check
 
 
 class Command:

@@ -162,7 +162,14 @@ class Settings:
         if option.many and not isinstance(value, list) and not (is_table and _has_tables(option)):
             raise self._wrong(place, f"expected a list, found {_kind(value)}")
         entries = value if option.many and isinstance(value, list) else [value]
-        return tuple(text for entry in entries for text in self._entry(option, entry, place))
+        texts = tuple(text for entry in entries for text in self._entry(option, entry, place))
+        for text in texts:
+            try:
+                if option.check:
+                    option.check(text)
+            except UsageError as error:
+                raise self._wrong(place, str(error).removeprefix(f"--{option.name} ")) from None
+        return texts
 
     def _entry(self, option: Option, value: object, place: tuple[str, ...]) -> Iterable[str]:
         if isinstance(value, dict) and _has_tables(option):

@@ -118,7 +118,7 @@ def sample(option: Option) -> tuple[object, str]:
         return {"data": "/x"}, "data?=/x"
     if option.metavar.startswith(("NUMBER", "SECONDS")):
         return 3, "3"
-    text = option.choices[-1] if option.choices else "/x"
+    text = option.choices[-1] if option.choices else "30d" if option.metavar == "AGE" else "/x"
     return [text] if option.many else text, text
 
 
@@ -299,6 +299,13 @@ WRONG = [
     ("force = true", "1: force: not a key of project files; use --force on the command line"),
     ("command = []", '1: command: expected a list of strings, as ["ext-shell"], found a list'),
     ('command = "ext-shell"', '1: command: expected a list of strings, as ["ext-shell"], found a string'),
+    ('ignore = ["tools/call"]', "1: ignore: 'tools/call' is no JSON pointer"),
+    ('name = ["token"]', "1: name: 'token' is no JSON pointer"),
+    ('mask = ["@time", "@uid"]', "1: mask: @uid: expected a regular expression or one of @uuid, "),
+    ('speed = "fast"', "1: speed: fast: expected max, or a number"),
+    ("timeout = 0", "1: timeout: 0: expected a number of seconds above 0"),
+    ('max-age = "old"', "1: max-age: old: expected a number and a unit"),
+    ('bind = {data = "/1", "x y" = "/2"}', "1: bind: 'x y?=/2': expected NAME="),
     ("a = \n", "1: not valid TOML: Invalid value (column 5)"),
     ("a = '\udcff'", "1: not valid TOML: not UTF-8"),
 ]
@@ -321,12 +328,11 @@ def test_the_line_is_that_of_the_table_in_a_pyproject(project: Path) -> None:
 
 
 def test_a_wrong_value_names_the_option_and_the_file_that_it_may_come_from(project: Path) -> None:
-    file = write(project, 'speed = "fast"', "ext-recorder.toml")
-    done = subprocess.run(
-        [*RECORDER, "replay", str(project / "a.yaml")], capture_output=True, timeout=PATIENCE_S, check=False
-    )
-    expected = "--speed fast: expected max, or a number, as 1 for the recorded pace, 2 for twice as fast"
-    assert done.stderr.decode() == f"ext-recorder: {expected} (options come from {file}, too)\n"
+    file = write(project, 'jobs = "all"', "ext-recorder.toml")
+    (project / "a.yaml").touch()
+    done = call("lint", str(project / "a.yaml"))
+    expected = "--jobs all: expected a number, as 4; by default one for each core"
+    assert done.stderr == f"ext-recorder: {expected} (options come from {file}, too)\n"
     assert done.returncode == 2
 
 

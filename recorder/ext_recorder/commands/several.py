@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ext_recorder.options import Option
 
-from .shared import JUNIT, at_once, ignore, lines_of_json, one
+from .shared import JUNIT, at_once, ignore, lines_of_json, one, placed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ NAME = Option(
     "where the child hands out a value that the host sends back, as /result/token, or 'METHOD POINTER'; repeatable",
     "POINTER",
     many=True,
+    check=placed("name"),
 )
 # For the text of a command.
 NAMING = """\

@@ -10,6 +10,8 @@ from ext_recorder.options import Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ext_recorder.errors import UsageError
     from ext_recorder.options import Values
     from ext_recorder.provenance import Live
@@ -155,11 +157,43 @@ MODE = Option(
     choices=tuple(MODES),
     default="once",
 )
+
+
+def _bound(text: str) -> object:
+    from ext_recorder.bindings import parse_bind
+
+    return parse_bind([text])
+
+
+def _masked(text: str) -> object:
+    from ext_recorder.rules import Mask
+
+    return Mask([text])
+
+
+def _aged(text: str) -> object:
+    from ext_recorder.age import seconds as age
+
+    return age(text)
+
+
+def placed(option: str) -> Callable[[str], object]:
+    """Return the check of an option whose values are places, see `rules.Places`."""
+
+    def check(text: str) -> object:
+        from ext_recorder.rules import Places
+
+        return Places(option, [text])
+
+    return check
+
+
 BIND = Option(
     "bind",
     "a path of this machine, and the name that the cassette has for it; NAME?=PATH: if it has the name; repeatable",
     "NAME=PATH",
     many=True,
+    check=_bound,
 )
 PROTOCOL = Option(
     "protocol",
@@ -210,6 +244,7 @@ SPEED = Option(
     "1: the recorded pace, 2: twice as fast; max: no waits; by default no waits but one, for the client to read, "
     "between a response and notifications",
     "NUMBER|max",
+    check=speed,
 )
 LISTEN = Option(
     "listen", "where clients connect, instead of stdio: tcp:HOST:PORT (0: any free one), unix:PATH", "ADDRESS"
@@ -251,7 +286,13 @@ def order(of: str) -> Option:
 
 def ignore(what: str) -> Option:
     """`--ignore`, for places that may be otherwise."""
-    return Option("ignore", f"{what}, or 'METHOD POINTER' for messages of one method; repeatable", "POINTER", many=True)
+    return Option(
+        "ignore",
+        f"{what}, or 'METHOD POINTER' for messages of one method; repeatable",
+        "POINTER",
+        many=True,
+        check=placed("ignore"),
+    )
 
 
 def connect(where: str) -> Option:
@@ -261,7 +302,7 @@ def connect(where: str) -> Option:
 
 def timeout(what: str, default: str) -> Option:
     """`--timeout`, in seconds."""
-    return Option("timeout", f"seconds {what}", "SECONDS", default=default)
+    return Option("timeout", f"seconds {what}", "SECONDS", default=default, check=seconds)
 
 
 def to_file(what: str) -> Option:
@@ -290,10 +331,12 @@ MASK = Option(
     "a regular expression: what it matches in texts may differ; or a preset, as @uuid, @time, @duration; repeatable",
     "PATTERN",
     many=True,
+    check=_masked,
 )
 MAX_AGE = Option(
     "max-age",
     "age from which a cassette is refused, as 30d or 12h; by record --mode once it is recorded again",
     "AGE",
+    check=_aged,
 )
 PLAYING = (ORDER, IGNORE, MASK, MATCH_ON, MAX_AGE, SPEED, REPORT)
