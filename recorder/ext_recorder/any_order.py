@@ -130,6 +130,8 @@ class AnyOrderPlayer(Player):
             self._running.begin(self._cut.marks["omitted"].pop(0))
             return
         if thread is None:
+            if self._repeats(payload):
+                return
             ends = self._ends_session(payload)
             self._miss(payload)
             if ends:
@@ -158,6 +160,12 @@ class AnyOrderPlayer(Player):
 
     def _untie(self) -> None:
         self._running.untie()
+
+    def _was_played(self, thread: Thread) -> bool:
+        return thread.number < len(self._played) and bool(self._played[thread.number])
+
+    def _running_again(self, *, withdraw: bool) -> Running:
+        return self._running
 
     def _hear_eof(self) -> None:
         self._refuse_waiting(self._running)
@@ -257,5 +265,4 @@ class AnyOrderPlayer(Player):
             for event in reader:
                 for thread in self._cut_up(cut, event, reader.line):
                     if thread.origin is not None:
-                        played = thread.number < len(self._played) and bool(self._played[thread.number])
-                        yield thread.origin, played, thread.number < NEAR
+                        yield thread.origin, self._was_played(thread), thread.number < NEAR

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 NEXT_S = 5.0
 ANSWERS_S = 30.0
 _READ_BYTES = 65_536
+_DROPPED = "not sent in this session, and will not be in the new cassette (--order any keeps such messages)"
 
 
 def run_new_episodes(session: Session, options: Options) -> int:
@@ -78,12 +79,15 @@ def run_new_episodes(session: Session, options: Options) -> int:
                 upto = player.played_to + 1 if isinstance(player, StrictPlayer) else 0
                 session.base = Base(reader.path, upto, player.bindings)
                 text, rest = str(here), player.unheard()
+                dropped = player.left_out(_DROPPED) if upto else ""
             else:
                 return status if isinstance(status, int) else die(status)
     except RecorderError as error:
         tell(outlets["err"], str(error))
         return EXIT_CANNOT_PLAY
     tell(outlets["err"], f"{text}; {session.command[0]} is started, and recorded from here on")
+    for line in dropped.splitlines():
+        tell(outlets["err"], line)
     session.protocol, session.framing = header.protocol, header.framing
     heard = b"".join(said)
     return _go_on(session, outlets["err"], heard[: len(heard) - len(rest)], rest, report)

@@ -91,7 +91,7 @@ def explain(ear: Ear, live: Classified, history: History, *, where: str, turn: s
         search.look(recorded, played=played, near=near)
     subject = describe(live)
     if search.equal:
-        return _repeated(subject, search.equal, where, turn)
+        return _repeated(subject, search.equal, where, turn, method=_cut(live.method))
     if search.closest is None:
         return _unknown(subject, live, list(search.methods), where)
     return _different(subject, search.closest, where)
@@ -205,7 +205,7 @@ def describe(message: Classified) -> str:
     return f"{message.kind} {_cut(message.method)}{id}"
 
 
-def _repeated(subject: str, equal: list[_Candidate], where: str, turn: str) -> Miss:
+def _repeated(subject: str, equal: list[_Candidate], where: str, turn: str, *, method: str) -> Miss:
     lines = [each.recorded.line for each in equal]
     left = [each.recorded.line for each in equal if not each.played]
     if left:
@@ -213,6 +213,8 @@ def _repeated(subject: str, equal: list[_Candidate], where: str, turn: str) -> M
         return Miss("out-of-turn", text, {"reason": "out-of-turn", "line": left[0]})
     times = "once" if len(lines) == 1 else f"{len(lines)} times"
     text = f"{subject}: used up: it is recorded {times} ({where}:{lines[-1]}) and has been played as often"
+    if method:
+        text += f" (--repeat {method} plays it again)"
     return Miss("used-up", text, {"reason": "used-up", "recorded": len(lines), "line": lines[-1]})
 
 

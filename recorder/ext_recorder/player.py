@@ -29,6 +29,7 @@ the place of what was asked for.
 
 from __future__ import annotations
 
+from ext_sdk.protocols.dialect import id_key, pointers_of
 from ext_sdk.wire.errors import FrameTooLong
 from ext_sdk.wire.framing import Frame
 
@@ -46,9 +47,12 @@ if TYPE_CHECKING:
 
     from .bindings import Playing
     from .cassette.events import Event
+    from .cassette.reader import Reader
     from .cutter import Cutter
+    from .faults.stage import FaultyStage
     from .hearing import Ear
     from .misses import Miss
+    from .repeats import Repeats
     from .running import Running, Spoiled
     from .stage import Stage
     from .threads import Thread
@@ -86,8 +90,10 @@ class Player:
         overhear: is given what the host says, before it is taken in; None: nobody asks.
         diverges: a message without a match is a Divergence, and no miss.
         told: what was said of the difference between this session and the recorded one, the first lines of it.
+        repeats: the recorded messages that may be played again; None: none may.
     """
 
+    _reader: Reader
     _all_is_due = True  # a recorded message that the host never repeated is a fault
 
     def __init__(self, ear: Ear, voice: Voice, stage: Stage, framing: Framing, name: str) -> None:
@@ -106,6 +112,8 @@ class Player:
         self.diverges = False
         self._hearing = b""  # the wire of what is being taken in
         self.told: list[str] = []
+        self.repeats: Repeats | None = None
+        self._faulty: FaultyStage | None = None
         self._omits = False  # a message of the child was left out of the cassette
 
     def start(self) -> None:
@@ -243,6 +251,15 @@ class Player:
         """The first few recorded messages of the host that it did not repeat, and how many there are."""
         raise NotImplementedError
 
+    def left_out(self, what: str) -> str:
+        """Return lines about the recorded messages of the host that were not played; "" if all were.
+
+        Args:
+            what: what becomes of them.
+        """
+        never, count = self._never_played()
+        return "\n".join(_listed(never, count, self._ear, self._name, what))
+
     def _ends_session(self, payload: bytes) -> bool:
         """Return whether the child exits by itself after this message of the host."""
         dialect = self._ear.dialect
@@ -257,6 +274,8 @@ class Player:
         if self.diverges:
             miss = explain(self._ear, self._ear.neutral(payload), self._history, where=self._name, turn=turn)
             raise Divergence(miss.text)
+        if self._faulty is not None and is_message and self._is_cancel(self._faulty, payload):
+            return
         self._misses += 1
         message = self._ear.neutral(payload)
         if self._misses <= _EXPLAINED:
@@ -274,6 +293,62 @@ class Player:
             self._give_up(spoiled.calls, miss)
         if is_message:
             self._untie()
+
+    # What is played again
+
+    @property
+    def repeated(self) -> int:
+        """The number of messages that were played again, on request."""
+        return self.repeats.count if self.repeats is not None else 0
+
+    def after_faults(self, stage: FaultyStage) -> None:
+        """Take what a host does after an injected fault: it sends a request again, or cancels it."""
+        self._faulty = stage
+        stage.key = self._live_key
+
+    def _live_key(self, payload: bytes) -> int:
+        return hash(self._ear.matcher.key(self._ear.neutral(payload)))
+
+    def _is_cancel(self, stage: FaultyStage, payload: bytes) -> bool:
+        """Return whether this takes back a call that a fault applied to; answer it, if it is a request."""
+        dialect = self._ear.dialect
+        live = dialect.classify(payload)
+        for pointer in pointers_of(dialect.references, live.method):
+            value = live.at(pointer)
+            if isinstance(value, (str, int)) and id_key(value, "") in stage.faulted_ids:
+                answer = dialect.cancellation(live)
+                if answer is not None:
+                    self._stage.out(self._framing.encode(answer), answers=True)
+                return True
+        return False
+
+    def _repeats(self, payload: bytes) -> bool:
+        """Play a recorded message again, if it may be sent again. Return whether it was."""
+        if self.repeats is None:
+            return False
+        allowed = self.repeats.allows(self._ear, self._ear.dialect.classify(payload))
+        faulted = self._faulty is not None and self._live_key(payload) in self._faulty.faulted
+        if not allowed and not faulted:
+            return False
+        with self._reader.again() as reader:
+            self.repeats.read(reader, self._ear, self._framing, self._cut_up)
+        running = self._running_again(withdraw=faulted)
+        thread = self.repeats.find(self._ear, payload, self._was_played)
+        if thread is None:
+            return False
+        if faulted and thread.origin is not None and running.withdraw(thread.origin.line):
+            self._voice.give_up(thread.origin.message(self._ear.dialect))
+        self.repeats.count += allowed
+        running.begin(thread)
+        return True
+
+    def _was_played(self, thread: Thread) -> bool:
+        """Return whether the recorded message that begins this thread has been played."""
+        raise NotImplementedError
+
+    def _running_again(self, *, withdraw: bool) -> Running:
+        """Return what plays messages again, with the open calls in it if one of them may be withdrawn."""
+        raise NotImplementedError
 
     # Open calls after a miss
 
@@ -350,12 +425,12 @@ class Player:
         ]
 
 
-def _listed(never: list[Recorded], count: int, ear: Ear, name: str) -> list[str]:
-    """Lines about what was never played: the first few one by one, the rest as a number."""
+def _listed(never: list[Recorded], count: int, ear: Ear, name: str, what: str = "never played") -> list[str]:
+    """Return lines about messages of the host: the first few one by one, the rest as a number."""
     if not count:
         return []
-    what = "one recorded message of the host was" if count == 1 else f"{count} recorded messages of the host were"
-    lines = [f"{what} never played:"]
+    subject = "one recorded message of the host was" if count == 1 else f"{count} recorded messages of the host were"
+    lines = [f"{subject} {what}:"]
     lines += [f"  {name}:{each.line}: {describe(each.message(ear.dialect))}" for each in never[:LISTED]]
     if count > LISTED:
         lines.append(f"  and {count - LISTED} more")

@@ -60,6 +60,7 @@ class Options:
         faults: rules of what goes wrong, see `faults.rules`.
         seed: of their lots.
         redact: what is redacted in live messages before they are compared; None: what a recorder redacts by default.
+        repeat: requests that the host may send more often than recorded: "all", methods, or "METHOD SUBJECT".
         report: a file that gets a line of JSON about how the session went; "" for none.
         speed: 1.0: at the recorded pace, 2.0: twice as fast; PROMPT, MAX.
         live: the command that the host starts, which has to be the recorded one; None: any command.
@@ -67,7 +68,8 @@ class Options:
     """
 
     __slots__ = (
-        "bind", "faults", "ignore", "live", "mask", "match_on", "max_age", "order", "quiet", "redact", "report", "seed",
+        "bind", "faults", "ignore", "live", "mask", "match_on", "max_age", "order", "quiet", "redact", "repeat",
+        "report", "seed",
         "speed",
     )  # fmt: skip
 
@@ -81,6 +83,7 @@ class Options:
         max_age: str = "",
         bind: Mapping[str, str] | None = None,
         redact: Redaction | None = None,
+        repeat: tuple[str, ...] = (),
         report: str = "",
         speed: float = PROMPT,
         faults: tuple[str, ...] = (),
@@ -95,6 +98,7 @@ class Options:
         self.max_age = max_age
         self.bind = bind or {}
         self.redact = redact
+        self.repeat = repeat
         self.report = report
         self.speed = speed
         self.faults = faults
@@ -151,6 +155,7 @@ def reporting(report: str, path: str, player: Player) -> Report | None:
     begun = Report(report, path)
     begun.begin()
     player.told = begun.told
+    begun.repeated = lambda: player.repeated
     return begun
 
 
@@ -175,12 +180,26 @@ def make_player(reader: Reader, stage: Stage, options: Options, environ: Mapping
 
         let_reply(ear, lambda answer: stage.out(framing.encode(answer), answers=True))
     if options.order == "strict":
-        return StrictPlayer(reader, ear, voice, stage, framing)
+        return with_repeats(StrictPlayer(reader, ear, voice, stage, framing), stage, options)
     if options.order == "any":
         from .any_order import AnyOrderPlayer
 
-        return AnyOrderPlayer(reader, ear, voice, stage, framing)
+        return with_repeats(AnyOrderPlayer(reader, ear, voice, stage, framing), stage, options)
     raise UsageError(f"--order {options.order}: expected one of {', '.join(ORDERS)}")
+
+
+def with_repeats(player: Player, stage: Stage, options: Options) -> Player:
+    """Let a player play messages again, on request and after faults. Return the player."""
+    if options.repeat or options.faults:
+        from .repeats import Repeats
+
+        player.repeats = Repeats(options.repeat)
+    if options.faults:
+        from .faults.stage import FaultyStage
+
+        if isinstance(stage, FaultyStage):
+            player.after_faults(stage)
+    return player
 
 
 def instruments(

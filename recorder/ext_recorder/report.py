@@ -27,6 +27,7 @@ class Report:
 
     Attributes:
         told: what differs, for people. Appending to it adds a line to the file.
+        repeated: returns the number of messages that were played again, on request, for the last line.
     """
 
     def __init__(self, path: str, cassette: str) -> None:
@@ -34,6 +35,7 @@ class Report:
         self._cassette = cassette
         self._session = os.urandom(6).hex()
         self.told: list[str] = _Told(self._tell)
+        self.repeated: Callable[[], int] = int
 
     def begin(self) -> None:
         """Add the first line. Raises UsageError if the file cannot be written."""
@@ -61,11 +63,13 @@ class Report:
     def _add(self, status: int | str | None, told: Iterable[str]) -> None:
         from ext_sdk.wire.json_text import dumps
 
-        line = dumps({"cassette": self._cassette, "session": self._session, "exit": status, "told": list(told)}) + "\n"
+        line = {"cassette": self._cassette, "session": self._session, "exit": status, "told": list(told)}
+        if repeated := self.repeated() if status is not None else 0:
+            line["repeated"] = repeated
         # A pipe that nobody reads is an error, and does not make the session wait.
         fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         try:
-            os.write(fd, line.encode("utf-8", "surrogateescape"))
+            os.write(fd, f"{dumps(line)}\n".encode("utf-8", "surrogateescape"))
         finally:
             os.close(fd)
 

@@ -188,6 +188,14 @@ class Running:
         self.run(ready, 0.0)
         return [thread.origin for thread in dropped if thread.origin is not None]
 
+    def withdraw(self, line: int) -> bool:
+        """End the threads that the message of the host on this line began. Return whether there is one."""
+        held = [thread for threads in self._held.values() for thread in threads]
+        found = [thread for thread in held if thread.origin is not None and thread.origin.line == line]
+        self.drop(found)
+        self._asked = [each for each in self._asked if any(thread not in found for thread in each.threads)]
+        return bool(found)
+
     def untie(self) -> None:
         """Send the requests of the child that wait for calls which have not begun: those did not send them."""
         asking = []

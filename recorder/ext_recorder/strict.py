@@ -229,6 +229,8 @@ class StrictPlayer(Player):
             pass
         elif self._catch_up(payload):
             self._hear(payload)
+        elif self._repeats(payload):
+            pass
         else:
             ends = self._ends_session(payload)
             self._miss(payload, turn=self._turn())
@@ -253,18 +255,30 @@ class StrictPlayer(Player):
         if self._voice.owes:
             self._refuse_open()
 
+    def _was_played(self, thread: Thread) -> bool:
+        item = thread.origin
+        if item is None or any(item.line == each.line for each in self._skipped):
+            return False
+        return item.line < self._reader.line + (not self._due and self._kept is None)
+
+    def _running_again(self, *, withdraw: bool) -> Running:
+        if withdraw and self._voice.owes:
+            self._take_apart()
+        if self._apart is None:
+            from .running import Running
+
+            self._apart = Running(self._ear, self._stage, _is_read, self._play)
+        return self._apart
+
     def _take_apart(self) -> None:
         """Continue the open calls outside the recorded order."""
-        from .running import Running
-
         found = self._set_apart(self._is_bound, shared=True)
         self._asked |= found.asked
         if not found.threads:
             return
-        if self._apart is None:
-            self._apart = Running(self._ear, self._stage, _is_read, self._play)
+        running = self._running_again(withdraw=False)
         self._apart_calls.update(thread.origin.line for thread in found.threads if thread.origin is not None)
-        self._apart.resume(found.threads, found.upto, self._time)
+        running.resume(found.threads, found.upto, self._time)
         if self._due:
             self._due = [item for item in self._due if (item.line, item.payload) not in found.responses]
             if not self._due:

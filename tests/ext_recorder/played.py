@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from ext_recorder.cassette.header import Header, encode_header, encode_trailer
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.replay import Options, make_player
+from ext_recorder.replay import Options, make_player, make_stage
 from ext_recorder.stage import Close, Exit, Stage
 
 if TYPE_CHECKING:
@@ -49,13 +49,17 @@ class Host:
 
     def __init__(self, path: Path, options: Options | None = None, environ: Mapping[str, str] | None = None) -> None:
         self._reader = Reader(path)
-        self._stage = Stage(paced=bool(options and options.speed))
+        if options is not None and options.faults:
+            self._stage = make_stage(self._reader.header, options)
+        else:
+            self._stage = Stage(paced=bool(options and options.speed))
         self.err = ""
         self.closed: list[str] = []
         self.status: int | str | None = None
         self.actions: list[Action] = []
         try:
             self._player = make_player(self._reader, self._stage, options or Options(), environ or {})
+            self._player.overhear = self._stage.overhear
             self._player.start()
         except BaseException:
             self._reader.close()
@@ -69,6 +73,11 @@ class Host:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._reader.close()
+
+    @property
+    def repeated(self) -> int:
+        """The number of messages that were played again, on request."""
+        return self._player.repeated
 
     def say(self, *texts: str) -> list[str]:
         """Say lines; the lines that come back."""

@@ -51,5 +51,8 @@ DIALECT = Dialect(
         '"message":%(message)s,"body":{"error":{"id":' + str(-NOT_RECORDED) + ',"format":%(message)s},'
         '"data":%(data)s}}',
     },
+    cancellations={
+        "cancel": '{"seq":0,"type":"response","request_seq":%(/seq)s,"success":true,"command":"cancel"}',
+    },
     final=("disconnect",),
 )

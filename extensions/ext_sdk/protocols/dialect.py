@@ -67,6 +67,7 @@ class Dialect:
         refusals: {method: text}: how to say that nothing answers a request, see REFUSAL.
         loose: {method: text}: what some hosts send with an id and some without, and what answers it where it has
             one and was recorded without, see REFUSAL.
+        cancellations: {method: text}: how to answer a request that cancels a call, see REFUSAL.
         final: methods after whose answer (or, for a notification, at whose arrival) the child ends by itself.
         timeouts: {method: seconds}: how long the specification gives an answer.
         calls: whether messages are calls with ids. Without, every payload stands for itself.
@@ -77,7 +78,7 @@ class Dialect:
     """
 
     __slots__ = (
-        "asides", "bound", "by_id", "calls", "echoed", "echoes", "failed", "final", "forms", "framing",
+        "asides", "bound", "by_id", "calls", "cancellations", "echoed", "echoes", "failed", "final", "forms", "framing",
         "glances", "handed", "loose", "mentions", "minted", "name", "names", "plain", "references", "refusals",
         "releases", "steers", "subject", "tag", "timeouts", "title", "unfinished", "volatile", "works",
     )  # fmt: skip
@@ -108,6 +109,7 @@ class Dialect:
         subject: Mapping[str, str] | None = None,
         refusals: Mapping[str, str] | None = None,
         loose: Mapping[str, str] | None = None,
+        cancellations: Mapping[str, str] | None = None,
         final: tuple[str, ...] = (),
         timeouts: Mapping[str, float] | None = None,
         calls: bool = True,
@@ -135,6 +137,7 @@ class Dialect:
         self.subject = subject or {}
         self.refusals = refusals or {"*": REFUSAL}
         self.loose = loose or {}
+        self.cancellations = cancellations or {}
         self.final = final
         self.timeouts = timeouts or {}
         self.calls = calls
@@ -192,6 +195,11 @@ class Dialect:
     def acknowledgement(self, message: Classified) -> bytes | None:
         """What answers a loose message, if it has an id; None where nothing does."""
         template = self.loose.get(message.method)
+        return None if template is None or message.kind != "request" else _filled(template, message)
+
+    def cancellation(self, message: Classified) -> bytes | None:
+        """Return the response to a request that cancels a call; None if it has none."""
+        template = self.cancellations.get(message.method)
         return None if template is None or message.kind != "request" else _filled(template, message)
 
 

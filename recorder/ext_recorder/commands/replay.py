@@ -17,6 +17,7 @@ from .shared import (
     PLAYING,
     QUIET,
     REDACTING,
+    REPEAT,
     SEED,
     SPEED,
     behind,
@@ -87,6 +88,7 @@ def options_of(values: Values, command: Live | None = None) -> Options:
         ignore=values["ignore"],
         mask=values["mask"],
         match_on=values["match-on"] or MATCH_ON,
+        repeat=values["repeat"],
         max_age=one(values, "max-age"),
         bind=bindings(values),
         redact=redaction(values),
@@ -107,7 +109,7 @@ def _run_http(values: Values) -> int:
 
     words = behind(values, "replay --http CASSETTE", HTTP_COMMAND)
     defaults = COMMAND.defaults()
-    for name in (ORDER.name, SPEED.name, FAULT.name, SEED.name):
+    for name in (ORDER.name, REPEAT.name, SPEED.name, FAULT.name, SEED.name):
         if name in values[GIVEN] and values[name] != defaults[name]:
             raise UsageError(
                 f"--{name} is about recorded messages; with --http those of COMMAND are live: leave it out"

@@ -339,4 +339,10 @@ MAX_AGE = Option(
     "AGE",
     check=_aged,
 )
-PLAYING = (ORDER, IGNORE, MASK, MATCH_ON, MAX_AGE, SPEED, REPORT)
+REPEAT = Option(
+    "repeat",
+    "requests that the host may send more often than recorded: all, METHOD, or 'METHOD SUBJECT' (a tool); repeatable",
+    "WHAT",
+    many=True,
+)
+PLAYING = (ORDER, IGNORE, MASK, MATCH_ON, REPEAT, MAX_AGE, SPEED, REPORT)

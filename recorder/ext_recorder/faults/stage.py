@@ -9,7 +9,7 @@ from ext_sdk.wire.framing import Frame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ext_sdk.protocols.dialect import Classified, Dialect
     from ext_sdk.wire.framing import Framing
@@ -28,9 +28,16 @@ class FaultyStage(Stage):
         framing: what goes around it.
         seed: of the garbage.
         paced, apart: see Stage.
+
+    Attributes:
+        key: returns a number that is equal for requests of the host that match each other; None: none is wanted.
+        faulted: these numbers of the requests that a fault applied to: the host may send them again.
+        faulted_ids: their ids: the host may cancel them.
     """
 
-    __slots__ = ("_calls", "_child", "_dialect", "_framing", "_host", "_lot", "rules")
+    __slots__ = (
+        "_calls", "_child", "_dialect", "_framing", "_host", "_lot", "faulted", "faulted_ids", "key", "rules",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -50,6 +57,9 @@ class FaultyStage(Stage):
         self._child = framing.decoder()
         self._calls: dict[bytes, Classified] = {}  # the host's open calls
         self._lot = Random(seed)  # noqa: S311 - garbage that is the same each time
+        self.key: Callable[[bytes], int] | None = None
+        self.faulted: set[int] = set()
+        self.faulted_ids: set[bytes] = set()
 
     @property
     def plain(self) -> bool:
@@ -88,9 +98,11 @@ class FaultyStage(Stage):
         method = request.method if request else message.method
         wires = [frame.wire]
         delay = 0.0
+        faulted = False
         for rule in self.rules:
             if not rule.befalls(message, method):
                 continue
+            faulted = True
             if rule.kind == "delay":
                 delay += rule.value
             elif rule.kind in {"exit", "kill"}:
@@ -98,7 +110,17 @@ class FaultyStage(Stage):
                 return
             else:
                 wires = self._spoiled(rule, wires, frame, request)
+        if faulted and message.kind != "notification":
+            self._note([request] if request else list(self._calls.values()))
         self._say(b"".join(wires), delay, answers=answers)
+
+    def _note(self, requests: list[Classified]) -> None:
+        """Note the requests of the host that a fault applied to: their responses, or what they wait for."""
+        for request in requests:
+            if self.key is not None:
+                self.faulted.add(self.key(request.text.encode("utf-8", "surrogateescape")))
+            if request.key is not None:
+                self.faulted_ids.add(request.key)
 
     def _spoiled(self, rule: Rule, wires: list[bytes], frame: Frame, request: Classified | None) -> list[bytes]:
         """What comes instead of these bytes."""

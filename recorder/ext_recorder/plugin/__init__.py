@@ -51,8 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
         f"{MARKER}(*command, cassette=None, protocol='auto', framing=None, order='strict', ignore=(), mask=(), "
-        "match_on=(), bind={}, redact=(), redact_except=(), no_redact=False, http=False): a child process that is "
-        "recorded to a cassette, or replayed from it.",
+        "match_on=(), repeat=(), bind={}, redact=(), redact_except=(), no_redact=False, http=False): a child process "
+        "that is recorded to a cassette, or replayed from it.",
     )
     stale = config.stash[_STALE] = Stale()
     config.pluginmanager.register(stale, "ext-recorder-stale")

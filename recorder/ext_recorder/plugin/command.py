@@ -47,6 +47,7 @@ class _Marked:
     ignore: Sequence[str] = ()
     mask: Sequence[str] = ()
     match_on: Sequence[str] = ()
+    repeat: Sequence[str] = ()
     bind: Mapping[str, str] = field(default_factory=dict)
     redact: Sequence[str | Mapping[str, str]] = ()
     redact_except: Sequence[str] = ()
@@ -63,6 +64,7 @@ class _Marked:
             "ignore": tuple(self.ignore),
             "mask": tuple(self.mask),
             "match-on": tuple(self.match_on),
+            "repeat": tuple(self.repeat),
             "bind": tuple(f"{name}={value}" for name, value in self.bind.items()),
             "redact": tuple(each if isinstance(each, str) else json.dumps(each) for each in self.redact),
             "redact-except": tuple(self.redact_except),
@@ -83,6 +85,8 @@ class _Marked:
         """Return what is not known, or does not go together; "" if all is well."""
         if self.protocol not in (None, AUTO, *DIALECTS):
             return f"protocol={self.protocol!r}: expected one of {', '.join((AUTO, *DIALECTS))}"
+        if self.http and self.repeat:
+            return "repeat applies to recorded messages; with http=True the child's own are live: leave it out"
         if self.http and self.order not in (None, "strict"):
             return "order applies to recorded messages; with http=True the child's own are live: leave it out"
         return ""

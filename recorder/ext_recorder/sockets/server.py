@@ -14,7 +14,7 @@ from ext_recorder.loop import EXIT_CANNOT_PLAY, wait
 from ext_recorder.outlets import Outlet, claim_standard_files, host_outlet, tell
 from ext_recorder.player import EXIT_DIFFERS
 from ext_recorder.provenance import check, headline
-from ext_recorder.replay import MAX, Options, die, instruments, make_player, make_stage
+from ext_recorder.replay import MAX, Options, die, instruments, make_player, make_stage, with_repeats
 from ext_recorder.report import Report
 from ext_recorder.shell import Shell
 from ext_recorder.signals import Signals, signal_name
@@ -109,6 +109,7 @@ class Server:
 
     Attributes:
         told: what was otherwise than recorded.
+        repeated: the number of messages that were played again, on request.
     """
 
     def __init__(
@@ -125,6 +126,9 @@ class Server:
         self._differs = False
         self.told: list[str] = report.told if report else []
         self._own = self._own_shell()
+        self.repeated = 0
+        if report:
+            report.repeated = lambda: self.repeated
 
     def run(self) -> int | str:
         """Serve until the recorded server ends, or a signal comes. Returns the exit code, or the signal's name."""
@@ -185,7 +189,8 @@ class Server:
             return make_player(part, stage, self._options)
         ear, voice = instruments(self._path, self._header, self._options)
         framing = FRAMINGS[self._header.framing]
-        return ConnectionPlayer(part, ear, voice, stage, framing, arrived=self._positions.arrived)
+        player = ConnectionPlayer(part, ear, voice, stage, framing, arrived=self._positions.arrived)
+        return with_repeats(player, stage, self._options)
 
     def _part(self, client: _Client) -> None:
         """A connection is over."""
@@ -196,6 +201,7 @@ class Server:
 
     def _look_at(self, shell: Shell) -> None:
         """What was otherwise than recorded on a connection that is over."""
+        self.repeated += shell.player.repeated
         self._differs = self._differs or shell.status == EXIT_DIFFERS
 
     # --- What depends on other connections ----------------------------------------------------------------------------

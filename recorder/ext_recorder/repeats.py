@@ -1,0 +1,91 @@
+"""Recorded messages of the host that are played again: on request (`--repeat`), and after a fault.
+
+A message that is played again brings all that belongs to it (see `any_order`): its notifications, its response, and the
+child's requests in it, which need the recorded responses again. What the host said about the recorded call later (that
+it takes it back, for one) is not waited for, and an end of the child is not repeated.
+"""
+
+from __future__ import annotations
+
+from .cassette.events import Data
+from .cutter import Cutter
+from .threads import Question, Thread, Turn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ext_sdk.protocols.dialect import Classified
+    from ext_sdk.wire.framing import Framing
+
+    from .cassette.events import Event
+    from .cassette.reader import Reader
+    from .hearing import Ear
+
+    CutUp = Callable[[Cutter, Event, int], Iterator[Thread]]
+
+ALL = "all"
+
+
+class Repeats:
+    """The recorded messages that may be played again.
+
+    Args:
+        what: the messages that may be sent again at any time: `all`, a method, or a method and what it is about.
+
+    Attributes:
+        count: the messages that were played again.
+    """
+
+    def __init__(self, what: tuple[str, ...]) -> None:
+        self._what = frozenset(what)
+        self._threads: dict[str, list[Thread]] | None = None  # by meaning, in recorded order
+        self.count = 0
+
+    def allows(self, ear: Ear, live: Classified) -> bool:
+        """Return whether this message may be sent again at any time."""
+        what = self._what
+        return bool(what) and (ALL in what or live.method in what or f"{live.method} {ear.dialect.about(live)}" in what)
+
+    def read(self, reader: Reader, ear: Ear, framing: Framing, cut_up: CutUp) -> None:
+        """Read the cassette, unless that has been done."""
+        if self._threads is not None:
+            return
+        cut = Cutter(ear, framing)
+        begun = [thread for event in reader for thread in cut_up(cut, event, reader.line)]
+        self._threads = {}
+        for thread in begun:
+            if thread.origin is not None and thread.origin.is_message and not thread.open:
+                key = ear.matcher.key(thread.origin.message(ear.dialect))
+                self._threads.setdefault(key, []).append(thread)
+
+    def find(self, ear: Ear, payload: bytes, was_played: Callable[[Thread], bool]) -> Thread | None:
+        """Return the last recorded message that this one repeats, as a thread to begin; None if there is none.
+
+        Args:
+            ear: what is compared, and how; it takes the message in.
+            payload: the live message.
+            was_played: returns whether the message of a thread has been played.
+        """
+        found = (self._threads or {}).get(ear.matcher.key(ear.neutral(payload)), [])
+        for thread in reversed(found):
+            if thread.origin is not None and was_played(thread) and ear.accepts(thread.origin, payload):
+                return _again(thread)
+        return None
+
+
+def _again(thread: Thread) -> Thread:
+    """Return a thread with the same steps, none of which has been done."""
+    fresh = Thread(thread.origin, thread.time)
+    answers: dict[Turn, Turn] = {}
+    for place, step in thread.steps:
+        if isinstance(step, Question):
+            question = Question(step.event, step.keys, [fresh])
+            answers.update((turn, Turn(turn.origin, turn.time)) for turn in step.answers)
+            question.answers = [answers[turn] for turn in step.answers]
+            fresh.steps.append((place, question))
+        elif isinstance(step, Data):
+            fresh.steps.append((place, step))
+        elif isinstance(step, Turn) and step in answers:
+            fresh.steps.append((place, answers[step]))
+    return fresh
