@@ -1,6 +1,6 @@
 """A client that sends a request again after an error.
 
-    python docs/examples/retrying.py COMMAND...
+    python -m docs.examples.retrying COMMAND...
 
 It calls the extension that COMMAND starts, at most three times, and prints the result.
 """
@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 import sys
 
-from host import Host
-
+from docs.examples.host import Host
 from ext_sdk.wire import RpcError
 
 GREET = {"operation": "greet", "args": {"name": "Ada"}, "context": {"workdir": ".", "phase": "setup"}}

@@ -164,13 +164,12 @@ def test_a_cancel_that_is_a_request_is_answered(tmp_path: Path, order: str) -> N
         assert host.err == ""
 
 
-def test_a_client_that_retries(tmp_path: Path) -> None:
-    """The example of the documentation."""
-    example = Path(__file__).parents[2] / "docs" / "examples" / "retrying.py"
-    session = example.parent / "greeting.yaml"
-    command = [*RECORDER, "replay", "--fault", "error=-32603@method=execute,nth=1", str(session)]
-    done = subprocess.run(
-        [sys.executable, str(example), *command], capture_output=True, timeout=PATIENCE_S, check=False, cwd=tmp_path
-    )
+def test_a_client_that_retries() -> None:
+    """Run the example of the documentation."""
+    root = Path(__file__).parents[2]
+    session = root / "docs" / "examples" / "greeting.yaml"
+    replay = [*RECORDER, "replay", "--fault", "error=-32603@method=execute,nth=1", str(session)]
+    command = [sys.executable, "-m", "docs.examples.retrying", *replay]
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False, cwd=root)
     assert b"Hello, Ada!" in done.stdout
     assert done.returncode == 0
