@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from ext_recorder.options import Command, Option
+from ext_recorder.options import GIVEN, Command, Option
 
 from .shared import (
     ACCEPT_COMMAND,
@@ -26,11 +26,21 @@ from .shared import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from ext_recorder.http.layer import Layer
     from ext_recorder.options import Values
     from ext_recorder.provenance import Live
     from ext_recorder.session import Session
 
+DETERMINISTIC = Option(
+    "deterministic",
+    "values that replay --http repeats: time, uuid, random, or secrets (os.urandom, which the file then gives away); "
+    "repeatable",
+    "KIND",
+    choices=("time", "uuid", "random", "secrets"),
+    many=True,
+)
 DIR = Option(
     "dir",
     "folder that gets a new cassette for each session, which is never replayed; instead of CASSETTE",
@@ -58,10 +68,7 @@ def run(values: Values) -> int:
         raise UsageError("--listen ADDRESS is for clients, --connect ADDRESS is the server's: both or none")
     if one(values, "framing") == "http" and (not listen or one(values, "protocol") != "auto"):
         raise UsageError("--framing http is for a socket server: expected --listen and --connect, and no --protocol")
-    if values["http"]:
-        behind(values, "record --http CASSETTE", HTTP_COMMAND)
-    elif not listen:
-        behind(values, "record CASSETTE", "the command to record")
+    _expect_command(values)
     if what == "go-on" and (listen or values["http"]):
         raise UsageError("--mode new_episodes is for a child on stdio, without --http; --mode all records it again")
     if not unique:
@@ -74,6 +81,19 @@ def run(values: Values) -> int:
     except RecorderError:
         release(cassette)
         raise
+
+
+def _expect_command(values: Values) -> None:
+    """Raise UsageError if the command is missing, or an option is for the HTTP traffic of one that is not recorded."""
+    if values["http"]:
+        behind(values, "record --http CASSETTE", HTTP_COMMAND)
+        return
+    if "deterministic" in values[GIVEN]:
+        from ext_recorder.errors import UsageError
+
+        raise UsageError("--deterministic is an option of --http, which records the traffic of a Python program")
+    if not values["listen"]:
+        behind(values, "record CASSETTE", "the command to record")
 
 
 def _named(values: Values, mode: str) -> tuple[str, bool]:
@@ -147,7 +167,7 @@ def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool
         from .replay import options_of
 
         return run_new_episodes(session, options_of(values, expected))
-    http = _recording_of if values["http"] else None
+    http = _recording_of(values["deterministic"]) if values["http"] else None
     if session.listen:
         from ext_recorder.sockets.relay import record as relay
 
@@ -214,11 +234,11 @@ def _tell(text: str) -> None:
     tell(host_outlet(2), text)
 
 
-def _recording_of(session: Session) -> Layer:
-    """The layer that records its HTTP traffic; imported where it is asked for."""
+def _recording_of(kinds: Sequence[str]) -> Callable[[Session], Layer]:
+    """Return what starts the layer that records a session's HTTP traffic, and these kinds of values of the child."""
     from ext_recorder.http.running import recording_of
 
-    return recording_of(session)
+    return lambda session: recording_of(session, kinds)
 
 
 COMMAND = Command(
@@ -260,6 +280,7 @@ the real COMMAND again, without the servers that it talked to. What can't be rec
 exit code 3: HTTP/2, websockets, a program that is not Python.
 
     ext-recorder record --http session.yaml -- ext-kubernetes
+    ext-recorder record --http --deterministic time --deterministic uuid session.yaml -- python app.py
     ext-recorder record --http --listen tcp:4711 --connect tcp:4712 --protocol waza waza.yaml -- waza serve --tcp 4712
 
 Secrets are replaced before anything reaches the disk: values of environment variables that look secret, authorization
@@ -271,5 +292,5 @@ cassette plays on another machine.
     arguments=("CASSETTE",),
     tail="COMMAND",
     unless="dir",
-    options=(MODE, DIR, HTTP, *RECORDING, LISTEN, CONNECT, *PLAYING, *COMPARING, ACCEPT_COMMAND, QUIET),
+    options=(MODE, DIR, HTTP, DETERMINISTIC, *RECORDING, LISTEN, CONNECT, *PLAYING, *COMPARING, ACCEPT_COMMAND, QUIET),
 )

@@ -49,11 +49,13 @@ class Answers:
         self.misses: list[str] = []
         self.programs: set[str] = set()  # that the child ran, and nothing was seen of
         self.count = 0
+        self.readings: Mapping[str, list[int]] = {}  # of the wall clock, by place
         self._kinds: dict[str, Callable[[Told], dict[str, object]]] = {
             "call": self._call,
             "why": self._why,
             "tls": self._tls,
             "times": self._times,
+            "readings": lambda told: {"readings": self.readings},
             "resolve": self._resolve,
             "refused": self._refused,
         }

@@ -28,7 +28,7 @@ from .inject import __path__ as _inject_path
 from .station import INTERRUPTED, KUBECONFIG, WHOLE, Origin, Station, live
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import TracebackType
 
     from ext_recorder.redaction import Redaction
@@ -36,9 +36,11 @@ if TYPE_CHECKING:
     from .matching import Matching
     from .station import Outcome
 
-VARIABLE = "EXT_RECORDER_HTTP"  # for the agent: MODE:SEED:EPOCH:FOLDER
+VARIABLE = "EXT_RECORDER_HTTP"  # for the agent: MODE:SEED:EPOCH:KINDS:FOLDER
 SOCKET = "http.sock"
 LOADED = "loaded."  # followed by a process id: a file that the agent makes when it starts
+KINDS = ("time", "uuid", "random", "secrets")  # of values that are replayed on request, see the agent's `repeating`
+RANDOM = KINDS[2]
 BACKLOG = 512  # connections that wait
 FINISH_S = 60.0  # for the last of what was said, and the end of the file
 LOAD_S = 10.0  # until a child must have loaded the agent
@@ -93,7 +95,10 @@ class Layer:
         if ready is None or ready[0] != "ready":
             self.close()
             raise LayerError(ready[1][0] if ready else "the process of the HTTP layer has ended")
-        self.variables[VARIABLE] = f"{mode}:{ready[1][0] or seed}:{ready[1][1]}:{self._folder}"
+        seed, started, kinds = ready[1][0] or seed, ready[1][1], ready[1][2]
+        self.variables[VARIABLE] = f"{mode}:{seed}:{started}:{kinds}:{self._folder}"
+        if RANDOM in kinds.split(",") and not os.environ.get("PYTHONHASHSEED"):
+            self.variables["PYTHONHASHSEED"] = str(int(seed[:8], 16))
         if (Path(self._folder) / KUBECONFIG).exists():
             self.variables["KUBECONFIG"] = os.path.join(self._folder, KUBECONFIG)  # noqa: PTH118
 
@@ -192,7 +197,13 @@ class Layer:
 
 
 def recording(
-    path: Path, *, bind: Mapping[str, str], redaction: Redaction, version: str, cassette: Path | None = None
+    path: Path,
+    *,
+    bind: Mapping[str, str],
+    redaction: Redaction,
+    version: str,
+    cassette: Path | None = None,
+    kinds: Sequence[str] = (),
 ) -> Layer:
     """Record a child's HTTP traffic.
 
@@ -202,6 +213,7 @@ def recording(
         redaction: what is redacted.
         version: of the recorder.
         cassette: what is said on stdio meanwhile; it is there when `finish` is called.
+        kinds: values that are kept as well, of KINDS.
 
     Raises:
         RecorderError: the file can't be written.
@@ -211,7 +223,7 @@ def recording(
     def work(station: Station) -> Outcome:
         from .work import record
 
-        return record(station, path, bind, redaction, Origin(version, started, cassette))
+        return record(station, path, bind, redaction, Origin(version, started, cassette, tuple(kinds)))
 
     return Layer("record", work)
 

@@ -39,6 +39,7 @@ class Recording:
         self.hosts: dict[str, object] = {}
         self.servers: dict[str, dict[str, str]] = {}  # what is known of their TLS, by host and port
         self.clock: dict[tuple[Call, str], list[list[int]]] = {}  # by call and thread: after each step, moments
+        self.readings: dict[str, list[int]] = {}  # of the wall clock, by place
         self.problems: list[str] = []
         self.programs: list[str] = []  # that the child ran, and nothing was seen of
         self.addresses: set[str] = set()  # hosts and ports that were used
@@ -69,6 +70,9 @@ class Recording:
         if isinstance(moment, float):
             self._latest = moment
         self._read_clock(told.get("ns"))
+        wall = told.get("wall")
+        for place, moments in wall.items() if isinstance(wall, dict) else ():
+            self.readings.setdefault(self._cleaner.text(str(place)), []).extend(moments)
         act = self._kinds.get(str(told.get("k")))
         if act is None:
             return

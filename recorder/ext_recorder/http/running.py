@@ -49,12 +49,22 @@ class NoNotes(Notes):
         return Report(ok=True, text="")
 
 
-def recording_of(session: Session) -> Layer:
-    """The layer that records a session's HTTP traffic, in the file beside its cassette. Raises RecorderError."""
+def recording_of(session: Session, kinds: Sequence[str] = ()) -> Layer:
+    """Return the layer that records a session's HTTP traffic, in the file beside its cassette. Raises RecorderError.
+
+    Args:
+        session: the session.
+        kinds: values of the child that are kept as well.
+    """
     path = Path(beside(session.name))
     cassette = Path(session.cassette)
     return recording(
-        path, bind=session.bind, redaction=session.redact or Redaction(), version=__version__, cassette=cassette
+        path,
+        bind=session.bind,
+        redaction=session.redact or Redaction(),
+        version=__version__,
+        cassette=cassette,
+        kinds=kinds,
     )
 
 

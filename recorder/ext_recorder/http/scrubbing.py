@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from .reader import Document
 
-HEAD = ("recorder", "recorded", "epoch", "seed", "bindings")  # what stands before the interactions
+HEAD = ("recorder", "recorded", "epoch", "seed", "bindings", "deterministic")  # what stands before the interactions
 WRITERS_OWN = ("http", "version")  # what the writer says itself
 
 

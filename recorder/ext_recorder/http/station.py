@@ -13,7 +13,7 @@ from ext_recorder.errors import RecorderError
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import NoReturn
 # How a session has ended, on the recorder's pipe.
 WHOLE, INTERRUPTED = b"\0", b"\1"
@@ -27,11 +27,13 @@ class Origin(NamedTuple):
         version: of the recorder.
         started: the moment on the monotonic clock that is 0 in the file.
         cassette: what is said on stdio meanwhile; None where that is not recorded.
+        kinds: values of the child that are kept, for `repeating` in the agent.
     """
 
     version: str
     started: float
     cassette: Path | None
+    kinds: tuple[str, ...] = ()
 
 
 class Outcome:
@@ -60,7 +62,8 @@ class Station:
         folder: of the session.
         seed: of a new recording.
         epoch: nanoseconds from 1970 to what the monotonic clock counts from.
-        ready: to be called when children may come, with the seed of the recording, and its epoch (0: it has none).
+        ready: to be called when children may come, with the seed of the recording, its epoch (0: it has none), and the
+            kinds of values that it keeps.
     """
 
     __slots__ = ("control", "epoch", "folder", "listener", "ready", "seed")
@@ -71,7 +74,7 @@ class Station:
         self.folder = folder
         self.seed = seed
         self.epoch = epoch
-        self.ready: Callable[[str, int], None] = lambda seed, epoch: None
+        self.ready: Callable[[str, int, Sequence[str]], None] = lambda seed, epoch, kinds: None
 
     def offset(self, origin: float) -> float:
         """Seconds from a moment on the monotonic clock to the beginning of the cassette, when all is over."""
@@ -90,7 +93,7 @@ def live(work: Callable[[Station], Outcome], station: Station, report: int) -> N
 
     try:
         step_aside({station.listener.fileno(), station.control, report}, nice=False)  # children wait for it
-        station.ready = lambda seed, epoch: say("ready", [seed, str(epoch)])
+        station.ready = lambda seed, epoch, kinds: say("ready", [seed, str(epoch), ",".join(kinds)])
         outcome = work(station)
         say("ok" if outcome.ok else "failed", [*outcome.remarks, "", *outcome.lines])
     except (RecorderError, OSError) as error:

@@ -53,7 +53,7 @@ class _RecordingDesk:
 def record(station: Station, path: Path, bind: Mapping[str, str], redaction: Redaction, origin: Origin) -> Outcome:
     """Record until it is over. Raises RecorderError, OSError."""
     writer = Writer(path)
-    station.ready(station.seed, station.epoch)
+    station.ready(station.seed, station.epoch, origin.kinds)
     without_clients()
     from .recording import Recording
 
@@ -65,9 +65,12 @@ def record(station: Station, path: Path, bind: Mapping[str, str], redaction: Red
     head: dict[str, object] = {"recorder": origin.version}
     head["recorded"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     head |= {"epoch": station.epoch + int(origin.started * 1e9), "seed": station.seed, "bindings": bindings.neutral()}
+    if origin.kinds:
+        head["deterministic"] = list(origin.kinds)
     writer.head(head)
     recording = Recording(writer, Cleaner(lambda data: bindings.clean(redactor.redact(data))), origin.started)
     said = serve(station.listener, station.control, _RecordingDesk(recording))
+    recording.readings = _since(recording.readings, head["epoch"])
     outline = bindings.clean(redactor.redact(kubeconfig.of(recording.addresses).encode())).decode()
     values = ({"kubeconfig": outline} if outline else {}) | _known(recording) | {"redacted": list(redactor.fired)}
     if said != WHOLE:
@@ -94,6 +97,7 @@ def _known(recording: Recording) -> dict[str, object]:
         "hosts": recording.hosts,
         "servers": recording.servers,
         "clock": clock,
+        **({"readings": recording.readings} if recording.readings else {}),
         "unrecorded": recording.problems,
         "programs": recording.programs,
     }
@@ -125,7 +129,14 @@ def replay(
     answers = Answers(library, document.mapping("hosts"), cleaner, lambda data: bindings.to_live(data, json=False))
     answers.misses = misses
     epoch = document.values.get("epoch")
-    station.ready(document.text("seed"), epoch if isinstance(epoch, int) else 0)
+    start = epoch if isinstance(epoch, int) else 0
+    answers.readings = {
+        str(place): list(accumulate(map(int, differences), initial=start))[1:]
+        for place, differences in document.mapping("readings").items()
+        if isinstance(differences, list)
+    }
+    kinds = document.values.get("deterministic")
+    station.ready(document.text("seed"), start, [str(each) for each in kinds] if isinstance(kinds, list) else [])
     if not serve(station.listener, station.control, answers):
         rmtree(station.folder, ignore_errors=True)
     lines = answers.misses[:EXPLAINED]
@@ -138,6 +149,15 @@ def replay(
 def _unseen(programs: list[str]) -> list[str]:
     """A remark on programs that are not part of the recording."""
     return [f"not seen: what is said to the network by {', '.join(programs)}, which the child ran"] if programs else []
+
+
+def _since(readings: Mapping[str, list[int]], epoch: object) -> dict[str, list[int]]:
+    """Return the readings of the wall clock as what has passed since the one before, the first since the start."""
+    start = epoch if isinstance(epoch, int) else 0
+    return {
+        place: [later - sooner for sooner, later in pairwise([start, *moments])]
+        for place, moments in sorted(readings.items())
+    }
 
 
 def _differences(groups: list[list[int]]) -> list[list[int]]:

@@ -7,6 +7,7 @@
     epoch: 1790000000000000000    when the session began, nanoseconds since 1970
     seed: …                       where `random` begins for each call
     bindings: {home: /home/user}
+    deterministic: [time, uuid]   which values of the child are replayed, on request
     interactions:
     - request: {…}                as vcrpy has it, and so
       response: {…}
@@ -20,6 +21,7 @@
     servers: {…}                  version, ALPN and certificate of their TLS, by host and port
     clock: [{call: 3, ns: […]}]   what the clock said to each call, nanoseconds since the last time; a list for each
                                   time that a connection did something for it
+    readings: {…: […]}            what the wall clock said to each function, nanoseconds since the last time
     unrecorded: […]               what could not be recorded
     redacted: […]
 

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 CALL_VARIABLE = "jsonrpc_call"
 
+# Threads outside calls are numbered as well: what they draw and read is repeated.
+everywhere = False
 _known: list[ContextVar[CallId]] = []  # the variable, once seen
 # Which thread of a call: "" for its own, "/1" for the first that this one starts, "/1/2" for the second of that one.
 _branch: ContextVar[str] = ContextVar("ext_recorder_branch", default="")
@@ -44,7 +46,7 @@ def branch() -> str:
 
 def _branching(run: Callable[..., object]) -> Callable[..., object]:
     """What runs in another thread, as a part of this one's call."""
-    context, key = copy_context(), (current(), branch())
+    context, key = copy_context() if current() is not None else None, (current(), branch())
     with _lock:
         number = _counts[key] = _counts.get(key, 0) + 1
 
@@ -52,7 +54,7 @@ def _branching(run: Callable[..., object]) -> Callable[..., object]:
         _branch.set(f"{key[1]}/{number}")
         return run(*args, **named)
 
-    return lambda *args, **named: context.run(running, *args, **named)
+    return running if context is None else lambda *args, **named: context.run(running, *args, **named)
 
 
 def follow_threads(module: Any) -> None:
@@ -64,7 +66,7 @@ def follow_threads(module: Any) -> None:
     start: Callable[[object], None] = module.Thread.start
 
     def start_in_context(thread: Any) -> None:
-        if current() is not None:
+        if everywhere or current() is not None:
             thread.run = _branching(thread.run)
         start(thread)
 
@@ -80,7 +82,7 @@ def follow_executors(module: Any) -> None:
     submit: Callable[..., object] = module.ThreadPoolExecutor.submit
 
     def submit_in_context(pool: object, function: Callable[..., object], /, *args: object, **named: object) -> object:
-        if current() is None:
+        if not everywhere and current() is None:
             return submit(pool, function, *args, **named)
         return submit(pool, _branching(function), *args, **named)
 

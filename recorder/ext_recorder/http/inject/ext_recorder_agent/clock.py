@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .calls import CallId
-    from .channel import Channel
+    from .channel import Channel, Told
+    from .repeating import Wall
 
     Place = tuple[CallId, str]  # a call, and which of its threads
 
@@ -107,6 +108,7 @@ class Times:
     Attributes:
         folder: of the session.
         real: the clock itself.
+        kept_wall: the wall clock outside calls, if it is kept.
     """
 
     def __init__(self, seed: str, folder: str, epoch: int, *, replay: bool) -> None:
@@ -121,6 +123,7 @@ class Times:
         self._places: dict[Place, Readings] = {}
         self._names: dict[Place, object] = {}
         self._channel: Channel | None = None
+        self.kept_wall: Wall | None = None
 
     def channel(self) -> Channel:
         """The connection to the recorder, of which there is one."""
@@ -153,6 +156,10 @@ class Times:
         readings.keep(now)
         return now / 1e9
 
+    def wall(self) -> float:
+        """Return the seconds since 1970, as `time.time` does within a call."""
+        return self._time()
+
     def _time(self) -> float:
         call = _reader()
         if call is None:
@@ -181,6 +188,11 @@ class Times:
             self._names[place] = told["call"]
         with self._lock:
             return self._places.setdefault(place, Readings(left))
+
+    def told(self) -> Told:
+        """Return what was read since the last time, for a frame."""
+        wall = self.kept_wall
+        return {"ns": self.kept()} if wall is None else {"ns": self.kept(), "wall": wall.kept()}
 
     def kept(self) -> list[tuple[CallId, str, list[tuple[int, int]]]]:
         """What was read since the last time: call, thread, (steps, nanoseconds)."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from .channel import Channel
 
-VARIABLE = "EXT_RECORDER_HTTP"  # MODE:SEED:EPOCH:FOLDER
+VARIABLE = "EXT_RECORDER_HTTP"  # MODE:SEED:EPOCH:KINDS:FOLDER
 RECORD, REPLAY = "record", "replay"
 # Clients that do without Python's sockets; what they send can't be seen from here.
 AROUND = ("pycurl", "grpc")
@@ -29,7 +29,8 @@ def start() -> None:
     """Read what is asked for, say that it was read, and wait for `socket` to be imported."""
     mode, _, rest = os.environ.get(VARIABLE, "").partition(":")
     seed, _, rest = rest.partition(":")
-    epoch, _, folder = rest.partition(":")
+    epoch, _, rest = rest.partition(":")
+    kinds, _, folder = rest.partition(":")
     if mode not in {RECORD, REPLAY} or not os.path.isdir(folder):  # noqa: PTH112
         return
     os.close(os.open(f"{folder}/loaded.{os.getpid()}", os.O_CREAT | os.O_WRONLY, 0o600))
@@ -58,19 +59,34 @@ def start() -> None:
     def program_started(name: str) -> None:
         times.channel().send({"k": "program", "name": name})
 
-    Finder(
-        {
-            "socket": socket_imported,
-            "ssl": ssl_imported,
-            "threading": lambda module: _with_real_clock(module, times),
-            "queue": times.leave_alone,
-            "random": times.seed,
-            "subprocess": lambda module: watch(module, program_started),
-            "concurrent.futures.thread": calls.follow_executors,
-            **dict.fromkeys(AROUND, around_imported),
-            **dict.fromkeys(LOOPS, _use_asyncio),
-        }
-    ).install()
+    actions: dict[str, Callable[[ModuleType], None]] = {
+        "socket": socket_imported,
+        "ssl": ssl_imported,
+        "threading": lambda module: _with_real_clock(module, times),
+        "queue": times.leave_alone,
+        "random": times.seed,
+        "subprocess": lambda module: watch(module, program_started),
+        "concurrent.futures.thread": calls.follow_executors,
+        **dict.fromkeys(AROUND, around_imported),
+        **dict.fromkeys(LOOPS, _use_asyncio),
+    }
+    if kinds:
+        from . import repeating
+
+        calls.everywhere = True
+        repeated = repeating.install(kinds.split(","), seed, times, int(epoch or 0) if mode == REPLAY else 0)
+        actions |= {name: _each([*filter(None, [actions.get(name)]), *more]) for name, more in repeated.items()}
+    Finder(actions).install()
+
+
+def _each(actions: list[Callable[[ModuleType], None]]) -> Callable[[ModuleType], None]:
+    """Return an action that is all of these."""
+
+    def act(module: ModuleType) -> None:
+        for action in actions:
+            action(module)
+
+    return act
 
 
 def _with_real_clock(module: ModuleType, times: Times) -> None:

@@ -52,12 +52,13 @@ class Tap:
 
     def tell(self, kind: str, told: Told, data: bytes | bytearray | memoryview = b"") -> None:
         """Tell the recorder, with the time and the call."""
-        self._channel.send({"k": kind, "t": self._now(), "call": current(), "ns": self.times.kept(), **told}, data)
+        self._channel.send({"k": kind, "t": self._now(), "call": current(), **self.times.told(), **told}, data)
 
     def flush(self) -> None:
         """Tell what is left to be told, at the end of the process."""
-        if self._channel.open and (kept := self.times.kept()):
-            self._channel.send({"k": "times", "ns": kept})
+        told = self.times.told()
+        if told.get("wall") or (self._channel.open and told["ns"]):
+            self._channel.send({"k": "times", **told})
 
     def problem(self, text: str) -> None:
         """Tell what can't be recorded."""
