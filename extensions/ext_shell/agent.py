@@ -8,7 +8,6 @@ from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_sdk import expect
-from ext_sdk.operation import Operation
 
 
 class AssertAgent(ext_sdk.Args, any_of=("output", "prompt")):
@@ -42,6 +41,3 @@ def assert_agent(args: AssertAgent, context: ext_sdk.Context) -> ext_sdk.Result:
             checks += expect.check_text(wanted, text, where=where, searcher=searcher, redact=context.secrets.redact)
     outputs = {} if agent.output is None else {"output": agent.output}
     return expect.conclude(checks, done="Checked the agent", outputs=outputs)
-
-
-OPERATIONS = (Operation("assert-agent", assert_agent, {"output": {"contains": "created", "ignoreCase": True}}),)

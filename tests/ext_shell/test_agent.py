@@ -9,7 +9,7 @@ import pytest
 import ext_sdk
 from ext_sdk.redaction import Redactor
 from ext_sdk.session import Session
-from ext_shell import agent
+from ext_shell.extension import OPERATIONS
 from tests.refusals import answered, refusal
 
 PROMPT = "Create a pod named nginx"
@@ -18,7 +18,7 @@ OUTPUT = 'I\'ve created the pod.\n\n{"pod": "nginx", "replicas": 1}'
 
 def assert_agent(context: dict[str, object], args: dict[str, object]) -> ext_sdk.Result:
     extension = ext_sdk.Extension("agent", version="1.0.0")
-    for operation in agent.OPERATIONS:
+    for operation in OPERATIONS:
         extension.add(operation)
     session = Session(extension, Redactor())
     params = {"operation": "assert-agent", "args": args, "context": {"workdir": str(Path.cwd()), **context}}

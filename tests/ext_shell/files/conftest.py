@@ -9,7 +9,7 @@ import pytest
 import ext_sdk
 from ext_sdk.redaction import Redactor
 from ext_sdk.session import Call, Session
-from ext_shell import agent, files
+from ext_shell.extension import OPERATIONS
 from tests.refusals import answered, refusal
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class FileHost:
         self.workdir = workdir
         self.more_context: dict[str, object] = {}
         extension = ext_sdk.Extension("files", version="1.0.0")
-        for operation in (*files.OPERATIONS, *agent.OPERATIONS):
+        for operation in OPERATIONS:
             extension.add(operation)
         self._session = Session(extension, Redactor({"env.API_TOKEN": SECRET}))
 
