@@ -13,7 +13,8 @@ from ext_sdk.expect.finding import NotFound, find_by_json, find_by_regex
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .arguments import Capture
+    from .args import Capture
+
 
 RESERVED = frozenset(
     [
@@ -32,6 +33,7 @@ RESERVED = frozenset(
         "running",
     ]
 )
+
 LONGEST_NAME = 100
 
 

@@ -1,4 +1,4 @@
-"""From arguments to a command that is ready to start, and from there to a running one."""
+"""Commands ready to be run: arguments, shell, working directory, standard input, environment."""
 
 from __future__ import annotations
 
@@ -10,20 +10,24 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET
 
 import ext_sdk
+from ext_sdk import OperationFailed
+from ext_sdk.files import os_errors
 from ext_sdk.process import Command, CommandNotFound, CommandNotStarted, ProcessError, Pump, Spawner
+from ext_shell.files.common import workdir_for
 
+from .command_environment import hide_secrets, make_environment
 from .config import config_of
-from .environment import hide_secrets, make_environment
-from .limits import as_rlimits
-from .places import open_directory, open_input
+from .rlimits import as_rlimits
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ext_sdk import Context
     from ext_sdk.process import Child, Sink
 
-    from .arguments import CommandArgs
-    from .limits import Limits
+    from .args import CommandArgs
+    from .rlimits import Limits
+
 
 # Scripts stop at the first command that fails, where the shell can do that; no start-up file of the user is read.
 SHELLS: dict[str, tuple[str, ...]] = {
@@ -36,6 +40,7 @@ SHELLS: dict[str, tuple[str, ...]] = {
     "pwsh": ("pwsh", "-NoProfile", "-NonInteractive", "-Command"),
     "python3": ("python3", "-c"),
 }
+
 LONGEST_SCRIPT = 128 * 1024 - 1  # bytes; Linux takes no longer argument
 LAST_GRACE = 2.0  # seconds, at most, between SIGTERM and SIGKILL once the extension has gone
 LABEL_LENGTH = 80  # characters of a command that messages show
@@ -176,3 +181,36 @@ def _shortened(text: str) -> str:
         character if character.isprintable() else repr(character)[1:-1] for character in text[: LABEL_LENGTH + 1]
     )
     return text if len(text) <= LABEL_LENGTH else f"{text[: LABEL_LENGTH - 1]}…"
+
+
+# Enough to enter a directory; elsewhere than on Linux it has to be readable as well.
+_SEARCH = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC
+
+
+def open_directory(context: Context, cwd: str) -> int:
+    """Open the directory to run in: in the workdir, or one that make-temp gave.
+
+    Raises:
+        PathEscapes: it is somewhere else.
+        OperationFailed: it is not there, or no directory.
+    """
+    workdir = workdir_for(context, cwd)
+    try:
+        return workdir.open(cwd, _SEARCH)
+    except OSError as error:
+        raise OperationFailed(
+            f"can't run in {cwd!r}",
+            error=f"cwd: expected a directory in {workdir.root}, found {cwd!r}: {error.strerror}; "
+            "an earlier step has to make it",
+        ) from error
+
+
+def place_of(context: Context) -> str:
+    """Return the workdir of a call, with its scope if there is one, for messages."""
+    return f"scope {context.scope!r} of {context.workdir}" if context.scope else str(context.workdir)
+
+
+def open_input(context: Context, path: str) -> int:
+    """Open a file that a command reads. Raises OperationFailed where that is not possible."""
+    with os_errors("read", path), workdir_for(context, path).open_regular(path) as file:
+        return os.dup(file.fileno())

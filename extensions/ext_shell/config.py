@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 import ext_sdk
 
-from .limits import Limits, Size
+from .rlimits import Limits, Size
 
 DEFAULT_KEPT = 16 * 1024 * 1024  # bytes; small enough to hold several in memory
 

@@ -1,9 +1,9 @@
-"""What a command must have done: exit code or signal, output, files, duration."""
+"""Expectations on a command: exit code, signal, output, files, duration."""
 
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
@@ -20,14 +20,55 @@ from ext_sdk.expect import (
     check_integer,
     check_text,
 )
+from ext_shell.files.check import AssertFile, FileCheck
+from ext_shell.files.common import Mode, workdir_for
 
-from .arguments import Part  # noqa: TC001 - msgspec reads it
-from .file_expectations import FileExpectation, check_files
+from .args import Part  # noqa: TC001 - msgspec reads it
 
 if TYPE_CHECKING:
-    import ext_sdk
+    from collections.abc import Mapping
 
-    from .attempt import Attempt
+    import ext_sdk
+    from ext_sdk import Context
+
+    from .runner import CommandRun
+
+
+class FileExpectation(Expectation):
+    """What a file must be, as for `assert-file`; all that is given must hold."""
+
+    exists: Annotated[bool | UnsetType, Meta(description="false: there is nothing of this name")] = UNSET
+    type: Literal["file", "directory", "symlink"] | UnsetType = UNSET
+    content: Annotated[Text | UnsetType, Meta(description="A text, but for one line end; or an object")] = UNSET
+    mode: Mode | UnsetType = UNSET
+    size: Annotated[Integer | UnsetType, Meta(description="Bytes")] = UNSET
+    sha256: Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")] | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        self.refuse_empty()
+        self.as_arguments("-")  # refuses what contradicts itself
+
+    def as_arguments(self, path: str) -> AssertFile:
+        """The arguments of `assert-file` that say the same of a path."""
+        given = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not UNSET}
+        return AssertFile(path=path, **given)
+
+
+def check_files(expectations: Mapping[str, FileExpectation], context: Context, searcher: Searcher) -> list[Check]:
+    """Look at the files once.
+
+    Args:
+        expectations: by path in the workdir.
+        context: of the call.
+        searcher: for regular expressions.
+
+    Raises:
+        OperationFailed: a path leads out of the workdir.
+    """
+    checks: list[Check] = []
+    for path, wanted in expectations.items():
+        checks += FileCheck(wanted.as_arguments(path), workdir_for(context, path), context, searcher).checks()
+    return checks
 
 
 class OutputExpectation(Expectation):
@@ -70,7 +111,7 @@ def signal_number(name: str) -> int:
 
 def check_attempt(
     expectation: OutputExpectation,
-    attempt: Attempt,
+    attempt: CommandRun,
     context: ext_sdk.Context,
     searcher: Searcher,
     *,
@@ -102,7 +143,7 @@ def check_attempt(
 
 
 def _check_outputs(
-    expectation: OutputExpectation, attempt: Attempt, context: ext_sdk.Context, searcher: Searcher
+    expectation: OutputExpectation, attempt: CommandRun, context: ext_sdk.Context, searcher: Searcher
 ) -> list[Check]:
     checks: list[Check] = []
     for name, output in attempt.outputs.items():
@@ -144,7 +185,7 @@ def _hidden(wanted: Text, secrets: ext_sdk.Secrets) -> Text:
     return wanted if hidden == text else msgspec.json.decode(hidden, type=TextExpectation)
 
 
-def without_texts(checks: list[Check], streams: set[str]) -> list[Check]:
+def redact_streams(checks: list[Check], streams: set[str]) -> list[Check]:
     """The checks with nothing shown of these streams."""
     hidden = [not check.ok and check.where.split()[0] in streams for check in checks]
     return [_without_text(check) if hide else check for check, hide in zip(checks, hidden, strict=True)]
@@ -155,7 +196,7 @@ def _without_text(check: Check) -> Check:
     return Check(False, check.what, check.expected, found, where=check.where)  # noqa: FBT003
 
 
-def _check_end(expectation: OutputExpectation, attempt: Attempt, *, running: bool) -> list[Check]:
+def _check_end(expectation: OutputExpectation, attempt: CommandRun, *, running: bool) -> list[Check]:
     status = attempt.status
     unknown = "it still runs" if running else "no known end: its supervisor was killed"
     how = unknown if status is None else str(status)

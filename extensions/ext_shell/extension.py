@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import ext_sdk
+from ext_shell.operations.assert_agent import assert_agent
+from ext_shell.operations.assert_file import assert_file
+from ext_shell.operations.copy import copy
+from ext_shell.operations.make_temp import make_temp
+from ext_shell.operations.read_file import read_file
+from ext_shell.operations.remove import remove
+from ext_shell.operations.run import run
+from ext_shell.operations.start import start
+from ext_shell.operations.stop import stop
+from ext_shell.operations.wait import wait
+from ext_shell.operations.write_file import write_file
 
-from .agent import assert_agent
 from .config import ShellConfig
-from .files.assert_file import assert_file
-from .files.copy import copy
-from .files.make_temp import make_temp
-from .files.read_file import read_file
-from .files.remove import remove
-from .files.write_file import write_file
-from .run import run
-from .start import start
-from .stop import stop
-from .wait import wait
 
 OPERATIONS = (
     ext_sdk.Operation("run", run, {"command": ["echo", "hi"], "expect": {"stdout": "hi"}}),

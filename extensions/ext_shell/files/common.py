@@ -1,24 +1,56 @@
-"""What the file operations share: where a path is, permissions as people write them, facts about a file."""
+"""What operations on files share: access beneath the working directory and private temporary folders."""
 
 from __future__ import annotations
 
 import hashlib
+import shutil
 import stat
-from typing import Annotated
+import tempfile
+import threading
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, UnsetType
 
 from ext_sdk.errors import OperationFailed
 from ext_sdk.files import Workdir
 
-from .private import PrivateTemps
-
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ext_sdk.context import Context
     from ext_sdk.deadline import Deadline
 
-Path = Annotated[str, Meta(min_length=1, description="In the working directory, or a path that make-temp gave")]
+
+class PrivateTemps:
+    """The private temporary directories of one working directory; safe to use from several threads.
+
+    Each is readable by its owner only. `close()` removes them all; an extension that is killed leaves them behind.
+    """
+
+    def __init__(self) -> None:
+        self._directories: list[Path] = []
+        self._lock = threading.Lock()
+
+    def make(self) -> Path:
+        """A new, empty directory. Raises OSError."""
+        directory = Path(tempfile.mkdtemp(prefix="ext-shell-")).resolve()
+        with self._lock:
+            self._directories.append(directory)
+        return directory
+
+    def directory_of(self, path: str) -> Path | None:
+        """The private directory that an absolute path is in, or is."""
+        with self._lock:
+            return next((each for each in self._directories if PurePosixPath(path).is_relative_to(each)), None)
+
+    def close(self) -> None:
+        """Remove them, with all that is in them; what can't be removed stays."""
+        with self._lock:
+            directories, self._directories = self._directories, []
+        for directory in directories:
+            shutil.rmtree(directory, ignore_errors=True)
+
+
+FilePath = Annotated[str, Meta(min_length=1, description="In the working directory, or a path that make-temp gave")]
 Mode = Annotated[str, Meta(pattern="^[0-7]{3,4}$", description="Permissions in octal, quoted", examples=["0644"])]
 MaxSize = Annotated[int, Meta(ge=0, description="Bytes; a larger file is a failure, not read")]
 DEFAULT_MAX_SIZE = 10 * 1024 * 1024  # bytes; whole files are held in memory

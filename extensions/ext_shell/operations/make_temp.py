@@ -10,9 +10,7 @@ from msgspec import Meta
 
 import ext_sdk
 from ext_sdk.files import Workdir, os_errors
-
-from .common import workdir_for
-from .private import PrivateTemps
+from ext_shell.files.common import PrivateTemps, workdir_for
 
 _ATTEMPTS = 100
 

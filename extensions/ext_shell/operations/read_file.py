@@ -10,14 +10,13 @@ from msgspec import Meta
 
 import ext_sdk
 from ext_sdk.files import os_errors
-
-from .common import DEFAULT_MAX_SIZE, MaxSize, Path, counted, permissions_text, workdir_for
+from ext_shell.files.common import DEFAULT_MAX_SIZE, FilePath, MaxSize, counted, permissions_text, workdir_for
 
 
 class ReadFile(ext_sdk.Args):
     """Arguments of `read-file`."""
 
-    path: Path
+    path: FilePath
     encoding: Annotated[
         Literal["auto", "utf-8", "base64"],
         Meta(description="How bytes become text; auto: UTF-8 if they are, else base64"),

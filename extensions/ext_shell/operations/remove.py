@@ -8,9 +8,8 @@ from msgspec import Meta
 
 import ext_sdk
 from ext_sdk.files import Workdir, kind_of, os_errors
-
-from .common import counted, in_time, workdir_for
-from .glob import matches
+from ext_shell.files.common import counted, in_time, workdir_for
+from ext_shell.files.glob import matches
 
 
 class Remove(ext_sdk.Args, one_of=("path", "glob")):

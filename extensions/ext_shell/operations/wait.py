@@ -1,4 +1,4 @@
-"""`wait`: for the end of a process in the background, or until it is ready for something."""
+"""Operation `wait`: wait for a background process to be ready or to end."""
 
 from __future__ import annotations
 
@@ -8,15 +8,14 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_sdk.expect import Searcher
-
-from .arguments import Capture  # noqa: TC001 - msgspec reads it
-from .background import TICK, ProcessName, find, finish
-from .capture import check_names
-from .expectations import DEFAULT, OutputExpectation
-from .readiness import Ready, await_ready, conditions_of
+from ext_shell.args import Capture  # noqa: TC001 - msgspec reads it
+from ext_shell.background import TICK, ProcessName, find, finish
+from ext_shell.capture import check_names
+from ext_shell.expectations import DEFAULT, OutputExpectation
+from ext_shell.readiness import Ready, await_ready, conditions_of
 
 if TYPE_CHECKING:
-    from .processes import Process
+    from ext_shell.background import Process
 
 
 class Wait(ext_sdk.Args):

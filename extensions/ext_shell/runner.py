@@ -1,4 +1,4 @@
-"""One run of a command, to its end or to that of its time."""
+"""One run of a command to its end, under a supervisor, with its deadline."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from ext_sdk import Duration
 from ext_sdk.process import Output
 
 from .config import config_of
-from .limits import size_in_bytes
-from .present import LineLog
+from .output_excerpt import LineLog
+from .rlimits import size_in_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
 
     from .command import Prepared
 
+
 TICK = 0.05  # seconds between two looks at whether the call has to stop
 PATIENCE = 0.45  # seconds after SIGKILL that an answer waits
 RESERVE = 0.2  # seconds between the last SIGKILL and the moment from which the result of the call is lost
 STOP_GRACE = 0.5  # seconds, at most, between SIGTERM and SIGKILL when the extension itself has to end
 
 
-class Attempt:
+class CommandRun:
     """What a command did.
 
     Attributes:
@@ -69,9 +70,9 @@ class Attempt:
         return {"stdout": self.stdout, "stderr": self.stderr}
 
 
-def run_once(
+def run_command(
     prepared: Prepared, spawner: Spawner, context: ext_sdk.Context, deadline: ext_sdk.Deadline, *, log: bool
-) -> Attempt:
+) -> CommandRun:
     """Run a command until it ends, or stop its whole tree at the deadline.
 
     Args:
@@ -104,7 +105,7 @@ def run_once(
         child.close()
     for each in logs.values():
         each.finish()
-    return Attempt(
+    return CommandRun(
         status=child.status,
         **outputs,
         seconds=time.monotonic() - begun,

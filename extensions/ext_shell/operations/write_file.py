@@ -12,14 +12,13 @@ from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_sdk.files import os_errors
-
-from .common import Mode, Path, counted, permissions, workdir_for
+from ext_shell.files.common import FilePath, Mode, counted, permissions, workdir_for
 
 
 class WriteFile(ext_sdk.Args, one_of=("content", "base64", "json")):
     """Arguments of `write-file`."""
 
-    path: Path
+    path: FilePath
     content: Annotated[str | UnsetType, Meta(description="Text, written in UTF-8")] = UNSET
     base64: Annotated[str | UnsetType, Meta(description="Bytes, in base64")] = UNSET
     json: Annotated[Any, Meta(description="A value, written as indented JSON")] = UNSET

@@ -1,4 +1,4 @@
-"""Resource limits of commands, by setrlimit."""
+"""Resource limits of commands (setrlimit), and which limit ended one."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 
     from ext_sdk.process import ExitStatus, Output
 
-_UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 
+_UNITS = {"": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 Count = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+
 Size = (
     Annotated[int, Meta(ge=1, le=2**62)]
     | Annotated[str, Meta(pattern="^[1-9][0-9]{0,8}(KiB|MiB|GiB|kB|MB|GB)?$", examples=["64KiB", "512MiB"])]
@@ -119,6 +120,7 @@ _TRACES = (
     _Trace("open_files", texts=("too many open files", "emfile")),
     _Trace("processes", texts=("resource temporarily unavailable", "can't start new thread", "eagain")),
 )
+
 _OF_A_SHELL = 128  # a shell exits with this and the number of the signal that ended its command
 _READ = 64 * 1024  # bytes of the end of an output in which a text is looked for
 

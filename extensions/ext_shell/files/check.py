@@ -1,4 +1,4 @@
-"""`assert-file`: what a file must be, now or in a while."""
+"""Checks of one file: arguments of `assert-file` and of `expect.files`, and what they find."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from ext_sdk import expect
 from ext_sdk.expect import Check
 from ext_sdk.files import Workdir, kind_of, os_errors
 
-from .common import DEFAULT_MAX_SIZE, MaxSize, Mode, Path, permissions_text, sha256_of, workdir_for
+from .common import DEFAULT_MAX_SIZE, FilePath, MaxSize, Mode, permissions_text, sha256_of
 
 if TYPE_CHECKING:
     import os
 
     from ext_sdk import Context
 
-FIRST_PAUSE = 0.05  # seconds between two looks at a file; each pause is half as long again as the one before
-LONGEST_PAUSE = 1.0  # seconds
+
 _OF_CONTENT = ("type", "content", "mode", "size", "sha256")
 
 
 class AssertFile(ext_sdk.Args):
     """Arguments of `assert-file`."""
 
-    path: Path
+    path: FilePath
     exists: Annotated[bool, Meta(description="false: there is nothing of this name, not even a broken link")] = True
     type: Literal["file", "directory", "symlink"] | UnsetType = UNSET
     content: Annotated[expect.Text | UnsetType, Meta(description="A text, but for one line end; or as follows")] = UNSET
@@ -44,37 +43,7 @@ class AssertFile(ext_sdk.Args):
             raise ValueError(f"`exists: false` leaves nothing that {' and '.join(more)} could be about")
 
 
-def assert_file(args: AssertFile, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Check that a file exists, or does not, and what it is: type, content, JSON, mode, size, SHA-256."""
-    workdir = workdir_for(context, args.path)
-    with expect.Searcher() as searcher:
-        look = Look(args, workdir, context, searcher)
-        checks, attempts = _until_passed(look, context, wait=not isinstance(args.timeout, UnsetType))
-    result = expect.conclude(checks, done=f"Checked {args.path}", outputs=look.outputs | {"attempts": attempts})
-    if attempts > 1 and not result.success:
-        result.error += f" (looked {attempts} times until the timeout of {args.timeout})"
-    return result
-
-
-def _until_passed(look: Look, context: Context, *, wait: bool) -> tuple[list[Check], int]:
-    """Look at once, then again and again, and a last time when the deadline is over.
-
-    Returns:
-        The checks of the last look, and how many looks there were.
-    """
-    attempts, pause, last = 0, FIRST_PAUSE, not wait
-    while True:
-        attempts += 1
-        checks = look.checks()
-        if last or expect.passed(checks):
-            return checks, attempts
-        last = not context.deadline.wait(pause)
-        if context.deadline.stopped.is_set():
-            return checks, attempts
-        pause = min(pause * 1.5, LONGEST_PAUSE)
-
-
-class Look:
+class FileCheck:
     """What is looked at. What can't become right by waiting, such as a path that leads outside, is raised at once.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""`stop`: the end of a process in the background."""
+"""Operation `stop`: end a background process."""
 
 from __future__ import annotations
 
@@ -8,12 +8,10 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_sdk.expect import Searcher
-
-from .arguments import Capture  # noqa: TC001 - msgspec reads it
-from .background import ProcessName, end, find, finish
-from .capture import check_names
-from .expectations import OutputExpectation, signal_number
-from .processes import Processes
+from ext_shell.args import Capture  # noqa: TC001 - msgspec reads it
+from ext_shell.background import Processes, ProcessName, end, find, finish
+from ext_shell.capture import check_names
+from ext_shell.expectations import OutputExpectation, signal_number
 
 
 class Stop(ext_sdk.Args):

@@ -12,12 +12,12 @@ from msgspec import Meta
 
 import ext_sdk
 from ext_sdk.files import NotRegular, PathEscapes, Workdir, kind_of, os_errors
-
-from .common import CHUNK, Path, counted, in_time, workdir_for
+from ext_shell.files.common import CHUNK, FilePath, counted, in_time, workdir_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ext_sdk import Deadline
+
 
 _PERMISSIONS = 0o777  # set-user-ID and its like are not copied
 
@@ -25,8 +25,8 @@ _PERMISSIONS = 0o777  # set-user-ID and its like are not copied
 class Copy(ext_sdk.Args):
     """Arguments of `copy`."""
 
-    source: Path
-    destination: Annotated[Path, Meta(description="The copy itself, not a directory to put it in")]
+    source: FilePath
+    destination: Annotated[FilePath, Meta(description="The copy itself, not a directory to put it in")]
     overwrite: Annotated[
         bool, Meta(description="Replace existing files; a directory is merged into an existing one")
     ] = True

@@ -1,4 +1,4 @@
-"""Output of a command: as shown in a result, complete for later steps, and line by line in the log."""
+"""Excerpts of output for results, and output as log notifications."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ext_sdk.process import Output
+
 
 HEAD_BYTES = 10 * 1024  # of the beginning of an output that an answer shows; two outputs and the rest fit its line
 TAIL_BYTES = 6 * 1024  # of its end

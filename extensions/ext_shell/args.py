@@ -1,4 +1,4 @@
-"""What operations that run a command have in common, as users write it."""
+"""Arguments that commands share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import ext_sdk
 from ext_sdk.expect.pattern import problem
 
 from .config import Shell  # noqa: TC001 - msgspec reads it
-from .limits import Limits
+from .rlimits import Limits
 
 Name = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
 Codes = int | Annotated[list[int], Meta(min_length=1)]

@@ -1,4 +1,4 @@
-"""`assert-agent`: what the agent answered."""
+"""Operation `assert-agent`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The environment of commands: clean, but for what was asked for."""
+"""The environment that commands run with."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
     from .config import ShellConfig
 
+
 # What a command always gets. Everything else of the extension's environment stays out: it holds the host's API keys.
 # A task must give the same everywhere, so language and time zone are fixed; both can be set by `env` or `passEnv`.
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "TMPDIR")
 FIXED = {"LANG": "C.UTF-8", "TZ": "UTC", "TERM": "dumb"}
 DEFAULTS = {"PATH": os.defpath, "HOME": "/", "TMPDIR": "/tmp"}  # noqa: S108 - where POSIX says it is
-
 SHORTEST_LINE = 8  # characters of a line of a secret that is hidden by itself
 _WILDCARDS = frozenset("*?[")
 

@@ -1,4 +1,4 @@
-"""From what a command did to the result of the operation."""
+"""Results of commands: outputs and message."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING
 import ext_sdk
 from ext_sdk.expect import Check, failure_text, summary
 
-from .limits import explanation
-from .present import Shown, show
+from .output_excerpt import Shown, show
+from .rlimits import explanation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .attempt import Attempt
     from .capture import Captured
-    from .limits import Limits
+    from .rlimits import Limits
+    from .runner import CommandRun
 
 
 _WHY_WITHHELD = "a secret was to be captured from this output, and can't be hidden in it"
 WITHHELD = Shown(f"[withheld: {_WHY_WITHHELD}]", whole=ext_sdk.NotKept(_WHY_WITHHELD))
 
 
-class Outcome:
+class RunResult:
     """What a command did, and what is to be said of it.
 
     Args:
@@ -40,7 +40,7 @@ class Outcome:
     def __init__(
         self,
         label: str,
-        attempt: Attempt,
+        attempt: CommandRun,
         checks: list[Check],
         captured: Captured,
         *,

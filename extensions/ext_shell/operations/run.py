@@ -1,4 +1,4 @@
-"""Run a command to its end."""
+"""Operation `run`: run a command to its end, again if asked to."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ import ext_sdk
 from ext_sdk.expect import Searcher, SearchFailed
 from ext_sdk.expect.pattern import problem
 from ext_sdk.process import Spawner
-
-from .arguments import Capture, Codes, OutputArgs, Part, codes_of
-from .attempt import Attempt, run_once
-from .capture import capture_all, check_names
-from .command import Prepared
-from .expectations import DEFAULT, RunExpectation, check_attempt, without_texts
-from .outcome import Outcome
+from ext_shell.args import Capture, Codes, OutputArgs, Part, codes_of
+from ext_shell.capture import capture_all, check_names
+from ext_shell.command import Prepared
+from ext_shell.expectations import DEFAULT, RunExpectation, check_attempt, redact_streams
+from ext_shell.result import RunResult
+from ext_shell.runner import CommandRun, run_command
 
 LONG_WORK = "for longer work use `start`, and then `wait` with allowRunning as often as it takes"
 
@@ -100,7 +99,7 @@ class _Runs:
         self._log = args.log and not any(capture.secret for capture in args.capture.values())
         self._begun = time.monotonic()
 
-    def until_good(self) -> Outcome:
+    def until_good(self) -> RunResult:
         """Run once, or as often as `retry` says; return what came of the last attempt."""
         retry = self._args.retry
         if retry is UNSET:
@@ -126,26 +125,26 @@ class _Runs:
             self._context.deadline.wait(interval)
             interval = min(interval * retry.backoff, max(retry.max_interval.seconds, retry.interval.seconds))
 
-    def _attempt(self, deadline: ext_sdk.Deadline) -> Attempt:
-        return run_once(self._prepared, self._spawner, self._context, deadline, log=self._log)
+    def _attempt(self, deadline: ext_sdk.Deadline) -> CommandRun:
+        return run_command(self._prepared, self._spawner, self._context, deadline, log=self._log)
 
-    def _why_last(self, retry: Retry, attempt: Attempt, number: int, interval: float) -> str:
+    def _why_last(self, retry: Retry, attempt: CommandRun, number: int, interval: float) -> str:
         if number == retry.attempts:
             return "this is the number of attempts that `retry` allows"
         if self._context.deadline.remaining() <= interval:
             return f"no time is left for another one, {time.monotonic() - self._begun:.1f} s have passed"
         return _why_fatal(retry, attempt, self._searcher)
 
-    def _outcome(self, attempt: Attempt, number: int | None = None, *, of_its_own: bool = False) -> Outcome:
+    def _outcome(self, attempt: CommandRun, number: int | None = None, *, of_its_own: bool = False) -> RunResult:
         """Check an attempt. `of_its_own`: it had less time than was left for all attempts."""
         streams = {"stdout": attempt.stdout.text, "stderr": attempt.stderr.text} if self._args.capture else {}
         captured = capture_all(self._args.capture, streams, self._context.secrets, self._searcher)
         checks = check_attempt(self._args.expect, attempt, self._context, self._searcher) + captured.failures
         reason, advice = self._why_stopped(attempt, number, of_its_own=of_its_own)
-        outcome = Outcome(
+        outcome = RunResult(
             self._prepared.label,
             attempt,
-            without_texts(checks, captured.withheld),
+            redact_streams(checks, captured.withheld),
             captured,
             limits=self._prepared.limits,
             context=self._context,
@@ -156,7 +155,7 @@ class _Runs:
             outcome.note(advice)
         return outcome
 
-    def _why_stopped(self, attempt: Attempt, number: int | None, *, of_its_own: bool) -> tuple[str, str]:
+    def _why_stopped(self, attempt: CommandRun, number: int | None, *, of_its_own: bool) -> tuple[str, str]:
         """Return why an attempt was stopped, and what to do; "" for nothing."""
         if attempt.stopped:
             return "stopped because the extension was told to end", ""
@@ -174,7 +173,7 @@ class _Runs:
         return f"timed out: {which} within {limit}{over} and was stopped with all that it started", advice
 
 
-def _why_fatal(retry: Retry, attempt: Attempt, searcher: Searcher) -> str:
+def _why_fatal(retry: Retry, attempt: CommandRun, searcher: Searcher) -> str:
     """Why what is expected can't come true any more, as far as `retry` says; "" if it can."""
     code = None if attempt.status is None else attempt.status.code
     if code is not None and retry.fatal_exit_code is not UNSET and code in codes_of(retry.fatal_exit_code):

@@ -1,4 +1,4 @@
-"""`start`: a process in the background."""
+"""Operation `start`: start a background process and wait until it is ready."""
 
 from __future__ import annotations
 
@@ -12,21 +12,17 @@ import ext_sdk
 from ext_sdk.expect import Searcher
 from ext_sdk.hiding import HidingFile
 from ext_sdk.process import Spawner
-
-from .arguments import Name, OutputArgs
-from .background import end, excerpt, outputs_of
-from .command import Prepared
-from .conditions import FileThere, HttpAnswers, PortOpen
-from .config import config_of
-from .limits import size_in_bytes
-from .places import place_of
-from .processes import Process, Processes, Running
-from .readiness import Port, Ready, await_ready, conditions_of
+from ext_shell.args import Name, OutputArgs
+from ext_shell.background import Process, Processes, Running, end, excerpt, outputs_of
+from ext_shell.command import Prepared, place_of
+from ext_shell.config import config_of
+from ext_shell.readiness import FileExists, HttpResponds, Port, PortOpen, Ready, await_ready, conditions_of
+from ext_shell.rlimits import size_in_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from .conditions import Condition
+    from ext_shell.readiness import Condition
 
 
 # Where `auto` looks for a port. Systems give out those from 32768 on to whoever asks for any (IANA: from 49152 on), so
@@ -130,10 +126,10 @@ def _refuse_taken(process: Process, conditions: Sequence[Condition], context: ex
     for condition in (*own, *conditions):
         if not (taken := condition.taken()):
             continue
-        if isinstance(condition, FileThere):
+        if isinstance(condition, FileExists):
             text = f"ready.file: expected {taken} not to exist before {process.name!r} starts; `remove` it first"
             raise ext_sdk.OperationFailed(f"{taken} exists already", error=text)
-        assert isinstance(condition, PortOpen | HttpAnswers)
+        assert isinstance(condition, PortOpen | HttpResponds)
         holder = context.extension_state(Running).at_port(condition.port)
         has = f"{holder.name!r} of {holder.place} (pid {holder.pid})" if holder else "another process of this machine"
         raise ext_sdk.OperationFailed(

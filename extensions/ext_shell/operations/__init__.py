@@ -1,0 +1,1 @@
+"""One module for each operation. They import everything else, and never each other."""
