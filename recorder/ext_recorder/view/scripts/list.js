@@ -97,17 +97,33 @@ function rowElement(row, place, axis) {
   return made;
 }
 
-// The beginning of what was asked and answered.
-const BEGINNING = 140;
+// The beginning of what was asked and answered, without the signs of JSON and without what the row says already.
+const BEGINNING = 140; // characters
 function beginning(row, body) {
   if (body >= 0 && contentName(body) === "base64")
     return `${size(decodedSize(contentText(body) ?? ""))} of binary data`;
-  return visible((saysOf(row, body, BEGINNING) ?? "").replace(COLOURS, ""));
+  const text = (saysOf(row, body, 3 * BEGINNING) ?? "").replace(COLOURS, "");
+  const plain = /^[{[]/.test(text) && !isWhole(row) ? withoutSigns(text, textOf("subject", row)) : text;
+  return visible(plain.slice(0, BEGINNING));
+}
+
+function withoutSigns(json, subject) {
+  const first = /^\{\s*"[^"]*"\s*:\s*"([^"]*)"\s*,?/.exec(json);
+  return (first && first[1] === subject ? json.slice(first[0].length) : json)
+    .replace(/"type"\s*:\s*"text"\s*,?/g, "")
+    .replace(/\\*"\s*:\s*/g, ": ")
+    .replace(/\\*"/g, "")
+    .replace(/[{}[\]]/g, " ")
+    .replace(/\\n|\s+/g, " ")
+    .replace(/ ?,/g, ", ")
+    .replace(/ {2,}/g, " ")
+    .trim();
 }
 
 function excerpt(row) {
   const [request, response] = [beginning(row, page.request[row]), beginning(row, page.response[row])];
-  return element("span", "excerpt", request, element("span", "answer", response && ` ⇒ ${response}`));
+  if (!response) return element("span", "excerpt", request);
+  return element("span", "excerpt both", element("span", "", request), element("span", "", `⇒ ${response}`));
 }
 
 function bar(row, axis) {
