@@ -279,7 +279,7 @@ for line in sys.stdin:
     call = json.loads(line)
     params, method = call.get("params") or {}, call["method"]
     if method == "login":
-        result = {"token": token, "cursor": cursor, "page": page, "kept": "same"}
+        result = {"token": token, "cursor": cursor, "page": page, "kept": "same", "text": "now " + token}
     elif method == "list":
         right = (params["via"], params["cursor"], params["page"]) == ("Session " + token, cursor, page)
         result = {"right": right, "echo": "for " + token, "cursor": cursor}

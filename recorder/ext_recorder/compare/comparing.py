@@ -103,8 +103,8 @@ class Comparison:
         if recorded.text == live.text:
             return []
         left = self.value(recorded, answered, about)
-        names = [*self.names(recorded), *places(left, self.handed(recorded, answered, about))]
-        right = counterparts.translated(left, self.value(live, answered, about), names)
+        handed = list(places(left, self.handed(recorded, answered, about)))
+        right = counterparts.translated(left, self.value(live, answered, about), self.names(recorded), handed)
         found: list[Difference] = []
         secrets: list[tuple[str, str]] = []
         secret_places: list[tuple[str, str, str]] = []

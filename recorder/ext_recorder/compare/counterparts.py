@@ -17,7 +17,7 @@ from ext_sdk.protocols.places import parts, resolve
 from ext_sdk.wire.json_text import dumps, loads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from ext_sdk.protocols.dialect import Classified
 
@@ -42,19 +42,25 @@ class Counterparts:
         """The live name for a recorded one, by its key; None where they are the same."""
         return self._live.get(recorded)
 
-    def translated(self, recorded: object, live: object, pointers: Iterable[str]) -> object:
-        """The live value with the recorded names in it, where they stand for each other or may come to do so.
+    def translated(self, recorded: object, live: object, pointers: Iterable[str], handed: Sequence[str] = ()) -> object:
+        """Return the live value with the recorded names in it, if they stand for each other or may come to do so.
 
         Args:
             recorded: a JSON value.
             live: another; it is changed.
-            pointers: where names stand.
+            pointers: where names are.
+            handed: where values are handed out, which the message may have elsewhere, too.
         """
-        for pointer in pointers:
+        new = _Texts()
+        for pointer in (*pointers, *handed):
             one, other = resolve(recorded, pointer), resolve(live, pointer)
             if _is_name(one) and _is_name(other) and one != other and self._agree(one, other):
                 _put(live, parts(pointer), one)
-        return self._renamed.value(live) if self._renamed else live
+                if pointer in handed and isinstance(one, str) and isinstance(other, str):
+                    new.add(other, one)
+        for texts in (self._renamed, new):
+            live = texts.value(live) if texts else live
+        return live
 
     def hand_out(self, recorded: Classified, live: Classified, secret: Classified, pointers: Iterable[str]) -> None:
         """Learn the values that two messages hand out, which are each other's.
