@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import socket
 import subprocess
 from typing import TYPE_CHECKING
 
@@ -20,6 +22,7 @@ from tests.ext_recorder.recorded import (
     say,
     wait_for,
 )
+from tests.ext_recorder.test_sockets import Client, running
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -110,6 +113,25 @@ def test_a_session_of_a_killed_recorder_stays_partial_and_is_recovered(tmp_path:
     (partial,) = tmp_path.iterdir()
     assert partial.name.endswith(".yaml.partial")
     wait_for(partial, b"out: ")
+
+
+def test_sessions_of_a_socket_server_have_a_cassette_each(tmp_path: Path) -> None:
+    folder, place = tmp_path / "sessions", tmp_path / "echo.sock"
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(place))
+        server.listen()
+        for number in range(2):
+            options = ["--dir", str(folder), "--protocol=jsonrpc", f"--connect=unix:{place}"]
+            with running("record", *options, address=f"unix:{tmp_path}/relay.sock") as relay:
+                with Client(relay.address) as client:
+                    client.socket.sendall(LINE % number)
+                    connection, _ = server.accept()
+                    with connection:
+                        connection.sendall(connection.recv(1000))
+                        assert client.lines.readline() == LINE % number
+                assert relay.end(signal.SIGINT) == 0
+    found = sorted(folder.iterdir())
+    assert [messages(path, "in") for path in found] == [[(LINE % number)[:-1]] for number in range(2)]
 
 
 def test_http_traffic_has_a_file_of_the_same_name(tmp_path: Path) -> None:
