@@ -3,7 +3,7 @@
 A binding has a name (`workdir`, `home`, or what `--bind` says), a neutral spelling (`/tmp/workdir`) that
 stands in the cassette, and a live value that differs from session to session. Live values come from three
 places: requests that carry them at a place the dialect knows (gevals: `/params/context/workdir` of
-`execute`), the environment (HOME), and `--bind NAME=VALUE`.
+`execute`), the environment (HOME), and `--bind NAME=PATH`.
 
 Folders of the system (`/`, `/usr`, `/etc`, …) are not bound by themselves, because programs name them for other
 reasons. `--bind` binds any path.
@@ -48,7 +48,7 @@ def parse_bind(options: Iterable[str]) -> dict[str, str]:
         name, equals, value = option.partition("=")
         name, if_known = name.removesuffix("?"), name.endswith("?")
         if not equals or not name or not value or not name.replace("-", "").replace("_", "").isalnum():
-            raise UsageError(f"--bind {option!r}: expected NAME=VALUE, as in --bind data=/srv/data")
+            raise UsageError(f"--bind {option!r}: expected NAME=PATH, as in --bind data=/srv/data")
         if value.isdigit():
             raise UsageError(f"--bind {option!r}: a number is found in too many places; set it aside by --ignore")
         value = value.rstrip("/") or value

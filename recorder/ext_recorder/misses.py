@@ -18,6 +18,7 @@ from ext_sdk.protocols.places import MISSING
 from ext_sdk.wire.json_text import dumps
 
 from .cassette.scalars import visible
+from .rules import preset_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -249,7 +250,10 @@ def _shown(found: list[Difference]) -> tuple[str, dict[str, object], str]:
         shown += f"; and {len(found) - SHOWN_DIFFERENCES} more"
     place = _cut(found[0].pointer) if len(found) == 1 else "POINTER"
     advice = "record it again (--mode all)"
-    if found[0].pointer not in _WHOLE:
+    preset = preset_of((each.recorded, each.live) for each in found)
+    if preset:
+        advice += f", or set aside what may differ (--mask {preset})"
+    elif found[0].pointer not in _WHOLE:
         advice += f", or set aside what may differ (--ignore {place})"
     data: dict[str, object] = {
         "pointers": [_cut(each.pointer) for each in first],

@@ -1,8 +1,8 @@
 """Search for the project file: ext-recorder.toml, or pyproject.toml with a table `[tool.ext-recorder]`.
 
 The search starts in the folder of the cassette, so that a shim, an MCP client and a test use the same file whatever
-their working directory is. `replay` and `record` import this module at every start: it costs a few system calls if
-there is no file. What is in the file is read by `settings`.
+their working directory is. `replay` and `record` import this module at every start: without a file, it costs a few
+system calls. `settings` reads the content.
 """
 
 from __future__ import annotations

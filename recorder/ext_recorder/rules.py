@@ -195,6 +195,18 @@ class Mask:
         return _MASKED if is_number else value
 
 
+def preset_of(pairs: Iterable[tuple[object, object]]) -> str:
+    """Return the name of the preset, with @, under which the values of each pair are equal; "" if there is none."""
+    pairs = list(pairs)
+    for name in PRESETS:
+        mask = Mask([f"@{name}"])
+        if pairs and all(
+            _MASKED in str(mask.value(one)) and mask.value(one) == mask.value(other) for one, other in pairs
+        ):
+            return f"@{name}"
+    return ""
+
+
 def _preset(entry: str) -> Preset | None:
     if not entry.startswith("@"):
         return None

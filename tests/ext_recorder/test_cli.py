@@ -156,7 +156,7 @@ WRONG = [
     (["record", "c.yaml", "--framing", "morse", "--", "ls"], "--framing morse: expected one of ndjson, content"),
     (["record", "c.yaml", "--framing"], "requires an argument. See: ext-recorder record --help"),
     (["record", "c.yaml"], "expected the command to record behind `--`"),
-    (["record", "c.yaml", "--bind", "x", "--", "ls"], "--bind 'x': expected NAME=VALUE"),
+    (["record", "c.yaml", "--bind", "x", "--", "ls"], "--bind 'x': expected NAME=PATH"),
     (["replay", "missing.yaml"], "missing.yaml: no such file"),
     (["replay", "."], ".: can't be read: Is a directory"),
     (["replay", "--speed", "fast", "missing.yaml"], "--speed fast: expected max, or a number"),

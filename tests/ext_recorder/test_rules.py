@@ -255,7 +255,9 @@ def test_masked_parts_of_requests_need_not_match(order: str, tmp_path: Path) -> 
     events = said(("in", request(1, "m", {"run": f"run {UUIDS[0]}"})), ("out", response(1, "a")))
     file = cassette(tmp_path / "c.yaml", events + END, protocol="jsonrpc")
     with Host(file, Options(order=order)) as host:
-        assert "error" in host.call(1, "m", run=f"run {UUIDS[1]}")
+        error = str(host.call(1, "m", run=f"run {UUIDS[1]}")["error"])
+        assert "set aside what may differ (--mask @uuid)" in error
+        assert "(--ignore /params/run)" in str(host.call(2, "m", run="run x")["error"])
     with Host(file, Options(order=order, mask=("@uuid",))) as host:
         assert "error" in host.call(1, "m", run=f"walk {UUIDS[1]}")
         assert host.call(2, "m", run=f"run {UUIDS[1]}")["result"] == "a"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Run the command. Return the exit code: 1 if there is no project file."""
+    """Run the command. Return the exit code: 1 without a project file."""
     import sys
 
     from ext_recorder.project import folders, located, searched, switched_off

@@ -76,10 +76,10 @@ def jobs(values: Values) -> int:
 
 
 def bindings(values: Values) -> dict[str, str]:
-    """What `--bind NAME=VALUE` said.
+    """Return the bindings of `--bind NAME=PATH`, by name.
 
     Raises:
-        UsageError: a value of it is no NAME=VALUE.
+        UsageError: a value is not of this form.
     """
     if not values["bind"]:
         return {}

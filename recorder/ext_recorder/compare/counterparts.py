@@ -43,7 +43,7 @@ class Counterparts:
         return self._live.get(recorded)
 
     def translated(self, recorded: object, live: object, pointers: Iterable[str], handed: Sequence[str] = ()) -> object:
-        """Return the live value with the recorded names in it, if they stand for each other or may come to do so.
+        """Return the live value with recorded names in place of their counterparts, known or possible.
 
         Args:
             recorded: a JSON value.

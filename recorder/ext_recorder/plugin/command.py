@@ -32,6 +32,7 @@ _REWRITE = {"rewrite": "all"}  # our `all` replaces, as pytest-recording's `rewr
 _OPTIONS = (
     (re.compile(r"--mode (\w+)"), r"pytest --record-mode=\1"),
     (re.compile(r"--ignore ([^\s)]+)"), r'ignore=["\1"] in the marker'),
+    (re.compile(r"--mask (@\w+)"), r'mask=["\1"] in the marker'),
     (re.compile(r"--order (\w+)"), r'order="\1" in the marker'),
 )
 
