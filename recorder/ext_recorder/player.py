@@ -255,7 +255,7 @@ class Player:
         """Return lines about the recorded messages of the host that were not played; "" if all were.
 
         Args:
-            what: what becomes of them.
+            what: the end of the first line, as in `never played`.
         """
         never, count = self._never_played()
         return "\n".join(_listed(never, count, self._ear, self._name, what))
@@ -330,8 +330,9 @@ class Player:
         faulted = self._faulty is not None and self._live_key(payload) in self._faulty.faulted
         if not allowed and not faulted:
             return False
-        with self._reader.again() as reader:
-            self.repeats.read(reader, self._ear, self._framing, self._cut_up)
+        if not self.repeats.are_read:
+            with self._reader.again() as reader:
+                self.repeats.read(reader, self._ear, self._framing, self._cut_up)
         running = self._running_again(withdraw=faulted)
         thread = self.repeats.find(self._ear, payload, self._was_played)
         if thread is None:

@@ -32,14 +32,18 @@ class Repeats:
 
     Args:
         what: the messages that may be sent again at any time: `all`, a method, or a method and what it is about.
+        after_faults: any other message may be sent again if a fault applied to it.
 
     Attributes:
+        are_read: the cassette has been read.
         count: the messages that were played again.
     """
 
-    def __init__(self, what: tuple[str, ...]) -> None:
+    def __init__(self, what: tuple[str, ...], *, after_faults: bool) -> None:
         self._what = frozenset(what)
-        self._threads: dict[str, list[Thread]] | None = None  # by meaning, in recorded order
+        self._after_faults = after_faults
+        self._threads: dict[str, list[Thread]] = {}  # by meaning, in recorded order
+        self.are_read = False
         self.count = 0
 
     def allows(self, ear: Ear, live: Classified) -> bool:
@@ -48,16 +52,16 @@ class Repeats:
         return bool(what) and (ALL in what or live.method in what or f"{live.method} {ear.dialect.about(live)}" in what)
 
     def read(self, reader: Reader, ear: Ear, framing: Framing, cut_up: CutUp) -> None:
-        """Read the cassette, unless that has been done."""
-        if self._threads is not None:
-            return
+        """Read the messages of a cassette, which is at its start."""
         cut = Cutter(ear, framing)
         begun = [thread for event in reader for thread in cut_up(cut, event, reader.line)]
-        self._threads = {}
+        self.are_read = True
         for thread in begun:
-            if thread.origin is not None and thread.origin.is_message and not thread.open:
-                key = ear.matcher.key(thread.origin.message(ear.dialect))
-                self._threads.setdefault(key, []).append(thread)
+            if thread.origin is None or not thread.origin.is_message or thread.open:
+                continue
+            message = thread.origin.message(ear.dialect)
+            if self._after_faults or self.allows(ear, message):
+                self._threads.setdefault(ear.matcher.key(message), []).append(thread)
 
     def find(self, ear: Ear, payload: bytes, was_played: Callable[[Thread], bool]) -> Thread | None:
         """Return the last recorded message that this one repeats, as a thread to begin; None if there is none.
@@ -67,7 +71,7 @@ class Repeats:
             payload: the live message.
             was_played: returns whether the message of a thread has been played.
         """
-        found = (self._threads or {}).get(ear.matcher.key(ear.neutral(payload)), [])
+        found = self._threads.get(ear.matcher.key(ear.neutral(payload)), [])
         for thread in reversed(found):
             if thread.origin is not None and was_played(thread) and ear.accepts(thread.origin, payload):
                 return _again(thread)

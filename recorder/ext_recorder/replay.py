@@ -193,7 +193,7 @@ def with_repeats(player: Player, stage: Stage, options: Options) -> Player:
     if options.repeat or options.faults:
         from .repeats import Repeats
 
-        player.repeats = Repeats(options.repeat)
+        player.repeats = Repeats(options.repeat, after_faults=bool(options.faults))
     if options.faults:
         from .faults.stage import FaultyStage
 

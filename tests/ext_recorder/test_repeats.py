@@ -131,6 +131,14 @@ def test_a_request_sent_again_after_a_fault_gets_the_recorded_response(path: Pat
         assert (host.status, host.err) == (0, "")
 
 
+def test_a_request_sent_again_that_waits_behind_a_delay_may_be_cancelled_too(path: Path, order: str) -> None:
+    cancelled = '{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":%d}}'
+    with faulty(path, order, "delay=1ms@method=tools/call,nth=1") as host:
+        host.say(LIST % 1, CALL % (2, "add", 2), cancelled % 2, CALL % (3, "add", 3), cancelled % 3)
+        assert json.loads(host.say(CALL % (4, "add", 4))[-1])["result"] == "sum"
+        assert host.err == ""
+
+
 def test_another_request_is_no_retry_and_another_call_is_not_cancelled(path: Path, order: str) -> None:
     with faulty(path, order, "drop@method=tools/call,nth=1") as host:
         host.say(LIST % 1, CALL % (2, "add", 2))

@@ -36,7 +36,8 @@ class FaultyStage(Stage):
     """
 
     __slots__ = (
-        "_calls", "_child", "_dialect", "_framing", "_host", "_lot", "faulted", "faulted_ids", "key", "rules",
+        "_calls", "_child", "_delays", "_dialect", "_framing", "_host", "_lot", "faulted", "faulted_ids", "key",
+        "rules",
     )  # fmt: skip
 
     def __init__(
@@ -58,6 +59,7 @@ class FaultyStage(Stage):
         self._calls: dict[bytes, Classified] = {}  # the host's open calls
         self._lot = Random(seed)  # noqa: S311 - garbage that is the same each time
         self.key: Callable[[bytes], int] | None = None
+        self._delays = False  # a message was delayed, and with it those behind it
         self.faulted: set[int] = set()
         self.faulted_ids: set[bytes] = set()
 
@@ -110,7 +112,8 @@ class FaultyStage(Stage):
                 return
             else:
                 wires = self._spoiled(rule, wires, frame, request)
-        if faulted and message.kind != "notification":
+        self._delays = self._delays or delay > 0
+        if (faulted or self._delays) and message.kind != "notification":
             self._note([request] if request else list(self._calls.values()))
         self._say(b"".join(wires), delay, answers=answers)
 
