@@ -54,12 +54,20 @@ def recognise(batches: Iterator[list[Note]], framing: str, keep: Callable[[list[
         held.append(notes)
         for _, name, what in notes:
             if isinstance(what, bytes):
+                if not framing and name.startswith("in:") and name != "in:0" and _is_http(what):
+                    return Recognised("http", "http", chain(held, batches))
                 size += len(what)
                 _show(detector, name, what)
         if detector.found or size > HELD_BYTES:
             break
         keep(notes)
     return Recognised(*detector.settle(), chain(held, batches))
+
+
+def _is_http(data: bytes) -> bool:
+    """Return True for the beginning of an HTTP/1.1 request."""
+    line = data.partition(b"\r\n")[0].split(b" ")
+    return len(line) == 3 and line[0].isalpha() and line[0].isupper() and line[2] in {b"HTTP/1.1", b"HTTP/1.0"}
 
 
 def _show(detector: Detector, name: str, data: bytes) -> None:

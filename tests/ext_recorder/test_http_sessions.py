@@ -197,6 +197,28 @@ def test_out_of_turn_is_a_miss_in_strict_order(server: str, tmp_path: Path) -> N
         assert relay.end() == EXIT_DIFFERS
 
 
+def test_http_is_recognised(server: str, tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+    with running("record", f"--connect={server}", str(path)) as relay:
+        once(relay, "GET", "/a")
+        assert relay.end() == 0
+    assert "protocol: http\nframing: http\n" in path.read_text()
+
+
+def test_another_client_of_the_model_context_protocol_matches(server: str, tmp_path: Path) -> None:
+    path = tmp_path / "c.yaml"
+
+    def initialize(version: str) -> object:
+        params = {"clientInfo": {"name": "c", "version": version}, "_meta": {"traceparent": version}}
+        return {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+
+    with recording(path, server) as relay:
+        answer = once(relay, "POST", "/mcp", initialize("1"))
+    with running("replay", str(path)) as relay:
+        assert once(relay, "POST", "/mcp", initialize("2")) == answer
+        assert relay.end() == -15
+
+
 def put(relay: Relay, head: str, *, body_first: bool) -> bytes:
     """Send a request whose body follows when something was received; return what comes then."""
     _, host, port = relay.address.split(":")

@@ -23,6 +23,8 @@ _RESPONSE = Form("response", "/status", "", ("status", "body"))
 _KEY = b"1"
 # The status of a request that nothing answers: of the client's errors, one that no server sends.
 _STATUS = 499
+# As in the dialect `mcp`: what `initialize` says of a client.
+_CLIENT = ("clientInfo", "capabilities", "protocolVersion")
 
 
 class HttpMessage(Classified):
@@ -79,9 +81,18 @@ def _body(text: str) -> dict[str, object]:
     if not text:
         return {}
     try:
-        return {"body": loads(text)}
+        return {"body": _without_volatile(loads(text))}
     except MessageError:
         return {"body": text}
+
+
+def _without_volatile(body: object) -> object:
+    """Return a JSON body without what differs between clients and runs of the Model Context Protocol."""
+    params = body.get("params") if isinstance(body, dict) and "jsonrpc" in body else None
+    if not isinstance(body, dict) or not isinstance(params, dict):
+        return body
+    volatile = {"_meta", *(_CLIENT if body.get("method") == "initialize" else ())}
+    return {**body, "params": {name: value for name, value in params.items() if name not in volatile}}
 
 
 DIALECT = HttpDialect("http", "http", "HTTP/1.1 of a socket server", tag="")
