@@ -83,7 +83,7 @@ def readable(text: str) -> str:
 
 
 def recordable(command: Sequence[str]) -> list[str]:
-    """Return a command as it stands in a header, before redaction: without the folders of this machine.
+    """Return a command as a header has it, but not yet redacted: without the folders of this machine.
 
     Of a program with a full path only the name is kept. An argument below the working directory is relative to it.
     """
@@ -126,10 +126,11 @@ def check(path: str, header: Header, live: Live) -> None:
 
     A cassette without a command (one that was converted, or merged from several commands) is for any command.
     """
+    remedy = _REMEDY if live.passed < 0 else _REMEDY_OF_SHIM
     if header.command and live.command and not _is_recorded(header, live):
         recorded, found = shown(header.command), shown(_redacted(header, live, live.command))
         what = "the host passes" if live.passed == len(live.command) else "this command is"
-        raise UsageError(f"{path}: recorded from another command: {recorded}; {what}: {found}; {_REMEDY}")
+        raise UsageError(f"{path}: recorded from another command: {recorded}; {what}: {found}; {remedy}")
     known = header.environment
     for name in dict.fromkeys((*known, *live.match_env)):
         value = recorded_value(name)
@@ -140,12 +141,16 @@ def check(path: str, header: Header, live: Live) -> None:
             problem = f"recorded with {shown((f'{name}={known[name]}',))}, now {found}"
         else:
             continue
-        raise UsageError(f"{path}: {problem}; {_REMEDY}")
+        raise UsageError(f"{path}: {problem}; {remedy}")
 
 
 _REMEDY = (
     "give each command a cassette of its own, record this one again (--mode all), or replay it for any command "
     "(--mode none, or --accept-command)"
+)
+_REMEDY_OF_SHIM = (
+    "give each set of arguments a cassette of its own ({args} in its name), record this one again (--mode all), or write "
+    "the shim for any arguments (--accept-command)"
 )
 
 

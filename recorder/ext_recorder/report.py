@@ -66,7 +66,7 @@ class Report:
         line = {"cassette": self._cassette, "session": self._session, "exit": status, "told": list(told)}
         if repeated := self.repeated() if status is not None else 0:
             line["repeated"] = repeated
-        # A pipe that nobody reads is an error, and does not make the session wait.
+        # A pipe without a reader is an error, and does not make the session wait.
         fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
         try:
             os.write(fd, f"{dumps(line)}\n".encode("utf-8", "surrogateescape"))

@@ -23,6 +23,7 @@ from tests.ext_recorder.recorded import (
     partial_of,
     python,
     read,
+    recorder,
     run,
     say,
     start,
@@ -122,6 +123,39 @@ def test_a_killed_recorder_leaves_no_whole_http_traffic(cassette: Path, at: str)
     wait_for(partial, b"\nredacted:")
     assert not cassette.exists()
     assert not http_of(cassette).exists()
+
+
+# A host that says what it is told on its command line, then its child's process id, and waits to be killed.
+HOST = (
+    "import subprocess, sys, time\n"
+    "child = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)\n"
+    "child.stdin.write(sys.stdin.buffer.readline())\n"
+    "child.stdout.readline()\n"
+    "child.stdin.write(sys.stdin.buffer.readline())\n"
+    "print(child.pid, flush=True)\n"
+    "sys.stdin.buffer.read()"
+)
+
+
+@pytest.mark.parametrize("options", [[], ["--http"]])
+@pytest.mark.parametrize("last", [HANG, b""])
+def test_a_host_that_is_killed_leaves_a_cassette_only_if_no_call_was_open(
+    cassette: Path, last: bytes, options: list[str]
+) -> None:
+    command = recorder(cassette, [sys.executable, "-c", CHILD], "--protocol=jsonrpc", *options)
+    host = subprocess.Popen(
+        [sys.executable, "-c", HOST, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
+    )
+    say(host, REQUEST + (last or b"\n"))
+    pid = int(hear_line(host))
+    if last:
+        wait_for(partial_of(cassette), b'"hang"')
+    host.kill()
+    host.communicate(timeout=PATIENCE_S)
+    wait_until_gone(pid)
+    for path in [cassette, *([http_of(cassette)] if options else [])]:
+        assert path.exists() == (not last)
+        assert partial_of(path).exists() == bool(last)
 
 
 # --- Sockets ----------------------------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ def test_what_a_host_passes_is_compared(tmp_path: Path) -> None:
         assert (other.stdout, other.returncode) == (b"", 2)
         assert b"recorded from another command: python" in other.stderr
         assert b"get" in other.stderr
-        assert b"list; give each command a cassette of its own" in other.stderr
+        assert b"list; give each set of arguments a cassette of its own ({args} in its name)" in other.stderr
     write("--accept-command", str(without), str(cassette))
     assert play(without, "list", stdin=b"").stdout == b"['get']\n"
 

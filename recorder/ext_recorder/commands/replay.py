@@ -54,7 +54,7 @@ def run(values: Values) -> int:
 
 
 def run_recorded(values: Values, command: Live | None) -> int:
-    """Replay the messages of a cassette, whose name is no template.
+    """Replay the messages of a cassette, whose name has been expanded.
 
     Args:
         values: of the command line.
