@@ -149,8 +149,8 @@ _REMEDY = (
     "(--mode none, or --accept-command)"
 )
 _REMEDY_OF_SHIM = (
-    "give each set of arguments a cassette of its own ({args} in its name), record this one again (--mode all), or write "
-    "the shim for any arguments (--accept-command)"
+    "give each set of arguments a cassette of its own ({args} in its name), record this one again (--mode all), or "
+    "write the shim for any arguments (--accept-command)"
 )
 
 
