@@ -24,7 +24,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .cassette.events import Clean
+    from ext_sdk.redaction import Redactor
+
     from .cassette.writer import Writer
     from .notes import Note
     from .recognition import Recognised
@@ -136,11 +137,11 @@ def _cassette(session: Session, batches: Iterator[list[Note]]) -> Report | None:
 
         def keep(notes: list[Note]) -> None:
             """It is not clear yet what is spoken: as lines, should this process be killed now."""
-            draft[:] = draft or [_begin(session, writer, redactor.redact, "raw", "ndjson")]
+            draft[:] = draft or [_begin(session, writer, redactor, "raw", "ndjson")]
             writer.append(draft[0].lines(notes))
 
         spoken = _spoken(session, batches, keep)
-        transcript = _begin(session, writer, redactor.redact, spoken.protocol, spoken.framing)
+        transcript = _begin(session, writer, redactor, spoken.protocol, spoken.framing)
         for notes in spoken.batches:
             if not transcript.counts["out"] and not warning:
                 warning = _elsewhere(notes)
@@ -177,7 +178,7 @@ def _interrupted(session: Session, spoken: Recognised) -> str:
         )
 
 
-def _begin(session: Session, writer: Writer, redact: Clean, protocol: str, framing: str) -> Transcript:
+def _begin(session: Session, writer: Writer, redactor: Redactor, protocol: str, framing: str) -> Transcript:
     """Write the header of a session that speaks this, and be ready for its events."""
     from ext_sdk.protocols.dialect import DIALECTS
     from ext_sdk.version import __version__
@@ -193,7 +194,7 @@ def _begin(session: Session, writer: Writer, redact: Clean, protocol: str, frami
         bindings.adopt(session.base.bindings)
 
     def clean(data: bytes) -> bytes:
-        return bindings.clean(redact(data))
+        return bindings.clean(redactor.redact(data))
 
     header = Header(
         protocol,
@@ -209,7 +210,14 @@ def _begin(session: Session, writer: Writer, redact: Clean, protocol: str, frami
         session.base.lines = encode_header(header).count(b"\n")
     since = _copy(session.base, writer) if session.base else 0.0
     keeps_long = not DIALECTS[protocol].calls
-    return Transcript(FRAMINGS[framing], clean, bindings, since=since, keeps_long=keeps_long)
+    return Transcript(
+        FRAMINGS[framing],
+        clean,
+        bindings,
+        since=since,
+        replacements=redactor.replacements,
+        keeps_long=keeps_long,
+    )
 
 
 def _copy(base: Base, writer: Writer) -> float:

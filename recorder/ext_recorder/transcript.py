@@ -11,6 +11,7 @@ from collections import deque
 from ext_sdk.wire.framing import UINT32_LIMIT_BYTES, Junk, Overlong
 
 from .cassette.events import MESSAGE_LIMIT_BYTES, OWN_FILES, STDERR_FRAMING, STREAMS, mark_line, note, raw_line
+from .deltas import Delta, Deltas, may_be_delta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from .bindings import Recording as Bindings
     from .cassette.events import Clean, MarkKind, Stream
+    from .deltas import Replacements
     from .notes import Note
 
 # Bytes that are no message are written when they are so many,
@@ -67,6 +69,7 @@ class Transcript:
         clean: takes secrets and machine paths out of bytes.
         bindings: told of the host's messages, because they name paths of the machine.
         since: the time of the first note, in seconds since the start of the session.
+        replacements: finds what is secret in a text; with it, secrets that notifications cut in two are found.
         keeps_long: lines of the child over the limit are kept as bytes, piece by piece; they are not messages.
 
     Attributes:
@@ -77,13 +80,22 @@ class Transcript:
     """
 
     def __init__(
-        self, framing: Framing, clean: Clean, bindings: Bindings, *, since: float = 0.0, keeps_long: bool = False
+        self,
+        framing: Framing,
+        clean: Clean,
+        bindings: Bindings,
+        *,
+        since: float = 0.0,
+        replacements: Replacements | None = None,
+        keeps_long: bool = False,
     ) -> None:
         self._framing = framing
         self._parts: dict[str, _Part] = {}
         self._clean = clean
         self._bindings = bindings
-        self._lines: list[bytes] = []
+        self._lines: list[bytes | Delta] = []
+        self._replacements = replacements
+        self._deltas: dict[str, Deltas] = {}
         self._loose: tuple[float, str, bytes] | None = None
         self._since = self._time = since
         self.counts: dict[Stream, int] = dict.fromkeys(STREAMS, 0)
@@ -111,8 +123,14 @@ class Transcript:
         return self._take_lines()
 
     def _take_lines(self) -> list[bytes]:
-        lines, self._lines = self._lines, []
-        return lines
+        ready: list[bytes] = []
+        for line in self._lines:
+            text = line if isinstance(line, bytes) else line.line
+            if text is None:  # held back, and with it what comes after it
+                break
+            ready.append(text)
+        del self._lines[: len(ready)]
+        return ready
 
     def _receive(self, name: str, data: bytes) -> None:
         part = self._parts.get(name) or self._begin(name)
@@ -122,6 +140,7 @@ class Transcript:
         else:
             part.decoder.receive_eof()
             self._take(name, part)
+            self._release(name)
             self._write_omitted(part)
             self._write_mark("eof", part.stream, part.conn)
 
@@ -146,6 +165,7 @@ class Transcript:
         for name, part in self._parts.items():
             part.decoder.receive_eof()
             self._take(name, part)
+            self._release(name)
             self._write_omitted(part)
         self._write_loose()
 
@@ -155,6 +175,7 @@ class Transcript:
         clean, time = self._clean, self._time
         observe = self._bindings.observe if stream == "in" else None
         append, count = self._lines.append, 0
+        streams = stream == "out" and conn != OWN_FILES and self._replacements is not None
         while item := next_event():
             if isinstance(item, Overlong) and self._omits(part):
                 self._omit(part, item)
@@ -167,9 +188,34 @@ class Transcript:
                 self._write_loose()
             if observe:
                 observe(item.payload)
-            append(note(stream, time, item, framing, clean, conn=conn))
             count += 1
+            if streams and may_be_delta(item.payload):
+                self._hold(name, part, Delta(time, item))
+                continue
+            if streams and self._deltas:
+                self._release(name)
+            append(note(stream, time, item, framing, clean, conn=conn))
         self.counts[stream] += count
+
+    def _hold(self, name: str, part: _Part, delta: Delta) -> None:
+        """Hold a notification of the child back: its text may go on in the next one."""
+        deltas = self._deltas.get(name)
+        if deltas is None:
+
+            def write(delta: Delta, payload: bytes) -> bytes:
+                def clean(_: bytes) -> bytes:
+                    return self._clean(payload)
+
+                return note(part.stream, delta.time, delta.item, part.framing, clean, conn=part.conn)
+
+            assert self._replacements is not None
+            deltas = self._deltas[name] = Deltas(self._replacements, write)
+        deltas.take(delta)
+        self._lines.append(delta)
+
+    def _release(self, name: str) -> None:
+        if deltas := self._deltas.get(name):
+            deltas.release()
 
     def _omits(self, part: _Part) -> bool:
         """Return True if messages over the limit are left out here, False if they are kept as bytes."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from typing import Final, Protocol
 
     from ext_sdk.redaction.finding import Finding
+    from ext_sdk.redaction.search import Search
     from ext_sdk.redaction.view import View
 else:
     Protocol = object
@@ -109,26 +110,37 @@ class Redactor:
 
     def redact(self, data: bytes) -> bytes:
         """Return the message with placeholders for its secrets; the same object if it has none."""
-        if not self._rules and not self._needles and not self._own:
-            return data
-        # Searching a str takes half the time of searching bytes; as Latin-1 they are the same.
-        text = data.decode("latin-1")
-        lowered = text.lower() if text.isascii() else data.lower().decode("latin-1")
-        rules = self._rules and _may_be_secret(data, text, lowered)
-        if (
-            not rules
-            and not self._may_be_known(text, lowered)
-            and not (self._own is not None and self._own.may_find(lowered))
-        ):
+        rules = self._searches(data)
+        if rules is None:
             return data
         with self._lock:
-            return self._redacted(data, rules=rules)
+            return self._search(data, rules=rules).redacted(self._numbers)
+
+    def replacements(self, data: bytes) -> list[tuple[int, int, bytes]]:
+        """Return what `redact` replaces, in order: start, end, and what is written instead."""
+        rules = self._searches(data)
+        if rules is None:
+            return []
+        with self._lock:
+            return list(self._search(data, rules=rules).replacements(self._numbers))
 
     def redact_text(self, text: str) -> str:
         """The same for a text."""
         data = text.encode("utf-8", "surrogatepass")
         redacted = self.redact(data)
         return text if redacted is data else redacted.decode("utf-8", "surrogatepass")
+
+    def _searches(self, data: bytes) -> bool | None:
+        """Return whether the built-in rules may find something in a message; None if nothing is secret in it."""
+        if not self._rules and not self._needles and not self._own:
+            return None
+        # Searching a str takes half the time of searching bytes; as Latin-1 they are the same.
+        text = data.decode("latin-1")
+        lowered = text.lower() if text.isascii() else data.lower().decode("latin-1")
+        rules = self._rules and _may_be_secret(data, text, lowered)
+        if rules or self._may_be_known(text, lowered) or (self._own is not None and self._own.may_find(lowered)):
+            return rules
+        return None
 
     def _may_be_known(self, text: str, lowered: str) -> bool:
         for needle in self._needles:
@@ -147,13 +159,13 @@ class Redactor:
         self._needles = tuple(needles)
         self._lowered_needles = tuple(each.hexadecimal.decode() for each in known)
 
-    def _redacted(self, data: bytes, *, rules: bool) -> bytes:
+    def _search(self, data: bytes, *, rules: bool) -> Search:
         from ext_sdk.redaction.search import Search
 
         search = Search(data, (*self._secrets, *self._learned), self._own, rules=rules, any_bytes=self._rules)
         if rules:
             self._learn(search.learned)
-        return search.redacted(self._numbers)
+        return search
 
     def _learn(self, found: tuple[Secret, ...]) -> None:
         if found:

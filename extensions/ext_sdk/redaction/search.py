@@ -76,21 +76,26 @@ class Search:
             self._findings = [each for each in (*wanted, *self._findings) if not own.spares(each)]
 
     def redacted(self, numbers: Numbers) -> bytes:
-        """The message with a placeholder for each finding."""
+        """Return the message with a placeholder for each finding."""
+        pieces: list[bytes] = []
+        copied = 0
+        for start, end, replacement in self.replacements(numbers):
+            pieces += (self._message[copied:start], replacement)
+            copied = end
+        return b"".join((*pieces, self._message[copied:])) if pieces else self._message
+
+    def replacements(self, numbers: Numbers) -> Iterator[tuple[int, int, bytes]]:
+        """Yield the findings in order: start, end, and what to write instead."""
         for start, end in _placeholders(self._message):
             rule, _, number = self._message[start + len(MARK) : end - 1].decode().rpartition("#")
             numbers.reserve(rule, int(number))
-        pieces: list[bytes] = []
-        copied = 0
         for each in without_overlaps(self._message, self._findings, self._protected):
             if each.replacement is None:
                 placeholder = numbers.placeholder(self._safe(each.rule), each.value)
             else:
                 placeholder = each.replacement
                 numbers.replaced(each.rule)
-            pieces += (self._message[copied : each.start], each.quote, placeholder, each.quote)
-            copied = each.end
-        return b"".join((*pieces, self._message[copied:])) if pieces else self._message
+            yield each.start, each.end, each.quote + placeholder + each.quote
 
     def _safe(self, rule: str) -> str:
         """A rule is named after its key, and a key may have a secret in it."""

@@ -57,7 +57,7 @@ class Update:
     ) -> None:
         self._redactor = redactor
         self._bindings = Keeping(dialect, bindings, home)
-        self._transcript = Transcript(framing, self._clean, self._bindings)
+        self._transcript = Transcript(framing, self._clean, self._bindings, replacements=redactor.replacements)
         header = Header(
             dialect.name,
             framing.name,
