@@ -63,6 +63,7 @@ SESSIONS = {
     "kaiak/greeted": _reference("kaiak", "content-length", "kaiak", reference.kaiak_greeted),
     "kaiak-head/fix": _reference("kaiak-head", "content-length", "kaiak_head", reference.kaiak_head),
     "mcp/time": PeerSession("mcp", "ndjson", (f"{PEERS}mcp-server-time", "--local-timezone", "UTC"), real.mcp),
+    "mcp/discovered": _reference("mcp", "ndjson", "mcp", reference.mcp),
     "lsp/document": PeerSession("lsp", "content-length", (f"{PEERS}pylsp",), real.lsp, files=_GREET),
     "dap/breakpoint": PeerSession(
         "dap", "content-length", (f"{PEERS}python", "-m", "debugpy.adapter"), real.dap, files=_GREET, spelled=_NUMBERS

@@ -24,7 +24,7 @@ from tests.peers.speaking import PATIENCE_S, Started
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "cassettes"
-REPLAY = [sys.executable, "-P", "-m", "ext_recorder", "replay"]
+REPLAY = [sys.executable, "-P", "-m", "ext_recorder", "replay", "--quiet"]
 EACH = pytest.mark.parametrize("name", SESSIONS)
 # What is wrong with them on purpose: (clause, how often). The servers that there are do otherwise than they should.
 FINDINGS = {

@@ -326,6 +326,11 @@ MCP = [
     ([rpc(">", 1, "server/discover"), DISCOVERED], ["discover: /params: expected the member '_meta'"]),
     ([DISCOVER, rpc("<", 1, result={})], ["discover: /result: expected the members 'supportedVersions', "]),
     ([CALL, rpc("<", 3, result={"resultType": "input_required", "inputRequests": {}})], []),
+    ([CALL, rpc(">", None, "notifications/cancelled", params={"requestId": 3})], []),
+    (
+        [CALL, rpc(">", None, "notifications/cancelled", params={"requestId": "3"})],
+        ["answer-each: tools/call a #3 is never answered"],
+    ),
     ([CALL, rpc("<", 3, result={"task": {"taskId": "t", "status": "working"}})], []),
     ([CALL, rpc("<", 3, result={"resultType": "complete"})], ["tools: /result: expected the member 'content'"]),
 ]  # fmt: skip

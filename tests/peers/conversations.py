@@ -414,6 +414,47 @@ def calls(host: Speaker, names: Names, _: Path) -> None:
     assert "error" in host.next()
 
 
+def mcp(host: Speaker, names: Names, _: Path) -> None:
+    """A session of MCP without a handshake: pages, input required, progress, a subscription, a task that is polled."""
+    prefix = "io.modelcontextprotocol"
+    client = {"name": names.name("host"), "version": names.name("1.0")}
+    about = {f"{prefix}/protocolVersion": "2026-07-28", f"{prefix}/clientInfo": client}
+    traced = 0
+
+    def ask(method: str, meta: Message | None = None, **params: object) -> int:
+        nonlocal traced
+        traced += 1
+        traceparent = f"00-{names.base:032x}-{traced:016x}-01"
+        id = names.id()
+        host.say(call(id, method, **params, _meta={**about, "traceparent": traceparent, **(meta or {})}))
+        return id
+
+    def result(method: str, meta: Message | None = None, **params: object) -> Message:
+        return inside(host.until(answers(ask(method, meta, **params)))[-1], "result")
+
+    assert result("server/discover")["supportedVersions"] == ["2026-07-28"]
+    page = result("tools/list")
+    assert "nextCursor" not in result("tools/list", cursor=page["nextCursor"])
+    asked = result("tools/call", name="greet", arguments={})
+    assert asked["resultType"] == "input_required"
+    replies = {"who": {"action": "accept", "content": {"name": "you"}}}
+    state = {"inputResponses": replies, "requestState": asked["requestState"]}
+    assert "Hello, you" in str(result("tools/call", name="greet", arguments={}, **state))
+    token = names.name("token")
+    result("tools/call", {"progressToken": token}, name="count", arguments={})
+    assert inside(host.heard[-2])["progressToken"] == token
+    listener = ask("subscriptions/listen", notifications={"toolsListChanged": True})
+    own = {f"{prefix}/subscriptionId": listener}
+    assert inside(host.next())["_meta"] == own
+    result("tools/call", name="rename", arguments={})
+    assert inside(host.heard[-2])["_meta"] == own
+    host.say({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": listener}})
+    task = inside(result("tools/call", name="build", arguments={}), "task")
+    while task["status"] != "completed":
+        task = result("tasks/get", taskId=task["taskId"])
+    assert "built" in str(result("tasks/result", taskId=task["taskId"]))
+
+
 def lines(host: Speaker, _names: Names, _folder: Path) -> None:
     """Two lines, each with its answer; there is nothing in them that a host makes up."""
     for line in (b"hello", b"{not json}"):

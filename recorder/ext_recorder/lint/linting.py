@@ -109,7 +109,7 @@ class Linter:
             return
         for calls in self._naming.open.values():
             for call in calls:
-                if call.names[0] not in self._rules.silent:
+                if call.names[0] not in self._rules.silent and not call.excused:
                     self._line = call.line
                     about = " ".join(filter(None, (call.message.method, self._dialect.about(call.message))))
                     self._find("answer-each", f"{about} #{call.message.id} is never answered")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ext_sdk.protocols.dialect import id_key, pointers_of
 from ext_sdk.protocols.places import MISSING
 
 if TYPE_CHECKING:
@@ -25,10 +26,11 @@ class Call:
         time: when.
         line: where it stands.
         answered: whether anything has come yet.
+        excused: it was cancelled, and needs no response.
         untimely: numbers of the machines that had not expected it.
     """
 
-    __slots__ = ("answered", "line", "message", "names", "side", "time", "untimely")
+    __slots__ = ("answered", "excused", "line", "message", "names", "side", "time", "untimely")
 
     def __init__(self, side: str, names: tuple[str, ...], message: Classified, time: float, line: int) -> None:
         self.side = side
@@ -37,6 +39,7 @@ class Call:
         self.time = time
         self.line = line
         self.answered = False
+        self.excused = False
         self.untimely: set[int] = set()
 
 
@@ -77,6 +80,8 @@ class Naming:
         if message.kind == "response":
             return self._answer(event, message, arrow)
         names = self._names(f"{arrow} {message.method}", message)
+        if message.method in self._rules.excuses:
+            self._excuse(event, message)
         if message.kind == "request" and message.key is not None:
             call = Call(event.kind, tuple(name[2:] for name in names), message, event.time, line)
             self.open.setdefault((event.conn, event.kind, message.key), []).append(call)
@@ -86,6 +91,12 @@ class Naming:
     def calls(self, conn: int, side: str) -> list[Call]:
         """The open calls of one side of a connection."""
         return [call for key, calls in self.open.items() if key[:2] == (conn, side) for call in calls]
+
+    def _excuse(self, event: Data, message: Classified) -> None:
+        for pointer in pointers_of(self._dialect.references, message.method):
+            value = message.at(pointer)
+            for call in self.open.get((event.conn, event.kind, id_key(value, "")), ()):
+                call.excused = True
 
     def _answer(self, event: Data, message: Classified, arrow: str) -> Named:
         side = _OTHER[event.kind]

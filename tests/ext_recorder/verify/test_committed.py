@@ -28,6 +28,7 @@ PEERS = {
     "kaiak/greeted": ["tests.peers.kaiak"],
     "kaiak-head/fix": ["tests.peers.kaiak_head"],
     "jsonrpc/calls": ["tests.peers.calls"],
+    "mcp/discovered": ["tests.peers.mcp"],
 }
 
 

@@ -68,4 +68,5 @@ RULES = Rules(
     ),
     split=dict.fromkeys(_REQUESTS, _REVISION),
     junk="stdout",
+    excuses=("notifications/cancelled",),
 )  # fmt: skip

@@ -92,13 +92,15 @@ class Rules:
         closed: the clause by which other messages are wrong; "" where there may be others.
         junk: the clause by which bytes that are no message are wrong; "" where they are tolerated.
         silent: methods whose requests need no answer.
+        excuses: notifications that name a request of their own side (see `Dialect.references`), which needs no response
+            after them.
         notifications: {method: clause}: what the child only tells; with an id it is wrong by this clause.
         limits: {method: clause}: of the dialect's timeouts.
         echoes: {method: clause}: of the dialect's echoes.
     """
 
     __slots__ = (
-        "clauses", "closed", "during", "echoes", "envelope", "envelope_clause", "junk", "limits", "machines",
+        "clauses", "closed", "during", "echoes", "envelope", "envelope_clause", "excuses", "junk", "limits", "machines",
         "messages", "notifications", "silent", "specification", "split",
     )  # fmt: skip
 
@@ -116,6 +118,7 @@ class Rules:
         closed: str = "",
         junk: str = "",
         silent: tuple[str, ...] = (),
+        excuses: tuple[str, ...] = (),
         notifications: Mapping[str, str] | None = None,
         limits: Mapping[str, str] | None = None,
         echoes: Mapping[str, str] | None = None,
@@ -131,6 +134,7 @@ class Rules:
         self.closed = closed
         self.junk = junk
         self.silent = silent
+        self.excuses = excuses
         self.notifications = notifications or {}
         self.limits = limits or {}
         self.echoes = echoes or {}
