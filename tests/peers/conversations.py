@@ -438,8 +438,9 @@ def mcp(host: Speaker, names: Names, _: Path) -> None:
     asked = result("tools/call", name="greet", arguments={})
     assert asked["resultType"] == "input_required"
     replies = {"who": {"action": "accept", "content": {"name": "you"}}}
-    state = {"inputResponses": replies, "requestState": asked["requestState"]}
-    assert "Hello, you" in str(result("tools/call", name="greet", arguments={}, **state))
+    state = asked["requestState"]
+    greeted = result("tools/call", name="greet", arguments={}, inputResponses=replies, requestState=state)
+    assert "Hello, you" in str(greeted)
     token = names.name("token")
     result("tools/call", {"progressToken": token}, name="count", arguments={})
     assert inside(host.heard[-2])["progressToken"] == token
