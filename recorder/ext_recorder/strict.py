@@ -64,6 +64,7 @@ class StrictPlayer(Player):
         self._skipped: list[Recorded] = []  # messages of the host that were never played, and never will be
         self._apart: Running | None = None  # plays the calls that no longer wait for the recorded order
         self._apart_calls: set[int] = set()  # their lines
+        self._apart_at = (0, 0, False)  # the place in the recording at which they were looked for last
         self._apart_lines: set[int] = set()  # the lines of what belongs to them
         self._apart_responses: set[tuple[int, bytes]] = set()  # and of it the host's messages, (line, payload)
         self._unanswered: list[Recorded] | None = None  # once they were looked for
@@ -272,6 +273,10 @@ class StrictPlayer(Player):
 
     def _take_apart(self) -> None:
         """Continue the open calls outside the recorded order."""
+        here = (self._reader.line, len(self._due), self._kept is None)
+        if here == self._apart_at:
+            return  # nothing has been played since, so that many misses in a row take one pass through the file
+        self._apart_at = here
         found = self._set_apart(self._is_bound, shared=True)
         self._asked |= found.asked
         if not found.threads:

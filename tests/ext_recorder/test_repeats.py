@@ -102,10 +102,11 @@ def test_the_requests_of_the_child_in_it_are_sent_again_and_need_the_recorded_re
         assert "response to the child's request ask (id 7)" in message_of(host.say(yes.replace("yes", "no"))[0])
 
 
-def test_the_report_counts_what_was_repeated(path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", [["replay"], ["record", "--mode=none"]])
+def test_the_report_counts_what_was_repeated(path: Path, tmp_path: Path, words: list[str]) -> None:
     report = tmp_path / "report.jsonl"
     said = "\n".join([LIST % 1, LIST % 9, CALL % (2, "add", 2), LIST % 3, CALL % (4, "sub", 4), ""])
-    command = [*RECORDER, "replay", "--repeat", "tools/list", f"--report={report}", str(path)]
+    command = [*RECORDER, *words, "--repeat", "tools/list", f"--report={report}", str(path)]
     done = subprocess.run(command, input=said.encode(), capture_output=True, timeout=PATIENCE_S, check=False)
     assert done.returncode == 0
     assert json.loads(report.read_text().splitlines()[-1])["repeated"] == 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_recorder.cassette.reader import Reader
 from ext_recorder.player import EXIT_DIFFERS
 from ext_recorder.replay import Options
 from tests.ext_recorder.played import END, Host, cassette, error_of, message_of
@@ -346,6 +347,24 @@ def test_a_response_out_of_turn_is_told_and_its_call_continues(tmp_path: Path) -
         host.close()
         assert host.err.count("\n") == 2
         assert host.status == EXIT_DIFFERS
+
+
+def test_many_responses_that_nothing_waits_for_take_one_pass_through_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: list[Reader] = []
+    again = Reader.again
+
+    def counted(reader: Reader) -> Reader:
+        passes.append(reader)
+        return again(reader)
+
+    monkeypatch.setattr(Reader, "again", counted)
+    with Host(cassette(tmp_path / "ask.yaml", ASKING + END)) as host:
+        host.say(*['{"jsonrpc":"2.0","id":99,"result":1}'] * 100)
+        assert "too many misses" in host.err
+        # Of these, ten are for the explanations of the first misses, and one per miss looks for a later message.
+        assert len(passes) <= 10 + 100 + 1
 
 
 def test_of_two_open_calls_the_one_whose_response_differs_ends(tmp_path: Path, order: str) -> None:
