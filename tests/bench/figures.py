@@ -90,6 +90,12 @@ _WITH_PEERS = (
            "ext-recorder trips/s", "quickest peer trips/s", _times_at_least(1.5)),
     Figure("peers.replay-flood-of-many", "the same, pipelined", "1/s", _many, "ext-recorder pipelined/s",
            "quickest peer pipelined/s", _times_at_least(1.5)),
+    Figure("peers.sdk-record", "a call of the official MCP SDK, recorded", "1/s", measuring.measure_sdk,
+           "ext-recorder recorded/s", "mcp-cassette recorded/s", _times_at_least(1)),
+    Figure("peers.sdk-replay", "the same, replayed", "1/s", measuring.measure_sdk, "ext-recorder replayed/s",
+           "mcp-cassette replayed/s", _times_at_least(1)),
+    Figure("peers.sdk-direct", "the same without a recorder", "1/s", measuring.measure_sdk, "direct recorded/s",
+           "ext-recorder recorded/s"),
     Figure("peers.help", "--help", "ms", measuring.measure_help, "ext-recorder ms", "quickest peer ms"),
     *(
         Figure(f"peers.{peer.name}.{name}", f"{peer.name}: {what}", unit, measure, f"{peer.name} {series}",

@@ -20,6 +20,7 @@ class Scale:
         few: interactions in a short cassette.
         many: interactions in a long one.
         peer_calls: through other recorders, or of what they play; fewer where a recording has fewer.
+        sdk_calls: of a tool, by the official MCP SDK.
         large_mb: megabytes of a large message.
         parsed: interactions in the cassette that a YAML library has to read as well.
         gets: requests of ext-http, one after the other.
@@ -43,6 +44,7 @@ class Scale:
     few: int
     many: int
     peer_calls: int
+    sdk_calls: int
     large_mb: int
     parsed: int
     gets: int
@@ -67,6 +69,7 @@ FULL = Scale(
     few=1_000,
     many=100_000,
     peer_calls=5_000,
+    sdk_calls=500,
     large_mb=20,
     parsed=100_000,
     gets=1_000,
@@ -91,6 +94,7 @@ QUICK = Scale(
     few=1_000,
     many=100_000,
     peer_calls=2_000,
+    sdk_calls=200,
     large_mb=20,
     parsed=10_000,
     gets=1_000,
@@ -114,6 +118,7 @@ TINY = Scale(
     few=5,
     many=20,
     peer_calls=10,
+    sdk_calls=5,
     large_mb=1,
     parsed=20,
     gets=5,

@@ -53,7 +53,13 @@ for line, answer in zip(sys.stdin, answers):
     print(json.dumps(answer | dict(id=json.loads(line)["id"])), flush=True)
 """
 
-OTHER_PEERS = ("peers.mcp-cassette", "peers.mcp-vcr", "peers.mcpsnoop", *(f"peers.{name}" for name in ABSENT))
+OTHER_PEERS = (
+    "peers.sdk",
+    "peers.mcp-cassette",
+    "peers.mcp-vcr",
+    "peers.mcpsnoop",
+    *(f"peers.{name}" for name in ABSENT),
+)
 
 
 @contextmanager

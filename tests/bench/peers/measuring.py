@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.bench.driving import WINDOW, drive
-from tests.bench.errors import NotHere
+from tests.bench.errors import BenchError, NotHere
+from tests.bench.harness import pinned
 from tests.bench.peers.environment import installed
 from tests.bench.peers.recorders import ABSENT, PEERS
 from tests.bench.spawning import seconds_to_exit
@@ -15,7 +18,6 @@ from tests.bench.traffic import LATER_IDS, answer, write_cassette, write_request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from pathlib import Path
 
     from tests.bench.harness import Bench, Candidate, Series
     from tests.bench.peers.recorders import Peer
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 OURS = "ext-recorder"
 QUICKEST = "quickest peer"
 ANY_EXIT = range(256)  # some tell of what was not played, some of how they ended their child
+_PROGRAMS = Path(__file__).parent / "programs"
 _NOT_ASKED = "other recorders: measured with --peers"
 
 
@@ -78,11 +81,53 @@ def measure_help(bench: Bench) -> Series:
 
 def there(bench: Bench) -> dict[Peer, str]:
     """The peers of this machine, and their programs. Raises NotHere."""
-    if not bench.programs.with_peers:
-        raise NotHere(_NOT_ASKED)
-    folder = bench.programs.peers or installed(bench.tell)
+    folder = _folder(bench)
     found = {peer: shutil.which(peer.program, path=folder) or shutil.which(peer.program) for peer in PEERS}
     return {peer: program for peer, program in found.items() if program}
+
+
+def _folder(bench: Bench) -> str:
+    """Return the folder with the programs of the peers. Raises NotHere."""
+    if not bench.programs.with_peers:
+        raise NotHere(_NOT_ASKED)
+    return bench.programs.peers or str(installed(bench.tell))
+
+
+def measure_sdk(bench: Bench) -> Series:
+    """Calls a second of a client and a server of the official MCP SDK: "NAME recorded/s" and "NAME replayed/s".
+
+    NAME is "ext-recorder" or "mcp-cassette"; "direct recorded/s" is without a recorder.
+    """
+    folder = Path(_folder(bench))
+    python, peer = folder / "python", folder / "mcp-cassette"
+    if not python.exists() or not peer.exists():
+        raise NotHere("the MCP SDK and mcp-cassette: need Python 3.12 or newer, which is not in PATH")
+    ours, theirs = bench.directory / "sdk.yaml", bench.directory / "sdk.json"
+    server = [str(python), str(_PROGRAMS / "mcp_server.py")]
+
+    def rate(command: Sequence[str]) -> float:
+        words = [str(python), str(_PROGRAMS / "mcp_client.py"), str(bench.scale.sdk_calls), *command]
+        with pinned(bench.two_cores):
+            done = subprocess.run(words, env=bench.environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise BenchError(f"{command[0]}: {done.stderr[-500:]}")
+        return bench.scale.sdk_calls / float(done.stdout)
+
+    def both(record: Sequence[str], replay: Sequence[str], file: Path) -> Mapping[str, float]:
+        file.unlink(missing_ok=True)
+        return {"recorded/s": rate([*record, *server]), "replayed/s": rate(replay)}
+
+    recorder = bench.programs.recorder
+    return bench.take_turns(
+        {
+            OURS: lambda: both([recorder, "record", str(ours), "--"], [recorder, "replay", str(ours)], ours),
+            "mcp-cassette": lambda: both(
+                [str(peer), "record", "--cassette", str(theirs), "--"], [str(peer), "serve", str(theirs)], theirs
+            ),
+            "direct": lambda: {"recorded/s": rate(server)},
+        },
+        warm_up=False,
+    )
 
 
 def _replays(bench: Bench, recorded: int) -> Series:
