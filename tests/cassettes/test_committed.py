@@ -32,7 +32,7 @@ def names(path: Path) -> str:
 def replay(path: Path, host: bytes) -> subprocess.CompletedProcess[bytes]:
     """Play a cassette to a host that says this, then closes its end."""
     return subprocess.run(
-        [sys.executable, "-c", REPLAY, "replay", path],
+        [sys.executable, "-c", REPLAY, "replay", "--quiet", path],
         input=host,
         capture_output=True,
         timeout=TIMEOUT_SECONDS,

@@ -44,7 +44,16 @@ def played(path: Path, workdir: Path, before: Sequence[str] = ()) -> tuple[list[
     """Run the real extension on recorded answers: what it said, what it had said, its exit code, its stderr."""
     for name, text in SESSIONS[names(path)].files.items():
         (workdir / name).write_text(text)
-    command = [*before, str(BIN / "ext-recorder"), "replay", "--http", str(path), "--", f"ext-{path.parent.name}"]
+    command = [
+        *before,
+        str(BIN / "ext-recorder"),
+        "replay",
+        "--quiet",
+        "--http",
+        str(path),
+        "--",
+        f"ext-{path.parent.name}",
+    ]
     environment = {"PATH": f"{BIN}{os.pathsep}/usr/bin{os.pathsep}/bin", "HOME": str(workdir / "home")}
     child = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment

@@ -89,7 +89,7 @@ def test_the_same_conversation_is_held_with_the_peer_its_recorder_and_a_replay_w
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
 
-    code, err, again = hold(row, [*RECORDER, "replay", str(cassette)], Names(1000, "live-"), elsewhere)
+    code, err, again = hold(row, [*RECORDER, "replay", "--quiet", str(cassette)], Names(1000, "live-"), elsewhere)
 
     assert (code, err) == (0, "")
     assert len(again) == len(heard)
@@ -123,7 +123,9 @@ def test_in_any_order_the_conversation_is_held_as_well(row: Row, folder: Path, t
     cassette = tmp_path / "session.yaml"
     heard = record(row, cassette, folder, "--protocol", row.protocol)
 
-    code, err, again = hold(row, [*RECORDER, "replay", "--order", "any", str(cassette)], Names(1000, "live-"), folder)
+    code, err, again = hold(
+        row, [*RECORDER, "replay", "--quiet", "--order", "any", str(cassette)], Names(1000, "live-"), folder
+    )
 
     assert (code, err) == (0, "")
     assert len(again) == len(heard)
