@@ -326,3 +326,14 @@ def test_http_traffic_is_redacted_by_the_rules(tmp_path: Path) -> None:
     assert "EMP-7" not in kept
     assert "EMP-8" not in kept
     assert "[redacted:pattern#2]" in kept
+
+
+@pytest.mark.parametrize("rule", ["pointer:/result/handle", "key:hand*"])
+def test_a_value_that_a_rule_found_has_the_same_placeholder_in_later_messages(rule: str) -> None:
+    redactor = Redaction((rule,), ()).redactor({})
+    value = "0aad4d86ee2946dab7b94cc4c0c3d4c5"
+    first = redactor.redact_text(f'{{"id":1,"result":{{"handle":"{value}"}}}}')
+    placeholder = f"[redacted:{rule.partition(':')[0]}.handle#1]"
+    assert first == f'{{"id":1,"result":{{"handle":"{placeholder}"}}}}'
+    later = redactor.redact_text(f'{{"id":2,"params":{{"via":"Bearer {value}","n":"{value}"}}}}')
+    assert later == f'{{"id":2,"params":{{"via":"Bearer {placeholder}","n":"{placeholder}"}}}}'

@@ -163,8 +163,7 @@ class Redactor:
         from ext_sdk.redaction.search import Search
 
         search = Search(data, (*self._secrets, *self._learned), self._own, rules=rules, any_bytes=self._rules)
-        if rules:
-            self._learn(search.learned)
+        self._learn(search.learned)
         return search
 
     def _learn(self, found: tuple[Secret, ...]) -> None:

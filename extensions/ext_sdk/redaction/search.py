@@ -63,16 +63,18 @@ class Search:
         self._message = message
         self._protected = _placeholders(message)
         found = list(_guesses(message, seen)) if rules else []
+        wanted: list[Finding] = []
         if own:
+            wanted = list(own.find(message, seen, json=json))
             found = [each for each in found if not own.spares(each)]
             self._protected += own.spared(message, json=json)
             self._protected.sort(key=lambda stretch: stretch[::-1])
-        self.learned = _worth_knowing(found, known)
+        named = [each for each in wanted if each.replacement is None and not (own and own.spares(each))]
+        self.learned = _worth_knowing([*named, *found], known)
         self._known = (*known, *self.learned)
         sure = find_known(message, seen, self._known, json=json)
         self._findings = [*(_probable(message, sure) if any_bytes else sure), *found]
         if own:
-            wanted = list(own.find(message, seen, json=json))
             self._findings = [each for each in (*wanted, *self._findings) if not own.spares(each)]
 
     def redacted(self, numbers: Numbers) -> bytes:
