@@ -135,8 +135,8 @@ class Deltas:
 
 
 def may_be_delta(payload: bytes) -> bool:
-    """Return whether a message may be a piece of a text: a JSON object without an id."""
-    return payload[:1] == b"{" and len(payload) <= _LONGEST and b'"id"' not in payload
+    """Return whether a message without an id may be a piece of a text: a JSON object."""
+    return payload[:1] == b"{" and len(payload) <= _LONGEST
 
 
 def _without(text: bytes, offset: int, found: list[tuple[int, int, bytes]]) -> bytes:

@@ -189,7 +189,7 @@ class Transcript:
             if observe:
                 observe(item.payload)
             count += 1
-            if streams and may_be_delta(item.payload):
+            if streams and b'"id"' not in item.payload and may_be_delta(item.payload):
                 self._hold(name, part, Delta(time, item))
                 continue
             if streams and self._deltas:

@@ -6,7 +6,7 @@ from _thread import allocate_lock
 
 from ext_sdk.redaction.placeholder import Numbers, rule_name
 from ext_sdk.redaction.spelling import Secret, secret
-from ext_sdk.redaction.tokens import SHORTER, may_have_token
+from ext_sdk.redaction.tokens import A_RUN, AS_RUNS, SHORTER, may_have_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -138,9 +138,9 @@ class Redactor:
         text = data.decode("latin-1")
         lowered = text.lower() if text.isascii() else data.lower().decode("latin-1")
         rules = self._rules and _may_be_secret(data, text, lowered)
-        if rules or self._may_be_known(text, lowered) or (self._own is not None and self._own.may_find(lowered)):
+        if rules or (self._needles and self._may_be_known(text, lowered)):
             return rules
-        return None
+        return rules if self._own is not None and self._own.may_find(lowered) else None
 
     def _may_be_known(self, text: str, lowered: str) -> bool:
         for needle in self._needles:
@@ -149,7 +149,7 @@ class Redactor:
         for needle in self._lowered_needles:
             if needle in lowered:
                 return True
-        return bool(self._lowered_needles) and _has_any(_ESCAPES, lowered)
+        return _has_any(_ESCAPES, lowered)
 
     def _note_needles(self) -> None:
         known = (*self._secrets, *self._learned)
@@ -177,20 +177,25 @@ def _is_bare_line(text: str) -> bool:
 
 
 def _may_be_secret(data: bytes, text: str, lowered: str) -> bool:
-    """Return whether a rule may find something. False is certain."""
-    if _has_any(_SHORTER, text) or may_have_token(data):
-        return True
+    """Return whether a rule may find something. False is certain. All messages pass here: calls are inlined."""
     for needle in _SUSPICIOUS:
         if needle in lowered:
             return True
-    return _has_any(_SUSPICIOUS_WITH, lowered) or _may_be_command(lowered) or _is_bare_line(lowered)
+    for gate, needles in _SUSPICIOUS_WITH:
+        if gate in lowered:
+            for needle in needles:
+                if needle in lowered:
+                    return True
+    if A_RUN in data.translate(AS_RUNS) and may_have_token(data):
+        return True
+    if '"' not in lowered and _is_bare_line(lowered):
+        return True
+    return ("-" in lowered and _may_be_command(lowered)) or _has_any(_SHORTER, text)
 
 
 def _may_be_command(text: str) -> bool:
     """Return whether a text may have a command line with a password after an option of one letter."""
-    if "-" not in text or not any(each in text for each in _OPTIONS):
-        return False
-    return any(each in text for each in _PROGRAMS)
+    return any(each in text for each in _OPTIONS) and any(each in text for each in _PROGRAMS)
 
 
 def _has_any(gated: tuple[tuple[str, tuple[str, ...]], ...], text: str) -> bool:

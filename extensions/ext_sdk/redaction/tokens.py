@@ -115,8 +115,8 @@ TOKENS: Final = (
 _RUN: Final = 16
 _RUN_CHARACTERS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _X: Final = b"x"
-_AS_RUNS: Final = bytes(_X[0] if byte in _RUN_CHARACTERS else ord(" ") for byte in range(256))
-_A_RUN: Final = _X * _RUN
+AS_RUNS: Final = bytes(_X[0] if byte in _RUN_CHARACTERS else ord(" ") for byte in range(256))
+A_RUN: Final = _X * _RUN
 # Prefixes may have more characters.
 _AS_WORDS: Final = bytes(byte if byte in _RUN_CHARACTERS + b".:/+=~" else ord(" ") for byte in range(256))
 _TAIL: Final = 3  # characters before a separator that are looked up
@@ -203,15 +203,15 @@ _PREFIXES: Final = _Prefixes()
 
 
 def may_have_token(text: bytes) -> bool:
-    """Return whether a text may have a token of one of the formats, or JSON in base64."""
-    return _A_RUN in text.translate(_AS_RUNS) and any(True for _ in _PREFIXES.found(_long_words(text)))
+    """Return whether a text with a run may have a token of one of the formats, or JSON in base64."""
+    return any(True for _ in _PREFIXES.found(_long_words(text)))
 
 
 def candidates(text: bytes) -> list[tuple[str, str]]:
     """Return rule and pattern of the formats whose prefixes are in a text, in the order of :data:`TOKENS`."""
     shorter = [prefix for _, prefix in SHORTER if prefix.encode() in text]
     found = {position for prefix in shorter for position in _PREFIXES.exact[_gate(prefix)][prefix]}
-    if _A_RUN in text.translate(_AS_RUNS):
+    if A_RUN in text.translate(AS_RUNS):
         found.update(*_PREFIXES.found(_long_words(text)))
     return [(TOKENS[position][0], TOKENS[position][2]) for position in sorted(found)]
 
