@@ -238,6 +238,7 @@ NOT_FOUND = [
     '{"author":"a b","authority":"x","keyboard":"us","monkey":"m","passenger":"p"}',
     "def signature(self, sig=None): signature = inspect.signature(f)",
     '{"signatures":[{"label":"f(token: str, password: str)"}],"activeSignature":0}',
+    '{"label":"f(token: str, password: str=\\"\\", secret: bytes = None)"}',
     '{"title":"Reset password","description":"Enter the token that was sent to you"}',
     '{"inputSchema":{"properties":{"token":{"type":"string"},"password":{"type":"string"}}}}',
     # paths and addresses

@@ -62,7 +62,7 @@ class Names:
 _HARMLESS: Final = re.compile(
     rb"\$\{[^{}]{1,80}\}|\$[A-Z_][A-Z0-9_]*|\$\([^()]{1,80}\)|\{\{[^{}]{1,80}\}\}|<[^<>]{1,80}>|\*+|x{3,}|\.{3}|"
     rb"\[?redacted\]?|data\+omitted|null|none|nil|true|false|undefined|~|"
-    rb"(?:str|string|bytes|int|integer|number|bool|boolean|any)(?:\[\])?(?: *\| *(?:none|null|undefined))?[)\];?]*",
+    rb"(?:str|string|bytes|int|integer|number|bool|boolean|any)(?:\[\])?(?: *\| *(?:none|null|undefined))?[)\];?=]*",
     re.IGNORECASE,
 )
 
