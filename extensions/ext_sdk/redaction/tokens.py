@@ -119,6 +119,7 @@ AS_RUNS: Final = bytes(_X[0] if byte in _RUN_CHARACTERS else ord(" ") for byte i
 A_RUN: Final = _X * _RUN
 # Prefixes may have more characters.
 _AS_WORDS: Final = bytes(byte if byte in _RUN_CHARACTERS + b".:/+=~" else ord(" ") for byte in range(256))
+_LONG: Final = 65_536  # bytes of a text
 _TAIL: Final = 3  # characters before a separator that are looked up
 # Prefixes with these tails are searched by themselves: the tails are those of common words (`live_`, `app-`).
 _COMMON_TAILS: Final = frozenset(("ale", "api", "app", "ems", "est", "ive", "org", "rod"))
@@ -143,8 +144,8 @@ def _split(prefix: str) -> tuple[str, str]:
 
 def _gate(prefix: str) -> str:
     """Return a character of a prefix that few texts have."""
-    special = next((each for each in prefix if each in "_-.~:"), "")
-    return special or min((each for each in prefix if each.isupper()), default=max(prefix))
+    capital = min((each for each in prefix if each.isupper()), default="")
+    return capital or next((each for each in prefix if each in "_-.~:/"), "") or max(prefix)
 
 
 class _Prefixes:
@@ -217,5 +218,8 @@ def candidates(text: bytes) -> list[tuple[str, str]]:
 
 
 def _long_words(text: bytes) -> str:
+    """Return the words in which a token may be; of a long text all of it, which takes less memory than its words."""
+    if len(text) > _LONG:
+        return text.decode("latin-1")
     shortest = 1 if b"\x1b" in text or b"1b[" in text else _RUN  # a control sequence may follow a prefix
     return b" ".join(word for word in text.translate(_AS_WORDS).split() if len(word) >= shortest).decode("latin-1")
