@@ -100,7 +100,7 @@ def test_the_mode_once_records_first_and_runs_the_real_server_from_then_on(tmp_p
 
 def test_clients_may_come_to_the_real_server_itself(tmp_path: Path) -> None:
     cassette, command, connect = recorded(tmp_path)
-    line = [*RECORDER, "replay", "--http", str(cassette), "--", *command]
+    line = [*RECORDER, "replay", "--http", "--quiet", str(cassette), "--", *command]
     with subprocess.Popen(line, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         try:
             assert process.stderr is not None

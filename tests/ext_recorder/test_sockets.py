@@ -79,7 +79,9 @@ def started(command: Sequence[str]) -> Iterator[Relay]:
     assert process.stderr is not None
     try:
         said = process.stderr.readline()
-        assert b"listening on " in said, said + process.stderr.read()
+        if said.startswith(b"ext-recorder: replaying "):
+            said = process.stderr.readline()
+        assert b"listening on " in said, said
         yield Relay(process, said)
     finally:
         if process.poll() is None:

@@ -290,6 +290,31 @@ def test_with_http_the_real_extension_runs_without_its_server(tmp_path: Path) ->
     assert "has not loaded the HTTP layer" in done.stdout
 
 
+def test_with_http_rules_apply_to_requests_too(tmp_path: Path) -> None:
+    child = [sys.executable, "-c", ASKING.replace("SERVER", "http://127.0.0.1:9")]
+    (tmp_path / "c.yaml").write_text(
+        "cassette: 1\nprotocol: jsonrpc\nframing: ndjson\ncommand: [x]\nevents:\n"
+        '- {t: 0, in: \'{"jsonrpc":"2.0","id":1,"method":"get"}\'}\n'
+        '- {t: 0, out: \'{"jsonrpc":"2.0","id":1,"result":"found"}\'}\n'
+        "- {t: 0, eof: in}\n- {t: 0, exit: 0}\nredacted: []\n"
+    )
+    (tmp_path / "c.http.yaml").write_text(
+        "interactions:\n- request: {method: GET, uri: 'http://127.0.0.1:9/?nonce=1', body: null, headers: {}}\n"
+        "  response: {status: {code: 200, message: OK}, headers: {}, body: {string: found}}\nversion: 1\n"
+    )
+    assert verify("--http", "c.yaml", cwd=tmp_path, child=child).returncode == 1
+    done = verify("--http", "--ignore", "GET /query/nonce", "c.yaml", cwd=tmp_path, child=child)
+    assert (done.returncode, done.stdout) == (0, "ok      c.yaml\n"), done.stdout + done.stderr
+
+
+ASKING = """
+import json, sys, urllib.request, uuid
+for line in sys.stdin:
+    found = urllib.request.urlopen(f"SERVER/?nonce={uuid.uuid4()}").read().decode()
+    print(json.dumps({"jsonrpc": "2.0", "id": json.loads(line)["id"], "result": found}), flush=True)
+"""
+
+
 # --- Several ----------------------------------------------------------------------------------------------------------
 
 
