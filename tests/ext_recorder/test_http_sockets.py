@@ -163,7 +163,6 @@ def test_a_server_that_is_no_python_program_is_ended_before_it_is_used(tmp_path:
             ["replay", "--connect=unix:c", "x.yaml"],
             "--connect unix:c: replay plays one cassette, and runs no program; with --http it runs one",
         ),
-        (["replay", "x.yaml", "--", "true"], "true: replay plays one cassette, and runs no program"),
         (["replay", "--http", "--fault=drop", "x.yaml", "--", "true"], "--fault is about recorded messages"),
     ],
 )
