@@ -92,12 +92,13 @@ class OpenCalls:
         """Return whether a request of the child in it has been played, and has no response yet."""
         asked = [step for place, step in thread.steps if place <= self.upto and isinstance(step, Question)]
         left = [step for place, step in thread.steps if place > self.upto]
-        return any(answer in left for question in asked for answer in question.answers)
+        answers = (answer for question in asked for answer in question.answers if answer in left)
+        return any(answer.origin is not None and answer.origin.line not in self._apart for answer in answers)
 
     def _collect(self, thread: Thread, *, shared: bool) -> None:
         others: list[Turn] = []
         for place, step in list(thread.steps):
-            if isinstance(step, Question) and not shared and any(each not in self.threads for each in step.threads):
+            if isinstance(step, Question) and not self._is_of(step, thread, shared=shared):
                 others += [step, *step.answers]
             if place <= self.upto or isinstance(step, Thread) or step in others:
                 continue
@@ -106,3 +107,7 @@ class OpenCalls:
             self.lines.add(self._lines[place])
             if isinstance(step, Turn) and step.origin is not None:
                 self.responses.add((step.origin.line, step.origin.payload))
+
+    def _is_of(self, question: Question, thread: Thread, *, shared: bool) -> bool:
+        """Return whether a request of the child is played with this thread."""
+        return thread in question.threads and (shared or all(each in self.threads for each in question.threads))

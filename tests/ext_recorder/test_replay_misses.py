@@ -349,6 +349,24 @@ def test_a_response_out_of_turn_is_told_and_its_call_continues(tmp_path: Path) -
         assert host.status == EXIT_DIFFERS
 
 
+def test_a_request_of_the_child_stays_with_the_call_that_it_belongs_to(tmp_path: Path) -> None:
+    events = """
+        - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"a"}'}
+        - {t: 2, in: '{"jsonrpc":"2.0","id":2,"method":"b"}'}
+        - {t: 3, out: '{"jsonrpc":"2.0","id":7,"method":"ask"}'}
+        - {t: 4, out: '{"jsonrpc":"2.0","id":1,"result":"a"}'}
+        - {t: 5, in: '{"jsonrpc":"2.0","id":7,"result":"yes"}'}
+        - {t: 6, out: '{"jsonrpc":"2.0","id":2,"result":"b"}'}
+        """
+    with Host(cassette(tmp_path / "ask.yaml", events + END)) as host:
+        host.say('{"jsonrpc":"2.0","id":1,"method":"a"}')
+        answer, _ = host.say('{"jsonrpc":"2.0","id":5,"method":"other"}')
+        assert answer == '{"jsonrpc":"2.0","id":1,"result":"a"}'
+        asked = host.say('{"jsonrpc":"2.0","id":2,"method":"b"}')
+        assert asked == ['{"jsonrpc":"2.0","id":7,"method":"ask"}']
+        assert host.say('{"jsonrpc":"2.0","id":7,"result":"yes"}') == ['{"jsonrpc":"2.0","id":2,"result":"b"}']
+
+
 def test_many_responses_that_nothing_waits_for_take_one_pass_through_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
