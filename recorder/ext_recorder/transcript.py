@@ -203,8 +203,8 @@ class Transcript:
         if deltas is None:
 
             def write(delta: Delta, payload: bytes) -> bytes:
-                def clean(_: bytes) -> bytes:
-                    return self._clean(payload)
+                def clean(data: bytes) -> bytes:
+                    return self._clean(data.replace(delta.item.payload, payload))  # header lines have none of it
 
                 return note(part.stream, delta.time, delta.item, part.framing, clean, conn=part.conn)
 

@@ -231,3 +231,13 @@ def test_a_notification_is_written_when_the_session_breaks_off(cassette: Path) -
     with Reader(cassette) as reader:
         kept = [event.payload for event in reader if isinstance(event, Data) and event.kind == "out"]
     assert kept == [delta("one")]
+
+
+def test_the_header_lines_of_a_notification_stay(cassette: Path) -> None:
+    notification = b'{"jsonrpc":"2.0","method":"textDocument/publishDiagnostics","params":{"text":"a long text"}}'
+    head = (f"Content-Length: {len(notification)}", "Content-Type: application/vscode-jsonrpc; charset=utf8")
+    wire = "\r\n".join([*head, "", ""]).encode() + notification
+    run(cassette, ECHO, "--protocol", "lsp", stdin=wire)
+    with Reader(cassette) as reader:
+        (said,) = [event for event in reader if isinstance(event, Data) and event.kind == "out"]
+    assert (said.head, said.payload) == (head, notification)
