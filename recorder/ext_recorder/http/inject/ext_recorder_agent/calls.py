@@ -24,6 +24,8 @@ everywhere = False
 _known: list[ContextVar[CallId]] = []  # the variable, once seen
 # Which thread of a call: "" for its own, "/1" for the first that this one starts, "/1/2" for the second of that one.
 _branch: ContextVar[str] = ContextVar("ext_recorder_branch", default="")
+# A pool starts a thread if none is idle, which depends on time: such threads have no numbers, what they run has.
+_pooling: ContextVar[bool] = ContextVar("ext_recorder_pooling", default=False)
 _counts: dict[tuple[CallId, str], int] = {}
 _lock = allocate_lock()
 
@@ -66,7 +68,7 @@ def follow_threads(module: Any) -> None:
     start: Callable[[object], None] = module.Thread.start
 
     def start_in_context(thread: Any) -> None:
-        if everywhere or current() is not None:
+        if current() is not None or (everywhere and not _pooling.get()):
             thread.run = _branching(thread.run)
         start(thread)
 
@@ -84,6 +86,12 @@ def follow_executors(module: Any) -> None:
     def submit_in_context(pool: object, function: Callable[..., object], /, *args: object, **named: object) -> object:
         if not everywhere and current() is None:
             return submit(pool, function, *args, **named)
-        return submit(pool, _branching(function), *args, **named)
+        if current() is not None:
+            return submit(pool, _branching(function), *args, **named)
+        token = _pooling.set(True)
+        try:
+            return submit(pool, _branching(function), *args, **named)
+        finally:
+            _pooling.reset(token)
 
     module.ThreadPoolExecutor.submit = submit_in_context
