@@ -36,6 +36,8 @@ FINISH_S = 30.0
 # Room in the pipe, so that a batch goes by one write. 1 MiB is what Linux grants to everyone.
 PIPE_BYTES = 1_048_576
 LENGTH_BYTES = 4
+# The pieces of one text follow each other sooner than this; a scribe that gets nothing for so long writes what it has.
+IDLE_MS = 1_000
 # A batch is handed over in one piece, some 400 µs.
 BATCH_BYTES = 524_288
 # What a note weighs beside its bytes.
@@ -220,7 +222,10 @@ def pack(notes: list[Note]) -> bytes:
 
 
 def unpacked(pipe: int, journal: Journal) -> Iterator[list[Note]]:
-    """The batches that come through a pipe, until its end; then what a tap that was killed has left in the journal."""
+    """Yield the batches that come through a pipe, and an empty one whenever none has come for IDLE_MS.
+
+    After the end of the pipe, yield the notes that a killed tap has left in the journal.
+    """
     count = 0
     for batch in _batches(pipe):
         count += len(batch)
@@ -230,14 +235,32 @@ def unpacked(pipe: int, journal: Journal) -> Iterator[list[Note]]:
 
 
 def _batches(pipe: int) -> Iterator[list[Note]]:
-    """A torn batch at the end is dropped: its notes are still in the journal."""
-    with open(pipe, "rb", buffering=PIPE_BYTES, closefd=False) as stream:
-        while len(head := stream.read(LENGTH_BYTES)) == LENGTH_BYTES:
-            length = int.from_bytes(head, "little")
-            body = stream.read(length)
-            if len(body) < length:
+    """Yield the batches. A torn one at the end is dropped: its notes are still in the journal."""
+    readable = poll()
+    readable.register(pipe, POLLIN)
+    read = bytearray()
+    start = 0  # of the next batch in what was read
+    patience: int | None = IDLE_MS
+    while True:
+        end = start + LENGTH_BYTES
+        if len(read) >= end:
+            stop = end + int.from_bytes(read[start:end], "little")
+            if len(read) >= stop:
+                batch = marshal.loads(memoryview(read)[end:stop])  # noqa: S302 - written by our own parent process
+                start = stop
+                yield batch
+                continue
+        del read[:start]
+        start = 0
+        if readable.poll(patience):
+            patience = IDLE_MS
+            data = os.read(pipe, PIPE_BYTES)
+            if not data:
                 return
-            yield marshal.loads(body)  # noqa: S302 - written by our own parent process, a moment ago
+            read += data
+        else:
+            patience = None  # once is enough until more comes
+            yield []
 
 
 def processor_ticks(pid: int) -> int:

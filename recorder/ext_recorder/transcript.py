@@ -106,7 +106,10 @@ class Transcript:
         self.finished = False
 
     def lines(self, notes: list[Note]) -> list[bytes]:
-        """The lines that these notes complete."""
+        """Return the lines that these notes complete; without notes, those of all that is held back."""
+        if not notes:
+            for deltas in self._deltas.values():
+                deltas.release()
         for time, name, what in notes:
             self._time = max(
                 time + self._since, self._time
