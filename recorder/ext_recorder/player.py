@@ -276,8 +276,10 @@ class Player:
             raise Divergence(miss.text)
         if self._faulty is not None and is_message and self._is_cancel(self._faulty, payload):
             return
-        self._misses += 1
         message = self._ear.neutral(payload)
+        if is_message and self._answers_probe(payload, message, turn):
+            return
+        self._misses += 1
         if self._misses <= _EXPLAINED:
             miss = explain(self._ear, message, self._history, where=self._name, turn=turn)
         else:
@@ -293,6 +295,19 @@ class Player:
             self._give_up(spoiled.calls, miss)
         if is_message:
             self._untie()
+
+    def _answers_probe(self, payload: bytes, message: Classified, turn: str) -> bool:
+        """Answer a request by which a newer client finds out the revision, as the recorded child would have done.
+
+        Return False if it is not such a request, or if the recorded child knew its method.
+        """
+        answer = self._ear.dialect.probe_answer(self._ear.dialect.classify(payload))
+        if answer is None:
+            return False
+        if explain(self._ear, message, self._history, where=self._name, turn=turn).reason != "never-recorded":
+            return False
+        self._stage.out(self._framing.encode(answer), answers=True)
+        return True
 
     # What is played again
 

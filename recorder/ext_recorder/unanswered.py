@@ -110,6 +110,10 @@ def _killed(reader: Reader) -> str:
 
 
 def _early_signal(reader: Reader, dialect: Dialect, after: int) -> str:
+    """Return the signal that ended the session before its host did; "" if none did.
+
+    A signal to the process group ends the child as well, perhaps before the recorder notices it: then it is the exit.
+    """
     if not dialect.final or dialect.name == ANY_JSON_RPC:
         return ""
     for event in reader:
@@ -118,7 +122,9 @@ def _early_signal(reader: Reader, dialect: Dialect, after: int) -> str:
         if isinstance(event, Data):
             if event.kind == "in" and any(method.encode() in event.payload for method in dialect.final):
                 return ""
-        elif event.kind == "exit" or event.value == "in":
+        elif event.kind == "exit":
+            return str(event.value) if event.value in ENDING_SIGNALS else ""
+        elif event.value == "in":
             return ""
         elif event.value in ENDING_SIGNALS:
             return str(event.value)

@@ -60,6 +60,17 @@ def recover(path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def test_a_child_that_a_signal_to_its_group_ends_leaves_no_cassette(cassette: Path) -> None:
+    code = "import os, signal, sys; sys.stdin.readline(); os.kill(os.getpid(), signal.SIGTERM)"
+    host = start(cassette, python(code), "--protocol=lsp", "--framing=ndjson")
+    say(host, b'{"jsonrpc":"2.0","method":"a"}\n')
+    assert host.wait(PATIENCE_S) == -signal.SIGTERM  # before its input is closed
+    done = end(host)
+    assert b"the session was interrupted: it was ended by SIGTERM" in done.err
+    assert not cassette.exists()
+    assert partial_of(cassette).exists()
+
+
 # --- HTTP -------------------------------------------------------------------------------------------------------------
 
 

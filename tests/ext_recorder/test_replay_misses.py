@@ -46,6 +46,33 @@ def line_of(path: Path, text: str) -> int:
     return next(number for number, line in enumerate(path.read_text().splitlines(), 1) if text in line)
 
 
+LEGACY = f"""
+    - {{t: 1, in: '{HELLO}'}}
+    - {{t: 1, out: '{{"jsonrpc":"2.0","id":1,"result":{{}}}}'}}
+    {END}
+    """
+DISCOVER = '{"jsonrpc":"2.0","id":"d","method":"server/discover","params":{}}'
+
+
+def test_a_newer_mcp_client_is_told_that_the_recorded_server_has_a_handshake(tmp_path: Path, order: str) -> None:
+    with Host(cassette(tmp_path / "c.yaml", LEGACY, protocol="mcp"), Options(order=order)) as host:
+        (refused,) = host.say(DISCOVER)
+        assert json.loads(refused)["id"] == "d"
+        assert error_of(refused)["code"] == -32601
+        assert json.loads(host.say(HELLO)[0])["result"] == {}
+        host.close()
+        assert (host.status, host.err) == (0, "")
+
+
+def test_a_recorded_discovery_that_is_used_up_is_a_miss(tmp_path: Path, order: str) -> None:
+    session = LEGACY.replace("initialize", "server/discover")
+    with Host(cassette(tmp_path / "c.yaml", session, protocol="mcp"), Options(order=order)) as host:
+        host.say(HELLO.replace("initialize", "server/discover"))
+        assert error_of(host.say(DISCOVER)[0])["code"] == -32099
+        host.close()
+        assert host.status == EXIT_DIFFERS
+
+
 def test_a_method_that_was_never_recorded_is_told_with_those_that_were(path: Path, order: str) -> None:
     with Host(path, Options(order=order)) as host:
         (line,) = host.say('{"jsonrpc":"2.0","id":"x","method":"exekute","params":{}}')

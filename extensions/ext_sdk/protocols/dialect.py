@@ -68,6 +68,8 @@ class Dialect:
         loose: {method: text}: what some hosts send with an id and some without, and what answers it where it has
             one and was recorded without, see REFUSAL.
         cancellations: {method: text}: how to answer a request that cancels a call, see REFUSAL.
+        probes: {method: text}: requests by which a client finds out whether the child uses a later revision, and the
+            response of a child that does not, see REFUSAL.
         final: methods after whose answer (or, for a notification, at whose arrival) the child ends by itself.
         timeouts: {method: seconds}: how long the specification gives an answer.
         calls: whether messages are calls with ids. Without, every payload stands for itself.
@@ -79,8 +81,8 @@ class Dialect:
 
     __slots__ = (
         "asides", "bound", "by_id", "calls", "cancellations", "echoed", "echoes", "failed", "final", "forms", "framing",
-        "glances", "handed", "loose", "mentions", "minted", "name", "names", "plain", "references", "refusals",
-        "releases", "steers", "subject", "tag", "timeouts", "title", "unfinished", "volatile", "works",
+        "glances", "handed", "loose", "mentions", "minted", "name", "names", "plain", "probes", "references",
+        "refusals", "releases", "steers", "subject", "tag", "timeouts", "title", "unfinished", "volatile", "works",
     )  # fmt: skip
 
     def __init__(
@@ -110,6 +112,7 @@ class Dialect:
         refusals: Mapping[str, str] | None = None,
         loose: Mapping[str, str] | None = None,
         cancellations: Mapping[str, str] | None = None,
+        probes: Mapping[str, str] | None = None,
         final: tuple[str, ...] = (),
         timeouts: Mapping[str, float] | None = None,
         calls: bool = True,
@@ -138,6 +141,7 @@ class Dialect:
         self.refusals = refusals or {"*": REFUSAL}
         self.loose = loose or {}
         self.cancellations = cancellations or {}
+        self.probes = probes or {}
         self.final = final
         self.timeouts = timeouts or {}
         self.calls = calls
@@ -200,6 +204,11 @@ class Dialect:
     def cancellation(self, message: Classified) -> bytes | None:
         """Return the response to a request that cancels a call; None if it has none."""
         template = self.cancellations.get(message.method)
+        return None if template is None or message.kind != "request" else _filled(template, message)
+
+    def probe_answer(self, message: Classified) -> bytes | None:
+        """Return the response of a child of an earlier revision to a probe; None if the message is not a probe."""
+        template = self.probes.get(message.method)
         return None if template is None or message.kind != "request" else _filled(template, message)
 
 

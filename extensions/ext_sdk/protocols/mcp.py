@@ -29,6 +29,9 @@ DIALECT = Dialect(
         "*": ("/params/_meta",),
     },
     references={"notifications/cancelled": ("/params/requestId",)},
+    probes={
+        "server/discover": '{"jsonrpc":"2.0","id":%(/id)s,"error":{"code":-32601,"message":"Method not found"}}',
+    },
     minted={"*": ("/params/_meta/progressToken",), "subscriptions/listen": ("/id",)},
     echoed={
         "notifications/progress": ("/params/progressToken",),
