@@ -305,7 +305,7 @@ def test_a_recorder_that_is_ended_while_the_child_is_brought_up_to_state_leaves_
     while b"recorded from here on\n" not in told:
         told += read(host.stderr.fileno(), 1)
     # The child, and the process that writes, which has the command line of the recorder.
-    while len(pids := [pid for pid in children_of(host.pid) if "signal.pause()" in command_of(pid)[-1]]) < 2:
+    while len(pids := [pid for pid in children_of(host.pid) if "signal.pause()" in " ".join(command_of(pid))]) < 2:
         os.sched_yield()
     host.send_signal(number)
     assert host.wait(PATIENCE_S) == -number
