@@ -72,6 +72,14 @@ def test_once_records_what_is_missing_and_leaves_the_rest(pytester: pytest.Pytes
     assert cassette.read_bytes() == before
 
 
+def test_the_cassette_of_another_command_is_refused_with_the_options_of_pytest(pytester: pytest.Pytester) -> None:
+    recorded(pytester, ECHOES)
+    pytester.makepyfile(test_it=ECHOES.replace(COMMAND, "'other-command'"))
+    result = run(pytester, "--record-mode=once")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*other-command*", "*pytest --record-mode=all*"])
+
+
 @pytest.mark.parametrize("mode", ["all", "rewrite"])
 def test_all_records_anew(pytester: pytest.Pytester, mode: str) -> None:
     recorded(pytester, ECHOES)

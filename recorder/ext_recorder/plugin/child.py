@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 30.0
 END_S = 5.0  # for a child that has closed its output to exit
+_RECORDER = "ext-recorder: "  # begins lines of the recorder on standard error
 _CHUNK_BYTES = 65_536
 
 
@@ -185,4 +186,8 @@ class RecordedChild:
 
     def _failure(self, text: str) -> ChildError:
         said = self._stderr.read_text("utf-8", "backslashreplace").strip()
+        if said.startswith(_RECORDER):
+            from .command import with_pytest_options
+
+            said = with_pytest_options(said)
         return ChildError(f"{text}; its standard error:\n{said}" if said else text)

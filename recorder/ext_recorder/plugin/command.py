@@ -171,7 +171,7 @@ class Recorded:
             return []
         lines = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
         sessions = {line["session"]: line for line in lines}  # the last line of each has everything
-        faults = [_in_words_of_pytest(text) for session in sessions.values() for text in session["told"]]
+        faults = [with_pytest_options(text) for session in sessions.values() for text in session["told"]]
         if faults:
             faults.append(
                 f"If the test means to ask otherwise now, record it anew: pytest --record-mode=all\n{self.path}"
@@ -179,7 +179,8 @@ class Recorded:
         return faults
 
 
-def _in_words_of_pytest(text: str) -> str:
+def with_pytest_options(text: str) -> str:
+    """Return a text of the recorder with pytest's options instead of those of its command line."""
     for option, word in _OPTIONS:
         text = option.sub(word, text)
     return text
