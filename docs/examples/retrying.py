@@ -18,7 +18,7 @@ ATTEMPTS = 3
 
 
 def main() -> int:
-    """See the module."""
+    """Send the request until it has a result."""
     with Host(sys.argv[1:]) as host:
         for attempt in range(1, ATTEMPTS + 1):
             try:

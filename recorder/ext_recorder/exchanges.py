@@ -1,6 +1,6 @@
 """Exchanges: requests that are followed by their response alone, prepared so that a replay compares and copies bytes.
 
-Most of a session is such pairs. For each, `strict` makes two events, looks at both messages and translates their paths.
+Most of a session is such pairs. For each, `strict` makes two events, reads both messages and translates their paths.
 This module does so for a block of lines at once, and keeps the bytes before and after each id. It answers a
 request only if `Ear.accepts` would accept it by its bytes, and leaves every other message to `strict`.
 """

@@ -36,7 +36,7 @@ FINISH_S = 30.0
 # Room in the pipe, so that a batch goes by one write. 1 MiB is what Linux grants to everyone.
 PIPE_BYTES = 1_048_576
 LENGTH_BYTES = 4
-# The pieces of one text follow each other sooner than this; a scribe that gets nothing for so long writes what it has.
+# The pieces of a text follow each other sooner; a scribe that gets nothing in this time writes what it holds back.
 IDLE_MS = 1_000
 # A batch is handed over in one piece, some 400 µs.
 BATCH_BYTES = 524_288

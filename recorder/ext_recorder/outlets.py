@@ -50,7 +50,7 @@ def pipe_outlet(fd: int) -> Outlet:
 
 
 def enlarge(pipe: int, size: int) -> None:
-    """Let a pipe hold `size` bytes. An administrator may grant less; then more and smaller writes are needed."""
+    """Make a pipe hold `size` bytes. An administrator may grant less; then more and smaller writes are needed."""
     import contextlib  # a replay starts without these
     import fcntl
 

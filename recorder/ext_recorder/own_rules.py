@@ -262,7 +262,7 @@ def _matches(pattern: re.Pattern[str], seen: View, *, json: bool) -> Iterator[Fi
 
 
 class _Offsets:
-    """Where characters are in the UTF-8 of a text; asked in order."""
+    """Positions of characters in the UTF-8 of a text; requested in order."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -1,4 +1,4 @@
-"""What is redacted: `--redact`, `--redact-except` and `--no-redact`, as a redactor.
+"""Redaction by `--redact`, `--redact-except` and `--no-redact`.
 
 `record`, `replay`, `verify`, `scrub`, `convert` and the HTTP layer use the same rules, so that a live request is
 redacted as the recorded one was. The rules of users are in `own_rules`, which is imported only if there are any.
@@ -62,7 +62,7 @@ class Redaction:
 
     @property
     def off(self) -> bool:
-        """Whether nothing is redacted but what users' own rules find."""
+        """Return True if only users' own rules redact."""
         return not self._built_in
 
     def require(self, environment: Mapping[str, str] = os.environ) -> None:

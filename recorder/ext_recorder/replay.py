@@ -189,7 +189,7 @@ def make_player(reader: Reader, stage: Stage, options: Options, environ: Mapping
 
 
 def with_repeats(player: Player, stage: Stage, options: Options) -> Player:
-    """Let a player play messages again, on request and after faults. Return the player."""
+    """Make a player play messages again, on request and after faults. Return the player."""
     if options.repeat or options.faults:
         from .repeats import Repeats
 
@@ -245,7 +245,7 @@ def _kinds(dialect: Dialect) -> tuple[type[Ear], type[Voice]]:
 
 
 class _Redact:
-    """What a recorder would do to a message here; prepared when the first message needs it."""
+    """Redaction of live messages as a recorder does it; prepared when the first message needs it."""
 
     def __init__(self, redaction: Redaction | None, environ: Mapping[str, str]) -> None:
         self._redaction = redaction

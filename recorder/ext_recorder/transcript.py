@@ -201,7 +201,7 @@ class Transcript:
         self.counts[stream] += count
 
     def _hold(self, name: str, part: _Part, delta: Delta) -> None:
-        """Hold a notification of the child back: its text may go on in the next one."""
+        """Hold a notification of the child back: its text may continue in the next one."""
         deltas = self._deltas.get(name)
         if deltas is None:
 

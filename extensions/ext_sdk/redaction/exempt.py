@@ -18,7 +18,7 @@ SHORTEST_IN_BINARY: Final = 8  # bytes of a known value
 _NO_TEXT: Final = bytes(byte for byte in range(32) if byte not in b"\t\n\r\b\a\f\v\x1b") + b"\x7f"
 _MARKS: Final = (b"\n", b"\r", b"\0")  # a line ends there, or an item of a list as `env -0` writes it
 _CONTEXT: Final = 4096  # bytes before and after a finding that are judged with it
-_TOLERATED: Final = 8  # of so many bytes one may be no text: another encoding than UTF-8, a stray control character
+_TOLERATED: Final = 8  # one byte in 8 may not be text: another encoding than UTF-8, a stray control character
 
 # What a message has in it, its method (b"" for any), and the place of a value that correlates messages.
 _CORRELATING: Final = (

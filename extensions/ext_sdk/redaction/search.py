@@ -151,7 +151,7 @@ def _in_text(seen: View, *, quoted: bool = False) -> Iterator[Finding]:
 
 
 def _beside_controls(message: bytes, seen: View) -> Iterator[Finding]:
-    """Yield what is only found if control sequences of terminals are no part of a text, or spaces.
+    """Yield what is found only after control sequences of terminals, or spaces, are left out of a text.
 
     One may be between a key and its value, or the only thing between a word and a token.
     """

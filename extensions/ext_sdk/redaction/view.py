@@ -68,7 +68,7 @@ class View:
 
     @property
     def is_rewritten(self) -> bool:
-        """Whether the text differs from the one that the view is of."""
+        """Return True if the text differs from the one that the view is of."""
         return self._units is not None and self._units.found
 
     def inside(self, position: int) -> bool:
@@ -101,7 +101,7 @@ class Units:
 
     @property
     def found(self) -> bool:
-        """Whether there are escapes; known once they are undone."""
+        """Return True if there are escapes; known after they are undone."""
         return bool(self._known)
 
     def __init__(self, text: bytes, pattern: re.Pattern[bytes], rewrite: Callable[[bytes], bytes]) -> None:

@@ -204,7 +204,7 @@ PROTOCOL = Option(
 )
 FRAMING = Option(
     "framing",
-    "how messages are told apart; by default as is usual in the protocol",
+    "framing of messages; by default the usual one of the protocol",
     "NAME",
     choices=(*FRAMINGS, "http"),
 )

@@ -71,7 +71,7 @@ def run(values: Values) -> int:
         age.seconds(options.max_age)
     Comparison(
         DIALECTS["raw"], options.ignore, options.mask, options.name
-    )  # what is wrong with them is told before anything starts
+    )  # errors in them are reported before anything starts
     cassettes = chosen(values)
     for each in cassettes:
         each.http = options.http

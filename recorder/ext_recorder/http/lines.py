@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .interaction import Call
 
-HELLO = b"\0"  # stands for the handshake of TLS within memory, see the agent's `channel`
+HELLO = b"\0"  # replaces the handshake of TLS within memory, see the agent's `channel`
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 

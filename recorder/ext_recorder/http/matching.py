@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 URI = ("scheme", "host", "port", "path", "query")
 PARTS = ("method", *URI, "headers", "body")
-# What a word of --match-on stands for: those of vcrpy, and `params`, which of a message is all but its method.
+# The parts that a word of --match-on names: words of vcrpy, and `params`, everything but the method.
 WORDS = {**{part: (part,) for part in PARTS}, "raw_body": ("body",), "uri": URI, "params": (*URI, "body")}
 MATCH_ON = ("method", "params")
 
 
 class Matching:
-    """What counts when two requests are compared.
+    """Parts of requests that are compared.
 
     Args:
         ignore: values of `--ignore`: [METHOD [PATH]] POINTER. PATH may have `*` in it.

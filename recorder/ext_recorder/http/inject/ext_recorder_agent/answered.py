@@ -114,7 +114,7 @@ class Patches:
         return sendmsg_
 
     def _hello(self, found: Connection, data: bytes) -> bytes:
-        """What is sent in the place of a ClientHello; b"" where the data is none."""
+        """Return what is sent instead of a ClientHello; b"" if the data is not one."""
         tls = self._guard.hellos.sender(data)
         return self._guard.secure_within(found, tls) if tls is not None else b""
 
@@ -148,7 +148,7 @@ class Patches:
         return real_close
 
     def asking(self, getsockopt: Method) -> Method:
-        """`getsockopt`, which tells event loops whether there is a connection now."""
+        """`getsockopt`, by which event loops find out whether there is a connection."""
         so_error = (self._module.SOL_SOCKET, self._module.SO_ERROR)
 
         def getsockopt_(sock: socket.socket, *args: Any) -> object:

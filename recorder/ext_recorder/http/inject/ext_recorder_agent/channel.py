@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 SOCKET = "http.sock"  # in the folder of the session
 HEAD = struct.Struct("!II")  # lengths of the line and of the bytes
 CHUNK = 65_536
-HELLO = b"\0"  # stands for a TLS handshake on the way to the recorder and back; a request begins with a letter
+HELLO = b"\0"  # replaces a TLS handshake on the way to the recorder and back; a request begins with a letter
 
 
 def frame(told: Told, data: bytes | bytearray | memoryview = b"") -> bytes:

@@ -1,4 +1,4 @@
-"""Which connection the bytes of an `ssl.SSLObject` go over.
+"""Map from `ssl.SSLObject` to the connection that its bytes are sent over.
 
 asyncio, anyio, trio and urllib3's TLS in TLS encrypt within memory and send the result themselves, so that neither the
 object nor the socket refers to the other. But each handshake begins with 32 random bytes, by which the first message

@@ -37,7 +37,7 @@ BETWEEN = frozenset({"uuid", "secrets", "random", "tempfile", "datetime", "_pyda
 
 
 class Place:
-    """What reads a clock or draws a value: process, thread, task and function.
+    """The reader of a clock or a random value: process, thread, task and function.
 
     Args:
         folder: of the session.
@@ -144,7 +144,7 @@ class Wall:
         return said
 
     def install(self) -> None:
-        """Let the functions of `time` read this clock."""
+        """Make the functions of `time` read this clock."""
         module: Any = time
         module.time, module.time_ns = self.seconds, self.now
         for name in ("gmtime", "localtime", "ctime", "asctime", "strftime", "clock_gettime", "clock_gettime_ns"):
@@ -185,7 +185,7 @@ class Wall:
         return self.now() if clock == time.CLOCK_REALTIME else _clock_gettime_ns(clock)
 
     def patch_datetime(self, module: Any) -> None:
-        """Let `datetime.now` and `datetime.utcnow` read this clock; `today` does so by `time.time`.
+        """Make `datetime.now` and `datetime.utcnow` read this clock; `today` does so by `time.time`.
 
         The class is a type of the interpreter, which cannot be replaced where other modules have it already, so its
         methods are. Subclasses have them, too.
@@ -256,7 +256,7 @@ class Drawn:
         return shake_256(f"{self._seed} {name}".encode("utf-8", "surrogateescape")).digest(size)
 
     def patch_uuid(self, module: Any) -> None:
-        """Let UUIDs be drawn here, and made in Python, of an address that no machine has.
+        """Make UUIDs from values drawn here, in Python, with an address that no machine has.
 
         Args:
             module: uuid.
@@ -291,11 +291,11 @@ class Drawn:
         os.register_at_fork(after_in_child=begin)
 
     def patch_system(self, module: Any) -> None:
-        """Let `SystemRandom` draw here. Arguments as of `patch_random`."""
+        """Make `SystemRandom` draw here. Arguments as of `patch_random`."""
         module._urandom = self.draw
 
     def install(self) -> None:
-        """Let `os.urandom` draw here."""
+        """Make `os.urandom` draw here."""
         system: Any = os
         system.urandom = self.draw
         if hasattr(os, "getrandom"):

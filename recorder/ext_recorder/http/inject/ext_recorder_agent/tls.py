@@ -147,7 +147,7 @@ class Memory:
         kind.do_handshake = self.beginning(kind.do_handshake)
 
     def beginning(self, handshake: Callable[..., object]) -> Callable[..., object]:
-        """`do_handshake`, as long as nobody knows where it goes."""
+        """`do_handshake`, while its connection is not known."""
 
         def do_handshake(tls: Any) -> object:
             try:
@@ -166,7 +166,7 @@ class Memory:
         raise_failure(tls._told)
 
     def read(self, tls: Any, len: int = 1024, buffer: Any = None) -> int | bytes:
-        """What has come in."""
+        """Return the data that was received."""
         data: bytes = tls._incoming.read(len)
         if not data and len and not tls._incoming.eof:
             raise _unfinished(ssl.SSLWantReadError)
@@ -205,7 +205,7 @@ class Memory:
         return _certificate(tls._told, binary_form)
 
     def get_channel_binding(self, tls: Any, cb_type: str = "tls-unique") -> None:
-        """None: there is no channel."""
+        """Return None, which means that there is no channel."""
 
 
 def _of_recorded(plain: Callable[..., object], recorded: Callable[..., object]) -> Callable[..., object]:
