@@ -140,7 +140,7 @@ def test_a_header_that_was_cut_off_anywhere_is_an_error(tmp_path: Path, cut: int
         (WHOLE.replace("cassette: 1", "cassette: 2"), 2, "expected format version 1, found 2 (upgrade ext-recorder"),
         (WHOLE.replace("cassette: 1", "cassette: 0"), 2, "expected format version 1, found 0"),
         (WHOLE.replace("cassette: 1", "cassette: '1.0'"), 2, "expected format version 1, found 1.0"),
-        (WHOLE.replace("framing: ndjson", "framing: smoke"), 5, "ndjson, content-length, uint32, found 'smoke'"),
+        (WHOLE.replace("framing: ndjson", "framing: smoke"), 5, "uint32, http, found 'smoke'"),
         (WHOLE.replace("framing: ndjson\n", ""), 1, "`framing`"),
         (WHOLE.replace("protocol: gevals\n", ""), 1, "`protocol`"),
         (WHOLE.replace("protocol: gevals", "protocol: [gevals]"), 4, "`protocol`"),

@@ -240,10 +240,10 @@ def test_a_session_that_is_still_being_recorded_is_left_alone(path: Path) -> Non
 
 
 @pytest.mark.parametrize("name", ["session.yaml", "session.yaml.part", ".partial", "session.yaml.partial.old"])
-def test_another_name_is_no_partial_cassette(tmp_path: Path, name: str) -> None:
+def test_what_is_not_a_cassette_is_not_recovered(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("x")
 
-    with pytest.raises(UsageError, match=r"NAME\.partial"):
+    with pytest.raises(CassetteError, match="not those of a recording"):
         recover(tmp_path / name)
 
 
