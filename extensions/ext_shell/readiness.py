@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 import ext_sdk
 from ext_sdk.expect import Searcher, SearchFailed
 from ext_sdk.expect.pattern import problem
+from ext_sdk.polling import attempts_until, exponential
 from ext_shell.files.common import workdir_for
 
 from .args import Codes, Part, codes_of
@@ -221,8 +222,6 @@ class Exited:
         return ""
 
 
-FIRST_PAUSE = 0.02  # seconds between two looks; each pause is half as long again as the one before
-LONGEST_PAUSE = 0.25  # seconds
 FIELDS = ("port", "log_line", "file", "http", "exit")
 GOOD_STATUS = tuple(range(200, 400))
 Port = Annotated[int, Meta(ge=1, le=65535)]
@@ -308,8 +307,7 @@ def await_ready(
     """
     waiting = list(conditions)
     logs = _Logs(process, context) if log else None
-    pause, last = FIRST_PAUSE, False
-    while True:
+    for _ in attempts_until(context.deadline, exponential(first=0.02, longest=0.25), jitter=0.0):
         over = process.ended if process.kept else process.exited
         waiting = [condition for condition in waiting if not condition.holds()]
         if logs:
@@ -318,10 +316,7 @@ def await_ready(
             return
         if over:
             raise _not_ready(process, waiting, _why_over(process))
-        if last:
-            raise _not_ready(process, waiting, f"it was not ready in time ({process.attempt().duration})")
-        last = not context.deadline.wait(pause)
-        pause = min(pause * 1.5, LONGEST_PAUSE)
+    raise _not_ready(process, waiting, f"it was not ready in time ({process.attempt().duration})")
 
 
 class _Logs:

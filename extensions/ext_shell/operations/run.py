@@ -10,6 +10,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_sdk.expect import Searcher, SearchFailed
 from ext_sdk.expect.pattern import problem
+from ext_sdk.polling import attempts_until, exponential
 from ext_sdk.process import Spawner
 from ext_shell.args import Capture, Codes, OutputArgs, Part, codes_of
 from ext_shell.capture import capture_all, check_names
@@ -104,36 +105,40 @@ class _Runs:
         retry = self._args.retry
         if retry is UNSET:
             return self._outcome(self._attempt(self._context.deadline))
-        interval = retry.interval.seconds
-        number = 0
-        previous = ""
-        while True:
-            number += 1
+        deadline, number, previous = self._context.deadline, 0, ""
+
+        def pause(seconds: float) -> bool:
+            self._context.log.info(f"attempt {number} failed, the next one is in {seconds:g} s")
+            deadline.wait(seconds)
+            return False
+
+        backoff = exponential(retry.interval.seconds, retry.max_interval.seconds, retry.backoff)
+        for attempt in attempts_until(deadline, backoff, reserve=None, wait=pause, jitter=0.0):
+            number = attempt.number
             own = _or_none(retry.attempt_timeout)
-            of_its_own = own is not None and own.seconds < self._context.deadline.remaining()
-            attempt = self._attempt(self._context.deadline.limit(own))
-            outcome = self._outcome(attempt, number, of_its_own=of_its_own)
-            if outcome.good or attempt.stopped:
+            of_its_own = own is not None and own.seconds < deadline.remaining()
+            command = self._attempt(deadline.limit(own))
+            outcome = self._outcome(command, number, of_its_own=of_its_own)
+            if outcome.good or command.stopped:
                 return outcome
-            if attempt.timed_out and previous:
+            if command.timed_out and previous:
                 outcome.note(f"the previous attempt failed: {previous}")
             previous = outcome.failures
-            if why := self._why_last(retry, attempt, number, interval):
-                outcome.note(f"gave up after {_attempts(number)}: {why}")
-                return outcome
-            self._context.log.info(f"attempt {number} failed, the next one is in {interval:g} s")
-            self._context.deadline.wait(interval)
-            interval = min(interval * retry.backoff, max(retry.max_interval.seconds, retry.interval.seconds))
+            if number == retry.attempts:
+                why = "this is the number of attempts that `retry` allows"
+                break
+            if why := _why_fatal(retry, command, self._searcher):
+                break
+        else:
+            why = f"no time is left for another one, {time.monotonic() - self._begun:.1f} s have passed"
+            if deadline.stopped.is_set():
+                why = "the extension is shutting down"
+        attempts = "1 attempt" if number == 1 else f"{number} attempts"
+        outcome.note(f"gave up after {attempts}: {why}")  # type: ignore[possibly-undefined]  # there is one attempt
+        return outcome
 
     def _attempt(self, deadline: ext_sdk.Deadline) -> CommandRun:
         return run_command(self._prepared, self._spawner, self._context, deadline, log=self._log)
-
-    def _why_last(self, retry: Retry, attempt: CommandRun, number: int, interval: float) -> str:
-        if number == retry.attempts:
-            return "this is the number of attempts that `retry` allows"
-        if self._context.deadline.remaining() <= interval:
-            return f"no time is left for another one, {time.monotonic() - self._begun:.1f} s have passed"
-        return _why_fatal(retry, attempt, self._searcher)
 
     def _outcome(self, attempt: CommandRun, number: int | None = None, *, of_its_own: bool = False) -> RunResult:
         """Check an attempt. `of_its_own`: it had less time than was left for all attempts."""
@@ -186,10 +191,6 @@ def _why_fatal(retry: Retry, attempt: CommandRun, searcher: Searcher) -> str:
             except SearchFailed as error:
                 return f"fatalOutput: {error}"
     return ""
-
-
-def _attempts(number: int) -> str:
-    return f"{number} attempt" if number == 1 else f"{number} attempts"
 
 
 def _or_none(duration: ext_sdk.Duration | UnsetType) -> ext_sdk.Duration | None:
