@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ports import reserved_port
+from tests.support.ports import reserved_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.ports import NewPort
+    from tests.support.ports import NewPort
 
 
 def pytest_configure() -> None:

@@ -24,8 +24,8 @@ from tests.bench.report import as_json, conditions, summary, table
 from tests.bench.scale import FULL, QUICK, TINY
 from tests.bench.spawning import seconds_to_exit, seconds_to_line
 from tests.bench.traffic import INITIALIZE, LIVE_WORKDIR, MESSAGE_BYTES, answer, request, write_requests
-from tests.ext_kubernetes.fake_api import FakeApi
 from tests.live.client import Client
+from tests.support.fake_kubernetes import FakeApi
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

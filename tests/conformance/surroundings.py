@@ -18,8 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.ext_http.stub import Stub
-from tests.ext_kubernetes.fake_api import FakeApi
+from tests.support.fake_kubernetes import FakeApi
+from tests.support.http_stub import Stub
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -15,9 +15,9 @@ from ext_recorder.commands import COMMANDS as RECORDER_COMMANDS
 from ext_recorder.conformance.host import json_object
 from ext_recorder.conformance.target import Profile, Target
 from tests.docs.pages import ROOT, blocks, commands
-from tests.ext_kubernetes.fake_api import FakeApi
-from tests.ext_kubernetes.fake_helm import FakeHelm
-from tests.http_examples import EXAMPLE_SERVER, example_server
+from tests.support.example_server import EXAMPLE_SERVER, example_server
+from tests.support.fake_helm import FakeHelm
+from tests.support.fake_kubernetes import FakeApi
 
 if TYPE_CHECKING:
     from pathlib import Path

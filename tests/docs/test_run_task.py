@@ -17,7 +17,7 @@ import yaml
 from tests.docs.pages import ROOT
 
 if TYPE_CHECKING:
-    from tests.ports import NewPort
+    from tests.support.ports import NewPort
 
 EVAL = ROOT / "docs" / "examples" / "eval"
 TASKS = sorted(EVAL.glob("*/task.yaml"))

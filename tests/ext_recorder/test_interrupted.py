@@ -35,7 +35,7 @@ from tests.ext_recorder.test_sockets import Client, running
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.ports import NewPort
+    from tests.support.ports import NewPort
 
 REQUEST = b'{"jsonrpc":"2.0","id":1,"method":"a"}\n'
 HANG = b'{"jsonrpc":"2.0","id":2,"method":"hang"}\n'

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from tests.ports import NewPort
+    from tests.support.ports import NewPort
 
 # Answers what it is asked; tells "broadcast" to every other client; greets where the second argument says so.
 SERVER = """

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 import ext_sdk
-from tests.ext_sdk.peer import PATIENCE_SECONDS, Peer, execute, request
+from tests.support.host import PATIENCE_SECONDS, Peer, execute, request
+from tests.support.paths import ROOT
 
 # What costs milliseconds to import, by measurement; `_json` and `os` are there in any case.
 HEAVY = {
@@ -31,7 +32,7 @@ HEAVY = {
     ),
 }
 
-SAMPLES = Path(__file__).parent / "samples"
+SAMPLES = ROOT / "tests" / "support" / "samples"
 
 
 @pytest.fixture

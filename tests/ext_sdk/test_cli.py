@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ext_sdk.peer import PATIENCE_SECONDS, PROBE, Peer, execute
+from tests.support.host import PATIENCE_SECONDS, PROBE, Peer, execute
 
 if TYPE_CHECKING:
     from pathlib import Path

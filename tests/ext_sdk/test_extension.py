@@ -11,7 +11,7 @@ import pytest
 
 import ext_sdk
 from ext_sdk import Args, Config, Context, Duration, Extension, Operation, Result, Verbatim
-from tests.ext_sdk.peer import PATIENCE_SECONDS, Peer
+from tests.support.host import PATIENCE_SECONDS, Peer
 
 if TYPE_CHECKING:
     from pathlib import Path

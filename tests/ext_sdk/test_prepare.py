@@ -6,13 +6,17 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ext_sdk.peer import PATIENCE_SECONDS, Peer
+from tests.support.host import PATIENCE_SECONDS, Peer
+from tests.support.paths import ROOT
 
-SAMPLE = Path(__file__).parent / "samples" / "probe.py"
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SAMPLE = ROOT / "tests" / "support" / "samples" / "probe.py"
 TARGET = "packaged.extension:extension"
 
 

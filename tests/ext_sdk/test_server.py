@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ext_sdk.peer import PATIENCE_SECONDS, PROBE, Peer, execute, request
+from tests.support.host import PATIENCE_SECONDS, PROBE, Peer, execute, request
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.ext_sdk.peer import Message
+    from tests.support.host import Message
 
 ENDED_BY_ALARM = -signal.SIGALRM
 

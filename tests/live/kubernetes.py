@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from tests.ext_sdk.peer import Peer, execute
+from tests.support.host import Peer, execute
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

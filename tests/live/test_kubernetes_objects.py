@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.ext_kubernetes import dry_runs
 from tests.live.kubernetes import LONG
 from tests.live.manifests import GREEDY, configmap, deployment, pod
+from tests.support import dry_runs
 
 if TYPE_CHECKING:
     from tests.live.client import Client

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.ext_sdk.peer import Peer
+from tests.support.host import Peer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

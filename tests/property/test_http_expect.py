@@ -14,7 +14,7 @@ from ext_http.response.expectations import Expect, check, check_status
 from ext_sdk.expect import Check, Searcher, passed
 from ext_sdk.expect.json_values import equal
 from ext_sdk.validation import validate
-from tests.ext_http.http_contexts import context_in
+from tests.support.http_contexts import context_in
 
 CONTEXT = context_in(Path("/nonexistent"))
 STATUS = st.integers(100, 599)

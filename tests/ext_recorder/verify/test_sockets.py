@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import TypeAlias
 
     from tests.peers.speaking import Speaker
-    from tests.ports import NewPort
+    from tests.support.ports import NewPort
 
     # Gives addresses of a kind that nobody listens at.
     Free: TypeAlias = Callable[[str], str]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import pytest
 
 from ext_sdk.process import Child, Command, Output, Pump, Spawner
-from tests.canary import Canary
+from tests.support.process_tracker import Canary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

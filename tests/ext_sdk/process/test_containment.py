@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.canary import PATIENCE, Canary
+from tests.support.process_tracker import PATIENCE, Canary
 
 if TYPE_CHECKING:
     from collections.abc import Callable

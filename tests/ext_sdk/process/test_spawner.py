@@ -20,7 +20,7 @@ from ext_sdk.process import (
     find_executable,
     signal_name,
 )
-from tests.canary import PATIENCE
+from tests.support.process_tracker import PATIENCE
 
 if TYPE_CHECKING:
     from pathlib import Path

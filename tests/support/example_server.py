@@ -1,0 +1,28 @@
+"""What the examples of ext-http ask: a shop that sells seven things."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from tests.support.http_stub import Asked, Handler, Stub
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+EXAMPLE_SERVER = "127.0.0.1:8080"  # as examples name it; it runs on another port
+
+
+def _graphql(handler: Handler, asked: Asked) -> None:
+    handler.json({"data": {"item": {"name": "lamp"}}})
+
+
+@contextmanager
+def example_server() -> Iterator[Stub]:
+    """The shop, on a port of its own."""
+    with Stub() as server:
+        server.json("/items/7", {"id": 7, "name": "lamp"})
+        server.says("/healthz", "ok")
+        server.says("/report.csv", "name,count\nlamp,3\n", Content_Type="text/csv")
+        server.does("/graphql", _graphql)
+        yield server

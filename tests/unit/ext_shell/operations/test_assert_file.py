@@ -1,0 +1,200 @@
+"""`assert-file`."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ext_sdk.deadline import Deadline
+from ext_sdk.files import Workdir
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.support.ext_shell_files import FileHost
+
+HELLO = hashlib.sha256(b"hello\n").hexdigest()
+
+
+@pytest.fixture(autouse=True)
+def _entries(workdir: Path) -> None:
+    (workdir / "file").write_text("hello\n")
+    (workdir / "file").chmod(0o644)
+    (workdir / "data.json").write_text('{"items": [{"id": 9007199254740993, "ok": true}]}')
+    (workdir / "binary").write_bytes(b"ab\xff")
+    (workdir / "dir").mkdir()
+    (workdir / "link").symlink_to("file")
+    (workdir / "broken").symlink_to("nothing")
+    (workdir / "out").symlink_to("../outside/secret")
+    os.mkfifo(workdir / "fifo")
+
+
+HOLD: list[tuple[dict[str, object], int]] = [
+    ({"path": "file"}, 1),
+    ({"path": "dir"}, 1),
+    ({"path": "nothing", "exists": False}, 1),
+    ({"path": "dir/nothing/at/all", "exists": False}, 1),
+    ({"path": "file/nothing", "exists": False}, 1),
+    ({"path": "file", "type": "file", "mode": "644", "size": 6, "sha256": HELLO.upper()}, 5),
+    ({"path": "file", "content": "hello"}, 2),
+    ({"path": "file", "content": {"matches": "^h", "lineCount": 1, "notContains": ["x", "y"]}}, 5),
+    ({"path": "file", "size": {"gt": 5, "lt": 7}}, 3),
+    ({"path": "dir", "type": "directory"}, 2),
+    ({"path": "link", "type": "symlink"}, 2),
+    ({"path": "link", "type": "file", "content": "hello"}, 3),
+    ({"path": "broken", "type": "symlink"}, 2),
+    ({"path": "fifo"}, 1),
+    ({"path": "data.json", "content": {"json": [{"path": "$.items[0].id", "equals": 9007199254740993}]}}, 2),
+    ({"path": "data.json", "content": {"jsonContains": {"items": [{"ok": True}]}}}, 2),
+]
+
+FAIL: list[tuple[dict[str, object], str]] = [
+    ({"path": "nothing"}, "nothing: expected to exist, got nothing"),
+    ({"path": "broken"}, "broken: expected to exist, got nothing"),
+    ({"path": "file", "exists": False}, "file: expected not to exist, got a file"),
+    ({"path": "broken", "exists": False}, "broken: expected not to exist, got a symlink"),
+    ({"path": "file", "type": "directory"}, "file: expected to be a directory, got a file"),
+    ({"path": "link", "type": "directory"}, "link: expected to be a directory, got a file"),
+    ({"path": "file", "type": "symlink"}, "file: expected to be a symlink, got a file"),
+    ({"path": "file", "mode": "0600"}, "mode of file: expected to be 0600, got 0644"),
+    ({"path": "file", "size": 7}, "size of file: expected to equal 7, got 6"),
+    ({"path": "file", "sha256": "0" * 64}, f"SHA-256 of file: expected to be {'0' * 64}, got {HELLO}"),
+    ({"path": "file", "content": "bye"}, 'file: expected to equal "bye", got "hello"'),
+    ({"path": "binary", "content": "ab"}, "binary: expected to be UTF-8, got byte 0xff at offset 2"),
+    ({"path": "dir", "content": "x"}, "dir: expected a regular file, got a directory"),
+    ({"path": "fifo", "content": "x"}, "fifo: expected a regular file, got a fifo"),
+    ({"path": "fifo", "sha256": HELLO}, "fifo: expected a regular file, got a fifo"),
+    ({"path": "file", "content": "x", "maxSize": 1}, "file: expected at most 1 bytes, got more"),
+    ({"path": "out", "content": "secret"}, "no path inside of the working directory"),
+    ({"path": "../outside/secret"}, "no path inside of the working directory"),
+    (
+        {"path": "data.json", "content": {"json": [{"path": "$.items[0].id", "equals": "9007199254740993"}]}},
+        'data.json at $.items[0].id: expected to equal "9007199254740993", got 9007199254740993 (integer)',
+    ),
+]
+
+
+@pytest.mark.parametrize(("args", "checks"), HOLD)
+def test_what_is_so_passes_with_the_number_of_checks(host: FileHost, args: dict[str, object], checks: int) -> None:
+    result = host.ok("assert-file", **args)
+    assert result.message == f"Checked {args['path']}: {checks} check{'s' if checks > 1 else ''} passed"
+
+
+@pytest.mark.parametrize(("args", "told"), FAIL)
+def test_what_is_not_so_fails_and_says_expected_and_got(host: FileHost, args: dict[str, object], told: str) -> None:
+    assert told in host.failed("assert-file", **args).error
+
+
+def test_all_that_is_wrong_is_told_at_once(host: FileHost) -> None:
+    failure = host.failed("assert-file", path="file", type="directory", size=1, content="x", mode="0644")
+    assert failure.message == "Checked file: 3 of 5 checks failed"
+    assert failure.error.count("expected") == 3
+
+
+def test_facts_are_outputs(host: FileHost, workdir: Path) -> None:
+    assert host.ok("assert-file", path="file", sha256=HELLO).outputs == {
+        "path": str(workdir / "file"),
+        "exists": "true",
+        "type": "file",
+        "size": "6",
+        "mode": "0644",
+        "sha256": HELLO,
+        "attempts": "1",
+    }
+    assert host.failed("assert-file", path="nothing").outputs["exists"] == "false"
+
+
+def test_a_file_that_comes_in_time_is_waited_for(
+    host: FileHost, workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = iter(["not yet", "ready"])
+
+    def write_meanwhile(deadline: Deadline, seconds: float) -> bool:
+        (workdir / "soon").write_text(next(texts))
+        return not deadline.expired
+
+    monkeypatch.setattr(Deadline, "wait", write_meanwhile)
+    result = host.ok("assert-file", path="soon", content="ready", timeout="1h")
+    assert result.outputs["attempts"] == "3"
+
+
+def test_a_file_that_goes_in_time_is_waited_for(host: FileHost, workdir: Path) -> None:
+    with ThreadPoolExecutor() as pool:
+        waiting = pool.submit(host, "assert-file", path="file", exists=False, timeout="1h")
+        (workdir / "file").unlink()
+        assert waiting.result().success
+
+
+def test_the_timeout_ends_the_waiting_and_the_last_look_is_told(host: FileHost) -> None:
+    failure = host.failed("assert-file", path="file", content="bye", timeout="1s")
+    attempts = int(failure.outputs["attempts"])
+    assert attempts > 1
+    assert failure.error == (
+        f'file: expected to equal "bye", got "hello" (looked {attempts} times until the timeout of 1s)'
+    )
+
+
+@pytest.mark.parametrize("path", ["../outside/secret", "out", "fifo", "dir"])
+def test_what_waiting_does_not_mend_fails_at_once(host: FileHost, path: str) -> None:
+    # An hour: the test would not end if this waited.
+    failure = host.failed("assert-file", path=path, content="x", timeout="1h")
+    assert failure.error
+
+
+def test_an_extension_that_shuts_down_does_not_wait_on(host: FileHost) -> None:
+    call = host.prepare("assert-file", path="nothing", timeout="1h")
+    call.context.deadline.stopped.set()
+    result = host.perform(call)
+    assert (result.success, result.outputs["attempts"]) == (False, "1")
+
+
+def test_a_file_that_goes_while_it_is_looked_at_is_not_there(
+    host: FileHost, workdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = Workdir.stat
+
+    def look_and_remove(looked: Workdir, text: str, *, follow: bool = True) -> os.stat_result:
+        found = look(looked, text, follow=follow)
+        (workdir / "file").unlink()
+        return found
+
+    monkeypatch.setattr(Workdir, "stat", look_and_remove)
+    failure = host.failed("assert-file", path="file", content="hello")
+    assert failure.error == "file: expected to exist, got nothing"
+
+
+@pytest.mark.parametrize("content", ["x", {"notContains": "horse"}, {"matches": "x"}, {"jsonEquals": 1}])
+def test_no_secret_not_even_half_of_one_is_told(host: FileHost, workdir: Path, content: object) -> None:
+    (workdir / "file").write_text("begin " * 24 + "correct horse battery staple" + " end" * 100)
+    told = host.failed("assert-file", path="file", content=content).error
+    assert not any(word in told.replace('"horse"', "") for word in ("correct", "horse", "battery", "staple"))
+
+
+def test_the_timeout_of_the_host_counts_too(host: FileHost) -> None:
+    host.more_context = {"timeout": "200ms"}
+    host.failed("assert-file", path="nothing", timeout="1h").error.startswith("nothing: expected to exist")
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        ({"path": "a", "exists": False, "size": 1, "mode": "0644"}, "leaves nothing that mode and size could be about"),
+        ({"path": "a", "content": {}}, "content: this checks nothing"),
+        ({"path": "a", "content": {"contains": []}}, "content.contains"),
+        ({"path": "a", "sha256": "abc"}, "sha256"),
+        ({"path": "a", "mode": "999"}, "mode"),
+        ({"path": "a", "size": []}, "size"),
+        ({"path": "a", "timeout": "-1s"}, "timeout"),
+        ({"path": "a", "timeout": 5}, "timeout"),
+        ({"path": "a", "typ": "file"}, "did you mean 'type'?"),
+        ({"path": ""}, "path"),
+    ],
+)
+def test_arguments_that_check_nothing_or_make_no_sense_are_refused(
+    host: FileHost, args: dict[str, object], told: str
+) -> None:
+    assert told in host.refused("assert-file", **args)

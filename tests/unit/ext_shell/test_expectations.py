@@ -1,0 +1,116 @@
+"""`run`: what can be expected of a command, and what is said when it does not hold."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.support.ext_shell import Extension
+
+HOLDS: list[tuple[str, dict[str, object], int]] = [
+    ("exit 0", {"exitCode": 0}, 1),
+    ("exit 3", {"exitCode": 3}, 1),
+    ("exit 3", {"exitCode": [1, 3]}, 1),
+    ("exit 3", {"exitCode": "nonzero"}, 1),
+    ("exit 3", {"exitCode": {"gt": 2, "lt": 4, "not": 5}}, 3),
+    ("kill -TERM $$", {"signal": "SIGTERM"}, 1),
+    ("kill -USR1 $$", {"signal": "usr1"}, 1),
+    ("echo out; echo err >&2", {"stdout": "out", "stderr": "err"}, 3),
+    ("echo out", {"stdout": {"contains": ["o", "t"], "matches": "^o.t$", "lineCount": 1}}, 5),
+    ("echo out; exit 4", {"stdout": "out", "exitCode": 4}, 2),
+    ("echo '{\"n\": 9007199254740993}'", {"stdout": {"json": [{"path": "$.n", "equals": 9007199254740993}]}}, 2),
+    ("echo hi >file", {"files": {"file": {"content": "hi", "size": 3}, "other": {"exists": False}}}, 5),
+    ("true", {"duration": {"lt": "1h", "gte": "0s"}}, 3),
+]
+
+DOES_NOT_HOLD: list[tuple[str, dict[str, object], str]] = [
+    ("exit 3", {"exitCode": [0, 1]}, "exitCode: expected to be one of 0, 1, got 3"),
+    ("exit 0", {"exitCode": "nonzero"}, "exitCode: expected to be nonzero, got 0"),
+    ("exit 0", {"signal": "SIGTERM"}, "the command: expected to be killed by SIGTERM, got exit code 0"),
+    ("kill -INT $$", {"signal": "TERM"}, "the command: expected to be killed by SIGTERM, got killed by SIGINT"),
+    ("kill -INT $$", {"exitCode": "nonzero"}, "exitCode: expected to be nonzero, got none (killed by SIGINT)"),
+    ("echo out", {"stdout": "other"}, 'stdout: expected to equal "other", got "out"'),
+    ("echo out; exit 1", {"stdout": "out"}, "exitCode: expected to equal 0, got 1"),
+    ("echo err >&2", {"stderr": {"empty": True}}, "stderr: expected to be empty"),
+    ('echo \'{"n": "1"}\'', {"stdout": {"json": [{"path": "$.n", "equals": 1}]}}, "$.n"),
+    ("echo hi >file", {"files": {"file": {"content": "ho"}}}, 'file: expected to equal "ho", got "hi"'),
+    ("true", {"files": {"file": {"exists": True}}}, "file: expected to exist, got nothing"),
+    ("true", {"duration": {"gt": "1h"}}, "duration: expected to be more than 1h0m0s, got "),
+]
+
+REFUSED: list[tuple[object, str]] = [
+    ({}, "expect: this checks nothing"),
+    ({"stdout": {}}, "expect.stdout: this checks nothing"),
+    ({"files": {}}, "expect.files: expected an object of length >= 1"),
+    ({"files": {"x": {}}}, "expect.files.x: this checks nothing"),
+    ({"duration": {}}, "expect.duration: this checks nothing"),
+    ({"exitCode": 0, "signal": "TERM"}, "expected one of exitCode and signal"),
+    ({"signal": "SIGNOTHING"}, "expected the name of a signal, such as SIGTERM, found 'SIGNOTHING'"),
+    ({"exitCode": True}, "expect.exitCode"),
+    ({"exitCode": "0"}, "expect.exitCode"),
+    ({"exitcode": 0}, "unknown argument 'exitcode'; did you mean 'exitCode'?"),
+    ({"stdout": {"matches": "("}}, "expect.stdout"),
+]
+
+
+@pytest.mark.parametrize(("script", "expect", "count"), HOLDS)
+def test_what_holds_is_a_success_that_says_how_much_was_checked(
+    script: str, expect: dict[str, object], count: int, shell: Extension
+) -> None:
+    answer = shell.ok("run", script=script, expect=expect)
+    assert answer.message.endswith(f", {count} check{'' if count == 1 else 's'} passed")
+
+
+@pytest.mark.parametrize(("script", "expect", "said"), DOES_NOT_HOLD)
+def test_what_does_not_hold_is_a_failure_that_says_what_was_found(
+    script: str, expect: dict[str, object], said: str, shell: Extension
+) -> None:
+    assert said in shell.failed("run", script=script, expect=expect).error
+
+
+@pytest.mark.parametrize(("expect", "said"), REFUSED)
+def test_what_checks_nothing_or_cannot_hold_is_refused(expect: object, said: str, shell: Extension) -> None:
+    (shell.workdir / "ran").unlink(missing_ok=True)
+    assert said in shell.refused("run", script="touch ran", expect=expect)
+    assert not (shell.workdir / "ran").exists()
+
+
+def test_all_failures_are_told(shell: Extension) -> None:
+    answer = shell.failed(
+        "run", script="echo a; echo b >&2; exit 3", expect={"exitCode": 4, "stdout": "x", "stderr": "y"}
+    )
+    assert "3 of 3 checks failed" in answer.message
+    for name in ("exitCode: ", "stdout: ", "stderr: "):
+        assert f"{name}expected to equal" in answer.error
+
+
+def test_a_pattern_that_never_ends_is_a_failure_and_does_not_hang(shell: Extension) -> None:
+    answer = shell.failed("run", command=["echo", "a" * 40 + "b"], expect={"stdout": {"matches": "^(a+)+$"}})
+    assert "took longer than" in answer.error
+
+
+def test_checks_end_with_the_timeout(shell: Extension) -> None:
+    patterns = [f"^(a+)+{end}$" for end in "123"]  # each would be searched for 2 s
+    answer = shell.failed("run", command=["echo", "a" * 40], expect={"stdout": {"matches": patterns}}, timeout="4s")
+    assert "the time of the operation was up" in answer.error
+
+
+def test_an_expected_file_outside_of_the_workdir_is_not_looked_at(shell: Extension) -> None:
+    answer = shell.failed("run", command=["true"], expect={"files": {"../x": {"exists": False}}})
+    assert "'../x' is no path inside of the working directory" in answer.error
+
+
+def test_a_check_that_only_a_secret_fails_does_not_show_it(shell: Extension) -> None:
+    """Redacted, the text would even pass: what was found is not shown at all."""
+    answer = shell.failed(
+        "run",
+        script="echo $MY_TOKEN",
+        env={"MY_TOKEN": "rosebud-1960"},
+        expect={"stdout": {"notContains": "rosebud"}},
+        log=False,
+    )
+    assert "stdout: expected not to contain" in answer.error
+    assert "a text with a secret in it, not shown" in answer.error
+    assert "rosebud-1960" not in repr(answer.raw)
