@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]
 
 _WIDTH = 100  # columns of the help, where the terminal has so many
-_BEHIND = " The recorded command stands behind `--`, its options too."
+_BEHIND = " Write the recorded command, with its options, after `--`."
 _COMPLETE = "_EXT_RECORDER_COMPLETE"  # set by a shell that completes a command line
 EXIT_INTERRUPTED = 130  # as shells say it: 128 + SIGINT
 _ABOUT = """\
-Record a session of any child process, on stdio or sockets, and play it again without the child.
+Record sessions of any child process, on stdio or sockets, and replay them without the child.
 
 \b
-  ext-recorder record session.yaml -- ext-shell     stand in for ext-shell, and record
-  ext-recorder show session.yaml                    look at it
-  ext-recorder replay session.yaml                  be ext-shell, without ext-shell
+  ext-recorder record session.yaml -- ext-shell     run ext-shell and record the session
+  ext-recorder show session.yaml                    print the session
+  ext-recorder replay session.yaml                  replay it in place of ext-shell
 
-Exit codes: record ends as the command ended, or with 126 or 127 when it can't be run; replay as the recorded child, or
-with 3 when the session was not the recorded one; 2 is for a wrong command line, and for files that can't be read or
-written.
+Exit codes: record exits with the code of the command, or with 126 or 127 if the command cannot be run. replay exits
+with the code of the recorded child, or with 3 if the session differed from the recorded one. Code 2 means a wrong
+command line, or a file that cannot be read or written.
 """
 
 

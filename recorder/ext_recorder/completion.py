@@ -1,4 +1,4 @@
-"""Completion in shells: commands, options, choices, cassettes, and what is behind `--`.
+"""Completion in shells: commands, options, choices, cassettes, and what is after `--`.
 
 The scripts, and the way back from them, are those of click, but for bash: there folders are offered beside cassettes,
 and a value behind `--name=` is a word of its own.
@@ -47,7 +47,7 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 
 class _Words(ShellComplete):
-    """What click leaves out: `--name=value`, and what is behind `--`."""
+    """What click leaves out: `--name=value`, and what is after `--`."""
 
     def get_completions(self, args: list[str], incomplete: str) -> Items:
         """What a word may become.

@@ -31,10 +31,14 @@ class Mode:
 
 
 MODES = {
-    "once": Mode(there="replay", missing="record", help="replay the cassette if it is there, else record it"),
+    "once": Mode(there="replay", missing="record", help="replay the cassette if it exists, otherwise record it"),
     "none": Mode(there="replay", missing="refuse", help="replay only"),
-    "new_episodes": Mode(there="go-on", missing="record", help="replay, and record on where it has no answer"),
-    "all": Mode(there="record", missing="record", help="record anew; the old one stays until the new one is whole"),
+    "new_episodes": Mode(
+        there="go-on", missing="record", help="replay, and record requests without a recorded response"
+    ),
+    "all": Mode(
+        there="record", missing="record", help="record again; the old cassette stays until the new one is complete"
+    ),
 }
 
 
@@ -59,5 +63,5 @@ def act(mode: str, cassette: str) -> Literal["record", "replay", "go-on"]:
     chosen = known(mode)
     result = chosen.there if os.path.exists(cassette) else chosen.missing  # noqa: PTH110 - pathlib costs 5 ms
     if result == "refuse":
-        raise UsageError(f"{cassette}: no such cassette, and --mode {mode} records none; --mode once would")
+        raise UsageError(f"{cassette}: no such cassette, and --mode {mode} does not record; use --mode once")
     return result

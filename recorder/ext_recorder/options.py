@@ -81,7 +81,7 @@ class Command:
         arguments: names of what has to be given, in order.
         repeats: the last argument may be given several times.
         unless: the name of an option that takes the place of the arguments; "" for none.
-        tail: the name of what stands behind `--`; "" for nothing.
+        tail: the name of what stands after `--`; "" for nothing.
         options: its options; those that read a project file have `--config` too.
         optional: the last argument may be omitted; the project file has `cassettes` in its place.
         project: it reads the project file of its cassettes.
@@ -156,7 +156,7 @@ class Command:
 
 CONFIG = Option(
     "config",
-    "project file instead of the nearest pyproject.toml or ext-recorder.toml; none: no file",
+    "Project file, instead of the nearest pyproject.toml or ext-recorder.toml; none disables it.",
     "FILE",
     key=False,
 )
@@ -165,7 +165,7 @@ CONFIG = Option(
 def read(command: Command, words: Sequence[str]) -> Values | None:
     """Return the values given in a command line; None if it is wrong, or more than this function can read.
 
-    Understood are long options, `--name value` and `--name=value`, among the arguments, and a tail behind `--`.
+    Understood are long options, `--name value` and `--name=value`, among the arguments, and a tail after `--`.
 
     Args:
         command: what the words belong to.

@@ -146,7 +146,7 @@ def test_a_generator_that_the_program_seeds_is_its_own(cassette: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["record", "--deterministic", "time", "c.yaml", "--", "true"], b"--deterministic is an option of --http"),
+        (["record", "--deterministic", "time", "c.yaml", "--", "true"], b"--deterministic requires --http"),
         (
             ["record", "--http", "--deterministic", "clock", "c.yaml", "--", "true"],
             b"expected one of time, uuid, random, secrets",

@@ -154,16 +154,16 @@ def test_a_server_that_is_no_python_program_is_ended_before_it_is_used(tmp_path:
     [
         (
             ["record", "--http", "--listen=unix:l", "--connect=unix:c", "x.yaml"],
-            "expected the command that --http is about",
+            "expected the command to run with --http",
         ),
-        (["verify", "--http", "--connect=unix:c", "x.yaml"], "expected the command that --http is about"),
-        (["replay", "--http", "--listen=unix:l", "x.yaml", "--", "true"], "so leave --listen out; or say by --connect"),
-        (["replay", "--http", "--connect=unix:c", "x.yaml", "--", "true"], "both or none"),
+        (["verify", "--http", "--connect=unix:c", "x.yaml"], "expected the command to run with --http"),
+        (["replay", "--http", "--listen=unix:l", "x.yaml", "--", "true"], "omit --listen, or add --connect"),
+        (["replay", "--http", "--connect=unix:c", "x.yaml", "--", "true"], "both or neither"),
         (
             ["replay", "--connect=unix:c", "x.yaml"],
-            "--connect unix:c: replay plays one cassette, and runs no program; with --http it runs one",
+            "--connect unix:c: replay does not connect to a server; add --http to run one",
         ),
-        (["replay", "--http", "--fault=drop", "x.yaml", "--", "true"], "--fault is about recorded messages"),
+        (["replay", "--http", "--fault=drop", "x.yaml", "--", "true"], "--fault applies to recorded messages"),
     ],
 )
 def test_what_does_not_go_together_is_told_with_what_to_do(tmp_path: Path, words: list[str], said: str) -> None:

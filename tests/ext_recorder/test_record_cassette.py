@@ -335,7 +335,7 @@ def test_none_with_a_missing_cassette_is_an_error_that_says_so(cassette: Path) -
     assert (session.code, session.out) == (2, b"")
     assert (
         session.err
-        == f"ext-recorder: {cassette}: no such cassette, and --mode none records none; --mode once would\n".encode()
+        == f"ext-recorder: {cassette}: no such cassette, and --mode none does not record; use --mode once\n".encode()
     )
 
 
@@ -353,4 +353,4 @@ def test_the_command_is_missed_when_there_is_something_to_record(cassette: Path)
     command = recorder(cassette, [])[:-1]
     done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False, env=environment({}))
     assert done.returncode == 2
-    assert b"expected the command to record behind `--`" in done.stderr
+    assert b"expected the command to record after `--`" in done.stderr

@@ -366,7 +366,7 @@ def test_a_session_that_a_signal_interrupts_is_no_cassette_and_is_recorded_again
     assert not cassette.exists()
 
     again = run(cassette, ANSWERING, "--protocol=gevals", stdin=REQUEST)
-    assert f"{partial_of(cassette)} is left of an interrupted session; recording again".encode() in again.err
+    assert f"{partial_of(cassette)} is from an interrupted session; recording again".encode() in again.err
     assert messages(cassette, "in") == [REQUEST.strip()]
 
 
@@ -438,6 +438,6 @@ def test_at_a_terminal_the_command_is_said_to_get_pipes(cassette: Path) -> None:
         command = recorder(cassette, python("print('a line')"), *options)
         done = subprocess.run(command, stdin=theirs, capture_output=True, timeout=PATIENCE_S, check=True)
         assert done.stdout == b"a line\n"
-        assert (b"gets pipes in the place of this terminal" in done.stderr) == (not options)
+        assert (b"is connected to pipes instead of this terminal" in done.stderr) == (not options)
     os.close(ours)
     os.close(theirs)

@@ -166,7 +166,7 @@ def test_what_is_on_another_machine_is_only_looked_at(tmp_path: Path) -> None:
     path = cassette(tmp_path / "c.yaml", f"- {{t: 0, in: '{GITHUB}'}}{END}")
     done = command(f"file://{path}")
     assert done.returncode == 2
-    assert "can only be read" in done.stderr
+    assert "is read-only" in done.stderr
     assert command("--check", f"file://{path}").returncode == 1
 
 

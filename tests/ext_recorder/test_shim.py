@@ -89,7 +89,7 @@ def test_a_command_that_is_in_path_is_written_by_its_full_path(tmp_path: Path) -
 def test_a_shim_without_a_command_only_replays(tmp_path: Path) -> None:
     file, cassette = tmp_path / "child", tmp_path / "session.yaml"
     done = write(str(file), str(cassette))
-    said = f"ext-recorder: {file} can only replay {cassette}, which is not there yet\n"
+    said = f"ext-recorder: {file} can only replay {cassette}, which does not exist yet\n"
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{file}, with {cassette}: replay only\n", said)
     missing = play(file, "what a host passes")
     assert missing.returncode == 2

@@ -311,8 +311,8 @@ def test_a_megabyte_passes_in_both_directions_while_nobody_reads(tmp_path: Path,
     [
         (["--listen=morse:1", "--connect=tcp:1"], "--listen morse:1: expected tcp:HOST:PORT or unix:PATH"),
         (["--listen=tcp:127.0.0.1:99999", "--connect=tcp:1"], "expected tcp:HOST:PORT or unix:PATH"),
-        (["--listen=tcp:127.0.0.1:0"], "both or none"),
-        (["--connect=tcp:127.0.0.1:1"], "both or none"),
+        (["--listen=tcp:127.0.0.1:0"], "both or neither"),
+        (["--connect=tcp:127.0.0.1:1"], "both or neither"),
         (["--listen=unix:/no/such/folder/x.sock", "--connect=tcp:1"], "can't listen at unix:/no/such/folder/x.sock"),
     ],
 )

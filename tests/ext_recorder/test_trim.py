@@ -195,7 +195,7 @@ def test_the_command_says_what_was_kept(tmp_path: Path) -> None:
     wrong = {
         "-o FILE": ["c.yaml"],
         "--after x: expected seconds": ["--after", "x", "-o", "y", "c.yaml"],
-        "nothing is after the one and before the other": ["--after", "2", "--before", "1.5", "-o", "y", "c.yaml"],
+        "expected --after to be less than --before": ["--after", "2", "--before", "1.5", "-o", "y", "c.yaml"],
     }
     for says, words in wrong.items():
         done = subprocess.run(

@@ -1,7 +1,7 @@
-"""The commands of ext-recorder: one module each, with what it takes and what it calls.
+"""Commands of ext-recorder: one module each, with options, help text and entry function.
 
-A module is imported when its command is asked for, and what a command needs when it runs: hosts start `record` and
-`replay` for every task.
+The module of a command is imported when the command is used, and its dependencies when it runs, because hosts start
+`record` and `replay` for every task.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from ext_recorder.options import Command
 
-# In the order of the help; each is a module beside this one.
+# In the order of the help. Each name is a module of this folder.
 NAMES = (
     "record",
     "replay",
@@ -35,7 +35,7 @@ NAMES = (
 
 
 class Commands:
-    """All commands by name, imported at the first look."""
+    """Mapping from names to commands, each imported on first access."""
 
     __slots__ = ()
 
@@ -53,11 +53,11 @@ class Commands:
         return len(NAMES)
 
     def get(self, name: str) -> Command | None:
-        """The command of that name; None where there is none."""
+        """Return the command with this name; None if there is no such command."""
         return self[name] if name in NAMES else None
 
     def values(self) -> list[Command]:
-        """All of them, in the order of the help."""
+        """Return all commands, in the order of the help."""
         return [self[name] for name in NAMES]
 
 

@@ -1,4 +1,4 @@
-"""`ext-recorder completion`: what a shell reads to complete command lines."""
+"""`ext-recorder completion`: completion scripts for shells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command. Return its exit code."""
     import sys
 
     from ext_recorder.cli import group
@@ -24,10 +24,10 @@ def run(values: Values) -> int:
 
 COMMAND = Command(
     "completion",
-    "Write what bash, zsh or fish reads to complete command lines of ext-recorder.",
+    "Print a completion script for bash, zsh or fish.",
     """
-Completed are commands, options and their choices, cassettes, and the program behind `--`. A shell that has read it asks
-ext-recorder itself, so it stays right when ext-recorder is updated.
+The script completes commands, options and their choices, cassettes, and the program after `--`. It calls ext-recorder
+for each completion, so it remains correct when ext-recorder is updated.
 
     ext-recorder completion bash
     ext-recorder completion zsh
@@ -37,7 +37,7 @@ In ~/.bashrc (bash 4.4 or later):
 
     eval "$(ext-recorder completion bash)"
 
-In ~/.zshrc, below compinit:
+In ~/.zshrc, after compinit:
 
     eval "$(ext-recorder completion zsh)"
 

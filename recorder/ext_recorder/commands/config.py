@@ -1,4 +1,4 @@
-"""`ext-recorder config`: the project file of cassettes, and what it sets."""
+"""`ext-recorder config`: the project file of cassettes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Run the command. Return the exit code: 1 without a project file."""
+    """Run the command. Return its exit code: 1 without a project file."""
     import sys
 
     from ext_recorder.project import folders, located, searched, switched_off
@@ -32,12 +32,12 @@ def run(values: Values) -> int:
 
 COMMAND = Command(
     "config",
-    "Print the project file that applies to cassettes, after checking all of it.",
+    "Check and print the project file that applies to cassettes.",
     """
-Options that a project always uses can be in its pyproject.toml, in [tool.ext-recorder], or in ext-recorder.toml without
-that header. A key is the name of an option, for every command that has it; a table with the name of a command is for
-that command alone. Further keys: cassettes, a list of files and folders for commands on many cassettes, and command,
-the program and its arguments for commands that run one.
+A project file contains options that a project always uses. It is pyproject.toml, with a table [tool.ext-recorder], or
+ext-recorder.toml, without that header. A key is the name of an option, and applies to each command that has it; a table
+with the name of a command applies to that command only. There are two more keys: cassettes, a list of files and folders
+for commands that accept many cassettes, and command, the program and its arguments for commands that run one.
 
     ext-recorder config
     ext-recorder config cassettes/
@@ -45,7 +45,8 @@ the program and its arguments for commands that run one.
 
 The file is searched for in the folder of the cassette and above it, up to the root of the repository (.git) or the home
 directory. A file that belongs to another user is not read. --config FILE, or the variable EXT_RECORDER_CONFIG, names
-another file; none switches it off. Values on the command line come last: they are added to lists, and replace others.
+another file; the name none disables the project file. Values on the command line take precedence: they are added to
+lists, and replace other values.
 """,
     run,
     arguments=("CASSETTE",),

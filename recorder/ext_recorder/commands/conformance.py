@@ -1,4 +1,4 @@
-"""`ext-recorder conformance`: does an extension do what its protocol's specification says?"""
+"""`ext-recorder conformance`: check an extension against the specification of its protocol."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command. Return its exit code."""
     from ext_recorder.conformance.running import run as ask
 
     address = one(values, "connect")
@@ -31,45 +31,54 @@ def run(values: Values) -> int:
 
 COMMAND = Command(
     "conformance",
-    "Hold any extension against the clauses of its protocol's specification.",
+    "Check an extension against the specification of its protocol.",
     """
-The specification's text, and what real hosts do beyond it, as clauses with a check each: a table says which are met.
-COMMAND is started anew for each, in an empty directory, and talked to by a host that shares no code with any SDK.
+Checks each clause of the specification, and of the behaviour that real hosts require beyond it, and prints a table of
+the results. For each clause, COMMAND is started in an empty directory by a host that shares no code with any SDK.
 
     ext-recorder conformance -- ext-shell
     ext-recorder conformance --only spec: --junit conformance.xml -- ./my-extension
 
-Some clauses need to know an operation that succeeds, one that fails, and the like. A profile says so, as JSON:
-{"succeeds": {"operation": "greet", "args": {"name": "Ada"}}}. A clause for which it has no entry is skipped.
+Some clauses require an operation that succeeds, one that fails, and so on. A profile names them, as JSON:
+{"succeeds": {"operation": "greet", "args": {"name": "Ada"}}}. A clause without its entry in the profile is skipped.
 
     ext-recorder conformance --profile profile.json -- ./my-extension
 
-Children of the other specifications are asked in one conversation, and a few short ones with what can't be read; what
-they say is held against the clauses that `lint` knows, too. What they call the host for is answered. A profile tells
-what to ask of them; a clause about which a child says nothing is skipped.
+For the other protocols, the child is tested in one conversation, and in a few short ones that contain invalid input.
+Its messages are also checked against the clauses of `lint`, and its requests to the host are answered. The profile
+names the requests to send. A clause that no message of the child concerns is skipped.
 
     ext-recorder conformance --protocol pi -- ./my-extension
     ext-recorder conformance --protocol waza --profile waza.json -- waza jsonrpc
 
-A socket server is asked at --connect, by two clients where it takes two. COMMAND starts that server; without one it has
-to be there.
+A socket server is tested at --connect, by two clients if it accepts two. COMMAND starts that server; without COMMAND it
+must already be running.
 
     ext-recorder conformance --protocol waza --connect tcp:127.0.0.1:9000 -- waza jsonrpc --tcp 127.0.0.1:9000
     ext-recorder conformance --protocol kaiak --connect unix:/tmp/kaiak.sock
 
-The exit code is 1 when a clause is violated.
+The exit code is 1 if a clause is violated.
 """,
     run,
     arguments=(),
     tail="COMMAND",
     options=(
         Option(
-            "protocol", "whose clauses", "NAME", choices=("gevals", "pi", "gassist", "waza", "kaiak"), default="gevals"
+            "protocol",
+            "Protocol of the extension.",
+            "NAME",
+            choices=("gevals", "pi", "gassist", "waza", "kaiak"),
+            default="gevals",
         ),
-        connect("the server listens, for one on sockets"),
-        Option("profile", "what may be asked of this extension", "FILE"),
-        Option("only", "clauses whose id begins like this, as spec: or host:sigterm; repeatable", "ID", many=True),
-        timeout("to wait for what has to come", "20"),
+        connect("of a server on sockets"),
+        Option("profile", "JSON file that names operations of the extension for the checks.", "FILE"),
+        Option(
+            "only",
+            "Check only clauses whose id starts with this, such as spec: or host:sigterm. Repeatable.",
+            "ID",
+            many=True,
+        ),
+        timeout("Maximum wait for a message that must arrive", "20"),
         at_once("clauses"),
         JUNIT,
         lines_of_json("clause"),

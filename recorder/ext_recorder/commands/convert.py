@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command. Return its exit code."""
     import sys
 
     from ext_recorder.convert.converting import STDOUT, Options, convert
@@ -34,25 +34,25 @@ def run(values: Values) -> int:
 
 
 FORMATS = ("cassette", "jsonl", "mcp-rec", "mcp-cassette-ts", "mcp-cassette", "mcpsnoop")
-FROM = Option("from", "the format of FILE; by default what it begins like", "NAME", choices=FORMATS)
+FROM = Option("from", "Format of FILE. Default: detected from its beginning.", "NAME", choices=FORMATS)
 TO = Option(
     "to",
-    "the other format; by default jsonl for a cassette, and a cassette for anything else",
+    "Format of the output. Default: jsonl for a cassette, cassette for all other formats.",
     "NAME",
     choices=FORMATS[:2],
 )
 PROTOCOL = Option(
-    "protocol", "what the messages of another program's recording are", "NAME", choices=PROTOCOLS, default="mcp"
+    "protocol", "Protocol of the messages in a recording of another program.", "NAME", choices=PROTOCOLS, default="mcp"
 )
-OUTPUT = to_file("the new file; JSON lines go to standard output without it")
+OUTPUT = to_file("New file. Default for JSON lines: standard output.")
 COMMAND = Command(
     "convert",
-    "Make JSON lines of a cassette, and a cassette of JSON lines or of another program's recording.",
+    "Convert cassettes to and from JSON lines, and recordings of other programs to cassettes.",
     """
-JSON lines hold all that a cassette holds, an event a line, messages as texts: a cassette that is converted there and
-back is the same to the byte. Recordings of mcp-rec, mcp-cassette (Python: versions 1 to 3; TypeScript: 1 and 2) and
-mcpsnoop become cassettes of MCP, redacted as `record` does it; none of them has the end of the process, so none is
-compared or replayed.
+JSON lines contain everything that a cassette contains, one event per line, with messages as texts. Converting there and
+back gives the same bytes. Recordings of mcp-rec, mcp-cassette (Python: versions 1 to 3; TypeScript: 1 and 2) and
+mcpsnoop become cassettes of MCP, redacted as `record` does. They do not contain the end of the process, so it is
+neither compared nor replayed.
 
     ext-recorder convert session.yaml
     ext-recorder convert -o session.jsonl session.yaml

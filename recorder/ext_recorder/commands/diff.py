@@ -1,4 +1,4 @@
-"""`ext-recorder diff`: what differs between two cassettes."""
+"""`ext-recorder diff`: compare two cassettes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command. Return its exit code."""
     import sys
 
     from ext_recorder.compare.diff import diff
@@ -36,11 +36,11 @@ def run(values: Values) -> int:
 
 COMMAND = Command(
     "diff",
-    "Show what differs between two cassettes, message by message.",
+    "Compare two cassettes message by message.",
     """
-Calls and notifications of both are aligned: those that say the same, and of the rest those of one method in their
-order. Compared are their values as JSON, with their answers, and the exit codes; not times, ids, standard error, and
-what the protocol calls volatile. The exit code is 1 when something differs.
+Pairs the requests and notifications of both cassettes: first those with equal content, then the rest of each method in
+order. Compares their JSON values, their responses and the exit codes. Times, ids, standard error and members that the
+protocol declares volatile are not compared. The exit code is 1 if anything differs.
 
     ext-recorder diff old.yaml new.yaml
     ext-recorder diff --ignore /result/outputs/seconds --mask '[0-9.]+m?s' old.yaml new.yaml
@@ -52,7 +52,7 @@ what the protocol calls volatile. The exit code is 1 when something differs.
         DIFFERING,
         MASK,
         NAME,
-        order("strict: messages in another order differ; any: not"),
+        order("strict: messages in a different order count as a difference; any: they do not."),
         lines_of_json("comparison"),
     ),
 )

@@ -1,4 +1,4 @@
-"""`ext-recorder lint`: hold recorded sessions against their specification."""
+"""`ext-recorder lint`: check recorded sessions against their specification."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command. Return its exit code."""
     from functools import partial
 
     from ext_recorder import age
@@ -35,18 +35,18 @@ def run(values: Values) -> int:
 
 COMMAND = Command(
     "lint",
-    "Hold recorded sessions against their specification.",
+    "Check recorded sessions against their protocol specification.",
     f"""
-Looks at every message: is it one of its protocol, in its direction, with what its schema asks for; may it come at this
-point; is every request answered, once, and in time. Each finding names the line, and the clause that it is against.
-The exit code is 1 when there are findings.
+Checks each message: it belongs to the protocol, has the right direction, matches its schema, and is allowed at this
+point of the session. Checks each request: it has exactly one response, within its time limit. A finding names the line
+and the violated clause. The exit code is 1 if there are findings.
 
     ext-recorder lint session.yaml
     ext-recorder lint --json cassettes/
 
 {NAMING}
-What real servers speak in the place of a specification (waza-go, kaiak-head) is held against what they demand and give.
-Of raw lines nothing is demanded: lint only checks that the file can be read.
+waza-go and kaiak-head describe real servers instead of a specification: lint checks what these servers require and
+return. For raw lines, lint only checks that the file can be read.
 """,
     run,
     arguments=("CASSETTE",),

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command. Return its exit code."""
     import sys
     from contextlib import ExitStack
     from pathlib import Path
@@ -30,18 +30,18 @@ def run(values: Values) -> int:
 
 COMMAND = Command(
     "merge",
-    "Make one session of several, in which can be asked what was asked in any of them.",
+    "Merge several sessions into one that can answer any request recorded in them.",
     """
-The sessions follow each other as if one host had held them with one child. Only the last one ends (end of input, exit,
-shutdown), and a handshake that is the first one's again is left out. They have to speak one protocol, and what they
-call by one neutral path is one folder in the merged session.
+The sessions follow each other as if one host had held them with one child. Only the last session keeps its end (end of
+input, exit, shutdown), and a handshake that repeats the first one is left out. All sessions must use the same protocol.
+Paths with the same placeholder become the same folder in the merged session.
 
     ext-recorder merge -o all.yaml first.yaml second.yaml
 
-A host that asks for parts of it, in an order of its own, plays it by `replay --order any`.
+For a host that sends some of the requests, in its own order, replay the result with `replay --order any`.
 """,
     run,
     arguments=("CASSETTE",),
     repeats=True,
-    options=(to_file("the new cassette"), FORCE),
+    options=(to_file("New cassette."), FORCE),
 )

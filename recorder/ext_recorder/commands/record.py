@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 
 DETERMINISTIC = Option(
     "deterministic",
-    "values that replay --http repeats: time, uuid, random, or secrets (os.urandom, which the file then gives away); "
-    "repeatable",
+    "Values of the child to record and repeat on replay --http: time, uuid, random, or secrets (os.urandom; the file "
+    "then reveals them). Repeatable.",
     "KIND",
     choices=("time", "uuid", "random", "secrets"),
     many=True,
 )
 DIR = Option(
     "dir",
-    "folder that gets a new cassette for each session, which is never replayed; instead of CASSETTE",
+    "Folder for a new cassette for each session, instead of CASSETTE. None of them is replayed.",
     "FOLDER",
     key=False,
 )
 
 
 def run(values: Values) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command. Return its exit code."""
     mode = one(values, "mode")
     cassette, unique = _named(values, mode)
     kept = cassette
@@ -65,7 +65,7 @@ def run(values: Values) -> int:
 
     listen, connect = one(values, "listen"), one(values, "connect")
     if bool(listen) != bool(connect):
-        raise UsageError("--listen ADDRESS is for clients, --connect ADDRESS is the server's: both or none")
+        raise UsageError("--listen is the address for clients, --connect that of the server: expected both or neither")
     if one(values, "framing") == "http" and (not listen or one(values, "protocol") != "auto"):
         raise UsageError("--framing http is for a socket server: expected --listen and --connect, and no --protocol")
     _expect_command(values)
@@ -91,7 +91,7 @@ def _expect_command(values: Values) -> None:
     if "deterministic" in values[GIVEN]:
         from ext_recorder.errors import UsageError
 
-        raise UsageError("--deterministic is an option of --http, which records the traffic of a Python program")
+        raise UsageError("--deterministic requires --http")
     if not values["listen"]:
         behind(values, "record CASSETTE", "the command to record")
 
@@ -107,7 +107,7 @@ def _named(values: Values, mode: str) -> tuple[str, bool]:
     if not folder and not name:
         raise UsageError("expected a cassette: record CASSETTE -- COMMAND…, or record --dir FOLDER -- COMMAND…")
     if folder and name:
-        raise UsageError(f"--dir {folder}: expected no CASSETTE ({name}), each session gets a name of its own")
+        raise UsageError(f"--dir {folder}: expected no CASSETTE ({name}); each session gets its own name")
     if folder and not os.path.isdir(folder) and os.path.lexists(folder):  # noqa: PTH112 - pathlib costs 5 ms
         raise UsageError(f"--dir {folder}: expected a folder, found a file")
     name = f"{folder}/{EACH_SESSION}" if folder else expanded(name, live(values))
@@ -160,7 +160,7 @@ def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool
     if not unique:
         _tell_of_partial(session.partial)
     if session.redact and session.redact.off:
-        _tell(f"{session.cassette} is recorded without redaction (--no-redact): secrets of this session stay in it")
+        _tell(f"{session.cassette} is recorded without redaction (--no-redact) and will contain secrets")
     if go_on:
         from ext_recorder.episodes import run_new_episodes
 
@@ -175,7 +175,7 @@ def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool
     if os.isatty(0) and not _is_quiet(values):
         from ext_recorder.outlets import host_outlet, tell
 
-        text = "recording; the command gets pipes in the place of this terminal, and may show no prompt"
+        text = "recording; the command is connected to pipes instead of this terminal, and may not show a prompt"
         tell(host_outlet(2), text)
     return record(session, http)
 
@@ -224,8 +224,8 @@ def _is_quiet(values: Values) -> bool:
 
 def _tell_of_partial(partial: str) -> None:
     if os.path.exists(partial):  # noqa: PTH110 - pathlib costs 5 ms
-        text = f"{partial} is left of an interrupted session; recording again"
-        _tell(f"{text} (`ext-recorder recover` makes a cassette of it)")
+        text = f"{partial} is from an interrupted session; recording again"
+        _tell(f"{text} (`ext-recorder recover` turns it into a cassette)")
 
 
 def _tell(text: str) -> None:
@@ -243,50 +243,50 @@ def _recording_of(kinds: Sequence[str]) -> Callable[[Session], Layer]:
 
 COMMAND = Command(
     "record",
-    "Run a command, pass everything on, and keep it in a cassette.",
+    "Run a command, forward its input and output, and record both in a cassette.",
     """
-Stands in for COMMAND: its standard input, output and error, its exit code, and the signals that it is sent are those of
-COMMAND. Bytes are passed on at once; when a cassette can't be written, that is said on standard error, and the session
-goes on.
+Runs COMMAND and forwards its standard input, output and error, its exit code, and the signals it receives. Bytes are
+forwarded at once. If the cassette cannot be written, the session continues and standard error reports the problem.
 
     ext-recorder record session.yaml -- ext-shell
     ext-recorder record --mode all mcp.yaml -- npx some-mcp-server
     ext-recorder record --protocol jsonrpc --framing content-length other.yaml -- some-server
 
-A cassette that exists is replayed, unless --mode all records it again; one line on standard error names it (--quiet
-omits that line). If it was recorded from another COMMAND, or with another value of a variable that --match-env names,
-nothing is replayed, and the exit code is 2. With --dir, every session is recorded, in a file of its own. This is for
-the configuration of a client that starts COMMAND again and again.
+An existing cassette is replayed instead of recorded; --mode all records it again. One line on standard error names the
+replayed cassette (--quiet omits it). If the cassette was recorded from another COMMAND, or with another value of a
+variable named by --match-env, nothing is replayed and the exit code is 2. With --dir, each session is recorded in a
+file of its own and none is replayed: use it in the configuration of a client that starts COMMAND repeatedly.
 
     ext-recorder record --dir sessions -- npx some-mcp-server
 
-A name with {args} is another cassette for each set of arguments, {env} for the values of --match-env, {stdin} for each
-standard input, which is read to its end first, and {time} and {pid} for each session.
+Placeholders in the name give separate cassettes: {args} one for each set of arguments of COMMAND, {env} one for the
+values of --match-env, {stdin} one for each standard input (read to its end before COMMAND starts), {time} and {pid} one
+for each session.
 
     ext-recorder record credentials/{args}.yaml -- git credential-store get
 
-With --mode new_episodes a cassette is replayed as far as it goes; then COMMAND is started, is told what the host has
-said so far, and the rest is recorded.
+With --mode new_episodes, the cassette is replayed until a request has no recorded response. Then COMMAND is started and
+receives everything the host has sent so far, and the rest of the session is recorded.
 
     ext-recorder record --mode new_episodes session.yaml -- ext-shell
 
-A socket server is recorded by a relay: clients connect to --listen, and it connects to the server. The server may run
-already, or COMMAND starts it.
+A socket server is recorded through a relay: clients connect to --listen, and the relay connects to the server at
+--connect. The server may already be running, or COMMAND starts it.
 
     ext-recorder record --protocol waza --listen tcp:127.0.0.1:4711 --connect tcp:127.0.0.1:4712 waza.yaml
 
-With --http the HTTP traffic of COMMAND, a Python program, is kept beside the cassette, so that `replay --http` can run
-the real COMMAND again, without the servers that it talked to. What can't be recorded is told at the end, and makes the
-exit code 3: HTTP/2, websockets, a program that is not Python.
+With --http, the HTTP traffic of COMMAND, a Python program, is recorded in NAME.http.yaml next to NAME.yaml. Later,
+`replay --http` runs the real COMMAND without the servers it called. Traffic that cannot be recorded (HTTP/2,
+WebSockets, programs not written in Python) is reported at the end, and the exit code is 3.
 
     ext-recorder record --http session.yaml -- ext-kubernetes
     ext-recorder record --http --deterministic time --deterministic uuid session.yaml -- python app.py
     ext-recorder record --http --listen tcp:4711 --connect tcp:4712 --protocol waza waza.yaml -- waza serve --tcp 4712
 
-Secrets are replaced before anything reaches the disk: values of environment variables that look secret, authorization
-headers, members like password or token, and well-known forms of tokens; --redact and --redact-except add to that. The
-working directories of requests, the home directory and what --bind names are kept by a neutral name, so that the
-cassette plays on another machine.
+Secrets are replaced before anything is written to disk: values of environment variables whose names look secret,
+authorization headers, members such as password or token, and tokens in well-known formats. --redact and --redact-except
+adjust this. The working directories of requests, the home directory and the paths of --bind are replaced by
+placeholders, so that the cassette can be replayed on another machine.
 """,
     run,
     arguments=("CASSETTE",),

@@ -1,4 +1,4 @@
-"""`ext-recorder recover`: a cassette of what a killed recorder left."""
+"""`ext-recorder recover`: a cassette from the partial file of a killed recorder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command. Return its exit code."""
     import sys
     from pathlib import Path
 
@@ -38,11 +38,11 @@ def run(values: Values) -> int:
 
 COMMAND = Command(
     "recover",
-    "Make a cassette of what a killed recorder left.",
+    "Recover a cassette from the partial file of a killed recorder.",
     """
-A cassette is written as NAME.partial, and gets its name when the session ends. Of a session that was broken off,
-everything but a torn last line is kept. So is the HTTP traffic of NAME.http.yaml.partial. A cassette that was cut off
-later, by a copy that failed, is recovered in its place.
+A session is written to NAME.partial, which is renamed to NAME when the session ends. If the session was interrupted,
+everything except an incomplete last line can be recovered. This includes the HTTP traffic in NAME.http.yaml.partial. A
+cassette that was truncated later, for example by a failed copy, is recovered in place.
 
     ext-recorder recover session.yaml.partial
     ext-recorder recover session.yaml.partial -o rescued.yaml
@@ -52,7 +52,7 @@ later, by a copy that failed, is recovered in its place.
     run,
     arguments=("PARTIAL",),
     options=(
-        to_file("the cassette; by default NAME for NAME.partial, else the file itself"),
+        to_file("Recovered cassette. Default: NAME for NAME.partial, otherwise the file itself."),
         FORCE,
     ),
 )

@@ -1,4 +1,4 @@
-"""`ext-recorder replay`: be the recorded child."""
+"""`ext-recorder replay`: replay a cassette in place of the recorded child."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command. Return its exit code."""
     if values["http"]:
         return _run_http(values)
     if values["connect"]:
         from ext_recorder.errors import UsageError
 
         given = f"--connect {one(values, 'connect')}"
-        raise UsageError(f"{given}: replay plays one cassette, and runs no program; with --http it runs one")
+        raise UsageError(f"{given}: replay does not connect to a server; add --http to run one")
     command = live(values) if values["COMMAND"] or values["match-env"] or values["passed"] else None
     cassette = one(values, "CASSETTE")
     if command and "{" in cassette:
@@ -112,16 +112,16 @@ def _run_http(values: Values) -> int:
     for name in (ORDER.name, REPEAT.name, SPEED.name, FAULT.name, SEED.name):
         if name in values[GIVEN] and values[name] != defaults[name]:
             raise UsageError(
-                f"--{name} is about recorded messages; with --http those of COMMAND are live: leave it out"
+                f"--{name} applies to recorded messages, but with --http the messages of COMMAND are live; omit it"
             )
     listen, connect = one(values, "listen"), one(values, "connect")
     if listen and not connect:
         raise UsageError(
-            "--listen with --http: COMMAND listens itself, so leave --listen out; or say by --connect ADDRESS where it "
-            "does, and clients are relayed"
+            "--listen with --http: COMMAND listens by itself; omit --listen, or add --connect ADDRESS, where COMMAND "
+            "listens, to relay clients"
         )
     if connect and not listen:
-        raise UsageError("--connect ADDRESS is where COMMAND listens, --listen ADDRESS is for clients: both or none")
+        raise UsageError("--listen is the address for clients, --connect that of COMMAND: expected both or neither")
     _introduce(values)
     return run_child(
         beside(one(values, "CASSETTE")),
@@ -158,35 +158,37 @@ def _introduce(values: Values) -> None:
 
 COMMAND = Command(
     "replay",
-    "Be the recorded child, without the child.",
+    "Replay a cassette in place of the recorded child.",
     """
-Answers on standard output what the recorded child answered, with the ids and paths of this session, and ends as it
-ended. A request that was not recorded is answered by an error that names the nearest one, and makes the exit code 3.
+Writes the recorded responses to standard output, with the ids and paths of this session, and exits as the recorded
+child did. A request that was not recorded gets an error response that names the closest recorded request, and the exit
+code is 3.
 
     ext-recorder replay session.yaml
     ext-recorder replay --order any --ignore /params/args/seed session.yaml
 
-With COMMAND, the cassette is replayed only if it was recorded from that command, which is not started.
+With COMMAND, the cassette is replayed only if it was recorded from that command. COMMAND itself is not started.
 
     ext-recorder replay session.yaml -- ext-shell
 
-How a host bears a child that fails is tried by faults. They are laid over what is played, the cassette stays as it is:
-delay=TIME, drop, duplicate, cut (half of a message), garbage[=BYTES], oversized[=BYTES], error[=CODE] instead of an
-answer, exit[=CODE], kill in mid-message. Behind an @ stands which messages: those of a method (an answer has that of
-its request), the nth of them, every nth, or each with a chance that falls the same way for the same --seed.
+Use --fault to test how a host handles a failing child. Faults change the replayed messages, not the cassette. Kinds:
+delay=TIME, drop, duplicate, cut (send half of a message), garbage[=BYTES], oversized[=BYTES], error[=CODE] instead of a
+response, exit[=CODE], and kill (in the middle of a message). Conditions after @ select messages: those of a method (a
+response has the method of its request), the nth of them, every nth, or each with a chance. The same --seed selects the
+same messages.
 
     ext-recorder replay --fault delay=2s@method=execute,nth=1 session.yaml
     ext-recorder replay --fault garbage@every=3 --fault kill@method=shutdown session.yaml
     ext-recorder replay --fault error=-32603@chance=0.1 --seed 7 session.yaml
 
-A session over sockets is played to whoever connects:
+A session over sockets is replayed to any client that connects:
 
     ext-recorder replay --listen unix:/tmp/kaiak.sock kaiak.yaml
 
-With --http the real COMMAND runs, and its HTTP requests are answered from NAME.http.yaml. Nothing reaches the network:
-what was not recorded is refused, and makes the exit code 3, as does what was recorded and not asked for. A socket
-server listens itself, or with --listen and --connect there is a relay before it, as when it was recorded. --ignore,
---mask and --match-on apply to the HTTP requests: to /method, /scheme, /host, /port, /path, /query, /headers and /body.
+With --http the real COMMAND runs, and its HTTP requests are answered from NAME.http.yaml. Nothing reaches the network.
+A request that was not recorded is refused. The exit code is 3 if a request was refused, or if a recorded request was
+not sent. A socket server listens by itself, or behind a relay if --listen and --connect are given. --ignore, --mask and
+--match-on apply to the HTTP requests: to /method, /scheme, /host, /port, /path, /query, /headers and /body.
 
     ext-recorder replay --http session.yaml -- ext-kubernetes
     ext-recorder replay --http --ignore /query/nonce --ignore 'POST /body/id' --mask @uuid session.yaml -- python app.py

@@ -1,4 +1,4 @@
-"""`ext-recorder scrub`: take secrets out of cassettes that are there."""
+"""`ext-recorder scrub`: remove secrets from existing cassettes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command. Return its exit code."""
     import sys
     from functools import partial
 
@@ -29,7 +29,7 @@ def run(values: Values) -> int:
     redaction.require()
     cassettes = _with_traffic(chosen(values))
     if not check and (remote := next((found.name for found in cassettes if found.remote), "")):
-        raise UsageError(f"{remote} can only be read; scrub a copy of it, or look at it by --check")
+        raise UsageError(f"{remote} is read-only; scrub a copy of it, or use --check")
     code = 0
     for outcome in each(cassettes, partial(scrub, redaction=redaction, check=check), jobs=jobs(values)):
         if outcome.result is None:
@@ -81,23 +81,23 @@ def _told(found: Scrubbed, *, check: bool) -> str:
     return f"{found.name}: {'found' if check else 'replaced'} {rules}; {found.places} {numbers or 'of the head'}\n"
 
 
-CHECK = Option("check", "write nothing; the exit code is 1 where there is something to replace")
-SECRETS = Option("secrets", "a file with secrets, one a line", "FILE")
+CHECK = Option("check", "Do not write; the exit code is 1 if there is anything to replace.")
+SECRETS = Option("secrets", "File that lists secrets, one per line.", "FILE")
 COMMAND = Command(
     "scrub",
-    "Take secrets out of cassettes, as `record` does it.",
+    "Remove secrets from existing cassettes.",
     f"""
 For cassettes that were recorded before a secret was known, written by hand, or converted. Secrets are replaced by
-numbered placeholders, in messages, lines of standard error and the recorded command; what was replaced before stays as
-it is, and a cassette with nothing in it to replace is not touched. What was replaced is told by the names of the rules.
-The HTTP traffic of a cassette, NAME.http.yaml, is scrubbed with it.
+numbered placeholders in messages, in lines of standard error and in the recorded command. Existing placeholders are
+kept, and a cassette without secrets is not modified. The output names the rules that matched. The HTTP traffic of a
+cassette, NAME.http.yaml, is scrubbed with it.
 
     ext-recorder scrub session.yaml
     ext-recorder scrub --redact DB_URL --secrets leaked.txt cassettes/
     ext-recorder scrub --check cassettes/
 
---redact names an environment variable whose value is a secret; those that look secret are known. Git keeps what was
-committed before: a secret that was published has to be changed.
+--redact names an environment variable whose value is a secret; variables whose names look secret are included by
+default. Git keeps earlier commits: a secret that was published must be changed.
 
 {NAMING}""",
     run,

@@ -1,4 +1,4 @@
-"""What commands on many cassettes take, and how their values are read."""
+"""Options of commands that accept many cassettes, and the functions that read their values."""
 
 from __future__ import annotations
 
@@ -25,21 +25,22 @@ def chosen(values: Values) -> list[Cassette]:
     return shard(named(values["CASSETTE"]), one(values, "shard"))
 
 
-SHARD = Option("shard", "work on a part of the cassettes only: 2/3 is the second of three", "I/N", key=False)
+SHARD = Option("shard", "Process one part of the cassettes only: 2/3 is the second of three.", "I/N", key=False)
 SEVERAL = (SHARD, at_once("cassettes"))
 REPORTS = (lines_of_json("cassette"), JUNIT)
-DIFFERING = ignore("a place in messages that may differ, as /result/message")
+DIFFERING = ignore("JSON pointer to a value that may differ, such as /result/message")
 NAME = Option(
     "name",
-    "where the child hands out a value that the host sends back, as /result/token, or 'METHOD POINTER'; repeatable",
+    "JSON pointer to a value that the child generates and the host sends back, such as /result/token; or 'METHOD "
+    "POINTER'. Repeatable.",
     "POINTER",
     many=True,
     check=placed("name"),
 )
-# For the text of a command.
+# Paragraph for the help of these commands.
 NAMING = """\
-A cassette is named by its file, by a folder that it is in, by a pattern such as 'cassettes/**/*.yaml', or by an address
-of another file system that fsspec knows, such as s3://bucket/cassettes (pip install 'gevals-extensions[remote]').
-Several are worked on in parallel. --shard 2/3 takes every third of them in the order of their names, beginning with the
-second, so that the jobs of a CI matrix share the work.
+CASSETTE is a file, a folder, a pattern such as 'cassettes/**/*.yaml', or an address in another file system that fsspec
+supports, such as s3://bucket/cassettes (pip install 'gevals-extensions[remote]'). Several cassettes are processed in
+parallel. --shard 2/3 selects every third cassette in the order of their names, starting with the second, so that the
+jobs of a CI matrix share the work.
 """

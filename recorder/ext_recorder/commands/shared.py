@@ -1,6 +1,6 @@
-"""What several commands take: their options, each written once, and how their values are read.
+"""Options that several commands share, and the functions that read their values.
 
-An option that is about another thing in each command is a function of that.
+Options whose help differs from command to command are built by a function.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def live(values: Values) -> Live:
     passed = one(values, "passed") or "-1"
     count = int(passed) if passed == "-1" or (passed.isascii() and passed.isdigit() and len(passed) < 7) else None
     if count is None or count > len(values["COMMAND"]):
-        raise _unexpected("passed", passed, "how many of the words behind `--` a host passed")
+        raise _unexpected("passed", passed, "the number of arguments after `--` that come from the host")
     return Live(
         values["COMMAND"],
         passed=count,
@@ -125,7 +125,7 @@ def output(values: Values) -> str:
 
 
 def behind(values: Values, words: str, what: str = "the command") -> tuple[str, ...]:
-    """The command that stands behind `--`.
+    """The command that stands after `--`.
 
     Args:
         values: of the command line.
@@ -139,7 +139,7 @@ def behind(values: Values, words: str, what: str = "the command") -> tuple[str, 
         return values["COMMAND"]
     from ext_recorder.errors import UsageError
 
-    raise UsageError(f"expected {what} behind `--`: ext-recorder {words} -- COMMAND…")
+    raise UsageError(f"expected {what} after `--`: ext-recorder {words} -- COMMAND…")
 
 
 def _unexpected(option: str, text: str, expected: str) -> UsageError:
@@ -152,7 +152,7 @@ def _unexpected(option: str, text: str, expected: str) -> UsageError:
 
 MODE = Option(
     "mode",
-    "; ".join(f"{name}: {mode.help}" for name, mode in MODES.items()),
+    "; ".join(f"{name}: {mode.help}" for name, mode in MODES.items()) + ".",
     "MODE",
     choices=tuple(MODES),
     default="once",
@@ -190,21 +190,22 @@ def placed(option: str) -> Callable[[str], object]:
 
 BIND = Option(
     "bind",
-    "a path of this machine, and the name that the cassette has for it; NAME?=PATH: if it has the name; repeatable",
+    "Local path for a placeholder of the cassette. NAME?=PATH applies only if the cassette has that placeholder. "
+    "Repeatable.",
     "NAME=PATH",
     many=True,
     check=_bound,
 )
 PROTOCOL = Option(
     "protocol",
-    "the protocol of the messages; auto: the one that the first of them look like",
+    "Protocol of the messages; auto detects it from the first messages.",
     "NAME",
     choices=("auto", *PROTOCOLS),
     default="auto",
 )
 FRAMING = Option(
     "framing",
-    "framing of messages; by default the usual one of the protocol",
+    "Framing of the messages. Default: the usual framing of the protocol.",
     "NAME",
     choices=(*FRAMINGS, "http"),
 )
@@ -218,77 +219,78 @@ def _rule(table: dict[str, object]) -> list[str]:
 
 REDACT = Option(
     "redact",
-    "a secret: an environment variable with its value, pattern:REGEX, pointer:POINTER or key:GLOB; repeatable",
+    "Secret to replace: name of an environment variable, pattern:REGEX, pointer:POINTER or key:GLOB. Repeatable.",
     "NAME|RULE",
     many=True,
     table=_rule,
 )
 REDACT_EXCEPT = Option(
     "redact-except",
-    "an exception from redaction: an environment variable, value:TEXT, pattern:REGEX, pointer:POINTER or key:GLOB; "
-    "repeatable",
+    "Exception from redaction: name of an environment variable, value:TEXT, pattern:REGEX, pointer:POINTER or "
+    "key:GLOB. Repeatable.",
     "NAME|RULE",
     many=True,
 )
-NO_REDACT = Option("no-redact", "no redaction but that of --redact")
+NO_REDACT = Option("no-redact", "Redact only what --redact names.")
 REDACTING = (REDACT, REDACT_EXCEPT, NO_REDACT)
 MATCH_ON = Option(
     "match-on",
-    "what has to match: method, params, or a place; repeatable; by default method and params",
+    "Part of a request that must match: method, params, or a JSON pointer. Repeatable. Default: method and params.",
     "WHAT",
     many=True,
     replaces=True,
 )
 SPEED = Option(
     "speed",
-    "1: the recorded pace, 2: twice as fast; max: no waits; by default no waits but one, for the client to read, "
-    "between a response and notifications",
+    "Speed of the replay: 1 is the recorded pace, 2 twice as fast, max without any waits. Default: no waits, except "
+    "one between a response and notifications, so that the client can read the response first.",
     "NUMBER|max",
     check=speed,
 )
 LISTEN = Option(
-    "listen", "where clients connect, instead of stdio: tcp:HOST:PORT (0: any free one), unix:PATH", "ADDRESS"
+    "listen", "Address for clients, instead of stdio: tcp:HOST:PORT (port 0: any free port) or unix:PATH.", "ADDRESS"
 )
 REPORT = Option(
     "report",
-    "add lines of JSON to FILE: how a replay went, what had no match; the last line of a session has everything",
+    "File to which the replay appends lines of JSON: its result and the requests without a match. The last line of a "
+    "session is the complete report.",
     "FILE",
 )
-HTTP_COMMAND = "the command that --http is about, which is started here,"
-HTTP = Option("http", "the HTTP traffic of COMMAND, a Python program, too: in NAME.http.yaml, beside NAME.yaml")
+HTTP_COMMAND = "the command to run with --http"
+HTTP = Option("http", "Include the HTTP traffic of COMMAND, a Python program, in NAME.http.yaml next to NAME.yaml.")
 FAULT = Option(
     "fault",
-    "what goes wrong: KIND[=VALUE][@method=NAME,nth=N,every=N,chance=P], or @FILE with one a line; repeatable",
+    "Fault to inject: KIND[=VALUE][@method=NAME,nth=N,every=N,chance=P]; or @FILE with one fault per line. Repeatable.",
     "RULE",
     many=True,
 )
-SEED = Option("seed", "decides how the chances of --fault fall: the same text, the same faults", "TEXT")
-QUIET = Option("quiet", "no line on standard error about what is replayed; also by EXT_RECORDER_QUIET=1")
+SEED = Option("seed", "Seed for the chances of --fault: the same text gives the same faults.", "TEXT")
+QUIET = Option("quiet", "Do not name the replayed cassette on standard error; same as EXT_RECORDER_QUIET=1.")
 MATCH_ENV = Option(
     "match-env",
-    "environment variable that is kept with its value, and must have that value on replay; repeatable",
+    "Environment variable that is recorded with its value and must have the same value on replay. Repeatable.",
     "NAME",
     many=True,
 )
 PASSED = Option(
-    "passed", "number of the last words of COMMAND that a host passed to a shim, which adds this option", "N", key=False
+    "passed", "Number of arguments at the end of COMMAND that come from the host. Added by shims.", "N", key=False
 )
-ACCEPT_COMMAND = Option("accept-command", "replay for any command, also another than the recorded one", key=False)
-FORCE = Option("force", "replace the file when it is there", key=False)
+ACCEPT_COMMAND = Option("accept-command", "Replay for any command, not only the recorded one.", key=False)
+FORCE = Option("force", "Replace an existing file.", key=False)
 
-# --- Options that are about another thing in each command -------------------------------------------------------------
+# --- Options whose help differs from command to command ---------------------------------------------------------------
 
 
 def order(of: str) -> Option:
-    """`--order`, for what has to come in its order, or not."""
+    """Return the option `--order` with this help."""
     return Option("order", of, "ORDER", choices=ORDERS, default="strict")
 
 
 def ignore(what: str) -> Option:
-    """`--ignore`, for places that may be otherwise."""
+    """Return the option `--ignore` with this help."""
     return Option(
         "ignore",
-        f"{what}, or 'METHOD POINTER' for messages of one method; repeatable",
+        f"{what}; or 'METHOD POINTER' for messages of one method. Repeatable.",
         "POINTER",
         many=True,
         check=placed("ignore"),
@@ -296,52 +298,53 @@ def ignore(what: str) -> Option:
 
 
 def connect(where: str) -> Option:
-    """`--connect`, for the address of a server."""
-    return Option("connect", f"where {where}: tcp:HOST:PORT, unix:PATH", "ADDRESS")
+    """Return the option `--connect`: the address of a server."""
+    return Option("connect", f"Address {where}: tcp:HOST:PORT or unix:PATH.", "ADDRESS")
 
 
 def timeout(what: str, default: str) -> Option:
-    """`--timeout`, in seconds."""
-    return Option("timeout", f"seconds {what}", "SECONDS", default=default, check=seconds)
+    """Return the option `--timeout`, in seconds."""
+    return Option("timeout", f"{what}, in seconds.", "SECONDS", default=default, check=seconds)
 
 
 def to_file(what: str) -> Option:
-    """`--output`, for what is written."""
+    """Return the option `--output` with this help."""
     return Option("output", what, "FILE", short="o", key=False)
 
 
 def lines_of_json(each: str) -> Option:
-    """`--json`, for what has a line."""
-    return Option("json", f"a line of JSON for each {each}, for programs")
+    """Return the option `--json`: one line for each of these."""
+    return Option("json", f"Print one line of JSON for each {each}.")
 
 
 def at_once(what: str) -> Option:
-    """`--jobs`, for what is worked on in parallel."""
-    return Option("jobs", f"how many {what} at once; by default one for each core", "NUMBER")
+    """Return the option `--jobs`: how many of these are processed in parallel."""
+    return Option("jobs", f"Number of {what} processed in parallel. Default: one for each core.", "NUMBER")
 
 
-JUNIT = Option("junit", "write a report as JUnit XML", "FILE")
-ORDER = order("strict: requests have to come as they were recorded; any: in any order")
-IGNORE = ignore("a place in requests that need not match, as /params/args/seed")
-CONNECT = connect("the real socket server listens, for which clients come to --listen")
+JUNIT = Option("junit", "File for a report in JUnit XML.", "FILE")
+ORDER = order("strict: requests must arrive in the recorded order; any: in any order.")
+IGNORE = ignore("JSON pointer to a value in requests that need not match, such as /params/args/seed")
+CONNECT = connect("of the real socket server, whose clients connect to --listen")
 RECORDING = (PROTOCOL, FRAMING, BIND, *REDACTING)
 COMPARING = (MATCH_ENV, PASSED)
 MASK = Option(
     "mask",
-    "a regular expression: what it matches in texts may differ; or a preset, as @uuid, @time, @duration; repeatable",
+    "Regular expression: text that it matches may differ. Or a preset, such as @uuid, @time or @duration. Repeatable.",
     "PATTERN",
     many=True,
     check=_masked,
 )
 MAX_AGE = Option(
     "max-age",
-    "age from which a cassette is refused, as 30d or 12h; by record --mode once it is recorded again",
+    "Maximum age of a cassette, such as 30d or 12h. An older one is refused; record --mode once records it again.",
     "AGE",
     check=_aged,
 )
 REPEAT = Option(
     "repeat",
-    "requests that the host may send more often than recorded: all, METHOD, or 'METHOD SUBJECT' (a tool); repeatable",
+    "Requests that the host may send more often than recorded: all, METHOD, or 'METHOD SUBJECT' (such as a tool). "
+    "Repeatable.",
     "WHAT",
     many=True,
 )

@@ -47,7 +47,7 @@ def run(values: Values) -> int:
         words = ["replay", *_spelled(replay.COMMAND, values), str(cassette), "--", *located]
     elif known(mode).missing == "refuse" or not command:
         if mode == "all":
-            raise UsageError("--mode all records: expected the command behind `--`")
+            raise UsageError("--mode all records: expected the command after `--`")
         words = ["replay", *_spelled(replay.COMMAND, values | {"connect": ()}), str(cassette), "--", *command]
     else:
         words = ["record", *_spelled(record.COMMAND, values), str(cassette), "--", *shim.located(command, file)]
@@ -55,7 +55,7 @@ def run(values: Values) -> int:
     does = known("none" if words[0] == "replay" else mode).help
     sys.stdout.write(f"{file}, with {cassette}: {does}\n")
     if words[0] == "replay" and "{" not in str(cassette) and not cassette.exists():
-        sys.stderr.write(f"ext-recorder: {file} can only replay {cassette}, which is not there yet\n")
+        sys.stderr.write(f"ext-recorder: {file} can only replay {cassette}, which does not exist yet\n")
     return 0
 
 
@@ -73,34 +73,35 @@ COMMAND = Command(
     "shim",
     "Write an executable that records or replays, for hosts that start a program by its path.",
     """
-FILE becomes a program that a host starts in the place of COMMAND. Without a COMMAND it only replays.
+The host starts FILE instead of COMMAND. Without COMMAND, the executable can only replay.
 
     ext-recorder shim ./ext-shell-recorded session.yaml -- ext-shell
     ext-recorder shim ./ext-shell-replayed session.yaml
 
-What the host passes is added to COMMAND, and compared on replay. With {args} in its name, there is a cassette for each
-set of arguments, as for a credential helper:
+Arguments that the host passes are appended to COMMAND, and compared on replay. If the name of the cassette contains
+{args}, there is one cassette for each set of arguments, for example for a credential helper:
 
     ext-recorder shim ./docker-credential-recorded credentials/{args}.yaml -- docker-credential-pass
     ext-recorder shim --mode none ./docker-credential-recorded credentials/{args}.yaml -- docker-credential-pass
 
-A socket server that a host starts itself is one, too: the host connects to --listen, and COMMAND listens at --connect.
+FILE can also replace a socket server that a host starts: the host connects to --listen, and COMMAND listens at
+--connect.
 
     ext-recorder shim --protocol waza --listen tcp:4711 --connect tcp:4712 ./waza waza.yaml -- waza serve --tcp 4712
 
-An eval of mcpchecker names it in eval.yaml:
+In eval.yaml of mcpchecker:
 
     config:
       extensions:
         shell:
           package: /full/path/to/ext-shell-recorded
 
-A host in Go or JavaScript starts it as any program:
+In a host written in Go or JavaScript:
 
     exec.Command("/full/path/to/ext-shell-recorded")
     spawn("/full/path/to/ext-shell-recorded")
 
-It has no other needs: the folder in which it is started, and what PATH says there, do not matter.
+FILE contains full paths, so it works in any working directory and with any PATH.
 """,
     run,
     arguments=("FILE", "CASSETTE"),

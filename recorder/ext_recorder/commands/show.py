@@ -1,4 +1,4 @@
-"""`ext-recorder show`: a cassette for people."""
+"""`ext-recorder show`: a cassette in human-readable form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command. Return its exit code."""
     from ext_recorder.many.names import file_of
     from ext_recorder.show import show
 
@@ -21,12 +21,12 @@ def run(values: Values) -> int:
     return 0
 
 
-RAW = Option("raw", "messages in full")
+RAW = Option("raw", "Print messages in full.")
 COMMAND = Command(
     "show",
-    "Show a cassette to people.",
+    "Print a cassette in human-readable form.",
     """
-One line for each thing that happened: when, which way, what, and how long the answer took.
+Prints one line for each event: its time, direction and content, and for a response the time it took.
 
     ext-recorder show session.yaml
     ext-recorder show --json session.yaml

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command. Return its exit code."""
     import sys
     from functools import partial
 
@@ -36,13 +36,13 @@ def run(values: Values) -> int:
     return broken
 
 
-SUBJECTS = Option("subjects", "a row for each operation or tool that is called, not only for each method")
+SUBJECTS = Option("subjects", "Print a row for each operation or tool called, in addition to each method.")
 COMMAND = Command(
     "stats",
-    "Show how long calls took, for each method.",
+    "Print call counts and durations for each method.",
     f"""
-Counts of requests and notifications, failures, requests without an answer, percentiles of the time from request to
-answer, and bytes; → is what the host asks, ← what the child does. Several cassettes are counted together.
+Counts requests, notifications, failures and requests without a response, and prints percentiles of response times, and
+bytes. → marks requests of the host, ← those of the child. Several cassettes are counted together.
 
     ext-recorder stats session.yaml
     ext-recorder stats --subjects cassettes/

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command. Return its exit code."""
     import sys
     from pathlib import Path
 
@@ -28,9 +28,7 @@ def run(values: Values) -> int:
         without=values["without"],
     )
     if part.before <= part.after:
-        raise UsageError(
-            f"--after {part.after:g} --before {part.before:g}: nothing is after the one and before the other"
-        )
+        raise UsageError(f"--after {part.after:g} --before {part.before:g}: expected --after to be less than --before")
     target = output(values)
     with file_of(one(values, "CASSETTE")) as (path, _):
         kept, count = trim(path, Path(target), part, replace=bool(values["force"]))
@@ -43,18 +41,18 @@ def _moment(values: Values, name: str, default: float) -> float:
     return number(name, text, "seconds of the session, as 2.5") if text else default
 
 
-AFTER = Option("after", "cut away what the host asked before this time of the session", "SECONDS")
-BEFORE = Option("before", "cut away what it asked from this time on", "SECONDS")
-CALLS = Option("calls", "keep these requests of the host, counted from 1: 3-7,9", "NUMBERS")
-ONLY = Option("only", "keep this method, or what it is about, only: 'execute run'; repeatable", "METHOD", many=True)
-WITHOUT = Option("without", "cut away messages of this method, or about this; repeatable", "METHOD", many=True)
+AFTER = Option("after", "Remove calls that the host made before this time of the session.", "SECONDS")
+BEFORE = Option("before", "Remove calls that the host made at or after this time of the session.", "SECONDS")
+CALLS = Option("calls", "Keep these requests of the host, counted from 1: 3-7,9.", "NUMBERS")
+ONLY = Option("only", "Keep only this method, or one subject of it: 'execute run'. Repeatable.", "METHOD", many=True)
+WITHOUT = Option("without", "Remove messages of this method, or of one subject of it. Repeatable.", "METHOD", many=True)
 COMMAND = Command(
     "trim",
-    "Make a cassette of a part of a session, which still plays.",
+    "Extract part of a session into a cassette that can be replayed.",
     """
-A call that is cut away goes with its answer, with what the child told and asked meanwhile, and with the answers to
-that. Requests of the child in a call that stays are kept unless --without names them. The handshake (all before the
-host's second request) and the end of the session always stay.
+A call that is removed takes with it its response, all that the child sent during the call, and the responses to that.
+Requests of the child during a call that stays are kept unless --without names them. The handshake (everything before
+the second request of the host) and the end of the session are always kept.
 
     ext-recorder trim --before 30 -o short.yaml session.yaml
     ext-recorder trim --calls 3-7,9 -o part.yaml session.yaml
@@ -63,5 +61,5 @@ host's second request) and the end of the session always stay.
 """,
     run,
     arguments=("CASSETTE",),
-    options=(AFTER, BEFORE, CALLS, ONLY, WITHOUT, to_file("the new cassette"), FORCE),
+    options=(AFTER, BEFORE, CALLS, ONLY, WITHOUT, to_file("New cassette."), FORCE),
 )

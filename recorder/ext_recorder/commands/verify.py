@@ -1,4 +1,4 @@
-"""`ext-recorder verify`: be the recorded host, for a real child."""
+"""`ext-recorder verify`: send the recorded requests to a real child."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command. Return its exit code."""
     from functools import partial
 
     from ext_recorder import age
@@ -46,7 +46,7 @@ def run(values: Values) -> int:
         Address.parse(address, "--connect")
     recorded = bool(values["recorded-command"] and not values["COMMAND"])
     if values["COMMAND"] and "recorded-command" in values[GIVEN]:
-        raise UsageError("--recorded-command runs the command of each cassette: expected none behind `--`")
+        raise UsageError("--recorded-command runs the command of each cassette: expected none after `--`")
     if not recorded and not values["COMMAND"] and (values["http"] or not address):
         raise _without_command(values)
     options = Options(
@@ -76,7 +76,7 @@ def run(values: Values) -> int:
     for each in cassettes:
         each.http = options.http
     if options.update and (remote := next((each.name for each in cassettes if each.remote), "")):
-        raise UsageError(f"--update: {remote} can only be read; verify a copy of it")
+        raise UsageError(f"--update: {remote} is read-only; verify a copy of it")
     return report(
         "verify",
         cassettes,
@@ -104,9 +104,9 @@ def _without_command(values: Values) -> UsageError:
             commands[shown] = commands.get(shown, 0) + 1
     listed = ", ".join(f"{words} ({count})" for words, count in list(commands.items())[:_SHOWN_COMMANDS])
     more = ", …" if len(commands) > _SHOWN_COMMANDS else ""
-    what = HTTP_COMMAND.rstrip(",") if values["http"] else "the command to verify"
+    what = HTTP_COMMAND if values["http"] else "the command to verify"
     return UsageError(
-        f"expected {what} behind `--`: ext-recorder verify CASSETTE -- COMMAND…; or `command` in a project file"
+        f"expected {what} after `--`: ext-recorder verify CASSETTE -- COMMAND…; or `command` in a project file"
         + (f"; or --recorded-command, which runs what was recorded: {listed}{more}" if listed else "")
     )
 
@@ -124,24 +124,25 @@ def _folder(path: str) -> str:
 _SHOWN_CHARS = 100  # of a recorded command in an error
 _SHOWN_COMMANDS = 5
 RECORDED_COMMAND = Option(
-    "recorded-command", "run the command that each cassette was recorded from; without it, nothing in a file is run"
+    "recorded-command",
+    "Run the command that each cassette was recorded from. By default no command from a file is run.",
 )
-ORDER = order("strict: the child's messages have to come in the recorded order; any: in any")
-TIMEOUT = timeout("that an answer may take longer than in the recording", "10")
-STDERR = Option("stderr", "compare the lines of standard error too")
-MESSAGES_ONLY = Option("messages-only", "set aside lines of the child that are no messages")
-FILES = Option("files", "what is in the working directory when a session begins", "FOLDER")
-CONNECT = connect("the server listens, for a session over sockets")
-UPDATE = Option("update", "accept what differs: the new session becomes the cassette", key=False)
+ORDER = order("strict: messages of the child must arrive in the recorded order; any: in any order.")
+TIMEOUT = timeout("Additional time for a response, compared to the recording", "10")
+STDERR = Option("stderr", "Also compare the lines of standard error.")
+MESSAGES_ONLY = Option("messages-only", "Ignore lines of the child that are not messages.")
+FILES = Option("files", "Folder whose content is copied to the working directory of each session.", "FOLDER")
+CONNECT = connect("of the server, for a session over sockets")
+UPDATE = Option("update", "Accept the differences: replace the cassette with the new session.", key=False)
 
 COMMAND = Command(
     "verify",
-    "Play the recorded requests to a real child, and compare its answers.",
+    "Send the recorded requests to a real child and compare its responses.",
     f"""
-Is the host, without the host: sends COMMAND what the recorded host sent, each message when the answers recorded before
-it have come, and answers the child's own requests from the cassette. What the child says is compared as JSON, without
-ids, what the protocol calls volatile, and what --ignore and --mask name; its exit code too. The working directory of
-the session is a new folder each time, empty, or with what --files names in it. The exit code is 1 when any differs.
+Acts as the host: sends COMMAND the recorded requests, each after the responses recorded before it have arrived, and
+answers the child's own requests from the cassette. Messages of the child are compared as JSON, without ids, members
+that the protocol declares volatile, and what --ignore and --mask name; the exit code is compared too. Each session runs
+in a new working directory: empty, or with a copy of --files. The exit code of verify is 1 if anything differs.
 
     ext-recorder verify session.yaml -- ext-shell
     ext-recorder verify --ignore /result/outputs/seconds --junit report.xml cassettes/ -- ext-shell
@@ -150,18 +151,18 @@ the session is a new folder each time, empty, or with what --files names in it. 
     ext-recorder verify --recorded-command cassettes/
     ext-recorder verify --shard 2/3 'cassettes/**/*.yaml' -- ext-shell
 
-A session over sockets, which `record --listen` has made, is played to the server at --connect, all its clients beside
-each other. COMMAND starts that server; without one it has to be there.
+A session recorded by `record --listen` is sent to the server at --connect, all its clients in parallel. COMMAND starts
+that server; without COMMAND it must already be running.
 
     ext-recorder verify --connect tcp:127.0.0.1:4712 waza.yaml -- waza serve --tcp 4712
     ext-recorder verify --connect unix:/tmp/kaiak.sock kaiak.yaml
     ext-recorder verify --http --connect tcp:4712 waza.yaml -- waza serve --tcp 4712
 
 {NAMING}
-An answer may take as long as it took in the recording, and --timeout longer; then the child is stopped, with all that
-it started. With --http a Python COMMAND needs no server: what it asks for is answered from NAME.http.yaml, as it was
-recorded; --ignore and --mask apply to these requests, too, as --ignore /query/nonce. --update keeps the new session,
-secrets and paths of this machine replaced as `record` does it.
+A response may take as long as in the recording plus --timeout; then the child is stopped, with all processes it
+started. With --http, a Python COMMAND needs no servers: its HTTP requests are answered from NAME.http.yaml, and
+--ignore and --mask apply to them too, for example --ignore /query/nonce. --update replaces the cassette with the new
+session, in which secrets and local paths are replaced as `record` does.
 """,
     run,
     arguments=("CASSETTE",),

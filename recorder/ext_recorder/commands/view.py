@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def run(values: Values) -> int:
-    """Write the page; returns the exit code."""
+    """Write the page. Return the exit code."""
     import sys
     from itertools import chain
     from pathlib import Path
@@ -31,7 +31,7 @@ def run(values: Values) -> int:
             return 0
         target = Path(output)
         if target.is_file() and not values["force"] and SIGNATURE not in target.read_bytes():
-            raise UsageError(f"{target} exists and is not such a page; name another file with -o, or add --force")
+            raise UsageError(f"{target} exists and is not a page of ext-recorder; use another -o FILE, or --force")
         write(str(target), chain([first], pieces))
     sys.stdout.write(f"{target}\n")
     return 0
@@ -39,22 +39,22 @@ def run(values: Values) -> int:
 
 COMMAND = Command(
     "view",
-    "Write one HTML page of a cassette, for a browser.",
+    "Write a cassette as one HTML page.",
     """
-The page has request and response of each call side by side, a time axis with the calls that overlap, JSON in texts
-unfolded, images drawn, filters, figures for each method, and the HTTP traffic of `record --http` below its calls.
-It needs no server and no network, and its address names the filters and the call that are shown.
+The page shows the request and response of each call side by side, a time axis with overlapping calls, JSON inside texts
+in structured form, images, filters, figures for each method, and the HTTP traffic of `record --http` below its calls.
+It needs neither a server nor the network. Its address contains the filters and the selected call.
 
     ext-recorder view session.yaml
     ext-recorder view -o /tmp/session.html session.yaml
 
-Without -o it is written to the current folder. In the page ? lists the keys. Above 200,000 rows, or 64 MB of messages,
-the page says what it leaves out.
+Without -o the page is written to the current folder. Press ? in the page to list the keys. Above 200,000 rows, or 64 MB
+of messages, the page states what it omits.
 """,
     run,
     arguments=("CASSETTE",),
     options=(
-        to_file("the page; - for standard output; by default NAME.html for NAME.yaml"),
+        to_file("HTML file, or - for standard output. Default: NAME.html for NAME.yaml."),
         FORCE,
     ),
 )

@@ -143,7 +143,7 @@ class Clients:
         why = error.strerror or str(error)
         if not self._live or not self._own:
             return RecorderError(
-                f"no connection to {self._address}: {why}; start the server, or give its command behind `--`"
+                f"no connection to {self._address}: {why}; start the server, or give its command after `--`"
             )
         if self._live.has_ended():
             why = f"the server has ended ({self._live.status})"

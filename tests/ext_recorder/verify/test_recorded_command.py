@@ -76,7 +76,7 @@ def test_each_cassette_is_verified_with_its_own_command(folder: Path) -> None:
 def test_nothing_is_run_without_consent_and_the_error_shows_what_would_be(folder: Path) -> None:
     done = call("verify", "cassettes", cwd=folder)
     assert done.returncode == 2
-    for text in ("expected the command to verify behind `--`", "--recorded-command", f"{PYTHON.name} one.py (1), "):
+    for text in ("expected the command to verify after `--`", "--recorded-command", f"{PYTHON.name} one.py (1), "):
         assert text in done.stderr
     assert done.stderr.count("\n") == 1
 
@@ -88,4 +88,4 @@ def test_a_project_file_gives_the_consent_and_the_command_line_has_the_last_word
     assert call("verify", cwd=folder).returncode == 0
     assert call("verify", "--", PYTHON.name, "one.py", cwd=folder).returncode == 1
     done = call("verify", "--recorded-command", "--", PYTHON.name, cwd=folder)
-    assert (done.returncode, "expected none behind `--`" in done.stderr) == (2, True)
+    assert (done.returncode, "expected none after `--`" in done.stderr) == (2, True)

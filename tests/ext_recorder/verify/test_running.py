@@ -468,7 +468,7 @@ def test_only_bindings_that_were_sent_are_asked_for(tmp_path: Path) -> None:
 
 
 WRONG = [
-    (["c.yaml"], [], "expected the command to verify behind `--`"),
+    (["c.yaml"], [], "expected the command to verify after `--`"),
     (["--timeout", "soon", "c.yaml"], ["x"], "--timeout soon: expected a number of seconds"),
     (["--ignore", "result", "c.yaml"], ["x"], "'result' is no JSON pointer"),
     (["--mask", "(", "c.yaml"], ["x"], "--mask (: not a regular expression"),
@@ -476,7 +476,7 @@ WRONG = [
     (["--jobs", "many", "c.yaml"], ["x"], "--jobs many: expected a number"),
     (["--files", "nowhere", "c.yaml"], ["x"], "--files nowhere: expected a folder"),
     (["*.yaml"], ["x"], "no cassette there"),
-    (["--update", "memory://c.yaml"], ["x"], "can only be read"),
+    (["--update", "memory://c.yaml"], ["x"], "is read-only"),
 ]
 
 
