@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 from tests.bench import report
 from tests.bench.building import build, find_compiler
+from tests.bench.evaluation import Judged, judge
 from tests.bench.figures import FIGURES
 from tests.bench.harness import Bench, BenchError, NotHere, compile_everything
-from tests.bench.judging import Judged, judge
 from tests.bench.scale import FULL, QUICK
 
 if TYPE_CHECKING:

@@ -6,7 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from tests.bench import asking, calling, http_layer, kubernetes, parsing, pouring, recording, replaying, starting
+from tests.bench import (
+    bulk_transfer,
+    calls,
+    http_layer,
+    http_requests,
+    kubernetes,
+    parsing,
+    recording,
+    replaying,
+    start_up,
+)
 from tests.bench.harness import Bench, Series
 from tests.bench.peers import measuring, recorders
 
@@ -71,10 +81,10 @@ def _times_at_most(ratio: float, *, goal: float | None = None) -> Limit:
     return Limit("ratio", "less", ratio, goal)
 
 
-_large, _in_flight = pouring.measure_large, pouring.measure_in_flight
+_large, _in_flight = bulk_transfer.measure_large, bulk_transfer.measure_in_flight
 _beside = measuring.measure_trips
 _few, _many = measuring.measure_few, measuring.measure_many
-_start, _call, _parse = starting.measure, calling.measure, parsing.measure
+_start, _call, _parse = start_up.measure, calls.measure, parsing.measure
 _trip, _flood = recording.measure_sequential, recording.measure_pipelined
 _first, _replay = replaying.measure_first, replaying.measure_whole
 
@@ -122,12 +132,12 @@ FIGURES = (
            _times_at_most(0.95, goal=0.6)),
     Figure("start.configured", "ext-shell with a configuration, spawn to manifest", "ms", _start,
            "ext-shell configured ms", "import json ms", _times_at_most(2)),
-    Figure("start.exit", "ext-shell, response to shutdown to the end of the process", "ms", starting.measure_exit,
+    Figure("start.exit", "ext-shell, response to shutdown to the end of the process", "ms", start_up.measure_exit,
            "ext-shell ms", "import json ms", _at_most(15)),
     Figure("start.memory", "ext-shell, resident at the manifest", "MiB", _start, "ext-shell MiB", "import json MiB",
            _at_most(14)),
     Figure("start.python", "python -c pass, to its end", "ms", _start, "pass ms", "import json ms"),
-    Figure("start.help", "ext-recorder --help", "ms", starting.measure_help, "ext-recorder ms", "import json ms",
+    Figure("start.help", "ext-recorder --help", "ms", start_up.measure_help, "ext-recorder ms", "import json ms",
            _at_most(90)),
     Figure("call.rate", "an operation that does nothing, sequential", "1/s", _call, "extension calls/s", "echo calls/s",
            _at_least(5_000)),
@@ -177,11 +187,11 @@ FIGURES = (
            _times_at_most(1.1)),
     Figure("http.configured", "ext-http with a configuration, spawn to manifest", "ms", _start,
            "ext-http configured ms", "import json ms", _times_at_most(2)),
-    Figure("http.gets", "{gets:,} keep-alive GETs, one `request` each", "s", asking.measure, "ext-http s",
+    Figure("http.gets", "{gets:,} keep-alive GETs, one `request` each", "s", http_requests.measure, "ext-http s",
            "bare loop s", _times_at_most(3)),
-    Figure("http.body", "peak memory, a body of {body_mib} MiB with a cap of 10", "MiB", asking.measure,
+    Figure("http.body", "peak memory, a body of {body_mib} MiB with a cap of 10", "MiB", http_requests.measure,
            "big body MiB", "small body MiB", _at_most(80)),
-    Figure("http.bomb", "the same, a gzip bomb of twice as much", "MiB", asking.measure, "bomb MiB",
+    Figure("http.bomb", "the same, a gzip bomb of twice as much", "MiB", http_requests.measure, "bomb MiB",
            "small body MiB", _at_most(80)),
     Figure("layer.record", "{gets:,} GETs of a child under `record --http`", "s", http_layer.measure, "recorded s",
            "alone s"),

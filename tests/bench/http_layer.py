@@ -6,9 +6,9 @@ import os
 import subprocess
 from typing import TYPE_CHECKING
 
-from tests.bench.asking import CAP, server, write_requests
 from tests.bench.building import SOURCES
 from tests.bench.harness import Bench, BenchError, pinned
+from tests.bench.http_requests import CAP, server, write_requests
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,8 +11,8 @@ from time import perf_counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from tests.bench.harness import BenchError, NotHere, pinned
-from tests.bench.spawning import cpu_to_exit, seconds_to_exit
-from tests.bench.talking import Talk
+from tests.bench.process_times import cpu_to_exit, seconds_to_exit
+from tests.bench.timed_host import Talk
 from tests.live.client import Client
 
 if TYPE_CHECKING:

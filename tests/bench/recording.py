@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.bench.driving import WINDOW, drive
 from tests.bench.harness import BenchError
+from tests.bench.load_driver import WINDOW, drive
 from tests.bench.traffic import write_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from tests.bench.driving import Driven
     from tests.bench.harness import Bench, Series
+    from tests.bench.load_driver import Driven
 
     Measured = Callable[[Driven], Mapping[str, float]]
 

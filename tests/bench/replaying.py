@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.bench.driving import WINDOW, drive
-from tests.bench.spawning import memory_at_line, seconds_to_exit, seconds_to_line
-from tests.bench.starting import AFTER_JSON
+from tests.bench.load_driver import WINDOW, drive
+from tests.bench.process_times import memory_at_line, seconds_to_exit, seconds_to_line
+from tests.bench.start_up import AFTER_JSON
 from tests.bench.traffic import INITIALIZE, LATER_IDS, LIVE_WORKDIR, answer, request, write_cassette, write_requests
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tests.bench.evaluation import Judged, Spread
     from tests.bench.figures import Figure, Limit
     from tests.bench.harness import Bench
-    from tests.bench.judging import Judged, Spread
 
 _HEADINGS = ("figure", "", "measured (min..max)", "beside", "ratio (min..max)", "asked", "")
 _SIGNS = {"less": "<=", "more": ">="}

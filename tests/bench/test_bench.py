@@ -14,10 +14,10 @@ import pytest
 from tests.bench.__main__ import main, measured
 from tests.bench.building import build, find_compiler
 from tests.bench.clusters import Cluster
-from tests.bench.driving import drive
+from tests.bench.evaluation import judge
 from tests.bench.figures import FIGURES, Figure, Limit
 from tests.bench.harness import Bench, BenchError, NotHere
-from tests.bench.judging import judge
+from tests.bench.load_driver import drive
 from tests.bench.peers.recorders import ABSENT
 from tests.bench.report import summary
 from tests.bench.scale import TINY

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.conformance.clauses import CLAUSES
-from tests.conformance.surroundings import cluster, web
+from tests.conformance.profile_environment import cluster, web
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,20 +26,20 @@ OWN: Targets = {
     KUBERNETES: ((sys.executable, "-m", "ext_kubernetes"), HERE / "profiles" / "kubernetes.json"),
     "ext-shell": ((sys.executable, "-m", "ext_shell"), HERE / "profiles" / "shell.json"),
     "greeter": ((sys.executable, str(GREETER)), HERE / "profiles" / "greeter.json"),
-    "foreign": ((sys.executable, str(HERE / "foreign.py")), HERE / "profiles" / "foreign.json"),
+    "independent": ((sys.executable, str(HERE / "independent_extension.py")), HERE / "profiles" / "independent.json"),
 }
 
 
 @pytest.fixture(scope="session")
 def cluster_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
-    """See `surroundings`."""
+    """See `profile_environment`."""
     with cluster(tmp_path_factory.mktemp("cluster")) as variables:
         yield variables
 
 
 @pytest.fixture(scope="session")
 def web_environment() -> Iterator[Mapping[str, str]]:
-    """See `surroundings`."""
+    """See `profile_environment`."""
     with web() as variables:
         yield variables
 

@@ -9,8 +9,8 @@ import pytest
 
 from ext_recorder.conformance.conversations import CONVERSATIONS
 from ext_recorder.conformance.ruled import clauses_of
-from tests.conformance.altering import FAULTS
-from tests.conformance.asked import ROOT, verdicts
+from tests.conformance.faulty_peer import FAULTS
+from tests.conformance.reference_peers import ROOT, verdicts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +35,7 @@ def test_every_clause_of_every_protocol_has_a_faulty_peer() -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_peer_that_breaks_a_clause_is_told(fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    command = [sys.executable, "-m", "tests.conformance.altering", fault]
+    command = [sys.executable, "-m", "tests.conformance.faulty_peer", fault]
     clause = clause_of(fault)
     patience = SHORT if fault in OWING else LONG
     found = verdicts(clause.partition(":")[0], tmp_path, command, only={clause}, patience=patience)

@@ -1,4 +1,4 @@
-"""Every clause can fail: for each there is a mutant of `foreign.py` that breaks it, and the clause notices.
+"""Each clause has a mutant of `independent_extension.py` that breaks it, and its check reports that.
 
 A mutant is the source with some texts replaced.
 """
@@ -15,7 +15,7 @@ from ext_recorder.conformance.host import Violation
 from ext_recorder.conformance.target import Profile, Target
 
 HERE = Path(__file__).parent
-SOURCE = (HERE / "foreign.py").read_text()
+SOURCE = (HERE / "independent_extension.py").read_text()
 PATIENCE_SECONDS = 1.0  # a mutant may hang; no clause is broken by an answer that is late
 
 READ = "for line in sys.stdin.buffer:"
@@ -70,7 +70,7 @@ MUTANTS: dict[str, Mutant] = {
     "spec:config-optional": replacing(('params.get("config", {})', 'params.get("config")')),
     "spec:config": replacing(('self.limit = seconds(given["limit"])', 'raise RpcError(-32602, "no")')),
     "spec:config-type": replacing(('self.configure(params.get("config", {}))', "pass")),
-    "spec:name": replacing(('"name": "foreign"', '"name": ""')),
+    "spec:name": replacing(('"name": "independent"', '"name": ""')),
     "spec:semver": replacing(('"version": "1.0.0"', '"version": "1.0"')),
     "spec:version-supported": replacing(('"protocolVersion": VERSION', '"protocolVersion": "1"')),
     "spec:description": replacing(('"Works"', "7")),
@@ -183,6 +183,6 @@ def test_the_clause_notices_its_mutant(clause: Clause, tmp_path: Path) -> None:
     mutant.write_text(source)
     workdir = tmp_path / "workdir"
     workdir.mkdir()
-    profile = Profile.load(HERE / "profiles" / "foreign.json")
+    profile = Profile.load(HERE / "profiles" / "independent.json")
     with pytest.raises(Violation):
         clause.check(Target((sys.executable, str(mutant)), profile, workdir, PATIENCE_SECONDS))

@@ -19,7 +19,7 @@ from ext_recorder.conformance.ruled import clauses_of
 from ext_recorder.errors import RecorderError
 from ext_recorder.sockets.address import Address
 from ext_sdk.protocols.dialect import DIALECTS
-from tests.conformance.asked import ROOT, peer, profile, verdicts
+from tests.conformance.reference_peers import ROOT, peer, profile, verdicts
 from tests.ext_recorder.recorded import RECORDER
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ PATIENCE_S = 120.0
 
 
 @pytest.fixture(autouse=True)
-def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     """The peers are found, and a busy machine makes none of them late."""
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     timeouts = DIALECTS["gassist"].timeouts
@@ -163,7 +163,7 @@ def test_without_a_profile_what_needs_one_is_skipped(tmp_path: Path) -> None:
 def test_a_table_a_report_and_an_exit_code_tell_of_a_server_on_a_socket(tmp_path: Path) -> None:
     (tmp_path / "profile.json").write_text(json.dumps(profile("waza", tmp_path)))
     address, report = f"unix:{tmp_path}/server.sock", tmp_path / "report.xml"
-    faulty = [sys.executable, "-m", "tests.conformance.altering", "waza:not-found", "--listen", address]
+    faulty = [sys.executable, "-m", "tests.conformance.faulty_peer", "waza:not-found", "--listen", address]
     words = ["--protocol=waza", f"--connect={address}", "--profile=profile.json", f"--junit={report}", "--timeout=60"]
     done = subprocess.run(
         [*RECORDER, "conformance", *words, "--only=waza:not-", "--", *faulty],

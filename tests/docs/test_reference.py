@@ -42,7 +42,7 @@ def examples(program: str) -> list[Step]:
     return found
 
 
-def surroundings(api: FakeApi, workdir: Path) -> dict[str, str]:
+def environment(api: FakeApi, workdir: Path) -> dict[str, str]:
     """What the examples need: a cluster in which somebody has been at work."""
     ready = {"conditions": [{"type": "Ready", "status": "True"}, {"type": "Available", "status": "True"}]}
     spec = {"containers": [{"name": "nginx"}]}
@@ -69,7 +69,7 @@ def results(program: str, workdir: Path) -> dict[str, dict[str, object]]:
     with (
         FakeApi() as api,
         example_server() as server,
-        target.started(environment=surroundings(api, workdir)) as host,
+        target.started(environment=environment(api, workdir)) as host,
     ):
         target.initialize(host)
         for operation, args in examples(program):

@@ -16,7 +16,7 @@ from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
 ROOT = Path(__file__).parents[2]
 GREETER = (sys.executable, str(ROOT / "docs" / "examples" / "greeter.py"))
 PROFILE = ROOT / "tests" / "conformance" / "profiles" / "greeter.json"
-FOREIGN = (sys.executable, str(ROOT / "tests" / "conformance" / "foreign.py"))
+INDEPENDENT = (sys.executable, str(ROOT / "tests" / "conformance" / "independent_extension.py"))
 
 
 def ask(*words: str, command: tuple[str, ...] = GREETER) -> subprocess.CompletedProcess[str]:

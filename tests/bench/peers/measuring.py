@@ -8,12 +8,12 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.bench.driving import WINDOW, drive
 from tests.bench.errors import BenchError, NotHere
 from tests.bench.harness import pinned
+from tests.bench.load_driver import WINDOW, drive
 from tests.bench.peers.environment import installed
 from tests.bench.peers.recorders import ABSENT, PEERS
-from tests.bench.spawning import seconds_to_exit
+from tests.bench.process_times import seconds_to_exit
 from tests.bench.traffic import LATER_IDS, answer, write_cassette, write_requests
 
 if TYPE_CHECKING:

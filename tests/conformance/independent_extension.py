@@ -36,7 +36,7 @@ PARAMS: dict[str, object] = {
     "additionalProperties": False,
 }
 MANIFEST: dict[str, object] = {
-    "name": "foreign",
+    "name": "independent",
     "version": "1.0.0",
     "protocolVersion": VERSION,
     "description": "Works",

@@ -1,4 +1,4 @@
-"""A child that answers the first line at once, and the others when it has them all: hoard.py COUNT.
+"""A child that answers the first line at once, and the others when it has them all: batch_child.py COUNT.
 
 Its answers are what it got. A stand-in with one thread copies what such a child says; of one that answers a message
 before it has read the whole of it, both could wait for each other for ever.

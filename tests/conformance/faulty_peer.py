@@ -1,4 +1,4 @@
-"""A peer with one fault: `python -m tests.conformance.altering FAULT [--listen ADDRESS]`.
+"""A peer with one fault: `python -m tests.conformance.faulty_peer FAULT [--listen ADDRESS]`.
 
 It is the reference peer of a protocol, but for one clause. A fault is named after that; where a clause can be broken in
 several ways, the name goes on after a slash.

@@ -1,4 +1,4 @@
-"""A host that says all it has to say, and reads when it likes: pour.py REQUESTS PIECE PAUSE COMMAND...
+"""A host that says all it has to say, and reads when it likes: bulk_host.py REQUESTS PIECE PAUSE COMMAND...
 
 Sends the first line of the file REQUESTS to COMMAND and waits for its answer, so that all of them run; then all the
 rest, as fast as it is taken, and reads meanwhile what comes, PIECE bytes at a time, PAUSE seconds after each. As many
@@ -39,13 +39,13 @@ def exchange(child: subprocess.Popen[bytes], requests: memoryview, lines: int, p
     while seen < lines:
         readable, writable, _ = select.select([from_child], [to_child] if requests else [], [], PATIENCE_SECONDS)
         if not readable and not writable:
-            raise SystemExit(f"pour: nothing happens any more after {seen} of {lines} lines")
+            raise SystemExit(f"bulk_host: nothing happens any more after {seen} of {lines} lines")
         if writable:
             requests = requests[os.write(to_child, requests[:65_536]) :]
         if readable:
             data = os.read(from_child, piece)
             if not data:
-                raise SystemExit(f"pour: the child ended after {seen} of {lines} lines")
+                raise SystemExit(f"bulk_host: the child ended after {seen} of {lines} lines")
             came += data
             seen += data.count(10)
             if pause:
@@ -66,7 +66,7 @@ def main() -> int:
         came += exchange(child, rest, requests.count(b"\n") - 1, int(piece), float(pause))
         took = time.perf_counter() - begin
         if same and came != requests:
-            raise SystemExit("pour: what came is not what was sent")
+            raise SystemExit("bulk_host: what came is not what was sent")
         peak = memory(child.pid)
         child.communicate(timeout=PATIENCE_SECONDS)
     finally:

@@ -1,6 +1,6 @@
 """What the calls of profiles need: an API server with some objects, a helm that says a word, a web server.
 
-    python -m tests.conformance.surroundings COMMAND...
+    python -m tests.conformance.profile_environment COMMAND...
 
 runs COMMAND with them in its environment.
 """

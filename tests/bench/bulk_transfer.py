@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tests.bench.building import SOURCES
-from tests.bench.driving import told
 from tests.bench.harness import Bench, BenchError
+from tests.bench.load_driver import told
 from tests.bench.traffic import LATER_IDS, LIVE_WORKDIR, request, write_cassette, write_requests
 
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ SLOWLY = 0.0005  # seconds after each piece: 100,000 messages are read in some 0
 
 
 @dataclass(frozen=True, slots=True)
-class Poured:
-    """What `programs/pour.py` has measured: seconds to the last byte, and the child's peak memory in MB."""
+class Transfer:
+    """What `programs/bulk_host.py` has measured: seconds to the last byte, and the child's peak memory in MB."""
 
     seconds: float
     megabytes: float
@@ -38,8 +38,8 @@ def measure_large(bench: Bench) -> Series:
     cassette = bench.directory / "large.yaml"
 
     def through(stand_in: Sequence[str]) -> Mapping[str, float]:
-        poured = pour(bench, requests, ["--same", *stand_in, *_hoard(bench, 2)])
-        return {"ms": poured.seconds * 1e3}
+        transferred = transfer(bench, requests, ["--same", *stand_in, *_batch_child(bench, 2)])
+        return {"ms": transferred.seconds * 1e3}
 
     def recorded() -> Mapping[str, float]:
         cassette.unlink(missing_ok=True)
@@ -67,14 +67,14 @@ def measure_in_flight(bench: Bench) -> Series:
     if not played.exists():
         write_cassette(played, count)
     cassette = bench.directory / "in-flight.yaml"
-    hoard = _hoard(bench, count)
+    child = _batch_child(bench, count)
 
     def slowly(requests: Path, command: Sequence[str]) -> Mapping[str, float]:
-        return {"MB": pour(bench, requests, command, pause=SLOWLY).megabytes}
+        return {"MB": transfer(bench, requests, command, pause=SLOWLY).megabytes}
 
     def recorded() -> Mapping[str, float]:
         cassette.unlink(missing_ok=True)
-        found = slowly(requests, ["--same", bench.programs.recorder, "record", str(cassette), "--", *hoard])
+        found = slowly(requests, ["--same", bench.programs.recorder, "record", str(cassette), "--", *child])
         if cassette.read_bytes().count(b'{"jsonrpc":"2.0","id":') != 2 * count:
             raise BenchError(f"the cassette does not hold {2 * count} messages")
         return found
@@ -83,13 +83,13 @@ def measure_in_flight(bench: Bench) -> Series:
         {
             "record": recorded,
             "replay": lambda: slowly(asked, [bench.programs.recorder, "replay", "--speed", "max", str(played)]),
-            "copier": lambda: slowly(requests, ["--same", *bench.programs.copy, *hoard]),
+            "copier": lambda: slowly(requests, ["--same", *bench.programs.copy, *child]),
         },
         warm_up=False,
     )
 
 
-def pour(bench: Bench, requests: Path, command: Sequence[str], pause: float = 0.0) -> Poured:
+def transfer(bench: Bench, requests: Path, command: Sequence[str], pause: float = 0.0) -> Transfer:
     """Send a file of lines to a command at once.
 
     Args:
@@ -101,12 +101,12 @@ def pour(bench: Bench, requests: Path, command: Sequence[str], pause: float = 0.
     Raises:
         BenchError: other answers, or an exit code other than 0.
     """
-    words = [bench.programs.python, str(SOURCES / "pour.py"), str(requests), str(WHOLE_PIPE), str(pause), *command]
+    words = [bench.programs.python, str(SOURCES / "bulk_host.py"), str(requests), str(WHOLE_PIPE), str(pause), *command]
     measured, _ = told(bench, words, command, bench.two_cores)
     if measured["exit"]:
         raise BenchError(f"{' '.join(command)}: exit code {measured['exit']}, expected 0")
-    return Poured(measured["seconds"], measured["peak_kib"] * 1024 / MEGABYTE)
+    return Transfer(measured["seconds"], measured["peak_kib"] * 1024 / MEGABYTE)
 
 
-def _hoard(bench: Bench, count: int) -> list[str]:
-    return [bench.programs.python, str(SOURCES / "hoard.py"), str(count)]
+def _batch_child(bench: Bench, count: int) -> list[str]:
+    return [bench.programs.python, str(SOURCES / "batch_child.py"), str(count)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tests.bench.driving import drive
+from tests.bench.load_driver import drive
 from tests.bench.traffic import write_requests
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from tests.bench.spawning import memory_at_line, seconds_to_exit, seconds_to_line
-from tests.bench.talking import Talk
+from tests.bench.process_times import memory_at_line, seconds_to_exit, seconds_to_line
+from tests.bench.timed_host import Talk
 from tests.bench.traffic import CONFIGURED, HTTP_MANIFEST, INITIALIZE, KUBERNETES_MANIFEST, MANIFEST
 
 if TYPE_CHECKING:

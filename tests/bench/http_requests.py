@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tests.bench.building import SOURCES
-from tests.bench.driving import drive
 from tests.bench.harness import Bench, BenchError, pinned
+from tests.bench.load_driver import drive
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
