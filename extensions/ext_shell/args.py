@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
-from ext_sdk.expect.pattern import problem
 
 from .config import Shell  # noqa: TC001 - msgspec reads it
 from .rlimits import Limits
@@ -76,57 +75,9 @@ class CommandArgs(ext_sdk.Args, one_of=("command", "script")):
             raise ValueError(f"killAfter: expected a duration of 0s or more, found {self.kill_after}")
 
 
-def path_problem(path: str) -> str:
-    """What is wrong with a JSONPath, or ""; its library is imported by those who use it."""
-    from ext_sdk.expect import json_path
-
-    return json_path.problem(path)
-
-
 def codes_of(codes: int | list[int]) -> list[int]:
     """One number, or several, as several."""
     return codes if isinstance(codes, list) else [codes]
-
-
-class Capture(ext_sdk.Args):
-    """A part of the output that becomes an output of the operation."""
-
-    from_: Annotated[Literal["stdout", "stderr"], Meta(description="Where to look")] = field(
-        default="stdout", name="from"
-    )
-    regex: Annotated[
-        Part | UnsetType,
-        Meta(
-            description="Regular expression (Python's re); its first group, or the whole match if it has none",
-        ),
-    ] = UNSET
-    group: Annotated[int | str | UnsetType, Meta(description="Number or name of another group of `regex`")] = UNSET
-    json: Annotated[
-        Part | UnsetType,
-        Meta(
-            description="JSONPath (RFC 9535) to one value; a string as it is, all else as JSON",
-        ),
-    ] = UNSET
-    line: Annotated[int | UnsetType, Meta(description="Number of a line: 1 is the first, -1 the last")] = UNSET
-    trim: Annotated[bool, Meta(description="Without blanks and line ends around it")] = True
-    default: Annotated[str | UnsetType, Meta(description="Where nothing is found, else a failure")] = UNSET
-    secret: Annotated[
-        bool,
-        Meta(description="Only for later steps, as ${NAME.key}, and hidden in all that is written; nothing is logged"),
-    ] = False
-
-    def __post_init__(self) -> None:
-        given = [name for name in ("regex", "json", "line") if getattr(self, name) is not UNSET]
-        if len(given) > 1:
-            raise ValueError(f"expected one of regex, json and line, found {' and '.join(given)}")
-        if self.group is not UNSET and self.regex is UNSET:
-            raise ValueError("group is for regex")
-        if self.regex is not UNSET and (wrong := problem(self.regex)):
-            raise ValueError(f"regex: {self.regex!r} is {wrong}")
-        if self.json is not UNSET and (wrong := path_problem(self.json)):
-            raise ValueError(f"json: {wrong}")
-        if self.line == 0:
-            raise ValueError("line: expected a number other than 0; 1 is the first line, -1 the last")
 
 
 class OutputArgs(CommandArgs):

@@ -15,10 +15,10 @@ from ext_sdk.hints import hint
 from ext_sdk.process import Output
 
 from .args import Name
-from .capture import capture_all
+from .capture import capture_streams
 from .command import place_of
 from .expectations import check_attempt, redact_streams
-from .output_excerpt import show
+from .output_excerpt import end_of, show
 from .result import RunResult
 from .runner import CommandRun, bounded_grace
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ext_sdk.hiding import HidingFile
     from ext_sdk.process import Child, ExitStatus, Pump, Spawner
 
-    from .args import Capture
+    from .capture import Capture
     from .command import Prepared
     from .expectations import OutputExpectation
     from .readiness import Ready
@@ -318,8 +318,7 @@ def finish(
         reason: why this is a failure whatever holds; "" if it is none.
     """
     attempt = process.attempt()
-    streams = {"stdout": attempt.stdout.text, "stderr": attempt.stderr.text} if captures else {}
-    captured = capture_all(captures, streams, context.secrets, searcher)
+    captured = capture_streams(captures, attempt, context, searcher)
     checks = captured.failures
     if expect is not None:
         checks = check_attempt(expect, attempt, context, searcher, running=running, any_end=any_end) + checks
@@ -345,6 +344,6 @@ def outputs_of(process: Process) -> dict[str, str | int | bool]:
 def excerpt(process: Process, context: ext_sdk.Context) -> str:
     """The ends of its outputs, for the text of a failure."""
     attempt = process.attempt()
-    shown = {name: show(output, name, context).excerpt for name, output in attempt.outputs.items()}
+    shown = {name: end_of(show(output, name, context)) for name, output in attempt.outputs.items()}
     parts = [f"{name} ends with: {text}" for name, text in shown.items() if text]
     return "; ".join(parts) or "it wrote nothing"

@@ -1,21 +1,23 @@
-"""Parts of the output of a command that become outputs of the operation."""
+"""Captures from the output of a command."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import UNSET
+from msgspec import UNSET, Meta, UnsetType, field
 
-import ext_sdk
-from ext_sdk.expect import Check, Searcher
-from ext_sdk.expect.finding import NotFound, find_by_json, find_by_regex
+from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, find_in_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .args import Capture
+    import ext_sdk
+    from ext_sdk.expect import Searcher
+
+    from .runner import CommandRun
 
 
+# Names of the other outputs of operations with captures.
 RESERVED = frozenset(
     [
         "exitCode",
@@ -34,103 +36,47 @@ RESERVED = frozenset(
     ]
 )
 
-LONGEST_NAME = 100
+
+class Capture(CaptureArgs):
+    """Part of the output that becomes an output of the operation; all of the stream by default."""
+
+    from_: Annotated[Literal["stdout", "stderr"], Meta(description="Stream to search")] = field(
+        default="stdout", name="from"
+    )
+    line: Annotated[int | UnsetType, Meta(description="Line number: 1 is the first line, -1 the last")] = UNSET
+    trim: Annotated[bool, Meta(description="Remove white space and line ends around the value")] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = [name for name in ("regex", "json", "line") if getattr(self, name) is not UNSET]
+        if len(given) > 1:
+            raise ValueError(f"expected one of regex, json and line, found {' and '.join(given)}")
+        if self.line == 0:
+            raise ValueError("line: expected a number other than 0; 1 is the first line, -1 the last")
 
 
-class Captured:
-    """What was captured.
-
-    Attributes:
-        values: by name, for the answer.
-        secrets: by name, for later steps only.
-        failures: a failed check for each capture that found nothing.
-        withheld: streams that hold, or may hold, a secret that can't be hidden in them.
-    """
-
-    __slots__ = ("failures", "secrets", "values", "withheld")
-
-    def __init__(self) -> None:
-        self.values: dict[str, str] = {}
-        self.secrets: dict[str, str] = {}
-        self.failures: list[Check] = []
-        self.withheld: set[str] = set()
-
-
-def check_names(captures: Mapping[str, Capture]) -> None:
-    """Raise InvalidArgs for names that can't be outputs, or are those of other outputs."""
-    for name in captures:
-        if name in RESERVED:
-            raise ext_sdk.InvalidArgs(f"capture.{name}", "this is the name of another output; choose another one")
-        if not name or "." in name or len(name) > LONGEST_NAME:
-            text = f"expected a name of 1 to {LONGEST_NAME} characters without dots (hosts split names at dots)"
-            raise ext_sdk.InvalidArgs("capture", f"{text}, found {name!r}")
-
-
-def capture_all(
-    captures: Mapping[str, Capture], streams: Mapping[str, str], secrets: ext_sdk.Secrets, searcher: Searcher
+def capture_streams(
+    captures: Mapping[str, Capture], run: CommandRun, context: ext_sdk.Context, searcher: Searcher
 ) -> Captured:
-    """Capture what was asked for. Secret values are known as such, and hidden, from here on.
+    """Capture values from stdout and stderr, and register the secret ones for redaction."""
+    if not captures:
+        return Captured()
+    streams = {"stdout": run.stdout.text, "stderr": run.stderr.text}
 
-    Args:
-        captures: what to look for, by name.
-        streams: the text of stdout and stderr.
-        secrets: where to make secret values known.
-        searcher: for regular expressions.
-    """
-    captured = Captured()
-    for name, wanted in captures.items():
-        text = streams[wanted.from_]
-        try:
-            value = _find(wanted, text, searcher)
-        except NotFound as reason:
-            captured.failures.append(Check.failed("to be found", str(reason), where=f"capture {name}"))
-            if wanted.secret:
-                captured.withheld.add(wanted.from_)  # it may be there all the same, where nobody can find it
-            continue
-        if wanted.secret:
-            captured.secrets[name] = value
-            secrets.add(f"capture.{name}", value)
-            if value and secrets.redact(value) == value:
-                captured.withheld |= {stream for stream, text in streams.items() if value in text}
+    def find(capture: Capture) -> str:
+        text = streams[capture.from_]
+        if isinstance(capture.line, int):
+            value = _line(capture.line, text, capture.from_)
         else:
-            captured.values[name] = value
-    return captured
+            value = find_in_text(capture, text, searcher)
+        return value.strip() if capture.trim else value
+
+    return capture_all(captures, find, streams, context.secrets)
 
 
-def _find(wanted: Capture, text: str, searcher: Searcher) -> str:
-    try:
-        value = _FINDERS[_kind(wanted)](wanted, text, searcher)
-    except NotFound:
-        if wanted.default is UNSET:
-            raise
-        return wanted.default
-    return value.strip() if wanted.trim else value
-
-
-def _kind(wanted: Capture) -> str:
-    return next((kind for kind in ("regex", "json", "line") if getattr(wanted, kind) is not UNSET), "whole")
-
-
-def _whole(wanted: Capture, text: str, searcher: Searcher) -> str:
-    return text
-
-
-def _by_regex(wanted: Capture, text: str, searcher: Searcher) -> str:
-    group = None if wanted.group is UNSET else wanted.group
-    return find_by_regex(str(wanted.regex), group, text, where=wanted.from_, searcher=searcher)
-
-
-def _by_json(wanted: Capture, text: str, searcher: Searcher) -> str:
-    return find_by_json(str(wanted.json), text, where=wanted.from_, searcher=searcher)
-
-
-def _by_line(wanted: Capture, text: str, searcher: Searcher) -> str:
+def _line(number: int, text: str, where: str) -> str:
     lines = text.removesuffix("\n").split("\n") if text else []
-    number = wanted.line if isinstance(wanted.line, int) else 1
-    at = number - 1 if number > 0 else number
-    if not -len(lines) <= at < len(lines):
-        raise NotFound(f"no line {number} in {wanted.from_}, which has {len(lines)}")
-    return lines[at].removesuffix("\r")
-
-
-_FINDERS = {"whole": _whole, "regex": _by_regex, "json": _by_json, "line": _by_line}
+    index = number - 1 if number > 0 else number
+    if not -len(lines) <= index < len(lines):
+        raise NotFound(f"no line {number} in {where}, which has {len(lines)}")
+    return lines[index].removesuffix("\r")

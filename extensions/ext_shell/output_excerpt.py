@@ -6,44 +6,24 @@ import time
 from typing import TYPE_CHECKING
 
 import ext_sdk
-from ext_sdk.hiding import redacted_pieces
+from ext_sdk.excerpt import Shown, Sizes, write_excerpt
 from ext_sdk.process import LineSplitter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ext_sdk.process import Output
 
 
-HEAD_BYTES = 10 * 1024  # of the beginning of an output that an answer shows; two outputs and the rest fit its line
-TAIL_BYTES = 6 * 1024  # of its end
+SIZES = Sizes(complete=16 * 1024, head=10 * 1024, tail=6 * 1024)  # two outputs and the rest fit the line of a response
 EXCERPT = 1000  # characters of the end of an output that the text of a failure shows
 LOGGED_AT_ONCE = 100  # lines; a short run is logged whole, and always the same
 LOGGED_EACH = 1.0  # seconds between two further lines
 LOGGED_LENGTH = 2000  # characters of a line
 
 
-class Shown:
-    """An output as the answer has it, without secrets.
-
-    Attributes:
-        text: whole where it is short, else beginning and end around a note.
-        path: of the file that has all that was kept; "" where the text says it all.
-        whole: the output itself, for later steps: complete, with its secrets. NotKept if it is not available.
-    """
-
-    __slots__ = ("path", "text", "whole")
-
-    def __init__(self, text: str, path: str = "", *, whole: str | ext_sdk.NotKept) -> None:
-        self.text = text
-        self.path = path
-        self.whole = whole
-
-    @property
-    def excerpt(self) -> str:
-        """The end of it, for the text of a failure."""
-        text = self.text.strip()
-        return text if len(text) <= EXCERPT else f"… {text[-EXCERPT:].lstrip()}"
+def end_of(shown: Shown) -> str:
+    """Return the end of an output for the text of a failure."""
+    text = shown.text.strip()
+    return text if len(text) <= EXCERPT else f"… {text[-EXCERPT:].lstrip()}"
 
 
 def show(output: Output, name: str, context: ext_sdk.Context) -> Shown:
@@ -55,24 +35,10 @@ def show(output: Output, name: str, context: ext_sdk.Context) -> Shown:
         context: of the call.
     """
     whole = _whole(output, name)
-    data = output.data
-    if isinstance(whole, str) and len(data) <= HEAD_BYTES + TAIL_BYTES:
+    if isinstance(whole, str) and len(output.data) <= SIZES.complete:
         return Shown(context.secrets.redact(whole), whole=whole)
-    try:
-        path = context.artifact(f"{name}.txt")
-        with path.open("wb") as file:
-            head, tail, size = _copied(data, context.secrets, file.write)
-        where = str(path)
-    except OSError as error:
-        context.log.warn(f"the whole {name} could not be written to a file: {error}")
-        head, tail, size = _copied(data, context.secrets, len)
-        where = ""
-    if size <= HEAD_BYTES + TAIL_BYTES:
-        return Shown((head + tail).decode("utf-8", "replace"), where, whole=whole)
-    hint = f"all of it is in {name}File" if where and not output.lost else f"{name}File has more" if where else "lost"
-    note = f"\n[... {size - HEAD_BYTES - TAIL_BYTES} of {size} bytes left out; {hint} ...]\n"
-    texts = [part.decode("utf-8", "replace").strip("\ufffd") for part in (head[:HEAD_BYTES], tail)]
-    return Shown(note.join(texts), where, whole=whole)
+    text, path = write_excerpt(output.data, name, context, SIZES, file_name=f"{name}.txt", all_kept=not output.lost)
+    return Shown(text, path, whole)
 
 
 def _whole(output: Output, name: str) -> str | ext_sdk.NotKept:
@@ -88,18 +54,6 @@ def _whole(output: Output, name: str) -> str | ext_sdk.NotKept:
             f"{name} is not UTF-8 (byte 0x{error.object[error.start]:02x} at offset {error.start:,}); write it to a "
             "file, which a later step reads by `stdinFile`"
         )
-
-
-def _copied(data: bytes, secrets: ext_sdk.Secrets, write: Callable[[bytes], object]) -> tuple[bytes, bytes, int]:
-    """Hand over all without secrets; return beginning, the end that follows it, and the size."""
-    head, tail, size = b"", b"", 0
-    for piece in redacted_pieces(data, secrets):
-        write(piece)
-        size += len(piece)
-        room = HEAD_BYTES - len(head)
-        head += piece[: max(0, room)]
-        tail = (tail + piece[max(0, room) :])[-TAIL_BYTES:]
-    return head, tail, size
 
 
 class LineLog:

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import ext_sdk
+from ext_sdk.excerpt import Shown
 from ext_sdk.expect import Check, failure_text, summary
 
-from .output_excerpt import Shown, show
+from .output_excerpt import end_of, show
 from .rlimits import explanation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .capture import Captured
+    from ext_sdk.capture import Captured
+
     from .rlimits import Limits
     from .runner import CommandRun
 
@@ -117,7 +119,7 @@ class RunResult:
             parts.append(why)
         if self._attempt.stuck:
             parts.append(f"not gone yet in spite of SIGKILL: {self._attempt.stuck}")
-        ends = [f"{name} ends with: {each.excerpt}" for name, each in shown.items() if each.excerpt]
+        ends = [f"{name} ends with: {end}" for name, each in shown.items() if (end := end_of(each))]
         parts += ends or ["it wrote nothing"]
         return "; ".join(filter(None, parts)) + self._left()
 

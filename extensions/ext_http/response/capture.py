@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
+from ext_sdk.capture import NotFound, find_by_json, find_by_regex
 from ext_sdk.expect import Check, Searcher
-from ext_sdk.expect.finding import NotFound, find_by_json, find_by_regex
 from ext_sdk.expect.pattern import problem
 
 if TYPE_CHECKING:

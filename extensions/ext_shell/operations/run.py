@@ -8,12 +8,13 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
+from ext_sdk.capture import check_names
 from ext_sdk.expect import Searcher, SearchFailed
 from ext_sdk.expect.pattern import problem
 from ext_sdk.polling import attempts_until, exponential
 from ext_sdk.process import Spawner
-from ext_shell.args import Capture, Codes, OutputArgs, Part, codes_of
-from ext_shell.capture import capture_all, check_names
+from ext_shell.args import Codes, OutputArgs, Part, codes_of
+from ext_shell.capture import RESERVED, Capture, capture_streams
 from ext_shell.command import Prepared
 from ext_shell.expectations import DEFAULT, RunExpectation, check_attempt, redact_streams
 from ext_shell.result import RunResult
@@ -82,7 +83,7 @@ def run(args: Run, context: ext_sdk.Context) -> ext_sdk.Result:
     Expects exit code 0 unless `expect` says otherwise. Whatever the command leaves running is stopped; `start` is for
     processes that go on, and for work that takes longer than the host's time for a call (some 30 s).
     """
-    check_names(args.capture)
+    check_names(args.capture, RESERVED)
     prepared = Prepared(args, context)
     with Searcher(deadline=context.deadline) as searcher:
         return _Runs(args, context, prepared, searcher).until_good().result()
@@ -142,8 +143,7 @@ class _Runs:
 
     def _outcome(self, attempt: CommandRun, number: int | None = None, *, of_its_own: bool = False) -> RunResult:
         """Check an attempt. `of_its_own`: it had less time than was left for all attempts."""
-        streams = {"stdout": attempt.stdout.text, "stderr": attempt.stderr.text} if self._args.capture else {}
-        captured = capture_all(self._args.capture, streams, self._context.secrets, self._searcher)
+        captured = capture_streams(self._args.capture, attempt, self._context, self._searcher)
         checks = check_attempt(self._args.expect, attempt, self._context, self._searcher) + captured.failures
         reason, advice = self._why_stopped(attempt, number, of_its_own=of_its_own)
         outcome = RunResult(

@@ -7,10 +7,10 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
+from ext_sdk.capture import check_names
 from ext_sdk.expect import Searcher
-from ext_shell.args import Capture  # noqa: TC001 - msgspec reads it
 from ext_shell.background import Processes, ProcessName, end, find, finish
-from ext_shell.capture import check_names
+from ext_shell.capture import RESERVED, Capture
 from ext_shell.expectations import OutputExpectation, signal_number
 
 
@@ -40,7 +40,7 @@ def stop(args: Stop, context: ext_sdk.Context) -> ext_sdk.Result:
 
     It gets SIGTERM, or another signal, and SIGKILL at the timeout. One that has ended before is a success too.
     """
-    check_names(args.capture)
+    check_names(args.capture, RESERVED)
     processes = context.state(Processes)
     checked = args.expect is not UNSET or bool(args.capture)
     if args.ignore_missing and not checked and processes.get(args.name) is None:

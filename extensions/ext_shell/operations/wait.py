@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
+from ext_sdk.capture import check_names
 from ext_sdk.expect import Searcher
-from ext_shell.args import Capture  # noqa: TC001 - msgspec reads it
 from ext_shell.background import TICK, ProcessName, find, finish
-from ext_shell.capture import check_names
+from ext_shell.capture import RESERVED, Capture
 from ext_shell.expectations import DEFAULT, OutputExpectation
 from ext_shell.readiness import Ready, await_ready, conditions_of
 
@@ -52,7 +52,7 @@ def wait(args: Wait, context: ext_sdk.Context) -> ext_sdk.Result:
     Outputs are those of `run`, of all that it wrote so far. For work that takes longer than the host's time for a call
     (some 30 s), wait several times, with `allowRunning` for all but the last.
     """
-    check_names(args.capture)
+    check_names(args.capture, RESERVED)
     process = find(args.name, context)
     with Searcher() as searcher:
         if args.for_ != "exit":

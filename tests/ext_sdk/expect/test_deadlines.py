@@ -7,8 +7,8 @@ import json
 import pytest
 
 from ext_sdk import Deadline
+from ext_sdk.capture import NotFound, find_by_json, find_by_regex
 from ext_sdk.expect import Searcher, TextExpectation, check_text
-from ext_sdk.expect.finding import NotFound, find_by_json, find_by_regex
 from ext_sdk.expect.pattern import TIME_UP
 from ext_sdk.validation import validate
 

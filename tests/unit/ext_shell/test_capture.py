@@ -74,12 +74,12 @@ def test_a_path_that_does_not_lead_to_one_value_is_a_failure(path: str, said: st
 @pytest.mark.parametrize(
     ("capture", "said"),
     [
-        ({"exitCode": {}}, "capture.exitCode: this is the name of another output"),
+        ({"exitCode": {}}, "capture.exitCode: another output has this name"),
         ({"a.b": {}}, "expected a name of 1 to 100 characters without dots"),
         ({"": {}}, "expected a name of 1 to 100 characters without dots"),
         ({"v": {"regex": "x", "line": 1}}, "expected one of regex, json and line, found regex and line"),
         ({"v": {"line": 0}}, "line: expected a number other than 0"),
-        ({"v": {"group": 1}}, "group is for regex"),
+        ({"v": {"group": 1}}, "`group` requires `regex`"),
         ({"v": {"from": "stdin"}}, "capture"),
         ({"v": {"regx": "x"}}, "unknown argument 'regx'"),
         ({"v": {"regex": "("}}, "is not a regular expression"),

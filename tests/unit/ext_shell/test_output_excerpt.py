@@ -30,7 +30,7 @@ def test_a_long_output_is_answered_by_its_ends_and_kept_in_a_file(stream: str, s
     shown = answer.outputs[stream]
     assert shown.startswith("1\n2\n3\n")
     assert shown.endswith("\n99999\n100000\n")
-    assert f"of 588895 bytes left out; all of it is in {stream}File" in shown
+    assert f"of 588,895 bytes left out; all of it is in {stream}File" in shown
     whole = Path(answer.outputs[f"{stream}File"])
     assert whole.read_text().split() == [str(number) for number in range(1, 100_001)]
     assert whole.stat().st_mode & 0o777 == 0o600
@@ -140,7 +140,7 @@ class TestWhereNoFileCanBeWritten:
         answer = shell.ok("run", command=["seq", "100000"], log=False)
         assert "lost" in answer.outputs["stdout"]
         assert "stdoutFile" not in answer.outputs
-        assert "the whole stdout could not be written to a file" in answer.log_messages[0]
+        assert "failed to write all of stdout to a file" in answer.log_messages[0]
 
     def test_a_process_is_not_started_without_its_log(self, fresh: Callable[..., Extension], tmp_path: Path) -> None:
         shell = fresh(config={"artifacts": str(tmp_path / "file" / "artifacts")})

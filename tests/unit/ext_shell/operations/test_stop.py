@@ -94,7 +94,7 @@ def test_a_stopped_process_is_forgotten(shell: Extension) -> None:
         ({"expect": {}}, "this checks nothing"),
         ({"expect": {"stdout": {}}}, "this checks nothing"),
         ({"expect": {"files": {"a": {"exists": True}}}}, "unknown argument 'files'"),
-        ({"capture": {"pid": {}}}, "capture.pid: this is the name of another output"),
+        ({"capture": {"pid": {}}}, "capture.pid: another output has this name"),
         ({"timeout": "soon"}, "timeout"),
     ],
 )

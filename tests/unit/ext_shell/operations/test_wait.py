@@ -143,7 +143,7 @@ def test_an_unknown_name_is_a_failure_with_the_nearest_known_one(shell: Extensio
         ({"for": "ready"}, "was started without `ready`"),
         ({"for": {}}, "this waits for nothing"),
         ({"expect": {}}, "this checks nothing"),
-        ({"capture": {"pid": {}}}, "capture.pid: this is the name of another output"),
+        ({"capture": {"pid": {}}}, "capture.pid: another output has this name"),
     ],
 )
 def test_wrong_arguments_are_refused(args: dict[str, object], said: str, shell: Extension) -> None:
