@@ -48,7 +48,7 @@ def generated() -> Iterator[tuple[Path, str]]:
         extension = load(target)
         yield from ((path, content.decode()) for path, content in prepared(target).items())
         yield REFERENCE / f"{program}.md", extension_page.page(program, extension)
-        tables[f"operations: {program}"] = extension_page.contents(extension, f"docs/reference/{program}.md")
+        tables[f"names: {program}"] = extension_page.names(extension, f"docs/reference/{program}.md")
     yield REFERENCE / "ext-recorder.md", recorder_page.page()
     for path in PAGES:
         yield path, source_blocks.with_tables(source_blocks.filled(path.read_text(), ROOT), tables)

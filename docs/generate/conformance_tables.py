@@ -40,4 +40,4 @@ def other_profiles() -> str:
 def clause_table(clauses: Iterable[Clause]) -> str:
     """Clauses with their sections."""
     rows = "".join(f"| `{clause.id}` | {clause.section} | {clause.text} |\n" for clause in clauses)
-    return f"| clause | where | what |\n|---|---|---|\n{rows}"
+    return f"| clause | section | requirement |\n|---|---|---|\n{rows}"

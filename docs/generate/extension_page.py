@@ -43,7 +43,7 @@ operation by hand. The examples are steps of one task, one after the other.
 
 HEADING = "Other names"
 ANCHOR = HEADING.lower().replace(" ", "-")
-OTHER_NAMES = "A task that was written for mcpchecker's own extension, in Go, runs as it is"
+OTHER_NAMES = "A task that was written for mcpchecker's own Kubernetes extension runs unchanged"
 
 
 def page(program: str, extension: Extension) -> str:
@@ -60,17 +60,23 @@ def page(program: str, extension: Extension) -> str:
     return "\n".join(parts)
 
 
-def contents(extension: Extension, page: str = "") -> str:
-    """A table of the operations, with links into a page, or into the same one; where to find their other names."""
+def names(extension: Extension, page: str) -> str:
+    """Return the names of all operations, linked to their sections of a page, and those for mcpchecker's extension."""
+    operations = extension.operations.values()
+    listed = ", ".join(link(operation.name, page) for operation in operations if not operation.same_as)
+    others = ", ".join(f"`{operation.name}`" for operation in operations if operation.same_as)
+    more = f"\n\n{OTHER_NAMES}, because [these names]({page}#{ANCHOR}) are accepted too: {others}."
+    return f"{listed}.{more if others else ''}\n"
+
+
+def contents(extension: Extension) -> str:
+    """Return a table of the operations, linked to their sections."""
     rows = [
-        f"| {link(name, page)} | {first_sentence(one.description)} |"
-        for name, one in extension.operations.items()
-        if not one.same_as
+        f"| {link(operation.name)} | {first_sentence(operation.description)} |"
+        for operation in extension.operations.values()
+        if not operation.same_as
     ]
-    others = [name for name, one in extension.operations.items() if one.same_as]
-    listed = ", ".join(f"`{name}`" for name in others)
-    more = ["", f"{OTHER_NAMES}, by [other names]({page}#{ANCHOR}) of these operations: {listed}."]
-    return "\n".join(["| operation | what it does |", "|---|---|", *rows, *(more if others else []), ""])
+    return "\n".join(["| operation | purpose |", "|---|---|", *rows, ""])
 
 
 def other_names_section(program: str, extension: Extension) -> Iterator[str]:
@@ -83,7 +89,7 @@ def other_names_section(program: str, extension: Extension) -> Iterator[str]:
         told = first_sentence(one.description)
         same = told == first_sentence(extension.operations[one.same_as].description)
         rows.append(f"| `{one.name}` | {link(one.same_as)} | {'' if same else told} |")
-    yield f"## {HEADING}\n\n{OTHER_NAMES}, by these names of operations.\n"
+    yield f"## {HEADING}\n\n{OTHER_NAMES}, because these names are accepted too.\n"
     yield "\n".join(["| name | operation | where it differs |", "|---|---|---|", *rows, ""])
     yield "\n".join(["```yaml", *(step(program, one) for one in others), "```", ""])
 

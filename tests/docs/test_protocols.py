@@ -33,7 +33,7 @@ def row(dialect: Dialect) -> list[str]:
     pieces = [
         f'`"{pointer.rpartition("/")[2]}": {str(value).lower()}`' for pointer, value in dialect.unfinished.items()
     ]
-    ends = [f"the answer without {pieces[0]}" if pieces else "the response"]
+    ends = [f"the response without {pieces[0]}" if pieces else "the response"]
     ends += [f"`{name}`" for name in dialect.forms if dialect.tag == "method"]
     own = [name for places in dialect.bound.values() for name in places]
     made = [

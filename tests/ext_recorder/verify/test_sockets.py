@@ -205,7 +205,7 @@ def test_a_session_over_sockets_is_not_verified_on_stdio(tmp_path: Path, folder:
     ("words", "said"),
     [
         (["--connect=morse:1"], "--connect morse:1: expected tcp:HOST:PORT or unix:PATH"),
-        (["--connect=tcp:1", "--http"], "expected the command that --http is about"),
+        (["--connect=tcp:1", "--http"], "expected the command to run with --http"),
     ],
 )
 def test_what_does_not_go_together_is_told(tmp_path: Path, words: list[str], said: str) -> None:
