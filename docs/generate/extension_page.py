@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import yaml
 
-from ext_sdk.alternatives import rules_text
-from ext_sdk.schema import object_schema
+from ext_sdk.args import rules_text
+from ext_sdk.server.schema import object_schema
 
 from .outputs import OUTPUTS
 

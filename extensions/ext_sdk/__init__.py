@@ -25,14 +25,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from msgspec import Meta
 
+    from ext_sdk.core.version import __version__
+
+    from .args import Args, Config, Verbatim
     from .context import Agent, Context, Log, Secrets
     from .deadline import Deadline
     from .duration import Duration
     from .errors import InvalidArgs, OperationFailed, RequirementNotMet
     from .extension import Extension
-    from .operation import Args, Config, Operation, Verbatim
+    from .operation import Operation
     from .result import NotKept, Result
-    from .version import __version__
 
 __all__ = [
     "Agent",
@@ -73,7 +75,7 @@ _HOMES = {
     "Result": "ext_sdk.result",
     "Secrets": "ext_sdk.context",
     "Verbatim": "ext_sdk.operation",
-    "__version__": "ext_sdk.version",
+    "__version__": "ext_sdk.core.version",
 }
 
 

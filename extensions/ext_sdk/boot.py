@@ -11,16 +11,17 @@ from __future__ import annotations
 import os
 import sys
 
-from .protocols import gevals
-from .transport import PeerGone, Stdio
-from .wire.errors import MessageError
-from .wire.jsonrpc import Request, parse
+from ext_sdk.core.stdio import PeerGone, Stdio
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.jsonrpc import Request, parse
+
+from .core import gevals_spec
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from .extension import Extension
+    from .definition import Definition
 
 # In the extension's package, written by `ext_sdk.prepare`, each of one line of JSON.
 MANIFEST_FILE = "manifest.json"
@@ -41,13 +42,13 @@ def serve(target: str) -> int:
     """
     module, _, name = target.partition(":")
 
-    def load() -> Extension:
+    def load() -> Definition:
         from importlib import import_module
 
-        from .deferred import defer
+        from .deferred_imports import defer
 
         defer(BACKPORTS)
-        extension: Extension = getattr(import_module(module), name)
+        extension: Definition = getattr(import_module(module), name)
         return extension
 
     package = sys.modules[module.partition(".")[0]]
@@ -85,7 +86,7 @@ def _exit(code: int) -> None:
         os._exit(code)
 
 
-def run(load: Callable[[], Extension], arguments: Sequence[str], prepared: str | None = None) -> int:
+def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str | None = None) -> int:
     """Serve a host on stdin and stdout, or a person.
 
     Args:
@@ -97,7 +98,7 @@ def run(load: Callable[[], Extension], arguments: Sequence[str], prepared: str |
         The exit code.
     """
     if _called_by_a_person(arguments):
-        from .cli import main
+        from ext_sdk.server.cli import main
 
         return main(load(), arguments)
     stdio = Stdio.claim()
@@ -105,30 +106,15 @@ def run(load: Callable[[], Extension], arguments: Sequence[str], prepared: str |
     try:
         received, eof = _first_line(stdio)
         manifest_sent = prepared is not None and _answer_initialize(stdio, received, prepared)
-        return serve_host(load(), stdio, received, manifest_sent=manifest_sent, eof=eof)
+        definition = load()
+        from .core.redaction.redactor import Redactor
+        from .core.redaction.secret_names import secret_variables
+        from .server.server import InitialIO, Server
+
+        server = Server(definition, stdio, Redactor(secret_variables(os.environ)))
+        return server.run(InitialIO(received, manifest_sent=manifest_sent, eof=eof))
     except (PeerGone, KeyboardInterrupt):
         return 1  # nothing has begun that would have to be ended
-
-
-def serve_host(
-    extension: Extension,
-    stdio: Stdio,
-    received: bytes = b"",
-    *,
-    manifest_sent: bool = False,
-    eof: bool = False,
-    config: object = None,
-) -> int:
-    """Serve a host until it is done; `server.Opening` explains the arguments.
-
-    Raises:
-        RpcError: INVALID_PARAMS for a `config` that does not fit.
-    """
-    from .redaction import Redactor, secret_variables
-    from .server import Opening, Server
-
-    server = Server(extension, stdio, Redactor(secret_variables(os.environ)), config)
-    return server.run(Opening(received, manifest_sent=manifest_sent, eof=eof))
 
 
 def _end_on_signals() -> None:
@@ -163,12 +149,12 @@ def _answer_initialize(stdio: Stdio, received: bytes, prepared: str) -> bool:
         manifest = _read(prepared)
     except (MessageError, OSError):
         return False
-    if not isinstance(request, Request) or request.method != gevals.INITIALIZE:
+    if not isinstance(request, Request) or request.method != gevals_spec.INITIALIZE:
         return False
     params = request.params
     if not isinstance(params, dict) or not params.keys() <= {"protocolVersion", "config"}:
         return False
-    if params.get("protocolVersion") != gevals.PROTOCOL_VERSION:
+    if params.get("protocolVersion") != gevals_spec.PROTOCOL_VERSION:
         return False
     config = params.get("config")
     if not (config is None or config == {} or _is_certainly_valid(config, prepared)):
@@ -182,8 +168,8 @@ def _answer_initialize(stdio: Stdio, received: bytes, prepared: str) -> bool:
 
 def _is_certainly_valid(config: object, prepared: str) -> bool:
     """Return True if the schema next to the prepared manifest accepts a configuration."""
-    from .config_check import certainly_valid
-    from .wire.json_text import loads
+    from ext_sdk.core.wire.json_codec import loads
+    from ext_sdk.server.config_check import certainly_valid
 
     try:
         schema = loads(_read(os.path.join(os.path.dirname(prepared), CONFIG_FILE)).decode())  # noqa: PTH118, PTH120
@@ -197,7 +183,7 @@ def _spelled(id: object) -> bytes | None:
     if isinstance(id, int) and -(2**63) <= id < 2**63:
         return b"%d" % id
     if isinstance(id, str) and len(id) <= 100:
-        from .wire.json_text import quote
+        from ext_sdk.core.wire.json_codec import quote
 
         return quote(id).encode("utf-8", "backslashreplace")
     return None

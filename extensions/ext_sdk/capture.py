@@ -10,17 +10,19 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from ext_sdk.args import Args
+from ext_sdk.expect.json_equality import NotJson, is_type, parse, type_name
+from ext_sdk.expect.regex import SearchFailed, problem
+
 from .errors import InvalidArgs
 from .expect.check import Check
-from .expect.json_values import NotJson, is_type, parse, type_name
-from .expect.pattern import SearchFailed, problem
-from .operation import Args
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from ext_sdk.expect.regex import Searcher
+
     from .context import Secrets
-    from .expect.pattern import Searcher
 
 LONGEST_NAME = 100  # characters
 LONG = 64 * 1024  # characters from which on parsing takes a millisecond or more

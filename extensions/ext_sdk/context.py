@@ -9,20 +9,37 @@ import threading
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 
 from .deadline import Deadline
 from .errors import OperationFailed
-from .variables import Place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from .operation import Config
-    from .redaction import Redactor
+    from ext_sdk.core.redaction.redactor import Redactor
+
+    from .args import Config
+
+
+class Place(NamedTuple):
+    """Whose variables and state count: those of a workdir, and within it of a scope.
+
+    Attributes:
+        workdir: without symbolic links, so that it is the same by any of its names.
+        scope: the argument `scope`; "" if it was not given.
+    """
+
+    workdir: str
+    scope: str = ""
+
+    @classmethod
+    def of(cls, workdir: Path, scope: str = "") -> Place:
+        """Return the place of a call."""
+        return cls(os.path.realpath(workdir), scope)
+
 
 T = TypeVar("T")
-
 KEEP_SECONDS = 7 * 24 * 3600.0  # of artifacts in a private directory
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from .hiding import redacted_pieces
+from ext_sdk.core.redaction.streams import redacted_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,55 +1,27 @@
-"""An extension: its name, its configuration, and the registry of its operations."""
+"""Extension of an author: its name, its configuration, and its operations."""
 
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from .manifest import build_manifest
-from .operation import Config, Function, Operation
-from .registry import Registry
+from ext_sdk.server.manifest import build_manifest
+
+from .definition import Definition
+from .operation import Function, Operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 
-class Extension:
-    """What a program offers to hosts.
-
-    Args:
-        name: the extension's identifier.
-        version: a semantic version.
-        description: one sentence.
-        requires: commands that must be in PATH (spec 0, "Requirement Object"); known hosts show them, none
-            checks them.
-        config: a subclass of Config with the extension's own settings.
-        warm_up: called once after the manifest is out, in a thread, to load what the first operation needs.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        version: str,
-        description: str = "",
-        requires: Sequence[str] = (),
-        config: type[Config] = Config,
-        warm_up: Callable[[], None] | None = None,
-    ) -> None:
-        self.name = name
-        self.version = version
-        self.description = description
-        self.requires = tuple(requires)
-        self.config_type = config
-        self.operations = Registry(name)
-        self._warm_up = warm_up
+class Extension(Definition):
+    """Extension: a definition, and the methods with which an author fills it and runs it."""
 
     def operation(self, name: str = "", *, example: dict[str, object] | None = None) -> Callable[[Function], Function]:
         """Decorate a function `(args: SomeArgs, context: Context) -> Result` to make it an operation.
 
         Args:
-            name: as users write it; the function's name with `-` for `_` where left out.
+            name: as users write it. Default: the function's name with `-` for `_`.
             example: arguments for the reference page; a test runs them.
 
         Raises:
@@ -66,33 +38,18 @@ class Extension:
         return register
 
     def add(self, operation: Operation) -> None:
-        """Register an operation. Raises ValueError where its name is taken."""
+        """Register an operation. Raises ValueError if its name is taken."""
         self.operations.add(operation)
 
     def manifest(self) -> dict[str, object]:
-        """The answer to `initialize` (spec 0, "Manifest Fields")."""
+        """Return the result of `initialize` (gevals 0.0.1, "Manifest Fields")."""
         return build_manifest(self)
 
-    def warm_up(self) -> None:
-        """Load what the first operation needs, beside everything else; what fails, that operation will tell."""
-        load = self._warm_up
-        if load is None:
-            return
-
-        def load_quietly() -> None:
-            with suppress(Exception):
-                load()
-
-        import threading
-
-        with suppress(RuntimeError):  # the system gives no more threads: it is loaded when it is needed
-            threading.Thread(target=load_quietly, daemon=True, name="warm-up").start()
-
     def run(self, arguments: Sequence[str] | None = None) -> int:
-        """Be the program: serve a host, or, on a terminal and with arguments, serve a person.
+        """Serve a host, or, on a terminal or with arguments, a person.
 
         Args:
-            arguments: those of the command line where left out.
+            arguments: default: those of the command line.
 
         Returns:
             The exit code.

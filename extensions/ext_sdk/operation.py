@@ -1,30 +1,17 @@
-"""Operations and their arguments: one class gives schema, validation, defaults and the reference page."""
+"""Operations: a function with typed arguments, its description and an example."""
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable
-from contextvars import ContextVar
 from textwrap import dedent
 from types import UnionType
-from typing import (
-    TYPE_CHECKING,
-    Annotated,
-    ClassVar,
-    Union,
-    cast,
-    dataclass_transform,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import TYPE_CHECKING, Annotated, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
-from .alternatives import Alternatives
-from .duration import Duration
+from .args import Args
 from .result import Result
 
 if TYPE_CHECKING:
@@ -32,120 +19,8 @@ if TYPE_CHECKING:
     from .errors import InvalidArgs
 
 
-# True while arguments are checked by their types alone, as the JSON Schema of the manifest does.
-BY_TYPES_ALONE: ContextVar[bool] = ContextVar("by_types_alone", default=False)
-
-
-def _post_init(check: Callable[[Args], None] | None) -> Callable[[Args], None]:
-    """Return a `__post_init__` that checks what the schema says, and the rest unless types alone are checked."""
-
-    def post_init(self: Args) -> None:
-        for rule in self.__alternatives__:
-            rule.check(self)
-        if check is not None and not BY_TYPES_ALONE.get():
-            check(self)
-
-    return functools.wraps(check)(post_init) if check else post_init
-
-
-class _ArgsType(msgspec.StructMeta):
-    """Makes every class of arguments frozen, keyword-only and strict, with camelCase names for users."""
-
-    def __new__(  # noqa: PYI034 - Self is not for metaclasses (PEP 673)
-        mcls,
-        name: str,
-        bases: tuple[type, ...],
-        namespace: dict[str, object],
-        *,
-        tag: str | None = None,
-        tag_field: str | None = None,
-        forbid_unknown_fields: bool = True,
-        one_of: tuple[str, ...] = (),
-        any_of: tuple[str, ...] = (),
-        **_: bool,
-    ) -> _ArgsType:
-        """Make a class of arguments.
-
-        `one_of` and `any_of` are `Args`'. For `tag`, `tag_field` and `forbid_unknown_fields` see msgspec.Struct; the
-        rest is fixed.
-        """
-        inherited = [rule for base in bases for rule in getattr(base, "__alternatives__", ())]
-        own = [Alternatives("oneOf", one_of)] * bool(one_of) + [Alternatives("anyOf", any_of)] * bool(any_of)
-        check = namespace.get("__post_init__")
-        if check is None and own:
-            check = next((found for base in bases if (found := getattr(base, "__post_init__", None))), None)
-        if check is not None or own:
-            namespace["__post_init__"] = _post_init(cast("Callable[[Args], None] | None", check))
-        if len({rule.keyword for rule in (*inherited, *own)}) < len(inherited) + len(own):
-            raise TypeError(f"{name}: expected one rule of each kind, found another one in a base class")
-        namespace["__alternatives__"] = (*inherited, *own)
-        made = super().__new__(
-            mcls,
-            name,
-            bases,
-            namespace,
-            tag=tag,
-            tag_field=tag_field,
-            frozen=True,
-            kw_only=True,
-            forbid_unknown_fields=forbid_unknown_fields,
-            rename="camel",
-        )
-        for rule in own:
-            if unknown := set(rule.fields) - set(made.__struct_fields__):
-                raise TypeError(f"{name}: {rule.keyword} names {', '.join(sorted(unknown))}, which is no field")
-        return made
-
-
-@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
-class Args(msgspec.Struct, metaclass=_ArgsType, frozen=True):
-    """The base of a class of arguments.
-
-    Fields are documented by `Annotated[str, Meta(description="…")]`; a field with a default is optional. Python's
-    `pass_env` is `passEnv` for users. A name that is not declared is refused.
-
-    `class Find(Args, one_of=("path", "glob"))` requires exactly one of these fields, `any_of` at least one; both are in
-    the JSON Schema, so that hosts refuse a wrong call before a task begins. These fields have defaults, and one whose
-    value is its default is not given.
-
-    `__post_init__` may raise ValueError for what no JSON Schema can say; the operation then fails without being called.
-    """
-
-    __alternatives__: ClassVar[tuple[Alternatives, ...]] = ()
-
-
-class Config(Args):
-    """The `config` of `initialize` that every extension accepts; extensions add their own fields.
-
-    A class with a `__post_init__`, also one that is used within a configuration, has an `early_check`:
-    `package.module:function`, of a module that imports nothing heavy. The function is given the members as the host
-    sent them, whose types are right, and raises ValueError at least where `__post_init__` does. Without it, a
-    configuration that has the class is validated before the manifest is sent, which makes the start slower.
-    """
-
-    early_check: ClassVar[str] = "ext_sdk.config_check:check_config"
-
-    max_operation_time: Annotated[
-        Duration,
-        Meta(
-            description="How long an operation may take where the host says no phase. Such a host gives up a "
-            "call after 30 s without a word, so an answer has to come before."
-        ),
-    ] = Duration.parse("28s")
-    artifacts: Annotated[
-        str,
-        Meta(
-            description="Directory for texts that don't fit an answer, an absolute path; it is created if missing. "
-            "Default: a private one under the temporary directory."
-        ),
-    ] = ""
-
-
-# Marks an argument in which `${NAME.key}` is never replaced: Annotated[str, Verbatim]. It covers all that is within the
-# argument; a field of a class that is itself an argument can't be marked alone.
-Verbatim = Meta(extra={"verbatim": True})
-
 Function = Callable[..., Result]
+
 CO_VARARGS, CO_VARKEYWORDS = 4, 8  # as `inspect` has them
 
 

@@ -1,8 +1,7 @@
-"""Write the prepared manifest of an extension, and the schema of its configuration, into its package.
+"""The schema by which a configuration is checked before the manifest, derived from its class; see `config_check`.
 
-    python -m ext_sdk.prepare ext_shell.extension:extension
-
-With `--check` nothing is written: exit code 1 says that a file is not what the extension would say.
+It differs from `schema`, which hosts read: what it accepts must be valid for certain, and it accepts nothing where the
+types of the class do not show that.
 """
 
 from __future__ import annotations
@@ -10,11 +9,80 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from msgspec import inspect
+
+from ext_sdk.core.wire.json_codec import dumps
 
 from .boot import CONFIG_FILE, MANIFEST_FILE
-from .config_schema import config_schema
+from .duration import Duration
 from .extension import Extension
-from .wire import dumps
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .args import Config, Schema
+
+
+def config_schema(config_type: type[Config]) -> Schema | bool:
+    """Return the schema of a class of configuration; False if no value is certainly valid."""
+    return _of(inspect.type_info(config_type))
+
+
+def _of(kind: inspect.Type) -> Schema | bool:
+    if isinstance(kind, inspect.Metadata):
+        return _of(kind.type)
+    if isinstance(kind, inspect.StructType):
+        return _struct(kind)
+    if isinstance(kind, inspect.UnionType):
+        return {"anyOf": [_of(each) for each in kind.types]}
+    if isinstance(kind, inspect.ListType) and kind.min_length is None and kind.max_length is None:
+        return {"type": "array", "items": _of(kind.item_type)}
+    if isinstance(kind, inspect.DictType) and type(kind.key_type) is inspect.StrType:
+        unbounded = kind.key_type == inspect.StrType() and kind.min_length is None and kind.max_length is None
+        return unbounded and {"type": "object", "additionalProperties": _of(kind.value_type)}
+    return _scalar(kind)
+
+
+def _scalar(kind: inspect.Type) -> Schema | bool:
+    if isinstance(kind, inspect.StrType) and kind.min_length is None and kind.max_length is None:
+        schema: Schema = {"type": "string"}
+        return schema if kind.pattern is None else schema | {"pattern": kind.pattern}
+    if isinstance(kind, inspect.IntType) and kind.gt is None and kind.lt is None and kind.multiple_of is None:
+        limits = {"minimum": kind.ge, "maximum": kind.le}
+        return {"type": "integer"} | {word: limit for word, limit in limits.items() if limit is not None}
+    if isinstance(kind, inspect.BoolType):
+        return {"type": "boolean"}
+    if isinstance(kind, inspect.LiteralType):
+        return {"enum": list(kind.values)}
+    if isinstance(kind, inspect.CustomType) and kind.cls is Duration:
+        return {"type": "string", "check": "ext_sdk.server.config_check:check_duration"}
+    return False
+
+
+def _struct(kind: inspect.StructType) -> Schema | bool:
+    if kind.tag_field is not None or kind.array_like:
+        return False
+    schema: Schema = {
+        "type": "object",
+        "properties": {field.encode_name: _of(field.type) for field in kind.fields},
+        "additionalProperties": False,
+    }
+    if required := [field.encode_name for field in kind.fields if field.required]:
+        schema["required"] = required
+    checks: list[Schema | bool] = [{"check": check} if check else False for check in _checks(kind.cls)]
+    return schema | ({"allOf": checks} if checks else {})
+
+
+def _checks(args_type: type) -> Iterator[str]:
+    """Yield the early checks of a class and of those that it extends; "" for a `__post_init__` that has none."""
+    for each in args_type.__mro__:
+        members = vars(each)
+        if "early_check" in members:
+            yield str(members["early_check"])
+        elif "__post_init__" in members:
+            yield ""
 
 
 def prepared(target: str) -> dict[Path, bytes]:

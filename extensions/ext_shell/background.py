@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, UnsetType
 
 import ext_sdk
-from ext_sdk.hints import hint
+from ext_sdk.core.text import suggest
 from ext_sdk.process import Output
 
 from .args import Name
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from pathlib import Path
 
+    from ext_sdk.core.redaction.streams import RedactingFile
     from ext_sdk.expect import Searcher
-    from ext_sdk.hiding import HidingFile
     from ext_sdk.process import Child, ExitStatus, Pump, Spawner
 
     from .capture import Capture
@@ -61,7 +61,7 @@ class Process:
         name: str,
         prepared: Prepared,
         *,
-        log: HidingFile,
+        log: RedactingFile,
         log_path: Path,
         output_limit: int,
         place: str,
@@ -74,7 +74,7 @@ class Process:
         self.log_path = log_path
         self.port = port
         self.ready = ready
-        self._log: HidingFile | None = log
+        self._log: RedactingFile | None = log
         self._limit = output_limit
         self._lock = threading.Lock()  # guards the outputs
         self._outputs = {stream: Output(output_limit) for stream in STREAMS}
@@ -278,7 +278,7 @@ def find(name: str, context: ext_sdk.Context) -> Process:
     process = processes.get(name)
     if process is not None:
         return process
-    told = hint(name, processes.names(), none="none was started, or all were stopped")
+    told = suggest(name, processes.names(), none="none was started, or all were stopped")
     if other := context.extension_state(Running).named(name):
         told += f"; a process of this name is of {other.place}"
     text = f"name: expected a process that `start` started in {place_of(context)}, found {name!r}; {told}"

@@ -6,7 +6,7 @@ import fnmatch
 import os
 from typing import TYPE_CHECKING
 
-from ext_sdk.redaction import secret_variables
+from ext_sdk.core.redaction.secret_names import secret_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

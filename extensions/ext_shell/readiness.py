@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_sdk.expect import Searcher, SearchFailed
-from ext_sdk.expect.pattern import problem
+from ext_sdk.expect.regex import problem
 from ext_sdk.polling import attempts_until, exponential
 from ext_shell.files.common import workdir_for
 

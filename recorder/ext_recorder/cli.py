@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ext_sdk.version import __version__
+from ext_sdk.core.version import __version__
 
 from .commands import COMMANDS
 from .errors import UsageError

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import islice
 
+from ext_sdk.core.wire.framing import Junk
 from ext_sdk.protocols.dialect import id_key, pointers_of
 from ext_sdk.protocols.glance import glance
-from ext_sdk.wire.framing import Junk
 
 from .cassette.events import Data, pieces
 from .threads import Question, Thread, Turn
@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ext_sdk.core.wire.framing import Framing
     from ext_sdk.protocols.dialect import Classified, Pointers
-    from ext_sdk.wire.framing import Framing
 
     from .cassette.events import Event
     from .hearing import Ear, Recorded

@@ -12,8 +12,8 @@ import os
 from select import POLLIN, POLLOUT, poll
 from time import monotonic
 
+from ext_sdk.core.wire.framing import FRAMINGS, Frame
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.wire.framing import FRAMINGS, Frame
 
 from . import scribe
 from .cassette.reader import Reader
@@ -33,8 +33,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ext_sdk.core.wire.framing import Framing
     from ext_sdk.protocols.dialect import Classified, Dialect
-    from ext_sdk.wire.framing import Framing
 
     from .child import Child
     from .outlets import Outlet

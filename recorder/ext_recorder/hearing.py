@@ -10,9 +10,9 @@ session that repeats the recorded one stop there.
 
 from __future__ import annotations
 
+from ext_sdk.core.wire.json_pointer import locate
 from ext_sdk.protocols.dialect import id_key, pointers_of
 from ext_sdk.protocols.glance import FIRST_BYTES, glance, is_plain
-from ext_sdk.protocols.places import spans
 
 from .bindings import path_in
 
@@ -221,8 +221,8 @@ class Ear:
 
 def _pairs(message: Classified, live: Classified, pointer: str) -> Iterator[tuple[bytes, bytes]]:
     """A recorded name, as a key, and how it is spelled in the live message; nothing where either is missing."""
-    for start, end, value in spans(message.text, [pointer]):
-        for live_start, live_end, _ in spans(live.text, [pointer]):
+    for start, end, value in locate(message.text, [pointer]):
+        for live_start, live_end, _ in locate(live.text, [pointer]):
             yield (
                 id_key(value, message.text[start:end]),
                 live.text[live_start:live_end].encode("utf-8", "surrogateescape"),
@@ -232,6 +232,6 @@ def _pairs(message: Classified, live: Classified, pointer: str) -> Iterator[tupl
 def _same_line(one: bytes, other: bytes) -> bool:
     if one == other or b"[redacted:" not in one:
         return one == other
-    from ext_sdk.redaction import same_but_for_numbers
+    from ext_sdk.core.redaction.patterns import same_but_for_numbers
 
     return same_but_for_numbers(one.decode("utf-8", "surrogateescape"), other.decode("utf-8", "surrogateescape"))

@@ -17,10 +17,10 @@ JSON has to be equal byte for byte.
 
 from __future__ import annotations
 
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.json_codec import loads
+from ext_sdk.core.wire.json_pointer import MISSING, parts, resolve
 from ext_sdk.protocols.dialect import id_key, pointers_of
-from ext_sdk.protocols.places import MISSING, parts, resolve
-from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.json_text import loads
 
 from .errors import UsageError
 from .pointers import differences, without
@@ -211,7 +211,7 @@ def _same_secrets(found: list[Difference]) -> bool:
     """Do the placeholders stand for each other, throughout the message?"""
     if not found:
         return True
-    from ext_sdk.redaction import same_but_for_numbers
+    from ext_sdk.core.redaction.patterns import same_but_for_numbers
 
     return same_but_for_numbers(
         "\n".join(str(each.recorded) for each in found), "\n".join(str(each.live) for each in found)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ext_sdk.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.framing import FRAMINGS, Frame
 
 from .cassette.events import STDERR_FRAMING, Data, note, pieces
 from .cassette.header import Header
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
+    from ext_sdk.core.wire.framing import Framing
     from ext_sdk.protocols.dialect import Classified, Dialect
-    from ext_sdk.wire.framing import Framing
 
     from .cassette.events import Event
 

@@ -13,9 +13,9 @@ The cassette is read again from its beginning for each miss, so that playing wit
 
 from __future__ import annotations
 
+from ext_sdk.core.wire.json_codec import dumps
+from ext_sdk.core.wire.json_pointer import MISSING
 from ext_sdk.protocols.glance import glance
-from ext_sdk.protocols.places import MISSING
-from ext_sdk.wire.json_text import dumps
 
 from .cassette.scalars import visible
 from .rules import preset_of

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator
 
-    from ext_sdk.wire.framing import Framing
+    from ext_sdk.core.wire.framing import Framing
 
     from .cassette.events import Event
     from .cassette.reader import Reader

@@ -14,16 +14,14 @@ import threading
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from ext_sdk.protocols.places import parts
-from ext_sdk.redaction.assignments import find_assignments
-from ext_sdk.redaction.finding import Finding, in_view
-from ext_sdk.redaction.members import find_members
-from ext_sdk.redaction.patterns import PLACEHOLDER, Names
-from ext_sdk.redaction.placeholder import rule_name
-from ext_sdk.redaction.view import undone
-from ext_sdk.wire.envelope import scan
-from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.json_text import loads, scan_value, skip_whitespace
+from ext_sdk.core.redaction.escapes import undone
+from ext_sdk.core.redaction.key_values import find_assignments, find_members
+from ext_sdk.core.redaction.patterns import PLACEHOLDER, Names
+from ext_sdk.core.redaction.spans import Finding, in_view, rule_name
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.json_codec import loads, scan_value, skip_whitespace
+from ext_sdk.core.wire.json_object import scan
+from ext_sdk.core.wire.json_pointer import parts
 
 from .errors import RecorderError, UsageError
 from .redaction import EXCEPT, FORMS, OPTION
@@ -31,7 +29,7 @@ from .redaction import EXCEPT, FORMS, OPTION
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from ext_sdk.redaction.view import View
+    from ext_sdk.core.redaction.escapes import View
 
 PATTERN_S: Final = 1.0  # processor time for one message
 _JSON_SCALAR: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")

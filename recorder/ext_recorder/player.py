@@ -29,9 +29,9 @@ the place of what was asked for.
 
 from __future__ import annotations
 
+from ext_sdk.core.wire.errors import FrameTooLong
+from ext_sdk.core.wire.framing import Frame
 from ext_sdk.protocols.dialect import id_key, pointers_of
-from ext_sdk.wire.errors import FrameTooLong
-from ext_sdk.wire.framing import Frame
 
 from .cassette.events import Data, Mark, omission, omitted, pieces
 from .errors import CassetteError
@@ -42,8 +42,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ext_sdk.core.wire.framing import Framing
     from ext_sdk.protocols.dialect import Classified
-    from ext_sdk.wire.framing import Framing
 
     from .bindings import Playing
     from .cassette.events import Event

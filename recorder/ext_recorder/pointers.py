@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import zip_longest
 
-from ext_sdk.protocols.places import MISSING, child, parts, resolve
+from ext_sdk.core.wire.json_pointer import MISSING, child, parts, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -100,7 +100,7 @@ def neutral_command(command: Sequence[str], clean: Callable[[bytes], bytes]) -> 
 
     It is cleaned as one text: that `hunter2` is a secret follows from the word before it, `--password`.
     """
-    from ext_sdk.wire.json_text import dumps, loads
+    from ext_sdk.core.wire.json_codec import dumps, loads
 
     words = loads(clean(dumps(recordable(command)).encode()).decode())
     return tuple(map(str, words)) if isinstance(words, list) else ()
@@ -108,7 +108,7 @@ def neutral_command(command: Sequence[str], clean: Callable[[bytes], bytes]) -> 
 
 def neutral_environment(names: Iterable[str], clean: Callable[[bytes], bytes]) -> dict[str, str]:
     """Return the values of environment variables as a header has them; an unset one counts as empty."""
-    from ext_sdk.wire.json_text import dumps, loads
+    from ext_sdk.core.wire.json_codec import dumps, loads
 
     values = {name: recorded_value(name) for name in names}
     found = loads(clean(dumps(values).encode()).decode()) if values else {}

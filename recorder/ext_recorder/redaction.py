@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from ext_sdk.redaction import Redactor
+    from ext_sdk.core.redaction.redactor import Redactor
 
     from .options import Values
     from .own_rules import OwnRules
@@ -80,7 +80,7 @@ class Redaction:
 
     def secrets(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Return known values by the name that placeholders have."""
-        from ext_sdk.redaction import secret_variables
+        from ext_sdk.core.redaction.secret_names import secret_variables
 
         found = secret_variables(environment) if self._built_in else {}
         found |= {f"env.{name}": environment[name] for name in self._names if name in environment}
@@ -90,7 +90,7 @@ class Redaction:
 
     def redactor(self, environment: Mapping[str, str] = os.environ) -> Redactor:
         """Return a redactor with these rules."""
-        from ext_sdk.redaction import Redactor
+        from ext_sdk.core.redaction.redactor import Redactor
 
         return Redactor(self.secrets(environment), rules=self._built_in, own=self._own())
 
@@ -104,7 +104,7 @@ class Redaction:
 
 def table(given: dict[str, object]) -> list[str]:
     """Return a table of a project file as the option has it: a rule as JSON. Raises ValueError if it is wrong."""
-    from ext_sdk.wire.json_text import dumps
+    from ext_sdk.core.wire.json_codec import dumps
 
     from .own_rules import read
 

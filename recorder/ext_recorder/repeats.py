@@ -15,8 +15,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from ext_sdk.core.wire.framing import Framing
     from ext_sdk.protocols.dialect import Classified
-    from ext_sdk.wire.framing import Framing
 
     from .cassette.events import Event
     from .cassette.reader import Reader

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.wire.framing import FRAMINGS
 
 from .bindings import Playing
 from .calls import Calls

@@ -61,7 +61,7 @@ class Report:
         self._add(None, told)
 
     def _add(self, status: int | str | None, told: Iterable[str]) -> None:
-        from ext_sdk.wire.json_text import dumps
+        from ext_sdk.core.wire.json_codec import dumps
 
         line = {"cassette": self._cassette, "session": self._session, "exit": status, "told": list(told)}
         if repeated := self.repeated() if status is not None else 0:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from ext_sdk.wire.framing import Framing
+    from ext_sdk.core.wire.framing import Framing
 
     from .cassette.events import Event
     from .cassette.header import Header

@@ -5,7 +5,7 @@ The same forms apply on the command line and in project files, to `replay`, `ver
 
 from __future__ import annotations
 
-from ext_sdk.protocols.places import parts
+from ext_sdk.core.wire.json_pointer import parts
 
 from .errors import UsageError
 

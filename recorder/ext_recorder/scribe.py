@@ -24,7 +24,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ext_sdk.redaction import Redactor
+    from ext_sdk.core.redaction.redactor import Redactor
 
     from .cassette.writer import Writer
     from .notes import Note
@@ -160,8 +160,8 @@ def _cassette(session: Session, batches: Iterator[list[Note]]) -> Report | None:
 
 def _interrupted(session: Session, spoken: Recognised) -> str:
     """Return why the session is not a complete one; "" if it is. What was recorded before it began is not checked."""
+    from ext_sdk.core.wire.framing import FRAMINGS
     from ext_sdk.protocols.dialect import DIALECTS
-    from ext_sdk.wire.framing import FRAMINGS
 
     from .cassette.reader import Reader
     from .unanswered import interruption
@@ -180,9 +180,9 @@ def _interrupted(session: Session, spoken: Recognised) -> str:
 
 def _begin(session: Session, writer: Writer, redactor: Redactor, protocol: str, framing: str) -> Transcript:
     """Write the header of a session that speaks this, and be ready for its events."""
+    from ext_sdk.core.version import __version__
+    from ext_sdk.core.wire.framing import FRAMINGS
     from ext_sdk.protocols.dialect import DIALECTS
-    from ext_sdk.version import __version__
-    from ext_sdk.wire.framing import FRAMINGS
 
     from .bindings import Recording as Bindings
     from .cassette.header import Header, encode_header

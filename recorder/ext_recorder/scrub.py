@@ -11,8 +11,8 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ext_sdk.wire.framing import FRAMINGS
-from ext_sdk.wire.json_text import dumps, loads
+from ext_sdk.core.wire.framing import FRAMINGS
+from ext_sdk.core.wire.json_codec import dumps, loads
 
 from .cassette.events import OWN_FILES, STDERR_FRAMING, Data, cleaned_head, note, pieces
 from .cassette.header import Header
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from ext_recorder.redaction import Redaction
-    from ext_sdk.redaction import Redactor
-    from ext_sdk.wire.framing import Framing
+    from ext_sdk.core.redaction.redactor import Redactor
+    from ext_sdk.core.wire.framing import Framing
 
     from .cassette.events import Event
 

@@ -297,7 +297,7 @@ def _value(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
-        from ext_sdk.wire.json_text import dumps
+        from ext_sdk.core.wire.json_codec import dumps
 
         return dumps(value).replace("\x7f", "\\u007f")
     return str(value)

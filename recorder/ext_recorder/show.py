@@ -19,8 +19,9 @@ import os
 import sys
 from io import TextIOWrapper
 
-from ext_sdk.redaction import Redactor, secret_variables
-from ext_sdk.wire.json_text import dumps
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.redaction.secret_names import secret_variables
+from ext_sdk.core.wire.json_codec import dumps
 
 from .cassette.reader import Reader
 from .cassette.scalars import visible

@@ -9,8 +9,8 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
+from ext_sdk.core.wire.framing import FRAMINGS, Frame
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.wire.framing import FRAMINGS, Frame
 
 from .cassette.events import OWN_FILES, Data, pieces
 from .cassette.reader import Reader

@@ -7,7 +7,7 @@ was put in is not looked at again.
 
 from __future__ import annotations
 
-from ext_sdk.wire.json_text import quote
+from ext_sdk.core.wire.json_codec import quote
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
+from ext_sdk.core.wire.framing import FRAMINGS, Frame
 from ext_sdk.protocols.dialect import DIALECTS
 from ext_sdk.protocols.handshake import elsewhere
-from ext_sdk.wire.framing import FRAMINGS, Frame
 
 from .cassette.events import STDERR_FRAMING, Data, omitted, pieces
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import deque
 
-from ext_sdk.wire.framing import UINT32_LIMIT_BYTES, Junk, Overlong
+from ext_sdk.core.wire.framing import UINT32_LIMIT_BYTES, Junk, Overlong
 
 from .cassette.events import MESSAGE_LIMIT_BYTES, OWN_FILES, STDERR_FRAMING, STREAMS, mark_line, note, raw_line
 from .deltas import Delta, Deltas, may_be_delta
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_sdk.wire.framing import Framing
+    from ext_sdk.core.wire.framing import Framing
 
     from .bindings import Recording as Bindings
     from .cassette.events import Clean, MarkKind, Stream

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_sdk.wire.framing import FRAMINGS
+from ext_sdk.core.wire.framing import FRAMINGS
 
 from .cassette.reader import Reader
 from .errors import UsageError
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from ext_sdk.core.wire.framing import Framing
     from ext_sdk.protocols.dialect import Classified, Dialect
-    from ext_sdk.wire.framing import Framing
 
 
 class Part:

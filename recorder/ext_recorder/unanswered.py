@@ -7,9 +7,9 @@ recorder says so.
 
 from __future__ import annotations
 
+from ext_sdk.core.wire.framing import Junk
 from ext_sdk.protocols.dialect import id_key, pointers_of
 from ext_sdk.protocols.glance import glance
-from ext_sdk.wire.framing import Junk
 
 from .cassette.events import Data, pieces
 from .hearing import Recorded
@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ext_sdk.core.wire.framing import Framing
     from ext_sdk.protocols.dialect import Classified, Dialect
-    from ext_sdk.wire.framing import Framing
 
     from .cassette.reader import Reader
 

@@ -7,10 +7,10 @@ recorded.
 
 from __future__ import annotations
 
+from ext_sdk.core.wire.framing import Frame
+from ext_sdk.core.wire.json_pointer import locate
 from ext_sdk.protocols.dialect import id_key, pointers_of
 from ext_sdk.protocols.glance import FIRST_BYTES, glance
-from ext_sdk.protocols.places import spans
-from ext_sdk.wire.framing import Frame
 
 from .cassette.events import pieces
 
@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from ext_sdk.core.wire.framing import Framing
     from ext_sdk.protocols.dialect import Classified, Dialect
-    from ext_sdk.wire.framing import Framing
 
     from .bindings import Playing
     from .calls import Calls
@@ -70,7 +70,7 @@ class Voice:
             return None
         live = self._calls.end(recorded.key) or recorded.key
         text, edits = recorded.text, [(*recorded.span, live)]
-        for start, end, value in spans(text, pointers_of(self._dialect.minted, recorded.method)):
+        for start, end, value in locate(text, pointers_of(self._dialect.minted, recorded.method)):
             if (start, end) != recorded.span:
                 spelling = self.minted.get(id_key(value, text[start:end]), _bytes(text[start:end]))
                 edits.append((start, end, spelling))
@@ -161,14 +161,14 @@ class Voice:
         dialect, text, method = self._dialect, message.text, message.method
         if message.kind == "response":
             yield from self._answer(message)
-        for start, end, value in spans(text, pointers_of(dialect.mentions, method)):
+        for start, end, value in locate(text, pointers_of(dialect.mentions, method)):
             yield start, end, self._calls.live(id_key(value, text[start:end]))
         if self.minted:
-            for start, end, value in spans(text, pointers_of(dialect.echoed, method)):
+            for start, end, value in locate(text, pointers_of(dialect.echoed, method)):
                 live = self.minted.get(id_key(value, text[start:end]))
                 if live is not None and (start, end) != message.span:
                     yield start, end, live
-        for start, end, value in spans(text, pointers_of(dialect.names, method)):
+        for start, end, value in locate(text, pointers_of(dialect.names, method)):
             if isinstance(value, (str, int)):
                 yield start, end, self.names.setdefault(id_key(value, text[start:end]), _bytes(text[start:end]))
 
@@ -176,7 +176,7 @@ class Voice:
         """An answer ends its call, unless more is to come, and repeats its id and what it has from the request."""
         key, text = message.key, message.text
         for pointer, (recorded, spelling) in self._calls.echoes(key).items():
-            for start, end, value in spans(text, [pointer]):
+            for start, end, value in locate(text, [pointer]):
                 if id_key(value, text[start:end]) == recorded:
                     yield start, end, spelling
         if key is None:

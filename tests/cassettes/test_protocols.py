@@ -16,9 +16,9 @@ from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.lint.linting import lint
 from ext_recorder.replay import ORDERS
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.protocols.detect import Detector
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.wire.framing import FRAMINGS
 from tests.peers.conversations import Names
 from tests.peers.speaking import PATIENCE_S, Started
 

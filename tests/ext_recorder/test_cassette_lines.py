@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ext_recorder.cassette.events import STDERR_FRAMING, Data, Mark, event_line, mark_line, note, raw_line, text_line
 from ext_recorder.cassette.lines import parse_line
 from ext_recorder.cassette.rewrapped import load_line
-from ext_sdk.wire.framing import FRAMINGS, Frame, Junk
+from ext_sdk.core.wire.framing import FRAMINGS, Frame, Junk
 
 NDJSON, CONTENT_LENGTH, UINT32 = (FRAMINGS[name] for name in ("ndjson", "content-length", "uint32"))
 

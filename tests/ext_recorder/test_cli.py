@@ -16,8 +16,8 @@ from ext_recorder.commands.shared import FRAMINGS, ORDERS, PROTOCOLS
 from ext_recorder.convert.formats import NAMES as KNOWN_FORMATS
 from ext_recorder.options import read
 from ext_recorder.replay import ORDERS as PLAYED_ORDERS
+from ext_sdk.core.wire.framing import FRAMINGS as KNOWN_FRAMINGS
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.wire.framing import FRAMINGS as KNOWN_FRAMINGS
 from tests.ext_recorder.recorded import ECHO, PATIENCE_S, RECORDER, run
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_help_without_a_command_lists_the_commands() -> None:
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
-    from ext_sdk.version import __version__
+    from ext_sdk.core.version import __version__
 
     assert call("--version").stdout == f"ext-recorder, version {__version__}\n".encode()
 

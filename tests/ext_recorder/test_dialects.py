@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from ext_recorder.replay import Options
-from ext_sdk.wire.framing import FRAMINGS
+from ext_sdk.core.wire.framing import FRAMINGS
 from tests.ext_recorder.played import END, Host, cassette
 from tests.ext_recorder.recorded import ECHO, messages, python, run
 from tests.peers.conversations import envelope

@@ -136,7 +136,7 @@ def test_a_fault_that_befell_nothing_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("framing", ["content-length", "uint32"])
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_faults_are_framed_as_the_protocol_is(tmp_path: Path, framing: str, kind: str) -> None:
-    from ext_sdk.wire.framing import FRAMINGS
+    from ext_sdk.core.wire.framing import FRAMINGS
 
     frames = FRAMINGS[framing]
     value = "=1ms" if kind == "delay" else ""

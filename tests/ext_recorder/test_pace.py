@@ -21,8 +21,8 @@ from ext_recorder.player import Divergence
 from ext_recorder.replay import MAX, Options, make_player, make_stage
 from ext_recorder.shell import Shell
 from ext_recorder.stage import Stage, Write
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.wire.framing import FRAMINGS
 from tests.ext_recorder.played import END, cassette
 from tests.ext_recorder.recorded import PATIENCE_S as PROCESS_PATIENCE_S
 from tests.ext_recorder.recorded import RECORDER

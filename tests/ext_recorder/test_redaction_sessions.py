@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from ext_recorder.cassette.events import Data, note
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.deltas import Delta, Deltas, may_be_delta
-from ext_sdk.redaction import Redactor
-from ext_sdk.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.wire.framing import FRAMINGS, Frame
 from tests.ext_recorder.played import END
 from tests.ext_recorder.played import cassette as written
 from tests.ext_recorder.recorded import ECHO, PATIENCE_S, RECORDER, messages, python, run

@@ -15,7 +15,7 @@ from ext_recorder.replay import Options, make_player
 from ext_recorder.sockets.players import Part
 from ext_recorder.sockets.recorded import connections
 from ext_recorder.stage import Exit, Stage, Write
-from ext_sdk.wire.framing import FRAMINGS
+from ext_sdk.core.wire.framing import FRAMINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

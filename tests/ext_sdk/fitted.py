@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ext_sdk.fitting import LINE_LIMIT_BYTES
+from ext_sdk.server.line_limit import LINE_LIMIT_BYTES
 
 
 def read(line: bytes) -> dict[str, object]:

@@ -8,9 +8,9 @@ from jsonschema import Draft202012Validator
 from msgspec import UNSET, UnsetType
 
 from ext_sdk import Args, InvalidArgs
-from ext_sdk.alternatives import rules_text
-from ext_sdk.schema import object_schema, params_schema, properties_of
-from ext_sdk.validation import check_types, validate
+from ext_sdk.args import rules_text
+from ext_sdk.server.schema import object_schema, params_schema, properties_of
+from ext_sdk.server.validation import check_types, validate
 
 
 class Source(Args, one_of=("file_name", "text", "items", "none")):

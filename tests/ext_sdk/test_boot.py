@@ -87,7 +87,7 @@ def test_nothing_heavy_is_imported_before_the_manifest_is_out(tmp_path: Path) ->
         assert peer.rest() == [{"jsonrpc": "2.0", "id": "an id", "result": {}}]
         assert peer.exit_code() == 0
         imported = set(peer.stderr.split())
-    assert "ext_sdk.wire.jsonrpc" in imported
+    assert "ext_sdk.core.wire.jsonrpc" in imported
     assert imported & HEAVY == set()
     assert {name for name in imported if name.partition(".")[0] != "ext_sdk"} <= {"_json", "__future__"}
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from ext_sdk import Args, Config, Context, Operation, Result
-from ext_sdk.calls import LONGEST_WAIT_MILLISECONDS, Calls
 from ext_sdk.context import Artifacts, Log, Secrets, States
-from ext_sdk.redaction import Redactor
-from ext_sdk.session import Call
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.server.server import LONGEST_WAIT_MILLISECONDS, Calls
+from ext_sdk.server.session import Call
 
 PATIENCE_SECONDS = 30.0
 

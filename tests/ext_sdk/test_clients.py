@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from ext_sdk.clients import KeptClients
+from ext_sdk.net.client_cache import KeptClients
 
 
 class Client:

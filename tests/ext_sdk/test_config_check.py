@@ -8,8 +8,8 @@ import pytest
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
-from ext_sdk.config_check import certainly_valid
-from ext_sdk.config_schema import config_schema
+from ext_sdk.prepare import config_schema
+from ext_sdk.server.config_check import certainly_valid
 
 
 class Inner(ext_sdk.Args):

@@ -10,7 +10,7 @@ import pytest
 
 from ext_sdk import Config, Context, OperationFailed
 from ext_sdk.context import Artifacts, Log, Secrets, States, remove_old
-from ext_sdk.redaction import Redactor
+from ext_sdk.core.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
     from pathlib import Path

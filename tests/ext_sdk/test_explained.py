@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_sdk import Args, Context, Extension, Operation, Result
-from ext_sdk.explained import operation_text, operations_text
+from ext_sdk.server.cli import operation_text, operations_text
 
 
 def greet(args: Args, context: Context) -> Result:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_sdk import Result
-from ext_sdk.fitting import BUDGET_BYTES, ID_LIMIT_BYTES, Fitter, cut, id_fits
-from ext_sdk.redaction import Redactor
-from ext_sdk.wire import RpcError, dumps
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.core.wire.json_codec import dumps
+from ext_sdk.server.line_limit import BUDGET_BYTES, ID_LIMIT_BYTES, LineLimiter, cut, id_fits
 from tests.ext_sdk.fitted import read
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ def files() -> Files:
 
 
 @pytest.fixture
-def fitter(files: Files) -> Fitter:
-    return Fitter(Redactor(), files.keep)
+def fitter(files: Files) -> LineLimiter:
+    return LineLimiter(Redactor(), files.keep)
 
 
 def result(line: bytes) -> dict[str, object]:
@@ -57,7 +58,7 @@ def outputs(line: bytes) -> dict[str, str]:
 # --- Results ---
 
 
-def test_a_result_that_fits_is_written_as_it_is(fitter: Fitter, files: Files) -> None:
+def test_a_result_that_fits_is_written_as_it_is(fitter: LineLimiter, files: Files) -> None:
     line = fitter.result(7, Result.ok("done", outputs={"a": 1, "b": True, "c": "ä"}))
     assert (
         line
@@ -81,18 +82,18 @@ def test_a_result_that_fits_is_written_as_it_is(fitter: Fitter, files: Files) ->
         (Result.ok(outputs={"empty": ""}), {"success": True, "outputs": {"empty": ""}}),
     ],
 )
-def test_members_without_a_value_are_left_out(fitter: Fitter, given: Result, members: object) -> None:
+def test_members_without_a_value_are_left_out(fitter: LineLimiter, given: Result, members: object) -> None:
     assert result(fitter.result(1, given)) == members
 
 
-def test_a_result_at_the_budget_is_whole_and_one_byte_over_it_is_cut(fitter: Fitter, files: Files) -> None:
+def test_a_result_at_the_budget_is_whole_and_one_byte_over_it_is_cut(fitter: LineLimiter, files: Files) -> None:
     fits = BUDGET_BYTES - 200 - len('"a"') - 8 - 2 - 2 - 2  # room for the name; two empty texts; quotation marks
     assert outputs(fitter.result(1, Result.ok(outputs={"a": "x" * fits}))) == {"a": "x" * fits}
     assert set(outputs(fitter.result(1, Result.ok(outputs={"a": "x" * (fits + 1)})))) == {"a", "aFile"}
     assert list(files.texts.values()) == ["x" * (fits + 1)]
 
 
-def test_short_texts_stay_whole_beside_a_long_one(fitter: Fitter, files: Files) -> None:
+def test_short_texts_stay_whole_beside_a_long_one(fitter: LineLimiter, files: Files) -> None:
     line = fitter.result(
         1,
         Result.failed("it failed", error="e" * 1_000_000, outputs={"stdout": "o" * 1_000_000, "exitCode": 1}),
@@ -107,13 +108,13 @@ def test_short_texts_stay_whole_beside_a_long_one(fitter: Fitter, files: Files) 
     assert PurePosixPath(found["stdoutFile"]).name.endswith("-stdout.txt")
 
 
-def test_an_operation_may_name_the_file_itself(fitter: Fitter, files: Files) -> None:
+def test_an_operation_may_name_the_file_itself(fitter: LineLimiter, files: Files) -> None:
     line = fitter.result(1, Result.ok(outputs={"stdout": "x" * 100_000, "stdoutFile": "/my/own"}))
     assert outputs(line)["stdoutFile"] == "/my/own"
     assert files.texts == {}
 
 
-def test_so_many_outputs_that_none_has_room_are_kept_in_one_file(fitter: Fitter, files: Files) -> None:
+def test_so_many_outputs_that_none_has_room_are_kept_in_one_file(fitter: LineLimiter, files: Files) -> None:
     many = {f"output-{at}": "x" * 1000 for at in range(1000)}
     found = outputs(fitter.result(1, Result.ok("m", outputs=many)))
     assert set(found) == {"outputsFile"}
@@ -121,19 +122,19 @@ def test_so_many_outputs_that_none_has_room_are_kept_in_one_file(fitter: Fitter,
     assert found["outputsFile"].endswith("outputs.json")
 
 
-def test_a_name_that_fills_the_line_is_kept_in_the_file_too(fitter: Fitter, files: Files) -> None:
+def test_a_name_that_fills_the_line_is_kept_in_the_file_too(fitter: LineLimiter, files: Files) -> None:
     found = outputs(fitter.result(1, Result.ok("m", outputs={"n" * 100_000: "value"})))
     assert json.loads(files.texts[found["outputsFile"]]) == {"n" * 100_000: "value"}
 
 
 def test_long_paths_of_many_files_fit_as_well() -> None:
-    fitter = Fitter(Redactor(), Files("/very-long-name" * 200).keep)
+    fitter = LineLimiter(Redactor(), Files("/very-long-name" * 200).keep)
     line = fitter.result(1, Result.ok(outputs={f"output-{at}": "x" * 10_000 for at in range(60)}))
     assert all(text.startswith(("x", "/very-long-name")) for text in outputs(line).values())
 
 
 def test_what_fits_in_no_way_is_told_as_an_error() -> None:
-    line = Fitter(Redactor(), Files("/x" * 100_000).keep).result(1, Result.ok(outputs={"a": "x" * 100_000}))
+    line = LineLimiter(Redactor(), Files("/x" * 100_000).keep).result(1, Result.ok(outputs={"a": "x" * 100_000}))
     assert read(line)["error"] == {
         "code": -32603,
         "message": "the result does not fit a line, however much is left out",
@@ -144,7 +145,7 @@ def test_a_file_that_cannot_be_written_is_told_in_its_place() -> None:
     def keep(name: str, text: str) -> str:
         raise OSError(28, "No space left on device")
 
-    line = Fitter(Redactor(), keep).result(1, Result.ok(outputs={"a": "x" * 100_000}))
+    line = LineLimiter(Redactor(), keep).result(1, Result.ok(outputs={"a": "x" * 100_000}))
     assert outputs(line)["aFile"] == "(could not be written: [Errno 28] No space left on device)"
 
 
@@ -157,7 +158,7 @@ def params(line: bytes) -> dict[str, object]:
     return found
 
 
-def test_a_log_is_a_notification(fitter: Fitter) -> None:
+def test_a_log_is_a_notification(fitter: LineLimiter) -> None:
     assert read(fitter.log("info", "m", {})) == {
         "jsonrpc": "2.0",
         "method": "log",
@@ -170,7 +171,7 @@ def test_a_log_is_a_notification(fitter: Fitter) -> None:
     }
 
 
-def test_data_that_is_no_json_is_written_as_text(fitter: Fitter) -> None:
+def test_data_that_is_no_json_is_written_as_text(fitter: LineLimiter) -> None:
     deep: list[object] = []
     for _ in range(5_000):
         deep = [deep]
@@ -184,12 +185,12 @@ def test_data_that_is_no_json_is_written_as_text(fitter: Fitter) -> None:
     }
 
 
-def test_control_characters_in_a_log_are_escapes(fitter: Fitter) -> None:
+def test_control_characters_in_a_log_are_escapes(fitter: LineLimiter) -> None:
     line = fitter.log("info", "a\x1b[2Jb\rc\0\n\td", {})
     assert json.loads(line)["params"]["message"] == "a\\u001b[2Jb\\u000dc\\u0000\n\td"
 
 
-def test_a_long_log_is_cut_and_its_data_too(fitter: Fitter) -> None:
+def test_a_long_log_is_cut_and_its_data_too(fitter: LineLimiter) -> None:
     found = params(fitter.log("info", "m" * 100_000, {"text": "t" * 100_000, "list": list(range(50_000)), "short": 1}))
     assert "of 100000 characters left out" in str(found["message"])
     data = found["data"]
@@ -199,7 +200,7 @@ def test_a_long_log_is_cut_and_its_data_too(fitter: Fitter) -> None:
     assert data["short"] == "1"
 
 
-def test_so_much_data_that_none_has_room_is_counted(fitter: Fitter) -> None:
+def test_so_much_data_that_none_has_room_is_counted(fitter: LineLimiter) -> None:
     found = params(fitter.log("info", "m", {f"n{at}": "x" * 100 for at in range(1000)}))
     assert found == {"level": "info", "message": "m", "data": {"cut": "1000 values that do not fit a line"}}
 
@@ -207,7 +208,7 @@ def test_so_much_data_that_none_has_room_is_counted(fitter: Fitter) -> None:
 # --- Errors ---
 
 
-def test_an_error_has_a_code_and_a_message(fitter: Fitter) -> None:
+def test_an_error_has_a_code_and_a_message(fitter: LineLimiter) -> None:
     assert read(fitter.error("a", RpcError(-32602, "m"))) == {
         "jsonrpc": "2.0",
         "id": "a",
@@ -215,20 +216,20 @@ def test_an_error_has_a_code_and_a_message(fitter: Fitter) -> None:
     }
 
 
-def test_a_long_error_is_cut(fitter: Fitter) -> None:
+def test_a_long_error_is_cut(fitter: LineLimiter) -> None:
     error = read(fitter.error("x" * 1000, RpcError(-32602, "m" * 100_000)))["error"]
     assert isinstance(error, dict)
     assert "of 100000 characters left out" in error["message"]
 
 
 @pytest.mark.parametrize("id", ["x" * ID_LIMIT_BYTES, "\0" * 200, 10**1100, "\ud800" * 200])
-def test_an_id_that_is_too_long_to_come_back_is_null(fitter: Fitter, id: str | int) -> None:
+def test_an_id_that_is_too_long_to_come_back_is_null(fitter: LineLimiter, id: str | int) -> None:
     assert not id_fits(id)
     assert read(fitter.error(id, RpcError(-32600, "m")))["id"] is None
 
 
 @pytest.mark.parametrize("id", ["x" * (ID_LIMIT_BYTES - 2), "\0" * 170, 10**1000, 1e300, None, "", 0])
-def test_an_id_of_bearable_length_comes_back(fitter: Fitter, id: str | float | None) -> None:
+def test_an_id_of_bearable_length_comes_back(fitter: LineLimiter, id: str | float | None) -> None:
     assert id_fits(id)
     assert read(fitter.error(id, RpcError(-32600, "m")))["id"] == id
 
@@ -239,7 +240,7 @@ def test_an_id_of_bearable_length_comes_back(fitter: Fitter, id: str | float | N
 def test_secrets_are_redacted_before_a_text_is_cut(files: Files) -> None:
     """A secret across the cut would be half of one, which nothing finds any more."""
     secret = "0123456789abcdef" * 64
-    fitter = Fitter(Redactor({"token": secret}), files.keep)
+    fitter = LineLimiter(Redactor({"token": secret}), files.keep)
     line = fitter.result(1, Result.failed("m", error=secret * 1000, outputs={"a": secret * 1000}))
     assert b"0123456789abcdef" not in line
     assert not any("0123456789abcdef" in text for text in files.texts.values())
@@ -249,7 +250,7 @@ def test_secrets_are_redacted_before_a_text_is_cut(files: Files) -> None:
 
 @pytest.mark.parametrize("secret", ["1234", "true", "code", "message", "level", "error", "success", "outputs"])
 def test_a_secret_that_is_a_word_of_the_protocol_changes_no_word_of_it(files: Files, secret: str) -> None:
-    fitter = Fitter(Redactor({"token": secret}), files.keep)
+    fitter = LineLimiter(Redactor({"token": secret}), files.keep)
     assert read(fitter.result(1234, Result.ok("m", outputs={"a": "b"}))) == {
         "jsonrpc": "2.0",
         "id": 1234,
@@ -264,7 +265,7 @@ def test_a_secret_that_is_a_word_of_the_protocol_changes_no_word_of_it(files: Fi
 
 
 def test_a_plain_answer_is_written_as_it_is(files: Files) -> None:
-    fitter = Fitter(Redactor({"token": "string"}), files.keep)
+    fitter = LineLimiter(Redactor({"token": "string"}), files.keep)
     assert fitter.plain(1, {"type": "string"}) == b'{"jsonrpc":"2.0","id":1,"result":{"type":"string"}}\n'
 
 
@@ -281,7 +282,7 @@ def test_a_text_is_cut_only_where_it_does_not_fit(make: Callable[[str], str]) ->
     assert (cut(text, 1002) == text) == (len(text) == 1000)
 
 
-def test_a_cut_text_has_its_beginning_its_end_and_a_note(fitter: Fitter) -> None:
+def test_a_cut_text_has_its_beginning_its_end_and_a_note(fitter: LineLimiter) -> None:
     text = "".join(f"line {at}\n" for at in range(1000))
     shorter = cut(text, 300)
     head, note, tail = shorter.rsplit("\n[", 1)[0], shorter.split("\n[")[1].split("]\n")[0], shorter.split("]\n", 1)[1]

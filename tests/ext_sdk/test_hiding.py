@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_sdk.context import Secrets
-from ext_sdk.hiding import PIECE_BYTES, HidingFile, redacted, redacted_pieces
-from ext_sdk.redaction import Redactor
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.redaction.streams import PIECE_BYTES, RedactingFile, redacted, redacted_pieces
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,14 +45,14 @@ class TestFile:
     @pytest.mark.parametrize("size", [1, 7, 100, 100_000])
     def test_a_secret_is_hidden_however_it_comes(self, size: int, secrets: Secrets, tmp_path: Path) -> None:
         data = f"begin\nline with {SECRET} in it\n{'x' * 1000}{SECRET}{'x' * 1000}\nend {SECRET}".encode()
-        file = HidingFile(tmp_path / "log", secrets, 1 << 20)
+        file = RedactingFile(tmp_path / "log", secrets, 1 << 20)
         for at in range(0, len(data), size):
             file.write("stdout", data[at : at + size])
         file.close()
         assert (tmp_path / "log").read_bytes() == data.replace(SECRET.encode(), PLACEHOLDER)
 
     def test_a_line_without_an_end_is_written_in_time(self, secrets: Secrets, tmp_path: Path) -> None:
-        file = HidingFile(tmp_path / "log", secrets, 1 << 24)
+        file = RedactingFile(tmp_path / "log", secrets, 1 << 24)
         for _ in range(50):
             file.write("stdout", b"x" * 9_999 + SECRET.encode())
         assert (tmp_path / "log").stat().st_size > 100_000
@@ -60,14 +60,14 @@ class TestFile:
         assert (tmp_path / "log").read_bytes() == (b"x" * 9_999 + PLACEHOLDER) * 50
 
     def test_two_streams_do_not_break_each_others_lines(self, secrets: Secrets, tmp_path: Path) -> None:
-        file = HidingFile(tmp_path / "log", secrets, 1 << 20)
+        file = RedactingFile(tmp_path / "log", secrets, 1 << 20)
         for stream, data in (("stdout", SECRET[:5]), ("stderr", "err\n"), ("stdout", f"{SECRET[5:]}\n")):
             file.write(stream, data.encode())
         file.close()
         assert (tmp_path / "log").read_bytes() == b"err\n" + PLACEHOLDER + b"\n"
 
     def test_it_ends_at_the_cap_with_a_note(self, secrets: Secrets, tmp_path: Path) -> None:
-        file = HidingFile(tmp_path / "log", secrets, 10)
+        file = RedactingFile(tmp_path / "log", secrets, 10)
         for _ in range(5):
             file.write("stdout", b"12345")
         file.close()
@@ -75,5 +75,5 @@ class TestFile:
         assert (tmp_path / "log").read_bytes() == b"1234512345" + note
 
     def test_without_a_word_there_is_nothing_to_close(self, secrets: Secrets, tmp_path: Path) -> None:
-        HidingFile(tmp_path / "log", secrets, 10).close()
+        RedactingFile(tmp_path / "log", secrets, 10).close()
         assert not (tmp_path / "log").exists()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ext_sdk.hints import hint
+from ext_sdk.core.text import suggest
 
 KNOWN = ["write-file", "read-file", "run"]
 
@@ -24,9 +24,9 @@ KNOWN = ["write-file", "read-file", "run"]
     ids=lambda value: str(value)[:20],
 )
 def test_the_nearest_name_is_told_or_what_there_is(name: str, known: list[str], said: str) -> None:
-    assert hint(name, known) == said
+    assert suggest(name, known) == said
 
 
 def test_what_is_said_where_there_is_nothing_is_the_callers() -> None:
-    assert hint("web", [], none="none was started") == "none was started"
-    assert hint("web", ["job"], none="none was started") == "known are job"
+    assert suggest("web", [], none="none was started") == "none was started"
+    assert suggest("web", ["job"], none="none was started") == "known are job"

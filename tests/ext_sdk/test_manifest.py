@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from ext_sdk import Args, Context, Extension, Meta, Operation, Result
-from ext_sdk.manifest import LIMIT_BYTES
-from ext_sdk.wire import dumps
+from ext_sdk.core.wire.json_codec import dumps
+from ext_sdk.server.manifest import LIMIT_BYTES
 
 MEDIUM = "A description of medium length, of which there are many. More."
 LONG = "It is the first sentence. " + "And there is more to say about it. " * 40

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from ext_sdk.redaction import Redactor
+from ext_sdk.core.redaction.redactor import Redactor
 
 SECRET = "hunter2-S3cr3t"
 TOKEN = "9f8e7d6c5b4a-Refresh-01"

@@ -12,7 +12,7 @@ import string
 
 import pytest
 
-from ext_sdk.redaction import Redactor
+from ext_sdk.core.redaction.redactor import Redactor
 
 HEX = "0123456789abcdef"
 ALNUM = string.ascii_letters + string.digits

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from ext_sdk.redaction import Redactor
+from ext_sdk.core.redaction.redactor import Redactor
 
 SECRET = "Pa$$w0rd/+\u00e9 x\n\\\"'"
 

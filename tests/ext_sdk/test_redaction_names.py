@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ext_sdk.redaction import secret_variables
-from ext_sdk.redaction.names import looks_secret, words
+from ext_sdk.core.redaction.secret_names import looks_secret, secret_variables, words
 
 TELLING = """
 password passwd passphrase pgpassword PASSWORD db_pass old_password password1 token access_token accessToken id_token

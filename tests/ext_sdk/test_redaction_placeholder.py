@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ext_sdk.redaction import same_but_for_numbers
-from ext_sdk.redaction.placeholder import Numbers, rule_name
+from ext_sdk.core.redaction.patterns import same_but_for_numbers
+from ext_sdk.core.redaction.spans import Numbers, rule_name
 
 SAME = [
     ("plain", "plain"),

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ext_sdk.redaction import Redactor
+from ext_sdk.core.redaction.redactor import Redactor
 
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1g"
 BASIC = base64.b64encode(b"bob:hunter2").decode()

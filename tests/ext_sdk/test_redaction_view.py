@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ext_sdk.redaction.view import exact_views, percent_view, undone, view
+from ext_sdk.core.redaction.escapes import exact_views, percent_view, undone, view
 
 UNDONE = [
     (b"plain", b"plain"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_sdk import Args, Context, Operation, Result
-from ext_sdk.registry import Registry
+from ext_sdk.definition import Registry
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003  (msgspec reads it)
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import pytest
 from msgspec import UNSET, UnsetType
 
 from ext_sdk import Args, Duration, Meta, Verbatim
-from ext_sdk.schema import DURATION_SCHEMA, Schema, branches_of, object_schema, params_schema, properties_of
+from ext_sdk.server.schema import DURATION_SCHEMA, branches_of, object_schema, params_schema, properties_of
+
+if TYPE_CHECKING:
+    from ext_sdk.args import Schema
 
 
 class Inner(Args):

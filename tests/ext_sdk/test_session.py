@@ -11,15 +11,15 @@ import msgspec
 import pytest
 
 from ext_sdk import Args, Config, Context, Duration, Extension, Meta, Operation, Result, Verbatim
-from ext_sdk.redaction import Redactor
-from ext_sdk.schema import COMMON, params_schema, properties_of
-from ext_sdk.session import ANSWER_SECONDS, OWN_SECONDS, Session
-from ext_sdk.wire import RpcError
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.server.schema import COMMON, params_schema, properties_of
+from ext_sdk.server.session import ANSWER_SECONDS, OWN_SECONDS, Session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ext_sdk.session import Call
+    from ext_sdk.server.session import Call
 
 
 class Settings(Config):

@@ -6,7 +6,7 @@ import copy
 
 import pytest
 
-from ext_sdk.sharing import SMALLEST_BYTES, shared
+from ext_sdk.server.manifest import SMALLEST_BYTES, extract_definitions
 
 TEXT = {
     "type": "object",
@@ -64,7 +64,7 @@ def definitions_of(found: dict[str, object]) -> dict[str, object]:
 )
 def test_what_is_repeated_is_told_once_and_means_the_same(given: dict[str, object], names: list[str]) -> None:
     before = copy.deepcopy(given)
-    found = shared(given)
+    found = extract_definitions(given)
     assert given == before
     assert list(definitions_of(found)) == names
     assert expanded(found, definitions_of(found)) == given
@@ -85,15 +85,15 @@ UNION = {"anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "items"
     ],
 )
 def test_alternatives_are_told_once_on_request(given: dict[str, object], names: list[str]) -> None:
-    found = shared(given, unions=True)
+    found = extract_definitions(given, unions=True)
     assert sorted(definitions_of(found)) == names
     assert expanded(found, definitions_of(found)) == given
-    assert "anyOf" not in str(definitions_of(shared(given)))
+    assert "anyOf" not in str(definitions_of(extract_definitions(given)))
 
 
 def test_a_name_that_is_taken_gets_a_number() -> None:
     other = TEXT | {"additionalProperties": {"type": "string"}}
-    found = shared(schema(a=schema(x=TEXT), b=schema(x=other), c=TEXT, d=other))
+    found = extract_definitions(schema(a=schema(x=TEXT), b=schema(x=other), c=TEXT, d=other))
     assert list(definitions_of(found)) == ["x", "x1"]
     assert expanded(found, definitions_of(found)) == schema(a=schema(x=TEXT), b=schema(x=other), c=TEXT, d=other)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk.transport import CHUNK_BYTES, PeerGone, Stdio
+from ext_sdk.core.stdio import CHUNK_BYTES, PeerGone, Stdio
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,7 +131,7 @@ def test_a_peer_that_goes_while_a_non_blocking_end_is_full_is_noticed(wire: Wire
 def test_claiming_leaves_no_way_to_the_wire_but_its_own() -> None:
     program = (
         "import os, sys\n"
-        "from ext_sdk.transport import Stdio\n"
+        "from ext_sdk.core.stdio import Stdio\n"
         "wire = Stdio.claim()\n"
         "print('printed'); sys.stdout.flush()\n"
         "os.write(1, b'written\\n')\n"

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ext_sdk import Args, Duration, InvalidArgs, Meta
-from ext_sdk.validation import validate
+from ext_sdk.server.validation import validate
 
 
 class Leaf(Args):

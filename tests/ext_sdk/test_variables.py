@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_sdk import InvalidArgs, NotKept
-from ext_sdk.variables import LONGEST_VALUE, MOST_KEPT, Place, Variables
+from ext_sdk.context import Place
+from ext_sdk.server.variables import LONGEST_VALUE, MOST_KEPT, Variables
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,14 +7,14 @@ import signal
 import time
 from typing import TYPE_CHECKING, Self
 
-from ext_sdk.process import Command, Spawner
+from ext_sdk.core.process.spawner import Command, Spawner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
-    from ext_sdk.process import Child
+    from ext_sdk.core.process.child import Child
 
 POLL_SECONDS = 0.05
 STOP_SECONDS = 10.0  # for SIGKILL to take effect on a busy machine

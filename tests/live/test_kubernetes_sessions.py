@@ -14,7 +14,7 @@ from cassettes.session import in_workdir
 from docs.examples.host import Host
 from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
-from ext_sdk.wire import RpcError
+from ext_sdk.core.wire.errors import RpcError
 from tests.live.kubernetes import COMMAND
 
 if TYPE_CHECKING:

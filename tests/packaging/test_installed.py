@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import ext_sdk.version
+from ext_sdk.core import version
 from tests.packaging.artefacts import ROOT, Installed, run
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ json.dump(found, sys.stdout)
 
 def test_every_module_can_be_imported_from_the_wheel(installed: Installed, tmp_path: Path) -> None:
     found = json.loads(run(installed.python, "-W", "error", "-c", IMPORT_EVERYTHING, cwd=tmp_path))
-    assert {"ext_sdk.wire.framing", "ext_shell", "ext_recorder"} <= found.keys()
+    assert {"ext_sdk.core.wire.framing", "ext_shell", "ext_recorder"} <= found.keys()
     assert all(path.startswith(str(installed.site_packages)) for path in found.values()), found
 
 
@@ -65,7 +65,7 @@ def test_the_one_shot_example_of_the_spec_works_from_the_wheel(installed: Instal
 
 @pytest.mark.parametrize("script", ["ext-http", "ext-kubernetes", "ext-shell", "ext-recorder"])
 def test_a_console_script_tells_its_version_and_its_use(installed: Installed, tmp_path: Path, script: str) -> None:
-    assert ext_sdk.version.__version__ in run(installed.script(script), "--version", cwd=tmp_path)
+    assert version.__version__ in run(installed.script(script), "--version", cwd=tmp_path)
     assert script in run(installed.script(script), "--help", cwd=tmp_path)
 
 

@@ -18,7 +18,7 @@ SLOW = {
 # Tells, at the first write to the wire, what has been imported until then.
 WATCHED = """
 import sys
-from ext_sdk.transport import Stdio
+from ext_sdk.core.stdio import Stdio
 
 write = Stdio.write
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from ext_sdk.wire import FRAMINGS, Answer, Connection, Notification, Request, RpcError
+from ext_sdk.core.wire.connection import Answer, Connection
+from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.core.wire.framing import FRAMINGS
+from ext_sdk.core.wire.jsonrpc import Notification, Request
 from tests.peers.serving import serve
 
 if TYPE_CHECKING:
-    from ext_sdk.wire import Id
+    from ext_sdk.core.wire.jsonrpc import Id
     from tests.peers.serving import Write
 
 CANCELLED = -32800

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
-from ext_sdk.wire import RpcError
+from ext_sdk.core.wire.errors import RpcError
 from tests.peers.rpc import INVALID_PARAMS, Later, RpcPeer, text
 from tests.peers.serving import serve
 
 if TYPE_CHECKING:
-    from ext_sdk.wire import Id
+    from ext_sdk.core.wire.jsonrpc import Id
     from tests.peers.rpc import Params
     from tests.peers.serving import Write
 

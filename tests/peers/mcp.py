@@ -9,11 +9,14 @@ import sys
 import uuid
 from typing import TYPE_CHECKING, Any, cast
 
-from ext_sdk.wire import FRAMINGS, Connection, Request, RpcError
+from ext_sdk.core.wire.connection import Connection
+from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.core.wire.framing import FRAMINGS
+from ext_sdk.core.wire.jsonrpc import Request
 from tests.peers.serving import serve
 
 if TYPE_CHECKING:
-    from ext_sdk.wire import Id
+    from ext_sdk.core.wire.jsonrpc import Id
     from tests.peers.serving import Write
 
 Members = dict[str, Any]

@@ -9,7 +9,9 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from ext_sdk.wire import FRAMINGS, Frame, MessageError, dumps, loads
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.json_codec import dumps, loads
 from tests.peers.serving import serve
 
 if TYPE_CHECKING:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_sdk.wire import FRAMINGS, Connection, Malformed, Notification, Request, RpcError
+from ext_sdk.core.wire.connection import Connection, Malformed
+from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.core.wire.framing import FRAMINGS
+from ext_sdk.core.wire.jsonrpc import Notification, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ext_sdk.wire import Id
+    from ext_sdk.core.wire.jsonrpc import Id
     from tests.peers.serving import Write
 
 METHOD_NOT_FOUND = -32601

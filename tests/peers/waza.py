@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
-from ext_sdk.wire import RpcError, loads
+from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.core.wire.json_codec import loads
 from tests.peers.rpc import RpcPeer, text
 from tests.peers.serving import serve
 
 if TYPE_CHECKING:
-    from ext_sdk.wire import Id
+    from ext_sdk.core.wire.jsonrpc import Id
     from tests.peers.rpc import Params
     from tests.peers.serving import Write
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_sdk.config_check import certainly_valid
-from ext_sdk.config_schema import config_schema
-from ext_sdk.redaction import Redactor
-from ext_sdk.session import Session
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.prepare import config_schema
+from ext_sdk.server.config_check import certainly_valid
+from ext_sdk.server.session import Session
 
 if TYPE_CHECKING:
     from ext_sdk.extension import Extension

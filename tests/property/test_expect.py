@@ -14,10 +14,9 @@ from jsonpath import JSONPathEnvironment
 from msgspec import UNSET
 
 from ext_sdk.expect import Searcher, TextExpectation, check_text, json_path, passed
-from ext_sdk.expect.excerpt import difference, quoted
+from ext_sdk.expect.format import difference, quoted
+from ext_sdk.expect.json_equality import NotJson, differs, equal, match_unordered, parse
 from ext_sdk.expect.json_path import PathFailed
-from ext_sdk.expect.json_values import NotJson, differs, equal, parse
-from ext_sdk.expect.matching import in_any_order
 from ext_sdk.expect.text import lines_of, without_final_line_ending
 
 if TYPE_CHECKING:
@@ -129,7 +128,7 @@ def test_an_array_is_found_in_any_order_and_among_others_as_the_way_says(
 
 @given(st.lists(st.lists(st.booleans(), min_size=4, max_size=4), min_size=1, max_size=4))
 def test_as_many_items_are_taken_as_any_choice_could(table: list[list[bool]]) -> None:
-    taken = in_any_order(len(table), 4, lambda wanted, there: table[wanted][there])
+    taken = match_unordered(len(table), 4, lambda wanted, there: table[wanted][there])
     assert len(set(taken.values())) == len(taken)
     assert all(table[wanted][there] for wanted, there in taken.items())
     best = max(sum(table[row][at] for row, at in enumerate(choice)) for choice in permutations(range(4), len(table)))

@@ -10,14 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_sdk.files import PathEscapes, Workdir, beneath
+from ext_sdk.files import PathEscapes, Workdir, safe_open
 
 PARTS = st.sampled_from(["a", "b", "c", "dir", "..", ".", "outside", "workdir", "secret", "..."])
 PATHS = st.lists(PARTS, min_size=1, max_size=6).map("/".join)
 TARGETS = PATHS | st.sampled_from(["/", "/etc/passwd", "../outside/secret", "../../outside", "../workdir/a"])
 NAMES = st.sampled_from(["a", "b", "c", "dir/a", "dir/b", "dir/dir/c"])
 
-pytestmark = pytest.mark.skipif(beneath.opener() is beneath.open_by_walk, reason="there is only one way on this system")
+pytestmark = pytest.mark.skipif(
+    safe_open.safe_opener() is safe_open.open_by_walk, reason="there is only one way on this system"
+)
 
 
 def outcome(workdir: Workdir, path: str) -> str:
@@ -51,7 +53,7 @@ def test_the_kernel_and_the_walk_read_the_same_and_never_the_secret(
             (root / name).symlink_to(links[name])
         for path in paths:
             by_kernel = outcome(Workdir(root), path)
-            assert by_kernel == outcome(Workdir(root, beneath.open_by_walk), path)
+            assert by_kernel == outcome(Workdir(root, safe_open.open_by_walk), path)
             assert by_kernel != "SECRET"
 
 

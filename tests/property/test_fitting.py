@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ext_sdk import Result
-from ext_sdk.fitting import Fitter
-from ext_sdk.redaction import Redactor
-from ext_sdk.wire import RpcError
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.server.line_limit import LineLimiter
 from tests.ext_sdk.fitted import read
 
 # Characters of every cost in JSON: 1, 2, 3, 4 and 6 bytes, and escapes of 2.
@@ -48,7 +48,7 @@ directories = st.sampled_from(["/tmp", "/long" * 100, "/longest" * 500])
 @settings(max_examples=60)
 def test_every_result_fits_and_what_is_cut_stands_whole_in_a_file(id: object, result: Result, directory: str) -> None:
     files = Files(directory)
-    answer = read(Fitter(Redactor(), files.keep).result(id, result))  # type: ignore[arg-type]
+    answer = read(LineLimiter(Redactor(), files.keep).result(id, result))  # type: ignore[arg-type]
     assert answer["id"] == id
     found = answer["result"]
     assert isinstance(found, dict)
@@ -69,7 +69,7 @@ def test_every_result_fits_and_what_is_cut_stands_whole_in_a_file(id: object, re
 @given(st.sampled_from(["debug", "info", "warn", "error"]), texts, data)
 @settings(max_examples=60)
 def test_every_log_fits(level: str, message: str, data: dict[str, object]) -> None:
-    line = read(Fitter(Redactor(), Files("/tmp").keep).log(level, message, data))
+    line = read(LineLimiter(Redactor(), Files("/tmp").keep).log(level, message, data))
     params = line["params"]
     assert isinstance(params, dict)
     assert params["level"] == level
@@ -80,7 +80,7 @@ def test_every_log_fits(level: str, message: str, data: dict[str, object]) -> No
 @given(ids, st.integers(-40000, 0), texts)
 @settings(max_examples=60)
 def test_every_error_fits(id: object, code: int, message: str) -> None:
-    answer = read(Fitter(Redactor(), Files("/tmp").keep).error(id, RpcError(code, message)))  # type: ignore[arg-type]
+    answer = read(LineLimiter(Redactor(), Files("/tmp").keep).error(id, RpcError(code, message)))  # type: ignore[arg-type]
     assert answer["id"] == id
     assert isinstance(answer["error"], dict)
     assert answer["error"]["code"] == code
@@ -92,7 +92,7 @@ def test_lines_fit_with_placeholders_longer_than_the_secrets_and_no_secret_is_in
     result: Result, data: dict[str, object], secrets: dict[str, str]
 ) -> None:
     files = Files("/tmp")
-    fitter = Fitter(Redactor(secrets), files.keep)
+    fitter = LineLimiter(Redactor(secrets), files.keep)
     answers = [
         read(fitter.result(1, result)),
         read(fitter.log("info", result.message, data)),

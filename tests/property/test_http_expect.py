@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from ext_http.client.response import Response
 from ext_http.response.expectations import Expect, check, check_status
 from ext_sdk.expect import Check, Searcher, passed
-from ext_sdk.expect.json_values import equal
-from ext_sdk.validation import validate
+from ext_sdk.expect.json_equality import equal
+from ext_sdk.server.validation import validate
 from tests.support.http_contexts import context_in
 
 CONTEXT = context_in(Path("/nonexistent"))

@@ -9,7 +9,8 @@ from urllib.parse import quote
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ext_sdk.redaction import Redactor, same_but_for_numbers
+from ext_sdk.core.redaction.patterns import same_but_for_numbers
+from ext_sdk.core.redaction.redactor import Redactor
 
 SECRET = 'Pa$$w0rd/"1\\n\u00e9 x'
 SECRETS = {"env.A_TOKEN": SECRET, "env.PIN": "1234", "env.SHORT": "alse", "b": "true", "c": "tok-5f3a9c7e1b2d"}

@@ -18,8 +18,8 @@ from ext_recorder.replay import Options, make_player
 from ext_recorder.sockets.players import Part
 from ext_recorder.sockets.recorded import connections
 from ext_recorder.stage import Exit, Stage, Write
+from ext_sdk.core.wire.framing import FRAMINGS, Frame
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.wire.framing import FRAMINGS, Frame
 from tests.ext_recorder.played import END, cassette
 from tests.property.test_any_order import SESSIONS, Session
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ext_recorder.cassette.events import Event
+    from ext_sdk.core.wire.framing import Framing
     from ext_sdk.protocols.dialect import Classified, Dialect
-    from ext_sdk.wire.framing import Framing
 
 CASSETTES = Path(__file__).parents[2] / "cassettes"
 ALL = sorted(path for path in CASSETTES.glob("*/*.yaml") if not path.name.endswith(".http.yaml"))

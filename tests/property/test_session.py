@@ -10,11 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ext_sdk import Args, Context, Duration, Extension, InvalidArgs, Result, Verbatim
-from ext_sdk.redaction import Redactor
-from ext_sdk.session import Call, Session
-from ext_sdk.validation import validate
-from ext_sdk.variables import Place, Variables
-from ext_sdk.wire import RpcError
+from ext_sdk.context import Place
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.server.session import Call, Session
+from ext_sdk.server.validation import validate
+from ext_sdk.server.variables import Variables
 
 if TYPE_CHECKING:
     from pathlib import Path

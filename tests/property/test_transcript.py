@@ -15,9 +15,9 @@ from ext_recorder.cassette.lines import parse_line
 from ext_recorder.journal import Journal
 from ext_recorder.notes import pack
 from ext_recorder.transcript import Transcript
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.redaction import Redactor
-from ext_sdk.wire.framing import FRAMINGS
 
 if TYPE_CHECKING:
     import pytest

@@ -10,28 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_sdk.wire import (
-    FRAMINGS,
-    Connection,
-    ErrorResponse,
-    Frame,
-    Junk,
-    Message,
-    MessageError,
-    Notification,
-    Request,
-    Response,
-    RpcError,
-    WireError,
-    dumps,
-    encode,
-    loads,
-    parse,
-    scan,
-)
+from ext_sdk.core.wire.connection import Connection
+from ext_sdk.core.wire.errors import MessageError, RpcError, WireError
+from ext_sdk.core.wire.framing import FRAMINGS, Frame, Junk
+from ext_sdk.core.wire.json_codec import dumps, loads
+from ext_sdk.core.wire.json_object import scan
+from ext_sdk.core.wire.jsonrpc import ErrorResponse, Message, Notification, Request, Response, encode, parse
 
 if TYPE_CHECKING:
-    from ext_sdk.wire import Id
+    from ext_sdk.core.wire.jsonrpc import Id
 
 framings = st.sampled_from(sorted(FRAMINGS))
 limits = st.sampled_from([None, 0, 1, 4, 20])

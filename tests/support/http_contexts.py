@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ext_http.config import HttpConfig
 from ext_sdk.context import Artifacts, Context, Log, Secrets, States
-from ext_sdk.redaction import Redactor
+from ext_sdk.core.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from jsonschema import Draft202012Validator
 
-from ext_sdk.wire import RpcError
+from ext_sdk.core.wire.errors import RpcError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

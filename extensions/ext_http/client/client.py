@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import httpx2
 import msgspec
 
-from ext_sdk.clients import KeptClients
-from ext_sdk.version import __version__
+from ext_sdk.core.version import __version__
+from ext_sdk.net.client_cache import KeptClients
 
 from .decoding import CODINGS, Undecodable, decoded
 from .errors import ADVICE, ExchangeFailed

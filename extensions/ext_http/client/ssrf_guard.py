@@ -8,12 +8,12 @@ from urllib.parse import SplitResult, urlsplit
 
 import ext_sdk
 from ext_http.early_check import split_pattern
-from ext_sdk.metadata_addresses import hands_out_credentials, unwrapped
+from ext_sdk.net.metadata_hosts import hands_out_credentials, unwrapped
 
 from .errors import Refused
 
 if TYPE_CHECKING:
-    from ext_sdk.metadata_addresses import Address
+    from ext_sdk.net.metadata_hosts import Address
 
 
 DEFAULT_PORTS = {"http": 80, "https": 443}

@@ -9,8 +9,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from ext_sdk.expect.excerpt import quoted
-from ext_sdk.redaction import Redactor
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.expect.format import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,10 +9,10 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_http.response.check_context import CheckContext
+from ext_sdk.core.text import suggest
 from ext_sdk.expect import Check, Integer, Searcher, check_integer, passed, summary
 from ext_sdk.expect.check import failures
 from ext_sdk.files import os_errors
-from ext_sdk.hints import hint
 
 from .registry import Addresses, Mock, MockName, Mocks, not_found
 from .request import Limits
@@ -195,7 +195,7 @@ def _refuse_unknown_routes(args: MockVerify, mock: Mock) -> None:
     labels = [route.label for route in mock.routes]
     for index, one in enumerate(args.calls):
         if isinstance(one.route, str) and one.route not in labels:
-            text = f"expected a route of the mock, found {one.route!r:.100}; {hint(one.route, labels)}"
+            text = f"expected a route of the mock, found {one.route!r:.100}; {suggest(one.route, labels)}"
             raise ext_sdk.InvalidArgs(f"calls[{index}].route", text)
 
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta
 
 import ext_sdk
-from ext_sdk.hints import hint
+from ext_sdk.core.text import suggest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ext_sdk.variables import Place
+    from ext_sdk.context import Place
 
     from .journal import Journal
     from .routing import Route, Router
@@ -174,6 +174,6 @@ class Addresses:
 
 def not_found(name: str, names: list[str]) -> ext_sdk.OperationFailed:
     """The failure of an operation on a mock that is not there."""
-    told = hint(name, names, none="none was started, or all were stopped")
+    told = suggest(name, names, none="none was started, or all were stopped")
     error = f"name: expected a mock that mock-start started in this workdir and scope, found {name!r}; {told}"
     return ext_sdk.OperationFailed(f"there is no mock {name!r}", error=error)

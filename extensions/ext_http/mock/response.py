@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_http.response.header_check import header_value_problem as header_problem
-from ext_sdk.expect.base import Json  # noqa: TC001 - msgspec reads it
+from ext_sdk.expect.check import Json  # noqa: TC001 - msgspec reads it
 from ext_sdk.files import Workdir, os_errors
 
 from .template import Filler, Unfilled, problem

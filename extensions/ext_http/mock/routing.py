@@ -15,8 +15,8 @@ from ext_http.response.check_context import CheckContext
 from ext_http.response.header_check import Header, Headers, check_headers, check_values
 from ext_sdk.expect import Check, Found, Searcher, SearchFailed
 from ext_sdk.expect.check import failures
-from ext_sdk.expect.excerpt import quoted
-from ext_sdk.expect.pattern import problem
+from ext_sdk.expect.format import quoted
+from ext_sdk.expect.regex import problem
 
 from .journal import Call, Miss
 from .request import PathTemplate

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ext_http.response.header_check import values_of
-from ext_sdk.expect.json_values import MISSING, NotJson, parse
+from ext_sdk.expect.json_equality import MISSING, NotJson, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

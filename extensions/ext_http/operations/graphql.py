@@ -15,9 +15,9 @@ from ext_http.request.send import PreparedRequest, RequestSpec
 from ext_http.response.capture import Capture, check_names
 from ext_http.response.expectations import Expect  # noqa: TC001 - msgspec reads it
 from ext_sdk.expect import Check, Searcher
-from ext_sdk.expect.base import Json  # noqa: TC001 - msgspec reads it
-from ext_sdk.expect.excerpt import shown
-from ext_sdk.expect.json_values import NotJson, parse
+from ext_sdk.expect.check import Json  # noqa: TC001 - msgspec reads it
+from ext_sdk.expect.format import shown
+from ext_sdk.expect.json_equality import NotJson, parse
 
 from .result import DEFAULT, CheckedResponse
 

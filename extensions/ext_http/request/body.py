@@ -11,8 +11,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_http.response.header_check import header_value_problem
-from ext_sdk.expect.base import Json  # noqa: TC001 - msgspec reads it
-from ext_sdk.redaction.names import looks_secret
+from ext_sdk.core.redaction.secret_names import looks_secret
+from ext_sdk.expect.check import Json  # noqa: TC001 - msgspec reads it
 
 from .secrets import read_file
 

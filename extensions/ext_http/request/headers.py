@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import ext_sdk
 from ext_http.response.header_check import header_value_problem
-from ext_sdk.redaction.names import looks_secret
+from ext_sdk.core.redaction.secret_names import looks_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

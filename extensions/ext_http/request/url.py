@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 import ext_sdk
 from ext_http.client.ssrf_guard import Origin, host_is_literal, origin_of, split
 from ext_http.config import config_of
-from ext_sdk.redaction.names import looks_secret
+from ext_sdk.core.redaction.secret_names import looks_secret
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

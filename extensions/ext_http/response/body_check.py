@@ -11,8 +11,8 @@ from ext_http.client.charsets import NotText, decoded
 from ext_sdk import OperationFailed
 from ext_sdk.expect import Check, Integer, TextExpectation, check_integer, check_text
 from ext_sdk.expect import json_schema as schemas
-from ext_sdk.expect.excerpt import quoted
-from ext_sdk.expect.json_values import NotJson, parse
+from ext_sdk.expect.format import quoted
+from ext_sdk.expect.json_equality import NotJson, parse
 from ext_sdk.files import Workdir, os_errors
 
 from .header_check import values_of

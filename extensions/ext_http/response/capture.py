@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_sdk.capture import NotFound, find_by_json, find_by_regex
 from ext_sdk.expect import Check, Searcher
-from ext_sdk.expect.pattern import problem
+from ext_sdk.expect.regex import problem
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

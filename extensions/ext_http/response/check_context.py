@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_sdk.expect.excerpt import beside_name
+from ext_sdk.expect.format import redact_named
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ext_sdk import Context
     from ext_sdk.expect import Searcher
-    from ext_sdk.expect.excerpt import Redact
+    from ext_sdk.expect.format import Redact
 
 
 class CheckContext:
@@ -37,4 +37,4 @@ class CheckContext:
 
     def beside(self, name: str) -> CheckContext:
         """Those for the value of a name, such as Authorization: by itself it may not look secret."""
-        return CheckContext(self.workdir, self.searcher, beside_name(name, self.redact))
+        return CheckContext(self.workdir, self.searcher, redact_named(name, self.redact))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import ext_sdk
 from ext_http.client.charsets import NotText, decoded
-from ext_sdk.hiding import redacted_pieces
+from ext_sdk.core.redaction.streams import redacted_pieces
 
 if TYPE_CHECKING:
     from ext_http.client.response import Response

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 from ext_sdk import Duration
 from ext_sdk.expect import Check, DurationExpectation, Expectation, Searcher, check_duration
-from ext_sdk.expect.excerpt import quoted
+from ext_sdk.expect.format import quoted
 
 from .body_check import Body, check_body
 from .check_context import CheckContext

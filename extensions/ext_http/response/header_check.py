@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from ext_sdk.expect import Check, Expectation, Integer, TextExpectation, check_integer, check_text
-from ext_sdk.expect.excerpt import shown
+from ext_sdk.expect.format import shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -8,7 +8,7 @@ import random
 import time
 from typing import TYPE_CHECKING
 
-from ext_sdk.clients import KeptClients
+from ext_sdk.net.client_cache import KeptClients
 
 from .connection import (
     JSON,

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
-from ext_sdk.version import __version__
+from ext_sdk.core.version import __version__
 
 from .credentials import loaded, proxy_credentials
 from .errors import NoConfiguration, api_error

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from ext_sdk.hints import hint, nearest
+from ext_sdk.core.text import closest, suggest
 
 from .errors import ApiError, UnknownKind
 from .paths import DISCOVERY, ApiPath, api_path
@@ -152,14 +152,14 @@ def _unknown(known: Sequence[Resource], name: str, api_version: str | None) -> U
     elsewhere = sorted({f"{one.kind} of {one.api_version}" for one in known if _is(one, word)})
     if elsewhere:
         told = "it has " + ", ".join(elsewhere)
-    elif near := nearest(name, sorted({one.kind for one in known})):
+    elif near := closest(name, sorted({one.kind for one in known})):
         versions = ", ".join(dict.fromkeys(one.api_version for one in known if one.kind == near))
         told = f"did you mean {near} of {versions}?"
     elif api_version is not None and not any(one.api_version == api_version for one in known):
-        told = f"nothing is in {api_version}; {hint(api_version, dict.fromkeys(one.api_version for one in known))}"
+        told = f"nothing is in {api_version}; {suggest(api_version, dict.fromkeys(one.api_version for one in known))}"
     else:
         spellings = [word for one in known for word in (one.plural, *one.short_names)]
-        told = hint(name, dict.fromkeys([*(one.kind for one in known), *spellings]))
+        told = suggest(name, dict.fromkeys([*(one.kind for one in known), *spellings]))
     return UnknownKind(
         f"unknown kind {name!r}{where}",
         error=f"the server has no kind {name!r}{where}; {told}{'' if told.endswith('?') else '.'} "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ext_kubernetes.config import config_of
 from ext_kubernetes.early_check import MOST_BYTES, may_have
-from ext_sdk.hints import hint
+from ext_sdk.core.text import suggest
 
 from .errors import NoConfiguration
 
@@ -96,12 +96,12 @@ class Kubeconfig:
             raise NoConfiguration(
                 "no current context",
                 error=f"the kubeconfig {self.where} has no current-context; set `context` in the extension's "
-                f"configuration: {hint('', self.contexts)}",
+                f"configuration: {suggest('', self.contexts)}",
             )
         if wanted not in self.contexts:
             raise NoConfiguration(
                 f"no context {wanted!r}",
-                error=f"the kubeconfig {self.where} has no context {wanted!r}; {hint(wanted, self.contexts)}",
+                error=f"the kubeconfig {self.where} has no context {wanted!r}; {suggest(wanted, self.contexts)}",
             )
         return self.contexts[wanted]
 
@@ -118,7 +118,7 @@ class Kubeconfig:
                 raise NoConfiguration(
                     f"no {kind} {wanted!r}",
                     error=f"the kubeconfig {self.where} has no {kind} {wanted!r}, which its context "
-                    f"{name or self.current!r} names; {hint(wanted, known)}",
+                    f"{name or self.current!r} names; {suggest(wanted, known)}",
                 )
         cluster = found.get("cluster")
         if isinstance(cluster, str) and cluster and not self.clusters[cluster].get("server"):

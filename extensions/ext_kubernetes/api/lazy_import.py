@@ -12,13 +12,13 @@ import threading
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from ext_sdk.deferred import attach, defer, undo
+from ext_sdk.deferred_imports import attach, defer, undo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-# See ext_sdk.deferred, also for the second.
+# See ext_sdk.deferred_imports, also for the second.
 MODULES: Mapping[str, Mapping[str, str]] = {
     "dateutil": {},
     "dateutil.parser": {},

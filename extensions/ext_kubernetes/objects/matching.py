@@ -5,8 +5,8 @@ from __future__ import annotations
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from ext_sdk.expect.excerpt import shown
-from ext_sdk.expect.json_values import equal, is_type
+from ext_sdk.expect.format import shown
+from ext_sdk.expect.json_equality import equal, is_type
 
 from .secret_data import masked
 
@@ -144,7 +144,7 @@ def _a_quantity(value: object) -> str:
 
 
 def _a_regex(value: object) -> str:
-    from ext_sdk.expect.pattern import problem
+    from ext_sdk.expect.regex import problem
 
     return problem(value) if isinstance(value, str) else "expected a regular expression"
 

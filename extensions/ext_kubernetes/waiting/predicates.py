@@ -13,7 +13,7 @@ from ext_kubernetes.objects.readiness import readiness_of
 from ext_kubernetes.objects.secret_data import masked
 from ext_kubernetes.polling import Verdict
 from ext_kubernetes.targets import TargetArgs, target_of
-from ext_sdk.expect.json_values import equal
+from ext_sdk.expect.json_equality import equal
 
 from .waiter import combine_verdicts
 

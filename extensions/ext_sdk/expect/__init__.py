@@ -7,12 +7,10 @@ Result. An expectation that checks nothing is refused while the arguments are re
 
 from __future__ import annotations
 
-from .base import Expectation
-from .check import Check, conclude, failure_text, passed, summary
-from .duration import DurationExpectation, check_duration
-from .integer import Integer, IntegerExpectation, check_integer
-from .json_checks import JsonExpectation, check_json
-from .pattern import Found, Searcher, SearchFailed
+from .check import Check, Expectation, conclude, failure_text, passed, summary
+from .json_expectation import JsonExpectation, check_json
+from .numbers import DurationExpectation, Integer, IntegerExpectation, check_duration, check_integer
+from .regex import Found, Searcher, SearchFailed
 from .text import Text, TextExpectation, check_text
 
 __all__ = [

@@ -1,14 +1,46 @@
-"""The outcome of one comparison, and the words for many."""
+"""Expectations and the results of their checks: what was expected, what was found, and the error text."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET
+
+from ext_sdk.args import Args
 from ext_sdk.result import Result
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ext_sdk.result import Outputs
+
+
+# Any JSON value. msgspec knows no recursive alias; what comes out of it is handled as `object`.
+Json = Any
+
+
+class Expectation(Args):
+    """The base of expectations. A field that was not given is UNSET: `null` is a value that one may expect.
+
+    `__post_init__` raises ValueError for an expectation that checks nothing or can't hold. The SDK answers
+    it as an invalid argument, with its path, before anything runs.
+    """
+
+    def given(self, *, besides: tuple[str, ...] = ()) -> tuple[str, ...]:
+        """The names, as users write them, of the fields that were given.
+
+        Args:
+            besides: names to leave out, because they only say how to check.
+        """
+        pairs = zip(self.__struct_fields__, self.__struct_encode_fields__, strict=True)
+        return tuple(name for field, name in pairs if getattr(self, field) is not UNSET and name not in besides)
+
+    def refuse_empty(self, *, besides: tuple[str, ...] = ()) -> None:
+        """Raise ValueError where nothing is checked: such an expectation would pass whatever happens."""
+        if not self.given(besides=besides):
+            known = [name for name in self.__struct_encode_fields__ if name not in besides]
+            raise ValueError(f"this checks nothing; give at least one of {', '.join(known)}")
+
 
 MOST_FAILURES_TOLD = 5  # the error text is read on a terminal
 

@@ -17,9 +17,10 @@ from jsonpath.function_extensions import ExpressionType, FilterFunction
 from jsonpath.match import NodeList
 from jsonpath.parse import Parser
 
-from . import pattern
-from .json_values import equal
-from .pattern import Searcher
+from ext_sdk.expect import regex
+
+from .json_equality import equal
+from .regex import Searcher
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -204,6 +205,6 @@ class _PatternFunction(FilterFunction):
     def __call__(self, value: object, wanted: object) -> bool:
         if not isinstance(value, str) or not isinstance(wanted, str):
             return False
-        if wrong := pattern.problem(wanted):
+        if wrong := regex.problem(wanted):
             raise JSONPathError(f"{wanted!r:.100} is {wrong}")
         return self._searcher.search(self._frame.replace("{}", wanted), value) is not None

@@ -12,16 +12,15 @@ import subprocess
 import sys
 from pathlib import Path
 
-from .base import Json
-from .check import Check
-from .excerpt import beside_name, quoted, shown
-from .json_schema_words import SAY_NOTHING, unknown_word
-from .json_values import type_name
-from .pattern import TIME_UP
+from .check import Check, Json
+from .format import quoted, redact_named, shown
+from .json_equality import type_name
+from .json_schema_keywords import SAY_NOTHING, unknown_word
+from .regex import TIME_UP
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .excerpt import Redact
+    from .format import Redact
 
 Schema = dict[str, Json]
 
@@ -76,7 +75,7 @@ def check_schema(
     assert isinstance(steps, list)
     found = _at(document, steps)
     path = "".join(f"[{step}]" if isinstance(step, int) else _member(step) for step in steps)
-    redact = beside_name(path, redact)
+    redact = redact_named(path, redact)
     missing = answer.get("missing")
     more = f"; {answer['errors']} places don't fit" if answer["errors"] != 1 else ""
     what, expected = "to fit the schema's", "false"

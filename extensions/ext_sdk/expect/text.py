@@ -6,20 +6,20 @@ from typing import Annotated, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType
 
-from . import pattern
-from .base import Expectation, Json
-from .check import Check
-from .excerpt import beside_name, difference, quoted, shown
-from .integer import Integer, check_integer
-from .json_checks import JsonExpectation, check_json
-from .json_values import MISSING, Lists, NotJson, TooManyComparisons, differs, parse, type_name
-from .pattern import Searcher, SearchFailed
+from ext_sdk.expect import regex
+
+from .check import Check, Expectation, Json
+from .format import difference, quoted, redact_named, shown
+from .json_equality import MISSING, Lists, NotJson, TooManyComparisons, differs, parse, type_name
+from .json_expectation import JsonExpectation, check_json
+from .numbers import Integer, check_integer
+from .regex import Searcher, SearchFailed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .excerpt import Redact
+    from .format import Redact
 
 Part = Annotated[str, Meta(min_length=1)]  # an empty text is contained in everything
 Parts = Part | Annotated[list[Part], Meta(min_length=1)]
@@ -72,7 +72,7 @@ class TextExpectation(Expectation):
         self.refuse_empty(besides=_HOW)
         for name in ("matches", "not_matches"):
             for each in _many(getattr(self, name)):
-                if wrong := pattern.problem(each):
+                if wrong := regex.problem(each):
                     raise ValueError(f"{each!r:.100} is {wrong}")
         if self.lists != "exact" and self.json_equals is UNSET and self.json_contains is UNSET:
             raise ValueError("`lists` says how jsonEquals and jsonContains compare, and neither is given")
@@ -235,7 +235,7 @@ class _Comparison:
             return Check.failed("to be compared", f"an error: {error}", where=self._where)
         if found is None:
             return Check(ok=True, what=what, expected=shown(expected, self._redact), where=self._where)
-        redact = beside_name(found.path, self._redact)
+        redact = redact_named(found.path, self._redact)
         sides = (_side(found.expected, redact), _side(found.found, redact))
         return Check(False, what, *sides, where=f"{self._where} at {found.path}")  # noqa: FBT003  # as Check has it
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .errors import NotRegular, PathEscapes, TooLarge, os_errors
-from .kinds import kind_of
-from .workdir import Workdir
+from .workdir import Workdir, kind_of
 
 __all__ = ["NotRegular", "PathEscapes", "TooLarge", "Workdir", "kind_of", "os_errors"]

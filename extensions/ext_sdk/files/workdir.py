@@ -1,4 +1,4 @@
-"""A working directory whose files can be read and written, and nothing else."""
+"""What a directory entry is."""
 
 from __future__ import annotations
 
@@ -8,18 +8,35 @@ import shutil
 import stat
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
-from . import beneath
+from ext_sdk.core.atomic import NEW, NEW_FILE, atomic_write
+from ext_sdk.files import safe_open
+
 from .errors import NotRegular, PathEscapes, TooLarge
-from .kinds import kind_of
-from .replacing import NEW, NEW_FILE, replacing
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-    from .beneath import Opener
+    from .safe_open import Opener
+
+
+_KINDS = {
+    stat.S_IFREG: "file",
+    stat.S_IFDIR: "directory",
+    stat.S_IFLNK: "symlink",
+    stat.S_IFIFO: "fifo",
+    stat.S_IFSOCK: "socket",
+    stat.S_IFCHR: "device",
+    stat.S_IFBLK: "device",
+}
+
+
+def kind_of(mode: int) -> str:
+    """The kind of an entry by its `st_mode`: file, directory, symlink, fifo, socket, device, or unknown."""
+    return _KINDS.get(stat.S_IFMT(mode), "unknown")
+
 
 CHUNK = 1024 * 1024  # bytes read at once
 NEW_DIRECTORY = 0o777  # permissions, less the umask
@@ -39,7 +56,7 @@ class Workdir:
 
     def __init__(self, root: Path, opener: Opener | None = None) -> None:
         self.root = root
-        self._open_beneath = opener or beneath.opener()
+        self._open_beneath = opener or safe_open.safe_opener()
 
     def relative(self, text: str) -> str:
         """The path relative to the directory, without `.` and `..`; "." for the directory itself."""
@@ -66,7 +83,7 @@ class Workdir:
 
     def path(self, text: str) -> Path:
         """The absolute path, for programs that take paths; what it names must exist. It was inside just now."""
-        os.close(self.open(text, beneath.SEARCH))
+        os.close(self.open(text, safe_open.SEARCH))
         return self.root / self.relative(text)
 
     def open(self, text: str, flags: int, mode: int = NEW_FILE) -> int:
@@ -81,7 +98,7 @@ class Workdir:
 
     def _open(self, text: str, relative: str, flags: int, mode: int = NEW_FILE) -> int:
         """Open a relative path, in which `..` goes up from where links lead; `text` is the path of the user."""
-        root = os.open(self.root, beneath.SEARCH | os.O_DIRECTORY | os.O_CLOEXEC)
+        root = os.open(self.root, safe_open.SEARCH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             return self._open_beneath(root, relative, flags, mode)
         except OSError as error:
@@ -107,7 +124,7 @@ class Workdir:
             raise PathEscapes(text, str(self.root), "it is that directory itself")
         if make:
             self.mkdir(str(relative.parent))
-        directory = self.open(str(relative.parent), beneath.SEARCH | os.O_DIRECTORY)
+        directory = self.open(str(relative.parent), safe_open.SEARCH | os.O_DIRECTORY)
         try:
             yield directory, relative.name
         finally:
@@ -123,7 +140,7 @@ class Workdir:
             links = 0
             while (existing := _lstat(path.name, directory)) and stat.S_ISLNK(existing.st_mode):
                 links += 1
-                if links > beneath.MOST_LINKS:
+                if links > safe_open.MOST_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), text)
                 target = os.readlink(path.name, dir_fd=directory)
                 if target.startswith("/"):
@@ -131,7 +148,7 @@ class Workdir:
                 path = path.parent / target
                 if path.name in {"", ".."}:
                     raise NotRegular(text, "directory")
-                entered = self._open(text, str(path.parent), beneath.SEARCH | os.O_DIRECTORY)
+                entered = self._open(text, str(path.parent), safe_open.SEARCH | os.O_DIRECTORY)
                 os.close(directory)
                 directory = entered
             yield directory, path.name
@@ -165,7 +182,7 @@ class Workdir:
         if not follow and self.relative(text) != ".":
             with self.parent(text) as (directory, name):
                 return os.stat(name, dir_fd=directory, follow_symlinks=False)
-        descriptor = self.open(text, beneath.SEARCH | (0 if beneath.SEARCH else os.O_NONBLOCK))
+        descriptor = self.open(text, safe_open.SEARCH | (0 if safe_open.SEARCH else os.O_NONBLOCK))
         try:
             return os.fstat(descriptor)
         finally:
@@ -248,7 +265,7 @@ class Workdir:
                 os.close(os.open(name, NEW, NEW_FILE, dir_fd=directory))  # the name is ours, or is not to be had
             elif mode is None and existing and stat.S_ISREG(existing.st_mode):
                 mode = stat.S_IMODE(existing.st_mode)
-            with replacing(name, directory, mode) as file:
+            with atomic_write(name, directory, mode) as file:
                 yield file
 
     def append(self, text: str, data: bytes, *, mode: int | None = None, parents: bool = False) -> None:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from ext_sdk.wire.json_text import quote
-
-from .places import MISSING, resolve
+from ext_sdk.core.wire.json_codec import quote
+from ext_sdk.core.wire.json_pointer import MISSING, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_sdk.wire.envelope import Envelope
+    from ext_sdk.core.wire.json_object import Envelope
 
     from .glance import Kind
 

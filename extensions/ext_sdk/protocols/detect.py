@@ -7,18 +7,17 @@ Nothing is changed or consumed: bytes are only looked at.
 
 from __future__ import annotations
 
-from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.framing import FRAMINGS, UINT32_LIMIT_BYTES, Frame
-from ext_sdk.wire.json_text import loads
-
-from .places import MISSING, resolve
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.framing import FRAMINGS, UINT32_LIMIT_BYTES, Frame
+from ext_sdk.core.wire.json_codec import loads
+from ext_sdk.core.wire.json_pointer import MISSING, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Literal
 
-    from ext_sdk.wire.framing import Decoder
+    from ext_sdk.core.wire.framing import Decoder
 
     Side = Literal["in", "out"]  # what the host says, what the child says
 else:

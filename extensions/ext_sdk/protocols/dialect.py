@@ -8,18 +8,18 @@ that handle messages ask the row, and know no protocol.
 
 from __future__ import annotations
 
-from ext_sdk.wire.envelope import scan
-from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.json_text import dumps
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.json_codec import dumps
+from ext_sdk.core.wire.json_object import scan
+from ext_sdk.core.wire.json_pointer import MISSING, locate
 
 from .classified import NOTIFICATION, OTHER, REQUEST, RESPONSE, Classified, Form, id_key
-from .places import MISSING, spans
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ext_sdk.wire.envelope import Envelope
+    from ext_sdk.core.wire.json_object import Envelope
 
     Pointers = Mapping[str, tuple[str, ...]]
 
@@ -224,7 +224,7 @@ class _Spellings(dict[str, str]):
         self._text = request.text
 
     def __missing__(self, pointer: str) -> str:
-        return next((self._text[start:end] for start, end, _ in spans(self._text, [pointer])), "null")
+        return next((self._text[start:end] for start, end, _ in locate(self._text, [pointer])), "null")
 
 
 def _classified(envelope: Envelope) -> Classified:
@@ -246,7 +246,7 @@ def _formed(envelope: Envelope, form: Form) -> Classified:
     message = Classified(form, envelope.text, envelope=envelope)
     method = message.at(form.method) if form.method else MISSING
     message.method = method if isinstance(method, str) else ""
-    for start, end, value in spans(envelope.text, [form.id] if form.id else []):
+    for start, end, value in locate(envelope.text, [form.id] if form.id else []):
         message.key = id_key(value, envelope.text[start:end])
         message.span = (start, end)
     return message

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from . import gevals
+from ext_sdk.core import gevals_spec
+
 from .dialect import Dialect
 
 DIALECT = Dialect(
     "gevals",
-    gevals.FRAMING,
+    gevals_spec.FRAMING,
     "the gevals extension protocol",
-    bound=gevals.BOUND,
-    volatile=gevals.VOLATILE,
+    bound=gevals_spec.BOUND,
+    volatile=gevals_spec.VOLATILE,
     failed={"/result/success": False},
-    subject={gevals.EXECUTE: "/params/operation"},
-    final=gevals.FINAL,
+    subject={gevals_spec.EXECUTE: "/params/operation"},
+    final=gevals_spec.FINAL,
 )

@@ -1,17 +1,17 @@
 """HTTP/1.1 between a client and a socket server: requests and responses in order, without ids.
 
-A payload is what `ext_sdk.wire.http_framing` makes of a message: `POST /mcp {…}`, `200 {…}`, or a chunk of a streamed
+A payload is what `core.wire.http_framing` makes of a message: `POST /mcp {…}`, `200 {…}`, or a chunk of a streamed
 body, which is no call.
 """
 
 from __future__ import annotations
 
-from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.json_text import dumps, loads
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.json_codec import dumps, loads
+from ext_sdk.core.wire.json_pointer import MISSING, resolve
 
 from .classified import OTHER, Classified, Form
 from .dialect import Dialect
-from .places import MISSING, resolve
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

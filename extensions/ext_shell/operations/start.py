@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
+from ext_sdk.core.redaction.streams import RedactingFile
 from ext_sdk.expect import Searcher
-from ext_sdk.hiding import HidingFile
 from ext_sdk.process import Spawner
 from ext_shell.args import Name, OutputArgs
 from ext_shell.background import Process, Processes, Running, end, excerpt, outputs_of
@@ -89,7 +89,7 @@ def _process(args: Start, context: ext_sdk.Context, port: int | None) -> Process
     return Process(
         args.name,
         prepared,
-        log=HidingFile(log_path, context.secrets, limit),
+        log=RedactingFile(log_path, context.secrets, limit),
         log_path=log_path,
         output_limit=limit,
         place=place_of(context),

@@ -24,8 +24,8 @@ from __future__ import annotations
 
 from binascii import b2a_base64
 
-from ext_sdk.wire.errors import FrameTooLong
-from ext_sdk.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.errors import FrameTooLong
+from ext_sdk.core.wire.framing import FRAMINGS, Frame
 
 from .scalars import escaped, holds, quoted
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Literal
 
-    from ext_sdk.wire.framing import Framing, Junk
+    from ext_sdk.core.wire.framing import Framing, Junk
 
     Stream = Literal["in", "out", "err"]
     MarkKind = Literal["eof", "exit", "signal", "open", "omitted"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ext_recorder.errors import CassetteError
-from ext_sdk.wire.framing import FRAMINGS
+from ext_sdk.core.wire.framing import FRAMINGS
 
 from .scalars import flow_list, flow_map, scalar
 

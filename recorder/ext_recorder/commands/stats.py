@@ -19,7 +19,7 @@ def run(values: Values) -> int:
 
     from ext_recorder.many.pool import each
     from ext_recorder.stats import collect, table, together
-    from ext_sdk.wire.json_text import dumps
+    from ext_sdk.core.wire.json_codec import dumps
 
     counted, broken = [], 0
     for outcome in each(chosen(values), partial(collect, subjects=bool(values["subjects"])), jobs=jobs(values)):

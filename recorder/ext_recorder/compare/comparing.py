@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 from ext_recorder.matching import Difference
 from ext_recorder.pointers import differences, places, without
 from ext_recorder.rules import Mask, Places
+from ext_sdk.core.redaction.patterns import same_but_for_numbers
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.json_codec import loads
+from ext_sdk.core.wire.json_pointer import MISSING, resolve
 from ext_sdk.protocols.dialect import id_key, pointers_of
-from ext_sdk.protocols.places import MISSING, resolve
-from ext_sdk.redaction import same_but_for_numbers
-from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.json_text import loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

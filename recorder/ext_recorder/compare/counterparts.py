@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ext_sdk.core.wire.json_codec import dumps, loads
+from ext_sdk.core.wire.json_pointer import parts, resolve
 from ext_sdk.protocols.dialect import id_key
-from ext_sdk.protocols.places import parts, resolve
-from ext_sdk.wire.json_text import dumps, loads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

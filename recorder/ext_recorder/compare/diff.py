@@ -10,8 +10,9 @@ from ext_recorder.errors import CassetteError
 from ext_recorder.pointers import places
 from ext_recorder.reports.cases import Case
 from ext_recorder.speaking import dialect_of
-from ext_sdk.redaction import Redactor, secret_variables
-from ext_sdk.wire.framing import FRAMINGS
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.redaction.secret_names import secret_variables
+from ext_sdk.core.wire.framing import FRAMINGS
 
 from .comparing import Comparison
 from .counterparts import Counterparts

@@ -10,15 +10,15 @@ import json
 from typing import TYPE_CHECKING, TypeAlias
 
 from ext_recorder.cassette.events import OWN_FILES, Data, Mark, pieces
-from ext_sdk.wire.framing import Frame
+from ext_sdk.core.wire.framing import Frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ext_recorder.cassette.events import Event
     from ext_recorder.cassette.reader import Reader
+    from ext_sdk.core.wire.framing import Framing
     from ext_sdk.protocols.dialect import Classified
-    from ext_sdk.wire.framing import Framing
 
     from .comparing import Comparison
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.scalars import visible
-from ext_sdk.protocols.places import MISSING, resolve
-from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.json_text import dumps, loads
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.json_codec import dumps, loads
+from ext_sdk.core.wire.json_pointer import MISSING, resolve
 
 if TYPE_CHECKING:
     from ext_recorder.matching import Difference

@@ -5,8 +5,8 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from ext_sdk.protocols.places import MISSING, resolve
-from ext_sdk.wire.json_text import dumps
+from ext_sdk.core.wire.json_codec import dumps
+from ext_sdk.core.wire.json_pointer import MISSING, resolve
 
 from .conversations.steps import Await, AwaitAnswer, EndInput, Ends, Say, SayBytes, Unanswered
 from .exchange import Exchange

@@ -9,16 +9,16 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeAlias
 
 from ext_recorder.cassette.events import Data
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.json_codec import dumps, loads
+from ext_sdk.core.wire.json_pointer import MISSING
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.protocols.places import MISSING
-from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.framing import FRAMINGS, Frame
-from ext_sdk.wire.json_text import dumps, loads
 
 if TYPE_CHECKING:
     from ext_recorder.cassette.events import Event
+    from ext_sdk.core.wire.framing import Decoder
     from ext_sdk.protocols.dialect import Classified
-    from ext_sdk.wire.framing import Decoder
 
     from .links import Link, Place
 

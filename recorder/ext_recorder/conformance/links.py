@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.errors import RecorderError
 from ext_recorder.sockets.relay import SERVER_START_S
-from ext_sdk.process import Command, ProcessError, Spawner
+from ext_sdk.core.process.errors import ProcessError
+from ext_sdk.core.process.spawner import Command, Spawner
 
 from .host import READ_BYTES, STDERR_BYTES
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ext_recorder.sockets.address import Address
-    from ext_sdk.process import Child
+    from ext_sdk.core.process.child import Child
 
 STOP_GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
 GONE_SECONDS = 10.0  # how long the end of a killed tree is waited for

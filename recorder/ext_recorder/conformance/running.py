@@ -16,7 +16,7 @@ from ext_recorder.many.pool import cores
 from ext_recorder.many.progress import Progress
 from ext_recorder.reports.cases import Case, Problem, junit, readable, write
 from ext_recorder.sockets.address import Address
-from ext_sdk.wire.json_text import dumps
+from ext_sdk.core.wire.json_codec import dumps
 
 from .clauses import CLAUSES
 from .conversations import CONVERSATIONS

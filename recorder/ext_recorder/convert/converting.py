@@ -16,9 +16,9 @@ from ext_recorder.errors import UsageError
 from ext_recorder.redaction import Redaction
 from ext_recorder.rewriting import line_of, write_cassette
 from ext_recorder.targets import target_of
+from ext_sdk.core.version import __version__
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.version import __version__
-from ext_sdk.wire.framing import FRAMINGS
 
 from .foreign import FRAMING, PROTOCOL, events
 from .formats import CASSETTE, FOREIGN, JSONL, format_of, known

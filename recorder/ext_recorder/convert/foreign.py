@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.events import Data
 from ext_recorder.errors import CassetteError
-from ext_sdk.wire.envelope import scan
-from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.json_text import loads
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.json_codec import loads
+from ext_sdk.core.wire.json_object import scan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from ext_recorder.cassette.events import Stream
-    from ext_sdk.wire.envelope import Envelope
+    from ext_sdk.core.wire.json_object import Envelope
 
 PROTOCOL = "mcp"
 FRAMING = "ndjson"

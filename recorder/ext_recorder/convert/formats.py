@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.errors import CassetteError, UsageError
 from ext_recorder.many.names import begins_a_cassette
-from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.json_text import loads
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.json_codec import loads
 
 from . import mcp_cassette, mcp_rec, mcpsnoop, typescript
 

@@ -18,8 +18,8 @@ from ext_recorder.cassette.events import MARKS, STREAMS, Data, Mark
 from ext_recorder.cassette.header import VERSION, header_of
 from ext_recorder.cassette.lines import mark_of, raw_bytes
 from ext_recorder.errors import CassetteError
-from ext_sdk.wire.errors import MessageError
-from ext_sdk.wire.json_text import dumps, loads
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.json_codec import dumps, loads
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping

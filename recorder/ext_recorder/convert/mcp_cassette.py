@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ext_recorder.errors import CassetteError
-from ext_sdk.wire.json_text import dumps
+from ext_sdk.core.wire.json_codec import dumps
 
 from .foreign import NOT_STDIO, Said, document, seconds, side
 

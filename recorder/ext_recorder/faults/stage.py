@@ -5,14 +5,14 @@ from __future__ import annotations
 from random import Random
 
 from ext_recorder.stage import Close, Stage
-from ext_sdk.wire.framing import Frame
+from ext_sdk.core.wire.framing import Frame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from ext_sdk.core.wire.framing import Framing
     from ext_sdk.protocols.dialect import Classified, Dialect
-    from ext_sdk.wire.framing import Framing
 
     from .rules import Rule
 

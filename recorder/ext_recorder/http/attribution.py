@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
+from ext_sdk.core.wire.json_codec import loads
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.wire.json_text import loads
 
 from .interaction import call_id
 

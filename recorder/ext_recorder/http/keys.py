@@ -14,7 +14,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from ext_recorder.pointers import MISSING, differences, resolve
+from ext_recorder.pointers import differences
+from ext_sdk.core.wire.json_pointer import MISSING, resolve
 
 from .body import ENCODINGS, decoded
 

@@ -10,8 +10,9 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from ext_recorder.errors import UsageError
-from ext_recorder.pointers import MISSING, parts, resolve, without
+from ext_recorder.pointers import without
 from ext_recorder.rules import Mask
+from ext_sdk.core.wire.json_pointer import MISSING, parts, resolve
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -17,7 +17,7 @@ from ext_recorder.redaction import Redaction
 from ext_recorder.report import Report as ReportFile
 from ext_recorder.signals import Signals
 from ext_recorder.tap import Tap
-from ext_sdk.version import __version__
+from ext_sdk.core.version import __version__
 
 from .layer import recording, replaying
 from .naming import beside

@@ -9,12 +9,12 @@ from ext_recorder.age import check as check_age
 from ext_recorder.cassette.events import Data, Mark, pieces
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.reports.cases import Case, Problem
+from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.json_pointer import MISSING
 from ext_sdk.protocols.dialect import DIALECTS
 from ext_sdk.protocols.handshake import elsewhere
-from ext_sdk.protocols.places import MISSING
 from ext_sdk.protocols.rules.rule import RULES
 from ext_sdk.protocols.rules.schema import ERROR
-from ext_sdk.wire.framing import FRAMINGS, Frame
 
 from .naming import Naming
 from .schemas import Schemas

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ext_sdk.core.wire.json_pointer import MISSING
 from ext_sdk.protocols.dialect import id_key, pointers_of
-from ext_sdk.protocols.places import MISSING
 
 if TYPE_CHECKING:
     from ext_recorder.cassette.events import Data

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from jsonschema import Draft202012Validator
 
 from ext_recorder.pointers import join
-from ext_sdk.wire.json_text import dumps
+from ext_sdk.core.wire.json_codec import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from ext_recorder.errors import CassetteError, RecorderError, UsageError
 from ext_recorder.http.naming import SUFFIX, beside
-from ext_sdk.redaction import Redactor
+from ext_sdk.core.redaction.redactor import Redactor
 
 from .names import HEAD_BYTES, SUFFIXES, begins_a_cassette
 

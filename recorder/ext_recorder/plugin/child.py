@@ -10,9 +10,9 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from ext_sdk.wire.framing import FRAMINGS, Frame
-from ext_sdk.wire.json_text import dumps
-from ext_sdk.wire.jsonrpc import ErrorResponse, Notification, Request, Response, encode, parse
+from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.json_codec import dumps
+from ext_sdk.core.wire.jsonrpc import ErrorResponse, Notification, Request, Response, encode, parse
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

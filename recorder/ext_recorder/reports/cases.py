@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 from ext_recorder.targets import is_open_file, target_of
-from ext_sdk.wire.json_text import dumps
+from ext_sdk.core.wire.json_codec import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ext_recorder.hearing import Ear
     from ext_recorder.stage import Stage
     from ext_recorder.voice import Voice
-    from ext_sdk.wire.framing import Framing
+    from ext_sdk.core.wire.framing import Framing
 
     # Has everything come that the clients said down to this line of the cassette?
     Arrived = Callable[[int], bool]

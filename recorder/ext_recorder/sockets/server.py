@@ -19,8 +19,8 @@ from ext_recorder.report import Report
 from ext_recorder.shell import Shell
 from ext_recorder.signals import Signals, signal_name
 from ext_recorder.stage import Stage
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.wire.framing import FRAMINGS
 
 from .address import Address, shut
 from .arrivals import Arrivals

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.errors import RecorderError
 from ext_recorder.signals import signal_name, signal_number
-from ext_sdk.process import Command, Output, ProcessError, Spawner
+from ext_sdk.core.process.errors import ProcessError
+from ext_sdk.core.process.output import Output
+from ext_sdk.core.process.spawner import Command, Spawner
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Self, TypeAlias
 
-    from ext_sdk.process import Child
+    from ext_sdk.core.process.child import Child
 
     from .script import Script
 

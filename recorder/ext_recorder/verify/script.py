@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ext_recorder.cassette.events import Data, omission
 from ext_recorder.errors import CassetteError, UsageError
 from ext_recorder.player import SECOND_CONNECTION
-from ext_sdk.wire.errors import FrameTooLong
+from ext_sdk.core.wire.errors import FrameTooLong
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.bindings import path_in
 from ext_recorder.cassette.events import pieces
+from ext_sdk.core.wire.framing import Frame
+from ext_sdk.core.wire.json_codec import dumps, quote
+from ext_sdk.core.wire.json_pointer import locate
 from ext_sdk.protocols.dialect import id_key, pointers_of
-from ext_sdk.protocols.places import spans
-from ext_sdk.wire.framing import Frame
-from ext_sdk.wire.json_text import dumps, quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from ext_recorder.calls import Calls
     from ext_recorder.cassette.events import Data
     from ext_recorder.compare.counterparts import Counterparts
+    from ext_sdk.core.wire.framing import Framing
     from ext_sdk.protocols.dialect import Classified, Dialect
-    from ext_sdk.wire.framing import Framing
 
 PROJECTS = ("root", "folder")  # of language servers, which have work only where files are
 FOLDERS = ("workdir", "cwd", *PROJECTS)  # bindings for which a folder is created; --bind gives the others
@@ -120,12 +120,12 @@ class Sender:
 
     def _changes(self, message: Classified) -> Iterator[tuple[int, int, str]]:
         """Where a name stands that is another one here."""
-        for start, end, value in spans(message.text, pointers_of(self._dialect.names, message.method)):
+        for start, end, value in locate(message.text, pointers_of(self._dialect.names, message.method)):
             live = self._counterparts.live(id_key(value, message.text[start:end]))
             if live is not None:
                 yield start, end, dumps(live)
         yield from self._handed_out(message)
-        for start, end, value in spans(message.text, pointers_of(self._dialect.mentions, message.method)):
+        for start, end, value in locate(message.text, pointers_of(self._dialect.mentions, message.method)):
             recorded = id_key(value, message.text[start:end])
             live_id = self._child_calls.live(recorded)
             if live_id != recorded:
@@ -133,7 +133,7 @@ class Sender:
 
     def _handed_out(self, message: Classified) -> Iterator[tuple[int, int, str]]:
         """Yield where a value is that the child handed out: strings anywhere, numbers where they are named."""
-        for start, end, value in spans(message.text, self._handed(message)):
+        for start, end, value in locate(message.text, self._handed(message)):
             live = None if isinstance(value, str) else self._counterparts.live(id_key(value, message.text[start:end]))
             if live is not None:
                 yield start, end, dumps(live)
@@ -143,7 +143,7 @@ class Sender:
                 yield from self._counterparts.sent(message.text, member.start, member.end)
 
     def _with_secrets(self, payload: bytes) -> bytes:
-        from ext_sdk.redaction.patterns import PLACEHOLDER
+        from ext_sdk.core.redaction.patterns import PLACEHOLDER
 
         parts: list[bytes] = []
         position = 0

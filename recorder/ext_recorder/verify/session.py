@@ -15,7 +15,7 @@ from ext_recorder.compare.comparing import Comparison
 from ext_recorder.compare.counterparts import Counterparts
 from ext_recorder.reports.cases import Case
 from ext_recorder.speaking import dialect_of
-from ext_sdk.wire.framing import FRAMINGS
+from ext_sdk.core.wire.framing import FRAMINGS
 
 from .ahead import Ahead
 from .findings import LiveFindings
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from contextlib import ExitStack
 
     from ext_recorder.cassette.reader import Reader
-    from ext_sdk.wire.framing import Framing
+    from ext_sdk.core.wire.framing import Framing
 
     from .options import Options
 

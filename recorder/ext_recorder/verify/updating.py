@@ -10,7 +10,7 @@ from ext_recorder.cassette.header import Header
 from ext_recorder.cassette.writer import Writer
 from ext_recorder.provenance import neutral_command, neutral_environment
 from ext_recorder.transcript import Transcript
-from ext_sdk.version import __version__
+from ext_sdk.core.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from typing import Self
 
     from ext_recorder.bindings import Playing
+    from ext_sdk.core.redaction.redactor import Redactor
+    from ext_sdk.core.wire.framing import Framing
     from ext_sdk.protocols.dialect import Dialect
-    from ext_sdk.redaction import Redactor
-    from ext_sdk.wire.framing import Framing
 
     from .options import Options
 

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.http.naming import beside
 from ext_recorder.timeline import Timeline
-from ext_sdk.redaction import Redactor, secret_variables
-from ext_sdk.wire.json_text import dumps
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.redaction.secret_names import secret_variables
+from ext_sdk.core.wire.json_codec import dumps
 
 from .bodies import Bodies
 from .rows import Rows

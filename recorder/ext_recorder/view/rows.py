@@ -9,10 +9,10 @@ from array import array
 from typing import TYPE_CHECKING
 
 from ext_recorder.timeline import content_of
+from ext_sdk.core.wire.json_codec import dumps
+from ext_sdk.core.wire.json_pointer import MISSING
 from ext_sdk.protocols.classified import id_key
 from ext_sdk.protocols.dialect import pointers_of
-from ext_sdk.protocols.places import MISSING
-from ext_sdk.wire.json_text import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

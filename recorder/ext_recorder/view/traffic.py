@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from ext_recorder.http.body import ENCODINGS, decoded
 from ext_recorder.http.reader import load
+from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.protocols.classified import id_key
-from ext_sdk.wire.json_text import dumps
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -90,8 +90,8 @@ def _spans(interactions: Iterable[Interaction], rows: Rows) -> Iterable[_Span]:
 
 def _number(spelling: str) -> object:
     """Return an id as a value."""
-    from ext_sdk.wire.errors import MessageError
-    from ext_sdk.wire.json_text import loads
+    from ext_sdk.core.wire.errors import MessageError
+    from ext_sdk.core.wire.json_codec import loads
 
     try:
         return loads(spelling)

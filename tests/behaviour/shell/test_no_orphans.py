@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk.server import CLEANUP_SECONDS
+from ext_sdk.server.server import CLEANUP_SECONDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,9 +15,9 @@ from ext_recorder.verify.findings import LiveFindings
 from ext_recorder.verify.hearing import Hearing
 from ext_recorder.verify.script import Script
 from ext_recorder.verify.sending import Sender
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.wire.framing import FRAMINGS, Frame
 from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.redaction import Redactor
-from ext_sdk.wire.framing import FRAMINGS, Frame
 from tests.ext_recorder.played import cassette
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from ext_recorder.cassette.reader import Reader
-from ext_sdk.wire.framing import FRAMINGS
+from ext_sdk.core.wire.framing import FRAMINGS
 from tests.ext_recorder.played import cassette
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, messages, python, run, wait_until_gone
 
@@ -174,7 +174,7 @@ def test_stderr_counts_when_it_is_asked_for(tmp_path: Path) -> None:
 def test_every_framing_is_verified(tmp_path: Path, framing: str) -> None:
     program = (
         "import sys\n"
-        "from ext_sdk.wire.framing import FRAMINGS\n"
+        "from ext_sdk.core.wire.framing import FRAMINGS\n"
         f"framing = FRAMINGS[{framing!r}]\n"
         "decoder = framing.decoder()\n"
         "while data := sys.stdin.buffer.raw.read(65536):\n"

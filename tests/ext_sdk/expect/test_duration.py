@@ -7,7 +7,7 @@ import pytest
 import ext_sdk
 from ext_sdk import Duration
 from ext_sdk.expect import DurationExpectation, check_duration, failure_text, passed
-from ext_sdk.validation import validate
+from ext_sdk.server.validation import validate
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 import ext_sdk
 from ext_sdk import expect
-from ext_sdk.validation import validate
+from ext_sdk.server.validation import validate
 
 
 class Arguments(ext_sdk.Args):

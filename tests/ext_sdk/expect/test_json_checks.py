@@ -7,7 +7,7 @@ import pytest
 import ext_sdk
 from ext_sdk import expect
 from ext_sdk.expect import JsonExpectation, json_path
-from ext_sdk.validation import validate
+from ext_sdk.server.validation import validate
 
 DOCUMENT: dict[str, object] = {
     "id": 9007199254740993,

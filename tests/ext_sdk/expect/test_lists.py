@@ -9,11 +9,11 @@ import pytest
 
 import ext_sdk
 from ext_sdk import expect
-from ext_sdk.expect.json_values import TooManyComparisons, differs
-from ext_sdk.validation import validate
+from ext_sdk.expect.json_equality import TooManyComparisons, differs
+from ext_sdk.server.validation import validate
 
 if TYPE_CHECKING:
-    from ext_sdk.expect.json_values import Lists
+    from ext_sdk.expect.json_equality import Lists
 
 ONE, BOTH = {"a": 1}, {"a": 1, "b": 2}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ext_sdk.expect import Searcher, SearchFailed, pattern
+from ext_sdk.expect import Searcher, SearchFailed, regex
 
 
 def test_a_match_has_place_groups_and_names() -> None:
@@ -65,11 +65,11 @@ def test_a_search_that_eats_memory_is_stopped() -> None:
 
 
 def test_a_pattern_that_is_none_is_told() -> None:
-    assert "missing )" in pattern.problem("(a")
-    assert "not a regular expression" in pattern.problem("a{99999999999}")
-    assert "not a regular expression" in pattern.problem("(" * 5000 + ")" * 5000)
-    assert pattern.problem("((a{1000}){1000}){1000}") == ""
-    assert pattern.problem("[[a]") == ""
+    assert "missing )" in regex.problem("(a")
+    assert "not a regular expression" in regex.problem("a{99999999999}")
+    assert "not a regular expression" in regex.problem("(" * 5000 + ")" * 5000)
+    assert regex.problem("((a{1000}){1000}){1000}") == ""
+    assert regex.problem("[[a]") == ""
     with Searcher() as searcher, pytest.raises(SearchFailed, match="missing"):
         searcher.search("(a", "a")
 
@@ -125,7 +125,7 @@ def test_a_child_that_ends_is_told_and_replaced() -> None:
 
 
 def test_a_child_that_does_not_end_by_itself_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pattern, "GRACE", -60.0)  # gives up at once, where the child would go on for a minute
+    monkeypatch.setattr(regex, "GRACE", -60.0)  # gives up at once, where the child would go on for a minute
     with Searcher(60) as searcher, pytest.raises(SearchFailed, match="took longer"):
         searcher.search("(a+)+$", "a" * 100 + "b")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk.expect import pattern_worker
+from ext_sdk.expect import regex_worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +29,7 @@ def serve(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], bytes]:
         answers = io.BytesIO()
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(requests)))
         monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(answers, write_through=True))
-        pattern_worker.main()
+        regex_worker.main()
         return answers.getvalue()
 
     return serve

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from ext_sdk.errors import OperationFailed
-from ext_sdk.files import NotRegular, PathEscapes, TooLarge, Workdir, beneath, kind_of, os_errors
+from ext_sdk.files import NotRegular, PathEscapes, TooLarge, Workdir, kind_of, os_errors, safe_open
 
 
 def names_in(directory: Path) -> list[str]:
     return sorted(entry.name for entry in directory.iterdir())
 
 
-WAYS = {"best": beneath.opener(), "walk": beneath.open_by_walk}
+WAYS = {"best": safe_open.safe_opener(), "walk": safe_open.open_by_walk}
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ def test_the_walk_does_not_enter_a_link_that_takes_the_place_of_a_directory(
 
     monkeypatch.setattr(os, "stat", look_then_exchange)
     with pytest.raises(OSError, match=r"Not a directory|Too many levels"):
-        beneath.open_by_walk(descriptor := os.open(root, os.O_RDONLY), "dir/secret", os.O_RDONLY, 0)
+        safe_open.open_by_walk(descriptor := os.open(root, os.O_RDONLY), "dir/secret", os.O_RDONLY, 0)
     os.close(descriptor)
 
 

@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import pytest
 
-from ext_sdk.process import Child, Command, Output, Pump, Spawner
+from ext_sdk.core.process.output import Output
+from ext_sdk.core.process.pump import Pump
+from ext_sdk.core.process.spawner import Command, Spawner
 from tests.support.process_tracker import Canary
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from ext_sdk.core.process.child import Child
 
 
 class Options(TypedDict, total=False):

@@ -16,7 +16,7 @@ from tests.support.process_tracker import PATIENCE, Canary
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ext_sdk.process import Child
+    from ext_sdk.core.process.child import Child
 
     from .conftest import Shell
 
@@ -80,7 +80,7 @@ def test_nothing_is_left_when_the_owner(
 def test_nothing_is_left_when_the_owner_is_killed_while_the_fork_server_starts(canary: Canary) -> None:
     """The launch waits in the socket of a fork server that has only just been started, with the canary in it."""
     hasty = OWNER.replace("null = os.open(os.devnull, os.O_RDWR)", f"null = os.open({str(canary.path)!r}, os.O_RDWR)")
-    hasty = "import ext_sdk.process.child as c; c.Child.started = lambda *_: os.kill(os.getpid(), 9)" + hasty
+    hasty = "import ext_sdk.core.process.child as c; c.Child.started = lambda *_: os.kill(os.getpid(), 9)" + hasty
     owner = _owner("trap '' TERM; while :; do sleep 3600; done", hasty)
     _end(owner, lambda owner: owner.wait(PATIENCE))
     assert owner.returncode == -signal.SIGKILL

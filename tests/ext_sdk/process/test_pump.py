@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk.process import LineSplitter, Output, Pump
+from ext_sdk.core.process.output import LineSplitter, Output
+from ext_sdk.core.process.pump import Pump
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,15 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk.process import (
-    Command,
-    CommandNotFound,
-    CommandNotStarted,
-    ExitStatus,
-    Spawner,
-    find_executable,
-    signal_name,
-)
+from ext_sdk.core.process.child import ExitStatus, signal_name
+from ext_sdk.core.process.errors import CommandNotFound, CommandNotStarted
+from ext_sdk.core.process.spawner import Command, Spawner, find_executable
 from tests.support.process_tracker import PATIENCE
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.protocols.detect import Detector, framing_of
 from ext_sdk.protocols.handshake import elsewhere
-from ext_sdk.wire.framing import FRAMINGS
 
 
 def rpc(method: str, **params: object) -> dict[str, object]:

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from ext_sdk.protocols import gevals
+from ext_sdk.core import gevals_spec
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.protocols.dialect import DIALECTS, id_key
 from ext_sdk.protocols.glance import glance
-from ext_sdk.wire.framing import FRAMINGS
 
 JSONRPC = DIALECTS["jsonrpc"]
 
@@ -125,10 +125,10 @@ def test_every_dialect_has_a_framing_that_there_is() -> None:
 
 def test_the_constants_of_spec_0_cost_a_start_nothing() -> None:
     program = (
-        "import sys; before = set(sys.modules); import ext_sdk.protocols.gevals\n"
+        "import sys; before = set(sys.modules); import ext_sdk.core.gevals_spec\n"
         "print({name for name in set(sys.modules) - before if name.partition('.')[0] != 'ext_sdk'} - {'__future__'})"
     )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
 
     assert loaded.strip() == "set()"
-    assert gevals.PROTOCOL_VERSION == "0.0.1"
+    assert gevals_spec.PROTOCOL_VERSION == "0.0.1"

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ext_sdk.wire import (
-    FRAMINGS,
-    Answer,
-    CallError,
-    Connection,
-    Id,
-    Junk,
-    Malformed,
-    MessageError,
-    Notification,
-    Request,
-    RpcError,
-    encode,
-)
+from ext_sdk.core.wire.connection import Answer, Connection, Malformed
+from ext_sdk.core.wire.errors import CallError, MessageError, RpcError
+from ext_sdk.core.wire.framing import FRAMINGS, Junk
+from ext_sdk.core.wire.jsonrpc import Id, Notification, Request, encode
 
 EVERY_TYPE_OF_ID: list[Id] = [0, 1, -1, 10**30, 1.0, 1.5, "", "1", "\ud800", "a" * 5000, None]
 

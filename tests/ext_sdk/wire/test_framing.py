@@ -6,8 +6,8 @@ from itertools import pairwise
 
 import pytest
 
-from ext_sdk.wire import FRAMINGS, Frame, FrameTooLong, Junk
-from ext_sdk.wire.framing import HEAD_LIMIT_BYTES, JUNK_PIECE_BYTES, UINT32_LIMIT_BYTES
+from ext_sdk.core.wire.errors import FrameTooLong
+from ext_sdk.core.wire.framing import FRAMINGS, HEAD_LIMIT_BYTES, JUNK_PIECE_BYTES, UINT32_LIMIT_BYTES, Frame, Junk
 
 Event = Frame | Junk
 

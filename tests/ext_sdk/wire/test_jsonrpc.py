@@ -10,19 +10,9 @@ from pathlib import Path
 import pytest
 
 import ext_sdk
-from ext_sdk.wire import (
-    ErrorResponse,
-    Message,
-    MessageError,
-    Notification,
-    Request,
-    Response,
-    RpcError,
-    dumps,
-    encode,
-    loads,
-    parse,
-)
+from ext_sdk.core.wire.errors import MessageError, RpcError
+from ext_sdk.core.wire.json_codec import dumps, loads
+from ext_sdk.core.wire.jsonrpc import ErrorResponse, Message, Notification, Request, Response, encode, parse
 
 BIG = 10**30
 

@@ -7,8 +7,8 @@ from msgspec import ValidationError, convert
 
 from ext_sdk import InvalidArgs, Secrets
 from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, check_names, find_in_text
+from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.expect import Searcher
-from ext_sdk.redaction import Redactor
 
 TEXT = '{"id": 7, "token": "opensesame-77", "pin": "x1"}'
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_sdk.protocols.places import resolve
+from ext_sdk.core.wire.json_pointer import resolve
 from ext_sdk.protocols.rules.rule import Clause
 
 from .steps import (

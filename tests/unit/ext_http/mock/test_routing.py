@@ -16,7 +16,7 @@ import pytest
 
 import ext_sdk
 from ext_http.mock.operations import MockStart
-from ext_sdk.validation import validate
+from ext_sdk.server.validation import validate
 from tests.support.mocks import MockMaker, read_all
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 
 import ext_sdk
 from ext_http.mock.operations import MockVerify
-from ext_sdk.validation import validate
+from ext_sdk.server.validation import validate
 from tests.support.mocks import MockMaker
 
 if TYPE_CHECKING:

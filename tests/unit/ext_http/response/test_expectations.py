@@ -14,7 +14,7 @@ import ext_sdk
 from ext_http.client.response import Response
 from ext_http.response.expectations import Expect, check
 from ext_sdk.expect import failure_text, passed
-from ext_sdk.validation import validate
+from ext_sdk.server.validation import validate
 from tests.support.http_contexts import context_in
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import pytest
 from ext_kubernetes.api.errors import InvalidName
 from ext_kubernetes.api.paths import api_path, core_path
 from ext_kubernetes.extension import extension
-from ext_sdk.schema import branches_of, params_schema, properties_of
+from ext_sdk.server.schema import branches_of, params_schema, properties_of
 from tests.support.fake_helm import FakeHelm
 
 if TYPE_CHECKING:

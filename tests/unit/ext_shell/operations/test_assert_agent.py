@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import ext_sdk
-from ext_sdk.redaction import Redactor
-from ext_sdk.session import Session
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.server.session import Session
 from ext_shell.extension import OPERATIONS
 from tests.support.rejections import answered, refusal
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_sdk.wire import RpcError
+from ext_sdk.core.wire.errors import RpcError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,0 +1,204 @@
+"""A command that runs under a supervisor."""
+
+from __future__ import annotations
+
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self
+
+from ext_sdk.core.process.supervisor.process_tree import Session
+
+from .errors import CommandNotStarted, SupervisionLost
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+    from types import TracebackType
+
+READ_BYTES = 4096
+KILL_ROUNDS = 50  # a fork storm may outrun a round
+
+
+class ExitStatus:
+    """How a command ended.
+
+    Attributes:
+        code: its exit code; None where a signal ended it.
+        signal: the number of that signal; None where it exited.
+    """
+
+    __slots__ = ("code", "signal")
+
+    def __init__(self, status: int) -> None:
+        self.code = status if status >= 0 else None
+        self.signal = -status if status < 0 else None
+
+    @property
+    def signal_name(self) -> str:
+        """SIGTERM and the like; "" where the command exited."""
+        return "" if self.signal is None else signal_name(self.signal)
+
+    def __str__(self) -> str:
+        return f"exit code {self.code}" if self.signal is None else f"killed by {self.signal_name}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ExitStatus) and (self.code, self.signal) == (other.code, other.signal)
+
+    def __hash__(self) -> int:
+        return hash((self.code, self.signal))
+
+
+def signal_name(number: int) -> str:
+    """SIGTERM for 15; real-time signals have no names of their own: SIGRTMIN+1, SIG40."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"
+
+
+class Child:
+    """A command and all that it starts, until nothing of it is left. Made by Spawner.spawn.
+
+    Its reports are taken in by `update` and `wait`, from one thread; orders may come from any.
+    Closing it, or the death of this process, ends the command's whole tree: SIGTERM, grace, SIGKILL.
+
+    Attributes:
+        name: of the command, for messages.
+        pid: the command's process id, and its process group's.
+        status: how the command itself ended; None while it runs.
+        left: names of the processes that it left behind and that were stopped; "" for none.
+        stuck: names of processes that survive SIGKILL; "" for none.
+        watched: a supervisor has begun with it; before that, nothing has been started.
+        gone: nothing of it is left.
+        lost: the supervisor was killed, and so was what it left; status may stay None.
+    """
+
+    def __init__(self, control: socket.socket, name: str) -> None:
+        control.setblocking(False)  # noqa: FBT003 - the only way to say it
+        self._control = control
+        self._pending = b""
+        self._failure: CommandNotStarted | None = None
+        self.name = name
+        self.pid = 0
+        self.status: ExitStatus | None = None
+        self.left = ""
+        self.stuck = ""
+        self.watched = False
+        self.gone = False
+        self.lost = False
+
+    def fileno(self) -> int:
+        """A descriptor that is readable when `update` has something to take in; -1 when closed."""
+        return self._control.fileno()
+
+    def update(self) -> None:
+        """Take in what the supervisor has reported so far, without waiting."""
+        while not self.gone:
+            try:
+                data = self._control.recv(READ_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._kill_unsupervised()
+                self.gone = self.lost = True
+            *lines, self._pending = (self._pending + data).split(b"\n")
+            for line in lines:
+                self._take(line.decode())
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nothing of the command is left.
+
+        Args:
+            timeout: in seconds; None waits for ever.
+
+        Returns:
+            whether that is so.
+        """
+        return self._wait(lambda: self.gone, timeout)
+
+    def wait_for_exit(self, timeout: float | None = None) -> bool:
+        """Wait until the command itself has ended; processes that it left may still be there."""
+        return self._wait(lambda: self.gone or self.status is not None, timeout)
+
+    def started(self, timeout: float) -> None:
+        """Wait until the command runs.
+
+        Raises:
+            CommandNotStarted: the system refused.
+            SupervisionLost: there is no supervisor.
+        """
+        known = self._wait(lambda: self.gone or bool(self.pid) or self._failure is not None, timeout)
+        if self._failure:
+            raise self._failure
+        if not self.pid:
+            reason = "was killed" if known else f"did not answer within {timeout:g} s"
+            raise SupervisionLost(f"the supervisor of {self.name!r} {reason}")
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the command alone."""
+        self._order(f"signal {number}")
+
+    def stop(self, number: int = signal.SIGTERM, grace: float = 2.0) -> None:
+        """Send a signal to the whole tree, and SIGKILL after `grace` seconds. Does not wait."""
+        self._order(f"stop {int(number)} {grace}")
+
+    def close(self) -> None:
+        """Let go of it: what is left is ended by the supervisor, with the grace period of the launch."""
+        self._control.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _order(self, line: str) -> None:
+        with suppress(OSError):  # it has ended
+            self._control.send(line.encode() + b"\n")
+
+    def _kill_unsupervised(self) -> None:
+        """Kill what the supervisor, which was killed, has left: the fork server, which does this too, may be gone."""
+        if self.pid and sys.platform == "linux":
+            left = Session(self.pid)
+            for _ in range(KILL_ROUNDS):
+                if not left.members():
+                    return
+                left.kill()
+
+    def _take(self, line: str) -> None:
+        verb, _, value = line.partition(" ")
+        if verb == "watched":
+            self.watched = True
+        elif verb == "pid":
+            self.pid = int(value)
+        elif verb == "exit":
+            self.status = ExitStatus(int(value))
+        elif verb == "error":
+            number, stage = value.split()
+            self._failure = CommandNotStarted(self.name, int(number), stage)
+        elif verb == "left":
+            self.left = value
+        elif verb == "stuck":
+            self.stuck = value
+        elif verb == "gone":
+            self.gone = True
+
+    def _wait(self, done: Callable[[], bool], timeout: float | None) -> bool:
+        until = None if timeout is None else time.monotonic() + timeout
+        poll = select.poll()
+        poll.register(self._control, select.POLLIN)
+        while True:
+            self.update()
+            if done():
+                return True
+            left = None if until is None else until - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            poll.poll(None if left is None else left * 1000 + 1)

@@ -1,0 +1,211 @@
+"""Start commands under supervision."""
+
+from __future__ import annotations
+
+import marshal
+import os
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ext_sdk.core.process.supervisor.launcher import Launch
+
+from .child import Child
+from .errors import CommandNotFound, ProcessError, SupervisionLost
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+START_TIMEOUT = 15.0  # seconds until a supervisor must have answered, on a machine under heavy load
+PROGRAM = Path(__file__).parent / "supervisor" / "__main__.py"
+
+
+class Command:
+    """What to start.
+
+    Args:
+        argv: the command and its arguments; it is looked up in the PATH of `env` unless it has a slash.
+        env: all of its environment.
+        directory: descriptor of the working directory; a path could be swapped after it was checked.
+        limits: (soft, hard) by RLIMIT_ number.
+        umask: None leaves this process's.
+        grace: seconds between SIGTERM and SIGKILL when the owner dies or closes the child, or the command leaves
+            processes behind.
+        keep: what the command leaves behind lives on (a daemon) until a stop; else it is ended.
+    """
+
+    __slots__ = ("argv", "directory", "env", "grace", "keep", "limits", "umask")
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        directory: int,
+        limits: Mapping[int, tuple[int, int]] | None = None,
+        umask: int | None = None,
+        grace: float = 1.0,
+        keep: bool = False,
+    ) -> None:
+        if not argv:
+            raise ValueError("a command needs at least its name")
+        self.argv = tuple(argv)
+        self.env = dict(env)
+        self.directory = directory
+        self.limits = dict(limits or {})
+        self.umask = umask
+        self.grace = grace
+        self.keep = keep
+
+
+def find_executable(name: str, path: str) -> str:
+    """Return where a command is: as it stands if it has a slash, else the first executable file in PATH.
+
+    Relative directories in PATH are passed over: they would mean another place in each working directory.
+
+    Raises:
+        CommandNotFound: nowhere.
+    """
+    if "/" in name:
+        return name
+    for directory in path.split(os.pathsep):
+        candidate = os.path.join(directory, name)  # noqa: PTH118 - a str is what exec gets
+        if name and os.path.isabs(directory) and os.path.isfile(candidate) and os.access(candidate, os.X_OK):  # noqa: PTH113, PTH117
+            return candidate
+    raise CommandNotFound(name, path)
+
+
+class _NotWatched(SupervisionLost):
+    """It was lost before anything was started."""
+
+
+class Spawner:
+    """Starts commands, each with a supervisor of its own, through one fork server. For any thread.
+
+    The fork server starts with the first command, and again if somebody has killed it; it ends at `close`, or
+    with this process, as soon as no command is left.
+
+    Args:
+        contained: whether the system can keep a whole tree together (Linux); else process groups are all.
+    """
+
+    def __init__(self, *, contained: bool = sys.platform == "linux") -> None:
+        self._contained = contained
+        self._lock = threading.Lock()
+        self._server: tuple[subprocess.Popen[bytes], socket.socket] | None = None
+
+    def spawn(self, command: Command, *, stdin: int, stdout: int, stderr: int) -> Child:
+        """Start a command.
+
+        Args:
+            command: what to start.
+            stdin: descriptor; the caller keeps and closes its own copies of all three.
+            stdout: descriptor.
+            stderr: descriptor.
+
+        Raises:
+            CommandNotFound, CommandNotStarted: it does not run.
+            SupervisionLost: it can't be supervised.
+            ValueError: a NUL in an argument or a variable, or a name of a variable with "=".
+        """
+        message = marshal.dumps(_fields(command))
+        descriptors = [command.directory, stdin, stdout, stderr]
+        try:
+            return self._spawn(command.argv[0], message, descriptors)
+        except _NotWatched:
+            return self._spawn(command.argv[0], message, descriptors)  # by a new fork server
+
+    def close(self) -> None:
+        """Let the fork server go; it ends when its last supervisor has."""
+        with self._lock:
+            self._end_server()
+
+    def _spawn(self, name: str, message: bytes, descriptors: list[int]) -> Child:
+        ours, theirs = socket.socketpair()
+        child = Child(ours, name)
+        try:
+            with theirs, self._lock:
+                self._send(message, [theirs.fileno(), *descriptors])
+            child.started(START_TIMEOUT)
+        except SupervisionLost as error:
+            child.close()
+            self.close()
+            raise error if child.watched else _NotWatched(str(error)) from error
+        except BaseException:
+            child.close()
+            raise
+        return child
+
+    def _send(self, message: bytes, descriptors: list[int]) -> None:
+        if self._server is None or self._server[0].poll() is not None:
+            self._end_server()
+            self._server = _start_server(self._contained)
+        _, requests = self._server
+        try:
+            socket.send_fds(requests, [len(message).to_bytes(4, "big")], descriptors)
+            requests.sendall(message)
+        except OSError as error:
+            raise _NotWatched(f"the fork server has ended: {error}") from error
+
+    def _end_server(self) -> None:
+        if self._server is not None:
+            process, requests = self._server
+            requests.close()
+            _collect(process)
+            self._server = None
+
+
+def _collect(process: subprocess.Popen[bytes]) -> None:
+    """Have the fork server collected; it outlasts its last supervisor, so a thread may have to wait."""
+    if process.poll() is None:
+        threading.Thread(target=process.wait, daemon=True, name="fork server").start()
+
+
+def _start_server(contained: bool) -> tuple[subprocess.Popen[bytes], socket.socket]:
+    ours, theirs = socket.socketpair()
+    argv = [sys.executable, "-I", "-S", str(PROGRAM), *([] if contained else ["--group"])]
+    with theirs:
+        try:
+            # No environment: commands can read that of their ancestors.
+            # No stderr: a host that reads ours to its end would wait for this process too.
+            process = subprocess.Popen(
+                argv,
+                stdin=theirs.fileno(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env={},
+                cwd="/",
+                start_new_session=True,
+            )
+        except OSError as error:
+            ours.close()
+            raise ProcessError(f"can't start the supervisor of commands: {error}") from error
+    return process, ours
+
+
+def _fields(command: Command) -> dict[str, object]:
+    argv = [_encoded("an argument", text) for text in command.argv]
+    env = {
+        _encoded("a variable's name", name): _encoded(f"variable {name}", value) for name, value in command.env.items()
+    }
+    if any(not name or b"=" in name for name in env):
+        raise ValueError("a variable's name is empty or has a '='")
+    launch = Launch(
+        executable=os.fsencode(find_executable(command.argv[0], command.env.get("PATH", os.defpath))),
+        argv=argv,
+        env=env,
+        limits=[(number, soft, hard) for number, (soft, hard) in command.limits.items()],
+        umask=-1 if command.umask is None else command.umask,
+        grace=command.grace,
+        keep=command.keep,
+    )
+    return {name: getattr(launch, name) for name in Launch.__slots__}
+
+
+def _encoded(what: str, text: str) -> bytes:
+    if "\0" in text:
+        raise ValueError(f"{what} has a NUL character, which no program can be given; pass it by stdin or a file")
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,135 @@
+"""Watch over one command and all that it starts, until nothing of it is left."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+from .process_tree import describe
+from .syscalls import STOP_SIGNALS, send
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import _socket
+    import signal as _signal
+
+    from .launcher import Launch
+    from .process_tree import ProcessTree
+else:
+    import _signal
+
+__all__ = ["Supervisor"]
+
+LINGER = 0.25  # seconds in which what a command left may end by itself: bash does not wait for `>(tee log)`
+LINGER_BUSY = 2.0  # the same where it has not come to rest: on a busy machine it may not even have begun
+LINGER_AGAIN = 0.05  # seconds between two looks whether it has
+STUCK = 2.0  # seconds after the first SIGKILL until survivors are reported
+KILL_AGAIN = 5  # milliseconds between two rounds of SIGKILL
+LOOK_AGAIN = 100  # milliseconds between two looks at processes whose end is not announced, or that nothing kills
+
+
+class Supervisor:
+    """Serves the control socket of one command."""
+
+    def __init__(self, control: _socket.socket, launch: Launch, command: int, tree: ProcessTree) -> None:
+        self._control = control
+        self._launch = launch
+        self._command = command
+        self._tree = tree
+        self._orders = b""  # an order that has not come whole yet
+        self._owned = True
+        self._sweep_at: float | None = None  # when processes left by the command are told to stop
+        self._sweep_latest = 0.0  # the same, be they as busy as they like
+        self._kill_at: float | None = None  # when SIGTERM will not have been enough
+        self._killing_since: float | None = None
+        self._stuck = False
+
+    def watch(self, wakeups: int) -> None:
+        """Obey orders and collect ended processes; return when the tree is empty."""
+        poll = select.poll()
+        poll.register(wakeups, select.POLLIN)
+        poll.register(self._control.fileno(), select.POLLIN)
+        while self._collect():
+            for descriptor, _ in poll.poll(self._act()):
+                if descriptor == wakeups:
+                    if any(number in STOP_SIGNALS for number in os.read(wakeups, 4096)):
+                        self._stop(_signal.SIGTERM, self._launch.grace)
+                elif not self._obey():
+                    poll.unregister(descriptor)
+                    self._stop(_signal.SIGTERM, self._launch.grace)
+        self.report("gone")
+
+    def report(self, line: str) -> None:
+        """Tell the owner, if there still is one."""
+        if self._owned:
+            try:
+                self._control.sendall(line.encode() + b"\n")
+            except OSError:
+                self._owned = False
+
+    def _collect(self) -> bool:
+        ended, left = self._tree.reap()
+        for pid, status in ended:
+            if pid == self._command:
+                self.report(f"exit {status}")
+                now = time.monotonic()
+                self._sweep_at = None if self._launch.keep else now + LINGER
+                self._sweep_latest = now + LINGER_BUSY
+        return left
+
+    def _act(self) -> int | None:
+        """Do what is due; return the milliseconds until something is due again, None for never."""
+        now = time.monotonic()
+        if self._killing_since is not None:
+            return self._kill(now - self._killing_since)
+        if self._sweep_at is not None and now >= self._sweep_at:
+            self._sweep(now)
+        if self._kill_at is not None and now >= self._kill_at:
+            self._killing_since = now
+            return 0
+        due = [int((at - now) * 1000) + 1 for at in (self._kill_at, self._sweep_at) if at is not None]
+        if self._tree.silent:
+            due.append(LOOK_AGAIN)
+        return max(0, min(due)) if due else None
+
+    def _sweep(self, now: float) -> None:
+        if now < self._sweep_latest and self._tree.busy():
+            self._sweep_at = now + LINGER_AGAIN
+            return
+        self.report("left " + describe(self._tree.members()))
+        self._stop(_signal.SIGTERM, self._launch.grace)
+
+    def _kill(self, seconds: float) -> int:
+        self._tree.kill()
+        if seconds < STUCK:
+            return KILL_AGAIN
+        if not self._stuck:
+            self._stuck = True
+            self.report("stuck " + describe(self._tree.members()))
+        return LOOK_AGAIN
+
+    def _stop(self, number: int, grace: float) -> None:
+        """Send the signal to all there are; what their handlers start is spared until SIGKILL comes.
+
+        A later stop may shorten the time that is left, never lengthen it.
+        """
+        self._sweep_at = None
+        self._tree.send(number)
+        kill_at = time.monotonic() + grace
+        self._kill_at = kill_at if self._kill_at is None else min(kill_at, self._kill_at)
+
+    def _obey(self) -> bool:
+        """Follow the owner's orders; return False when there is no owner any more."""
+        try:
+            data = self._control.recv(4096)
+        except OSError:
+            data = b""
+        *lines, self._orders = (self._orders + data).split(b"\n")
+        for line in lines:
+            verb, *values = line.split()
+            if verb == b"stop":
+                self._stop(int(values[0]), float(values[1]))
+            elif verb == b"signal":
+                send(self._command, int(values[0]))
+        return bool(data)

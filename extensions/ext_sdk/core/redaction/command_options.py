@@ -1,0 +1,97 @@
+"""Finding passwords on command lines after options of one letter, as in ``mysql -pX`` or ``curl -u user:X``.
+
+Options with telling names, as ``--password``, are found as assignments and members. What ``-p`` means depends on the
+program: here are the programs that take a password with it, or with another letter. A list of arguments
+(``["-p", "x"]``) whose program is unknown counts if the value looks like a password.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from .patterns import beside_placeholder, is_harmless
+from .spans import in_view
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .escapes import View
+    from .spans import Finding
+
+# Program, option, and what separates a user from the password: b"" if the value is the password.
+_OPTIONS: Final = (
+    (rb"sshpass", b"-p", b""),
+    (rb"(?:mysql|mariadb)[a-z-]*", b"-p", b""),
+    (rb"redis-cli", b"-a", b""),
+    (rb"curl", b"-u", b":"),
+    (rb"curl", b"--user", b":"),
+    (rb"curl", b"-U", b":"),
+    (rb"curl", b"--proxy-user", b":"),
+    (rb"mongo[a-z]*", b"-p", b""),
+    (rb"ldap[a-z]+", b"-w", b""),
+    (rb"mosquitto_(?:pub|sub|rr)", b"-P", b""),
+    (rb"smbclient", b"-U", b"%"),
+    (rb"login", b"-p", b""),
+)
+# Those that take a value in the next word, too: `mysql -p x` asks for the password and opens the database x.
+_GLUED_ONLY: Final = (b"mysql", b"mariadb")
+_PROGRAM: Final = re.compile(
+    rb"(?<![A-Za-z0-9_.-])(%b)(?:\.exe)?(?=[\s\0\"',])" % b"|".join(dict.fromkeys(each for each, _, _ in _OPTIONS))
+)
+# One word of a command line: in a list of arguments a string, in a text what a shell would take for one.
+_WORD: Final = re.compile(
+    rb"[ \t]*+(?:\\\r?\n[ \t]*+)?"
+    rb"(?:\0[ \t]*+,?[ \t\r\n]*+\0([^\0]*+)|\"[ \t]*+,[ \t]*+\"([^\"\0]*+)|,[ \t]*+'([^'\0]*+)'"
+    rb"|\"([^\"\0\n]*+)\"|'([^'\0\n]*+)'|([^\s\0\"'`;|&<>()\[\]{}]++))"
+)
+_MOST_WORDS: Final = 64
+_ARGUMENT: Final = re.compile(rb"[\0\"']-p(?:[\0\"'][ \t]*,[ \t]*[\0\"'])([^\0\"'\s]{6,64})[\0\"']")
+_MIXED: Final = re.compile(rb"(?=[^A-Za-z]*[A-Za-z])(?=[^0-9]*[0-9])[^/:.,=]+")
+
+
+def find_options(view: View) -> Iterator[Finding]:
+    """Yield the passwords after options of one letter."""
+    text = view.text
+    if b"-" not in text:
+        return
+    for match in _PROGRAM.finditer(text):
+        for start, end, option in _values(text, match.end(), match[1]):
+            value = text[start:end]
+            if value and not is_harmless("", value) and not beside_placeholder(text, start, end):
+                yield in_view(view, start, end, f"option.{option.strip(b'-').decode()}")
+    for match in _ARGUMENT.finditer(text):
+        if _MIXED.fullmatch(match[1]):
+            yield in_view(view, *match.span(1), "option.p")
+
+
+def _values(text: bytes, at: int, program: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield where the passwords of a command are, and after which option."""
+    options = [(name, mark) for pattern, name, mark in _OPTIONS if re.fullmatch(pattern, program)]
+    awaited: tuple[bytes, bytes] | None = None
+    for _ in range(_MOST_WORDS):
+        word = _WORD.match(text, at)
+        if word is None or word.end() == at:
+            return
+        at = word.end()
+        start, end = word.span(word.lastindex or 0)
+        if awaited:
+            yield from _password(text, start, end, *awaited)
+            awaited = None
+            continue
+        for name, mark in options:
+            if text[start:end] == name:
+                awaited = None if program.startswith(_GLUED_ONLY) else (name, mark)
+            elif not name.startswith(b"--") and text.startswith(name, start) and end - start > len(name):
+                yield from _password(text, start + len(name), end, name, mark)
+
+
+def _password(text: bytes, start: int, end: int, name: bytes, mark: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Yield the part of a value that is the password."""
+    if mark:
+        user = text.find(mark, start, end)
+        if user < 0:
+            return
+        start = user + len(mark)
+    if start < end:
+        yield start, end, name

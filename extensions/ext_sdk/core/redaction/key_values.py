@@ -1,0 +1,243 @@
+"""Secrets that a name gives away: members of JSON, lines of YAML, headers, variables, query parameters."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+from .escapes import undone
+from .patterns import (
+    PLACEHOLDER,
+    SCHEME,
+    SPACE,
+    TELLING,
+    before_placeholder,
+    beside_placeholder,
+    credential_rule,
+    is_harmless,
+)
+from .secret_names import LONGEST
+from .spans import MARK, Finding, in_view, rule_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from .escapes import View
+    from .patterns import Names
+
+
+_BACKSLASHES: Final = frozenset((0, 1, 3, 7))  # before a quote; nobody nests deeper
+_BEFORE_NAME: Final = re.compile(rb"(\\*+\")(?:name|key)\1%b:%b\Z" % (SPACE, SPACE))
+_BEFORE_VALUE: Final = re.compile(rb"(\\*+\")value\1%b:%b" % (SPACE, SPACE))
+_NEXT: Final = re.compile(rb"%b,%b" % (SPACE, SPACE))
+_QUOTE: Final = re.compile(rb"(?<!\\)(\\*)\"")
+_LIST: Final = re.compile(rb"\[%b" % SPACE)
+_MEMBER_WORD: Final = re.compile(rb"[a-z0-9+.-]+", re.IGNORECASE)
+
+# A piece of text, as language models report it with its probability.
+_PROBABILITY: Final = re.compile(rb"(\\*+\")(?:(?!\1).){0,256}?\1%b,%b\1(?:logprob|prob)" % (SPACE, SPACE))
+_NAME_MEMBER: Final = 48  # bytes before a name in which `"name": ` is looked for
+
+
+def find_members(message: bytes, lowered: bytes, names: Names = TELLING) -> Iterator[Finding]:
+    """Yield the values of members whose keys look secret, or have other names.
+
+    Strings and long numbers are, lists of strings one by one; objects are not, their own members decide. Also found
+    are ``{"name": "PASSWORD", "value": …}`` and ``["--password", …]``.
+    """
+    at = 0
+    while match := names.member.search(lowered, at):
+        at = match.end()
+        key, opening = _key(message, match)
+        value = _value_position(lowered, match, opening) if key and names.tells(key) else -1
+        if value >= 0 and not (key == "token" and _PROBABILITY.match(lowered, value)):
+            for finding in _member_values(message, value, match[1], key, names):
+                yield finding
+                at = max(at, finding.end)
+
+
+def _key(message: bytes, match: re.Match[bytes]) -> tuple[str, int]:
+    """The key that ends with this match, and where its opening quote begins; "" where it is no key."""
+    backslashes = len(match[1]) - 1
+    quote = message.rfind(b'"', max(0, match.start() - 6 * LONGEST), match.start())
+    opening = quote - backslashes
+    if quote < 0 or backslashes not in _BACKSLASHES or _run_before(message, quote) != backslashes:
+        return "", -1
+    key = undone(message[quote + 1 : match.start(1)]).decode("utf-8", "replace")
+    return "" if MARK in key else key, opening
+
+
+def _run_before(message: bytes, quote: int) -> int:
+    start = max(0, quote - max(_BACKSLASHES) - 1)
+    return quote - start - len(message[start:quote].rstrip(b"\\"))
+
+
+def _value_position(lowered: bytes, match: re.Match[bytes], opening: int) -> int:
+    """Where the value begins that belongs to the key, or -1."""
+    after = match.end()
+    if match[2] == b":" or lowered.startswith(b"-", opening + len(match[1])):
+        return after
+    if _BEFORE_NAME.search(lowered, max(0, opening - _NAME_MEMBER), opening):
+        value = _BEFORE_VALUE.match(lowered, after)
+        return value.end() if value else -1
+    return -1
+
+
+def _member_values(message: bytes, at: int, quote: bytes, key: str, names: Names) -> Iterator[Finding]:
+    rule = f"key.{rule_name(key.lstrip('-'))}"
+    if not message.startswith(b"[", at):
+        yield from _member_value(message, at, quote, rule, names)[1]
+        return
+    following: re.Match[bytes] | None = _LIST.match(message, at)
+    while following:
+        end, found = _member_value(message, following.end(), quote, rule, names)
+        yield from found
+        following = _NEXT.match(message, end)
+
+
+def _member_value(message: bytes, at: int, quote: bytes, rule: str, names: Names) -> tuple[int, Iterable[Finding]]:
+    """Where a string, number or word ends, and what is secret in it."""
+    if message.startswith(quote, at):
+        start = at + len(quote)
+        end = value_end(message, start, len(quote) - 1)
+        return end + len(quote), _string(message, start, end, rule)
+    word = _MEMBER_WORD.match(message, at)
+    if word and names.number.fullmatch(word[0]):
+        return word.end(), [Finding(at, word.end(), rule, word[0], quote=quote)]
+    return word.end() if word else len(message), ()
+
+
+def _string(message: bytes, start: int, end: int, rule: str) -> Iterator[Finding]:
+    value = undone(message[start:end])
+    if scheme := SCHEME.match(value):
+        # The scheme is spelt without escapes, or it is none.
+        plain = message.startswith(scheme[0], start)
+        yield Finding(start + len(scheme[0]) * plain, end, credential_rule(scheme[1]), value[scheme.end() :])
+    elif not is_harmless(rule, value):
+        yield Finding(start, end, rule, value)
+
+
+def value_end(message: bytes, start: int, backslashes: int) -> int:
+    """Where a string ends whose quotes have that many backslashes; a broken one ends with its line."""
+    for match in _QUOTE.finditer(message, start):
+        run = len(match[1])
+        if run < backslashes:
+            return match.start()  # the end of a string around it
+        if run % (2 * backslashes + 2) == backslashes:
+            return match.end() - 1 - backslashes
+    end = message.find(b"\n", start)
+    return end if end >= 0 else len(message)
+
+
+_NAME: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_.-")
+_BULLETS: Final = b" \t>*<-#+|'"
+_LINE_PREFIX: Final = 32  # bytes before a name in which its line may begin
+_BEFORE_VARIABLE: Final = frozenset((b"", b"export", b"set", b"env"))
+_BEFORE_MEMBER: Final = frozenset((b"{", b",", b"(", b"[", b"&", b"?", b";"))
+_REST_OF_LINE: Final = re.compile(rb"[^\0\r\n]*")
+_WORD: Final = re.compile(rb"[^\s\0\"'`;&<>]*")
+_MEMBER: Final = re.compile(rb"[^\s\0\"'`;&<>,}]*")
+_QUOTED: Final = {b"'": re.compile(rb"'([^'\0\r\n]*)"), b'"': re.compile(rb'"([^"\0\r\n]*)')}
+
+_QUOTED_LINE: Final = {
+    b"'": re.compile(rb"'([^\0\r\n]*)'[\s,;)}\]]*\Z"),
+    b'"': re.compile(rb'"([^\0\r\n]*)"[\s,;)}\]]*\Z'),
+}
+
+_PROSE: Final = 256  # bytes of a word in a sentence in which a digit is looked for
+_DIGIT_IN_WORD: Final = re.compile(rb"['\"]?[^\s\0\"'`;&<>0-9]*[0-9]")
+_BLOCK: Final = re.compile(rb"[|>][1-9+-]{0,2}[ \t]{0,16}\r?\n")  # a YAML block scalar begins
+_LINE: Final = re.compile(rb"([ ]*)([^\0\r\n]*)(?:\r?\n)?")
+
+
+def find_assignments(view: View, names: Names = TELLING, *, quoted: bool = False) -> Iterator[Finding]:
+    """Yield the values of names that look secret.
+
+    Args:
+        view: the text.
+        names: what the names are.
+        quoted: names may be in double quotes, of JSON that is not found as such: in a URL.
+    """
+    at = 0
+    candidate = names.quoted if quoted else names.assignment
+    while match := candidate.search(view.lowered, at):
+        at = match.end()
+        start = _name_start(view.lowered, match.start())
+        end = match.start(1) if match[3] is None else match.start(3)
+        name = view.text[start:end].decode("utf-8", "replace")
+        if names.tells(name) and not beside_placeholder(view.text, start, end):
+            first, last = _value(view, match, start)
+            for rule, stretch in _secret_part(view.text, first, last, f"key.{rule_name(name.lstrip('-'))}"):
+                yield in_view(view, *stretch, rule)
+                at = max(at, stretch[1])
+
+
+def _name_start(lowered: bytes, at: int) -> int:
+    first = max(0, at - LONGEST)
+    while at > first and lowered[at - 1] in _NAME:
+        at -= 1
+    return at
+
+
+def _secret_part(text: bytes, start: int, end: int, rule: str) -> Iterator[tuple[str, tuple[int, int]]]:
+    """The part of a value that is to be hidden, if any: without the scheme of a header, before a placeholder."""
+    value = text[start:end].rstrip()
+    if scheme := SCHEME.match(value):
+        start, rule = start + scheme.end(), credential_rule(scheme[1])
+        value = value[scheme.end() :]
+    stop = before_placeholder(text, start, start + len(value))
+    if start < stop and not is_harmless(rule, value):
+        yield rule, (start, stop)
+
+
+def _value(view: View, match: re.Match[bytes], start: int) -> tuple[int, int]:
+    """Where the value is that belongs to the name at ``start``; an empty stretch where there is none."""
+    text, at = view.text, match.end()
+    if text.startswith(b"--", start):
+        return (at, at) if text.startswith(b"-", at) else _simple(text, at, _WORD)
+    if match[3] is not None:
+        return at, at
+    before = text[max(0, start - _LINE_PREFIX) : start]
+    line = before[max(before.rfind(b"\n"), before.rfind(b"\0")) + 1 :]
+    if len(line) < _LINE_PREFIX and line.strip(_BULLETS).lower() in _BEFORE_VARIABLE:
+        return _rest_of_line(text, at, indentation=len(line) - len(line.lstrip(b" ")))
+    if match[2] == b"=":
+        return _simple(text, at, _WORD)
+    if match[1] or before.rstrip()[-1:] in _BEFORE_MEMBER:
+        return _simple(text, at, _MEMBER)
+    # In the middle of a sentence ("unexpected token: end of file") only what has a digit counts.
+    beginning = PLACEHOLDER.sub(b"", text[at : at + _PROSE])
+    return _simple(text, at, _WORD) if _DIGIT_IN_WORD.match(beginning) else (at, at)
+
+
+def _simple(text: bytes, at: int, pattern: re.Pattern[bytes]) -> tuple[int, int]:
+    """A value in quotes, or as far as the pattern goes."""
+    quoted = _QUOTED.get(text[at : at + 1])
+    found = quoted.match(text, at) if quoted else pattern.match(text, at)
+    return found.span(1 if quoted else 0) if found else (at, at)
+
+
+def _rest_of_line(text: bytes, at: int, *, indentation: int) -> tuple[int, int]:
+    block = _BLOCK.match(text, at)
+    if block:
+        return _block(text, block.end(), indentation)
+    found = _REST_OF_LINE.match(text, at)
+    end = found.end() if found else at
+    quoted = _QUOTED_LINE.get(text[at : at + 1])
+    inner = quoted.match(text, at, end) if quoted else None
+    return inner.span(1) if inner else (at, end)
+
+
+def _block(text: bytes, at: int, indentation: int) -> tuple[int, int]:
+    """The lines of a block scalar: those further to the right than its key."""
+    first = last = at
+    while line := _LINE.match(text, at):
+        if line[2] and len(line[1]) <= indentation:
+            break
+        if line[2]:
+            first = line.start(2) if first == last else first
+            last = line.end(2)
+        if line.end() == at:
+            break
+        at = line.end()
+    return first, last

@@ -1,0 +1,208 @@
+"""The redactor: what everyone else uses. A text without anything secret passes in a microsecond or two."""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+
+from .encodings import Secret, secret
+from .spans import Numbers, rule_name
+from .token_formats import A_RUN, AS_RUNS, SHORTER, may_have_token
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Final, Protocol
+
+    from .escapes import View
+    from .scanner import Search
+    from .spans import Finding
+else:
+    Protocol = object
+
+# A text in lower case without any of these, and without the prefix of a token, has nothing that a rule would find.
+_SUSPICIOUS: Final = (*("pass", "secret", "token", "key", "auth", "cred", "cookie", "pwd", "bearer", "basic "),)
+# Further ones, only searched if the one character is found that they all have. `\u0041` may hide any of them.
+_SUSPICIOUS_WITH: Final = (
+    ("-", ("-----begin", "-signature")),
+    ("=", ("sig=", "signature=")),
+    ("@", ("://", ":\\/")),
+    (".", ("hook", "telegram.")),  # hooks.slack.com, /api/webhooks/
+    ("%", ("%3a%2f%2f", "sig%3d", "signature%3d", "basic%20")),
+    ("\\", ("\\u004", "\\u005", "\\u006", "\\u007")),
+)
+_SHORTER: Final = tuple((gate, (prefix,)) for gate, prefix in SHORTER)
+# Options that only some programs take a password with, see `commands`.
+_OPTIONS: Final = (" -", '"-')
+_PROGRAMS: Final = ('"-p', "mysql", "mariadb", "redis-cli", "curl", "mongo", "login", "mosquitto", "smbclient", "ldap")
+# A line as long as this, of one word, may be one of a private key that comes line by line.
+_BARE_LINE: Final = 60  # characters
+# What may stand for a character of a known value that no encoder has to escape.
+_ESCAPES: Final = (("\\", ("\\u00", "\\x", "\\/")), ("%", ("%",)))
+_MOST_LEARNED: Final = 32  # values; each costs a look at every message
+
+
+class Own(Protocol):
+    """Rules and exceptions of users."""
+
+    def may_find(self, lowered: str) -> bool:
+        """Return whether a rule may find something in a text in lower case, as Latin-1."""
+
+    def find(self, message: bytes, seen: View, *, json: bool) -> Iterable[Finding]:
+        """Return what the rules find in a message; `json`: it is valid JSON."""
+
+    def spares(self, finding: Finding) -> bool:
+        """Return whether a finding is not to be replaced."""
+
+    def spared(self, message: bytes, *, json: bool) -> list[tuple[int, int]]:
+        """Return the parts of a message that are left as they are."""
+
+
+class Redactor:
+    """Replaces secrets in whole messages.
+
+    A message is a line, a payload or any other text that is written at once; a valid JSON text stays one. What was
+    replaced once is left alone, so redacting twice gives the same. Calls from several threads are safe.
+
+    Args:
+        secrets: known values by name; the name becomes the rule in the placeholder.
+        rules: also find what looks like a secret: authorization headers, members and lines with telling keys, tokens
+            of well-known shapes, passwords in URLs, private keys, the data of Kubernetes secrets. A long value that
+            was found by a rule is known from then on, and found wherever it is repeated.
+        own: further rules, and exceptions.
+    """
+
+    __slots__ = (
+        "_learned",
+        "_lock",
+        "_lowered_needles",
+        "_needles",
+        "_numbers",
+        "_own",
+        "_rules",
+        "_secrets",
+    )
+
+    def __init__(
+        self, secrets: Mapping[str, str] | None = None, *, rules: bool = False, own: Own | None = None
+    ) -> None:
+        self._secrets: tuple[Secret, ...] = ()
+        self._learned: tuple[Secret, ...] = ()
+        self._rules = rules
+        self._own = own
+        self._numbers = Numbers()
+        self._lock = allocate_lock()
+        self._note_needles()
+        for name, value in sorted((secrets or {}).items()):
+            self.add(name, value)
+
+    def add(self, name: str, value: str) -> None:
+        """Make a value known. Values under 4 characters, and words that every message has, are ignored."""
+        added = secret(rule_name(name), value)
+        with self._lock:
+            if added and all(each.value != added.value for each in self._secrets):
+                self._secrets = (*self._secrets, added)
+                self._note_needles()
+
+    @property
+    def fired(self) -> tuple[str, ...]:
+        """The rules that replaced something so far, sorted: ``env.API_TOKEN``, ``bearer``, ``key.password``."""
+        return self._numbers.rules
+
+    def redact(self, data: bytes) -> bytes:
+        """Return the message with placeholders for its secrets; the same object if it has none."""
+        rules = self._searches(data)
+        if rules is None:
+            return data
+        with self._lock:
+            return self._search(data, rules=rules).redacted(self._numbers)
+
+    def replacements(self, data: bytes) -> list[tuple[int, int, bytes]]:
+        """Return what `redact` replaces, in order: start, end, and what is written instead."""
+        rules = self._searches(data)
+        if rules is None:
+            return []
+        with self._lock:
+            return list(self._search(data, rules=rules).replacements(self._numbers))
+
+    def redact_text(self, text: str) -> str:
+        """The same for a text."""
+        data = text.encode("utf-8", "surrogatepass")
+        redacted = self.redact(data)
+        return text if redacted is data else redacted.decode("utf-8", "surrogatepass")
+
+    def _searches(self, data: bytes) -> bool | None:
+        """Return whether the built-in rules may find something in a message; None if nothing is secret in it."""
+        if not self._rules and not self._needles and not self._own:
+            return None
+        # Searching a str takes half the time of searching bytes; as Latin-1 they are the same.
+        text = data.decode("latin-1")
+        lowered = text.lower() if text.isascii() else data.lower().decode("latin-1")
+        rules = self._rules and _may_be_secret(data, text, lowered)
+        if rules or (self._needles and self._may_be_known(text, lowered)):
+            return rules
+        return rules if self._own is not None and self._own.may_find(lowered) else None
+
+    def _may_be_known(self, text: str, lowered: str) -> bool:
+        for needle in self._needles:
+            if needle in text:
+                return True
+        for needle in self._lowered_needles:
+            if needle in lowered:
+                return True
+        return _has_any(_ESCAPES, lowered)
+
+    def _note_needles(self) -> None:
+        known = (*self._secrets, *self._learned)
+        needles = {needle.decode("latin-1"): None for each in known for needle in each.needles}
+        if any(each.escapable for each in known):
+            needles["\\"] = None
+        self._needles = tuple(needles)
+        self._lowered_needles = tuple(each.hexadecimal.decode() for each in known)
+
+    def _search(self, data: bytes, *, rules: bool) -> Search:
+        from .scanner import Search
+
+        search = Search(data, (*self._secrets, *self._learned), self._own, rules=rules, any_bytes=self._rules)
+        self._learn(search.learned)
+        return search
+
+    def _learn(self, found: tuple[Secret, ...]) -> None:
+        if found:
+            self._learned = (*self._learned, *found)[-_MOST_LEARNED:]
+            self._note_needles()
+
+
+def _is_bare_line(text: str) -> bool:
+    return len(text) >= _BARE_LINE and " " not in text and '"' not in text
+
+
+def _may_be_secret(data: bytes, text: str, lowered: str) -> bool:
+    """Return whether a rule may find something. False is certain. All messages pass here: calls are inlined."""
+    for needle in _SUSPICIOUS:
+        if needle in lowered:
+            return True
+    for gate, needles in _SUSPICIOUS_WITH:
+        if gate in lowered:
+            for needle in needles:
+                if needle in lowered:
+                    return True
+    if A_RUN in data.translate(AS_RUNS) and may_have_token(data):
+        return True
+    if '"' not in lowered and _is_bare_line(lowered):
+        return True
+    return ("-" in lowered and _may_be_command(lowered)) or _has_any(_SHORTER, text)
+
+
+def _may_be_command(text: str) -> bool:
+    """Return whether a text may have a command line with a password after an option of one letter."""
+    return any(each in text for each in _OPTIONS) and any(each in text for each in _PROGRAMS)
+
+
+def _has_any(gated: tuple[tuple[str, tuple[str, ...]], ...], text: str) -> bool:
+    """Return whether a text has one of the needles; those whose character is missing are not searched."""
+    for character, needles in gated:
+        if character in text:
+            for needle in needles:
+                if needle in text:
+                    return True
+    return False

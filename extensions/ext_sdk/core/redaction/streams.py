@@ -1,0 +1,110 @@
+"""Bytes without secrets, for files: output of commands may be long, and never seems to end in logs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+    from typing import BinaryIO, Protocol
+
+    class Secrets(Protocol):
+        """Values that are redacted: `ext_sdk.Secrets`."""
+
+        def redact(self, text: str) -> str:
+            """Return the text without secrets; the same object if it has none."""
+
+
+PIECE_BYTES = 256 * 1024  # redacted at once; the redactor needs some fifty times as much memory
+LONGEST_SECRET = 16 * 1024  # bytes, in any spelling, that are found across the end of a piece
+CANDIDATES = 64  # places tried for the end of a piece
+
+
+def redacted(data: bytes, secrets: Secrets) -> bytes:
+    """The bytes without secrets; those that are no UTF-8 stay as they are."""
+    text = data.decode("utf-8", "surrogateescape")
+    hidden = secrets.redact(text)
+    return data if hidden is text else hidden.encode("utf-8", "surrogateescape")
+
+
+def redacted_pieces(data: bytes, secrets: Secrets) -> Iterator[bytes]:
+    """The same in pieces, cut where no secret is."""
+    at = 0
+    while len(data) - at > PIECE_BYTES:
+        end = _safe_cut(data, at, at + PIECE_BYTES, secrets)
+        yield redacted(data[at:end], secrets)
+        at = end
+    yield redacted(data[at:], secrets)
+
+
+def _safe_cut(data: bytes, start: int, wanted: int, secrets: Secrets) -> int:
+    """The last place up to `wanted` at which nothing secret is cut in two, ends of lines first."""
+    cut = wanted
+    for _ in range(CANDIDATES):
+        line_end = data.rfind(b"\n", max(start, cut - 1024), cut) + 1
+        cut = line_end or _character_start(data, cut)
+        if cut <= start:
+            break
+        before, after = data[max(start, cut - LONGEST_SECRET) : cut], data[cut : cut + LONGEST_SECRET]
+        if redacted(before + after, secrets) == redacted(before, secrets) + redacted(after, secrets):
+            return cut
+        cut -= 256
+    return wanted
+
+
+def _character_start(data: bytes, at: int) -> int:
+    while at > 0 and data[at] & 0xC0 == 0x80:
+        at -= 1
+    return at
+
+
+class RedactingFile:
+    """Writes several streams to one file without secrets, line by line, up to a cap; then a note, and nothing more.
+
+    Args:
+        path: of the file, which is opened when there is something to write.
+        secrets: what must not be seen.
+        cap: bytes that are written.
+    """
+
+    def __init__(self, path: Path, secrets: Secrets, cap: int) -> None:
+        self._path = path
+        self._file: BinaryIO | None = None
+        self._secrets = secrets
+        self._cap = cap
+        self._room = cap
+        self._pending: dict[str, bytes] = {}
+
+    def write(self, stream: str, data: bytes) -> None:
+        """Take what came next on a stream. Raises OSError where the file can't be written."""
+        if self._room <= 0:
+            return
+        pending = self._pending.get(stream, b"") + data[: self._room]
+        self._room -= len(data)
+        end = pending.rfind(b"\n") + 1
+        if not end and len(pending) > PIECE_BYTES:
+            end = _safe_cut(pending, 0, len(pending) - LONGEST_SECRET, self._secrets)
+        self._put(pending[:end])
+        self._pending[stream] = pending[end:]
+        if self._room <= 0:
+            self._put_pending()
+            self._put(f"\n[... the log ends here: {self._cap} bytes are kept, see outputLimit ...]\n".encode())
+
+    def close(self) -> None:
+        """Write the last lines, if they had no end, and close the file. Raises OSError."""
+        self._put_pending()
+        if self._file:
+            self._file.close()
+
+    def _put_pending(self) -> None:
+        for rest in self._pending.values():
+            self._put(rest)
+        self._pending.clear()
+
+    def _put(self, data: bytes) -> None:
+        if data:
+            self._file = self._file or self._path.open("wb")
+            for piece in redacted_pieces(data, self._secrets):
+                self._file.write(piece)
+            self._file.flush()

@@ -1,0 +1,223 @@
+"""JSON-RPC 2.0 messages: payload to message, and message to payload."""
+
+from __future__ import annotations
+
+from .errors import INVALID_REQUEST, PARSE_ERROR, MessageError, RpcError
+from .json_codec import dumps, loads, scan_value, skip_whitespace
+from .json_object import scan
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from .json_object import Envelope
+
+    # JSON-RPC 2.0, section 4: a string, a number (fractions are advised against) or null.
+    Id = str | int | float | None
+else:
+    Id = object
+
+
+class _Record:
+    """Equality and repr by the slots, without the cost of importing dataclasses."""
+
+    __slots__: tuple[str, ...] = ()
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, slot) == getattr(other, slot) for slot in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{slot}={getattr(self, slot)!r}" for slot in self.__slots__)
+        return f"{type(self).__name__}({fields})"
+
+
+class Request(_Record):
+    """A call that wants an answer. `params` is an object, an array, or None where missing (or null, as Go writes)."""
+
+    __slots__ = ("id", "method", "params")
+
+    def __init__(self, id: Id, method: str, params: object = None) -> None:
+        self.id = id
+        self.method = method
+        self.params = params
+
+
+class Notification(_Record):
+    """A message that wants no answer."""
+
+    __slots__ = ("method", "params")
+
+    def __init__(self, method: str, params: object = None) -> None:
+        self.method = method
+        self.params = params
+
+
+class Response(_Record):
+    """The answer to a request."""
+
+    __slots__ = ("id", "result")
+
+    def __init__(self, id: Id, result: object) -> None:
+        self.id = id
+        self.result = result
+
+
+class ErrorResponse(_Record):
+    """The answer to a request that can't be served. `id` is None where the request's could not be read."""
+
+    __slots__ = ("error", "id")
+
+    def __init__(self, id: Id, error: RpcError) -> None:
+        self.id = id
+        self.error = error
+
+
+Message = Request | Notification | Response | ErrorResponse
+
+
+def parse(payload: bytes, *, batches: bool = False) -> Message | list[Message | MessageError]:
+    """Read one payload.
+
+    Args:
+        payload: what a frame holds: UTF-8, JSON.
+        batches: accept an array of messages (JSON-RPC 2.0, section 6); an element that is no message stands
+            in the list as its MessageError. False: an array is refused.
+
+    Raises:
+        MessageError: what is not UTF-8, not JSON, no JSON-RPC 2.0 message, has a name twice, or is a batch
+        that is refused.
+    """
+    try:
+        text = payload.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise MessageError(PARSE_ERROR, f"not UTF-8: {error.reason} at byte {error.start}") from None
+    start = skip_whitespace(text, 0)
+    if text[start : start + 1] == "[":
+        return _batch(text, batches)
+    return _message(_scan(text))
+
+
+def _scan(text: str) -> Envelope:
+    """Read a message strictly; a refusal has its id, where that can be known, so that its sender does not wait."""
+    try:
+        return scan(text, unique=True)
+    except MessageError as error:
+        if error.code == INVALID_REQUEST:
+            error.id = _known_id(text)
+        raise
+
+
+def _known_id(text: str) -> Id:
+    """Return the id of a message that is refused; None if it has none, or more than one."""
+    try:
+        envelope = scan(text, lenient=True)
+        return None if "id" in envelope.duplicates else _id(envelope)
+    except MessageError:
+        return None
+
+
+def _batch(text: str, accepted: bool) -> list[Message | MessageError]:
+    loads(text)  # an array that is no JSON is one error, not one for each element
+    if not accepted:
+        raise MessageError(INVALID_REQUEST, "batches are not accepted: send the messages one by one")
+    batch = [_batched(element) for element in _elements(text)]
+    if not batch:
+        raise MessageError(INVALID_REQUEST, "an empty batch")
+    return batch
+
+
+def _elements(text: str) -> Iterator[str]:
+    """The elements of an array, as they are spelled there: a name given twice would be gone in their values."""
+    at = skip_whitespace(text, skip_whitespace(text, 0) + 1)
+    while text[at] != "]":
+        end = scan_value(text, at)[1]
+        yield text[at:end]
+        at = skip_whitespace(text, end)
+        if text[at] == ",":
+            at = skip_whitespace(text, at + 1)
+
+
+def _batched(element: str) -> Message | MessageError:
+    try:
+        return _message(_scan(element))
+    except MessageError as error:
+        return error
+
+
+def _message(envelope: Envelope) -> Message:
+    members = envelope.members
+    id = _id(envelope)
+    if envelope.value("jsonrpc") != "2.0":
+        found = envelope.spelling("jsonrpc") or "nothing"
+        raise MessageError(INVALID_REQUEST, f'expected "jsonrpc": "2.0", found {found[:40]}', id)
+    if "method" in members:
+        return _call(envelope, id)
+    if "result" in members and "error" not in members and "id" in members:
+        return Response(id, members["result"].value)
+    if "error" in members and envelope.value("result") is None:
+        return ErrorResponse(id, _error(members["error"].value, id))
+    raise MessageError(INVALID_REQUEST, "expected a method, or an id with either a result or an error", id)
+
+
+def _id(envelope: Envelope) -> Id:
+    id = envelope.value("id")
+    if id is not None and (isinstance(id, bool) or not isinstance(id, (str, int, float))):
+        spelled = envelope.spelling("id") or ""
+        raise MessageError(INVALID_REQUEST, f"expected an id that is a string, a number or null, found {spelled[:40]}")
+    return id
+
+
+def _call(envelope: Envelope, id: Id) -> Request | Notification:
+    method = envelope.value("method")
+    if not isinstance(method, str):
+        spelled = envelope.spelling("method") or ""
+        raise MessageError(INVALID_REQUEST, f"expected a method that is a string, found {spelled[:40]}", id)
+    if "result" in envelope.members or "error" in envelope.members:
+        raise MessageError(INVALID_REQUEST, "a message with a method has neither result nor error", id)
+    params = envelope.value("params")
+    if params is not None and not isinstance(params, (dict, list)):
+        spelled = envelope.spelling("params") or ""
+        raise MessageError(INVALID_REQUEST, f"expected params that are an object or an array, found {spelled[:40]}", id)
+    return Request(id, method, params) if "id" in envelope.members else Notification(method, params)
+
+
+def _error(value: object, id: Id) -> RpcError:
+    if not isinstance(value, dict):
+        raise MessageError(INVALID_REQUEST, "expected an error that is an object", id)
+    code, message = value.get("code"), value.get("message")
+    if not isinstance(code, int) or isinstance(code, bool) or not isinstance(message, str):
+        raise MessageError(INVALID_REQUEST, "expected an error with an integer code and a message that is a string", id)
+    return RpcError(code, message, value.get("data"))
+
+
+def encode(message: Message) -> bytes:
+    """One message as JSON on one line, without the line's end.
+
+    A lone surrogate is written as its escape, so that the bytes are always UTF-8.
+
+    Raises:
+        TypeError, ValueError: the message holds what JSON can't.
+    """
+    return dumps(_members(message)).encode("utf-8", "backslashreplace")
+
+
+def _members(message: Message) -> dict[str, object]:
+    members: dict[str, object] = {"jsonrpc": "2.0"}
+    if not isinstance(message, Notification):
+        members["id"] = message.id
+    if isinstance(message, Response):
+        members["result"] = message.result
+    elif isinstance(message, ErrorResponse):
+        error = message.error
+        members["error"] = {"code": error.code, "message": str(error.message)}
+        if error.data is not None:
+            members["error"]["data"] = error.data  # type: ignore[index]
+    else:
+        members["method"] = message.method
+        if message.params is not None:
+            members["params"] = message.params
+    return members

@@ -1,0 +1,132 @@
+"""Definition of an extension as the server reads it: name, configuration, and operations by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from .args import Config
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from .operation import Operation
+
+
+class Registry(Mapping[str, "Operation"]):
+    """Operations by name, in the order in which they were registered.
+
+    An extension with many operations registers their modules: the first call then imports the module of its operation
+    only. `import_modules` imports the others, in a thread. Iterating over the values imports all of them.
+
+    Args:
+        extension: name of the extension, for errors.
+    """
+
+    def __init__(self, extension: str) -> None:
+        self._extension = extension
+        self._found: dict[str, Operation | str] = {}  # a text is the module that has the operation
+        self._modules: dict[str, list[str]] = {}  # the operations of each module that was registered
+
+    def add(self, operation: Operation) -> None:
+        """Register an operation. Raises ValueError if its name is taken."""
+        self._refuse_taken(operation.name)
+        self._found[operation.name] = operation
+
+    def add_modules(self, package: str, modules: Mapping[str, str]) -> None:
+        """Register operations whose modules are not imported yet.
+
+        Args:
+            package: absolute name of the package that has the modules.
+            modules: by the name of an operation, the module within the package that has it in `OPERATIONS`.
+
+        Raises:
+            ValueError: a name is taken.
+        """
+        for name, module in modules.items():
+            self._refuse_taken(name)
+            self._found[name] = path = f"{package}.{module}"
+            self._modules.setdefault(path, []).append(name)
+
+    def import_modules(self) -> None:
+        """Import all registered modules, in their order. Safe while another thread requests operations."""
+        for module in self._modules:
+            import_module(module)
+
+    def __getitem__(self, name: str) -> Operation:
+        """Raises KeyError for an unknown name, TypeError if its module has other operations than were registered."""
+        found = self._found[name]
+        if isinstance(found, str):
+            self._load(found)
+            found = self._found[name]
+            assert not isinstance(found, str)
+        return found
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def _load(self, module: str) -> None:
+        operations: Sequence[Operation] = import_module(module).OPERATIONS
+        expected, found = self._modules[module], [operation.name for operation in operations]
+        if sorted(found) != sorted(expected):
+            raise TypeError(f"{module}.OPERATIONS: expected {', '.join(expected)}, found {', '.join(found)}")
+        self._found.update({operation.name: operation for operation in operations})
+
+    def _refuse_taken(self, name: str) -> None:
+        if name in self._found:
+            raise ValueError(f"extension {self._extension!r} has an operation {name!r} already")
+
+
+class Definition:
+    """Definition of an extension: everything that its server and its manifest need.
+
+    Args:
+        name: the extension's identifier.
+        version: a semantic version.
+        description: one sentence.
+        requires: commands that must be in PATH (gevals 0.0.1, "Requirement Object"); known hosts show them, none
+            checks them.
+        config: a subclass of Config with the extension's own settings.
+        warm_up: called once after the manifest was sent, in a thread, to load what the first operation needs.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        version: str,
+        description: str = "",
+        requires: Sequence[str] = (),
+        config: type[Config] = Config,
+        warm_up: Callable[[], None] | None = None,
+    ) -> None:
+        self.name = name
+        self.version = version
+        self.description = description
+        self.requires = tuple(requires)
+        self.config_type = config
+        self.operations = Registry(name)
+        self._warm_up = warm_up
+
+    def warm_up(self) -> None:
+        """Load what the first operation needs, in a thread. Errors are left to that operation, which fails by them."""
+        load = self._warm_up
+        if load is None:
+            return
+
+        def load_quietly() -> None:
+            with suppress(Exception):
+                load()
+
+        import threading
+
+        with suppress(RuntimeError):  # the system gives no more threads: it is loaded when it is needed
+            threading.Thread(target=load_quietly, daemon=True, name="warm-up").start()

@@ -1,0 +1,189 @@
+"""Expectations on one place of a JSON document, named by a JSONPath."""
+
+from __future__ import annotations
+
+import operator
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType, field
+
+from ext_sdk.expect import regex
+
+from .check import Check, Expectation, Json
+from .format import quoted, redact_named, shown
+from .json_equality import differs, equal, is_type, type_name
+from .numbers import Integer, check_integer
+from .regex import Searcher, SearchFailed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from .format import Redact
+    from .json_path import Node
+
+Number = int | float
+Type = Literal["null", "boolean", "integer", "number", "string", "array", "object"]
+NODES = 256  # compared between two readings of the clock
+_HOW = ("path", "nodes")  # fields that check nothing by themselves
+
+
+class JsonExpectation(Expectation):
+    """What is expected at a path of a JSON document; all that is given must hold.
+
+    Types count: "1" is not 1, true is not 1, 9007199254740993 is not 9007199254740992. 1.0 is 1.
+    """
+
+    path: Annotated[str, Meta(description="JSONPath (RFC 9535), such as $.items[0].name")]
+    nodes: Annotated[
+        Literal["one", "all", "any"],
+        Meta(description="one: the path selects one value. all, any: of several"),
+    ] = "one"
+    exists: Annotated[bool | UnsetType, Meta(description="Whether the path selects anything")] = UNSET
+    count: Annotated[Integer | UnsetType, Meta(description="How many values it selects")] = UNSET
+    type: Type | UnsetType = UNSET
+    equals: Json | UnsetType = UNSET
+    not_equals: Json | UnsetType = UNSET
+    in_: Annotated[Annotated[list[Json], Meta(min_length=1)] | UnsetType, Meta(description="One of these")] = field(
+        default=UNSET, name="in"
+    )
+    contains: Annotated[
+        Json | UnsetType, Meta(description="Part of a string, item of an array, subset of an object")
+    ] = UNSET
+    matches: Annotated[str | UnsetType, Meta(description="Regular expression, found in a string")] = UNSET
+    length: Annotated[Integer | UnsetType, Meta(description="Of string, array or object")] = UNSET
+    gt: Number | UnsetType = UNSET
+    gte: Number | UnsetType = UNSET
+    lt: Number | UnsetType = UNSET
+    lte: Number | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        from ext_sdk.expect import json_path
+
+        self.refuse_empty(besides=_HOW)
+        if wrong := json_path.problem(self.path):
+            raise ValueError(wrong)
+        if isinstance(self.matches, str) and (wrong := regex.problem(self.matches)):
+            raise ValueError(f"matches: {wrong}")
+        if self.exists is False and len(self.given(besides=_HOW)) > 1:
+            raise ValueError("`exists: false` leaves nothing that other checks could be about")
+
+
+def _contains(value: object, part: object) -> bool:
+    if isinstance(value, str):
+        return isinstance(part, str) and part in value
+    if isinstance(value, list):
+        return any(differs(part, item, partial=True) is None for item in value)
+    return isinstance(value, dict) and isinstance(part, dict) and differs(part, value, partial=True) is None
+
+
+def _ordered(compare: Callable[[float, float], bool]) -> Callable[[object, object], bool]:
+    def holds(value: object, bound: object) -> bool:
+        numbers = all(isinstance(side, (int, float)) and not isinstance(side, bool) for side in (value, bound))
+        return numbers and compare(value, bound)  # type: ignore[arg-type]  # both are numbers
+
+    return holds
+
+
+# field, words after "expected", comparison of the value found with the one given
+_COMPARISONS: tuple[tuple[str, str, Callable[[object, object], bool]], ...] = (
+    ("type", "to be of type", lambda value, name: is_type(value, str(name))),
+    ("equals", "to equal", equal),
+    ("not_equals", "not to equal", lambda value, unwanted: not equal(value, unwanted)),
+    ("in_", "to be one of", lambda value, wanted: isinstance(wanted, list) and any(equal(value, w) for w in wanted)),
+    ("contains", "to contain", _contains),
+    ("gt", "to be greater than", _ordered(operator.gt)),
+    ("gte", "to be at least", _ordered(operator.ge)),
+    ("lt", "to be less than", _ordered(operator.lt)),
+    ("lte", "to be at most", _ordered(operator.le)),
+)
+
+
+def check_json(
+    expectation: JsonExpectation, document: object, *, where: str, searcher: Searcher, redact: Redact = str
+) -> list[Check]:
+    """Hold a JSON document against an expectation about one of its places.
+
+    Args:
+        expectation: path and what to find there.
+        document: the value of a JSON text.
+        where: what the document is, for the message: `stdout`.
+        searcher: runs the regular expressions.
+        redact: takes secrets out of what is shown: `context.secrets.redact`.
+
+    Returns:
+        One Check for each comparison; with `nodes: all` one for all values, the first that does not hold being told.
+    """
+    return _Comparison(expectation, where, searcher, redact).checks(document)
+
+
+class _Comparison:
+    """What is expected at one path."""
+
+    def __init__(self, wanted: JsonExpectation, where: str, searcher: Searcher, redact: Redact) -> None:
+        self._wanted = wanted
+        self._where = where
+        self._place = f"{where} at {wanted.path}"
+        self._searcher = searcher
+        self._redact = redact
+
+    def checks(self, document: object) -> list[Check]:
+        """Make all comparisons that are asked for."""
+        from ext_sdk.expect import json_path
+
+        try:
+            nodes = json_path.select(self._wanted.path, document, self._searcher)
+            return [*self._of_the_selection(nodes), *self._of_the_values(nodes)]
+        except (json_path.PathFailed, SearchFailed, RecursionError) as error:
+            return [Check.failed("to be checked", f"an error: {error}", where=self._place)]
+
+    def _of_the_selection(self, nodes: Sequence[Node]) -> Iterator[Check]:
+        wanted = self._wanted
+        if not isinstance(wanted.exists, UnsetType):
+            what = "to exist" if wanted.exists else "not to exist"
+            found = shown(nodes[0].value, redact_named(nodes[0].path, self._redact)) if nodes else "nothing"
+            yield Check(bool(nodes) == wanted.exists, what, "", found, where=self._place)
+        if not isinstance(wanted.count, UnsetType):
+            yield from check_integer(wanted.count, len(nodes), where=f"number of values of {self._place}")
+
+    def _of_the_values(self, nodes: Sequence[Node]) -> list[Check]:
+        wanted = self._wanted
+        if not wanted.given(besides=(*_HOW, "exists", "count")):
+            return []
+        if not nodes:
+            return [Check.failed("to select a value", "nothing", where=self._place)]
+        if wanted.nodes == "one" and len(nodes) > 1:
+            found = f"{len(nodes)}; say `nodes: all` or `nodes: any`, or make the path narrower"
+            return [Check.failed("to select one value", found, where=self._place)]
+        places = [self._place] if len(nodes) == 1 else [f"{self._where} at {node.path}" for node in nodes]
+        checks = []
+        for number, (node, place) in enumerate(zip(nodes, places, strict=True)):
+            if number % NODES == NODES - 1:
+                self._searcher.check_time()
+            checks.append(self._of_one_value(node, place))
+        if wanted.nodes == "any":
+            return min(checks, key=lambda made: sum(not check.ok for check in made))
+        return [next((check for check in column if not check.ok), column[0]) for column in zip(*checks, strict=True)]
+
+    def _of_one_value(self, node: Node, place: str) -> list[Check]:
+        wanted, value = self._wanted, node.value
+        redact = redact_named(node.path, self._redact)
+        found = f"{shown(value, redact)} ({type_name(value)})"
+        checks = []
+        for name, what, holds in _COMPARISONS:
+            bound: object = getattr(wanted, name)
+            if bound is not UNSET:
+                text = str(bound) if name == "type" else shown(bound, redact)
+                checks.append(Check(holds(value, bound), what, text, found, where=place))
+        if isinstance(wanted.matches, str):
+            matched = isinstance(value, str) and self._searcher.search(wanted.matches, value) is not None
+            checks.append(Check(matched, "to match", quoted(wanted.matches, redact), found, where=place))
+        if not isinstance(wanted.length, UnsetType):
+            checks += _of_the_length(wanted.length, value, place, found)
+        return checks
+
+
+def _of_the_length(expectation: Integer, value: object, place: str, found: str) -> list[Check]:
+    if isinstance(value, (str, list, dict)):
+        return check_integer(expectation, len(value), where=f"length of {place}")
+    return [Check.failed("to have a length", found, where=place)]

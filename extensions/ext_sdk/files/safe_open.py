@@ -1,0 +1,130 @@
+"""Opening a path beneath a directory: symbolic links are followed as long as they stay inside.
+
+Linux does it in one call, openat2(2) with RESOLVE_BENEATH. Elsewhere, or where a sandbox forbids the call, the path
+is walked component by component, each opened relative to the one before and never through a link; links are read
+and their text is walked in turn. Both refuse absolute links, even such as point inside. Neither can be tricked by
+exchanging a directory for a link in between: every step starts from a directory that is already open.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections import deque
+from functools import cache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    # (descriptor of the directory, relative path, flags, mode) -> descriptor; OSError EXDEV: the path escapes
+    Opener = Callable[[int, str, int, int], int]
+
+SYS_OPENAT2 = 437  # the same number on every architecture but Alpha, where the walk takes over
+RESOLVE_NO_MAGICLINKS = 0x02
+RESOLVE_BENEATH = 0x08
+MOST_LINKS = 40  # as Linux has it
+MOST_ATTEMPTS = 50  # openat2 gives EAGAIN when a directory is renamed in the meantime
+# Enough to go through a directory, or to look at a file without opening it; elsewhere it needs read permission.
+SEARCH = getattr(os, "O_PATH", os.O_RDONLY)
+
+
+@cache
+def safe_opener() -> Opener:
+    """The best way that this system has."""
+    by_kernel = _kernel_opener()
+    return by_kernel if by_kernel and _works(by_kernel) else open_by_walk
+
+
+def _kernel_opener() -> Opener | None:
+    try:
+        import ctypes
+
+        syscall = ctypes.CDLL(None, use_errno=True).syscall
+    except (ImportError, OSError, AttributeError):
+        return None
+
+    class OpenHow(ctypes.Structure):
+        _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+    def open_by_kernel(directory: int, path: str, flags: int, mode: int) -> int:
+        creates = flags & os.O_CREAT
+        how = OpenHow(flags | os.O_CLOEXEC, mode if creates else 0, RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS)
+        for _ in range(MOST_ATTEMPTS):
+            descriptor: int = syscall(
+                ctypes.c_long(SYS_OPENAT2),
+                ctypes.c_int(directory),
+                ctypes.c_char_p(os.fsencode(path)),
+                ctypes.byref(how),
+                ctypes.c_size_t(ctypes.sizeof(how)),
+            )
+            if descriptor >= 0:
+                return descriptor
+            if ctypes.get_errno() not in {errno.EAGAIN, errno.EINTR}:
+                break
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), path)
+
+    return open_by_kernel
+
+
+def _works(open_beneath: Opener) -> bool:
+    directory = os.open("/", os.O_RDONLY)
+    try:
+        os.close(open_beneath(directory, ".", SEARCH, 0))
+    except OSError:  # an older kernel, another one, or a sandbox that filters calls
+        return False
+    finally:
+        os.close(directory)
+    return True
+
+
+def open_by_walk(directory: int, path: str, flags: int, mode: int) -> int:
+    """Open a path component by component. Raises OSError, EXDEV where the path escapes."""
+    opened = [os.dup(directory)]
+    parts = deque(_parts(path))
+    links = 0
+    try:
+        while parts:
+            part = parts.popleft()
+            if part == "..":
+                _go_up(opened, path)
+            elif target := _link(part, opened[-1], follow=bool(parts) or not flags & os.O_NOFOLLOW):
+                links += 1
+                parts.extendleft(reversed(_link_parts(target, path, links)))
+            elif parts:
+                opened.append(os.open(part, SEARCH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=opened[-1]))
+            else:
+                return os.open(part, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=opened[-1])
+        return os.open(".", flags | os.O_CLOEXEC, mode, dir_fd=opened[-1])
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+
+
+def _parts(path: str) -> list[str]:
+    return [part for part in path.split("/") if part not in {"", "."}]
+
+
+def _go_up(opened: list[int], path: str) -> None:
+    if len(opened) == 1:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+    os.close(opened.pop())
+
+
+def _link(part: str, directory: int, *, follow: bool) -> str:
+    """The text of a link that is to be followed, "" for anything else."""
+    try:
+        is_link = stat.S_ISLNK(os.stat(part, dir_fd=directory, follow_symlinks=False).st_mode)
+    except FileNotFoundError:
+        return ""
+    return os.readlink(part, dir_fd=directory) if is_link and follow else ""
+
+
+def _link_parts(target: str, path: str, links: int) -> list[str]:
+    if links > MOST_LINKS:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+    if target.startswith("/"):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+    return _parts(target)

@@ -1,0 +1,1 @@
+"""HTTP helpers that extensions share."""

@@ -1,0 +1,29 @@
+"""Start commands so that nothing of them outlives its owner, and move their input and output.
+
+`Spawner.spawn(Command)` gives a `Child`: the tree of one command, under a supervisor (see `supervisor`).
+`Pump` moves its input and output in the thread of whoever waits; `Output` keeps what it said, in bounded
+memory.
+"""
+
+from ext_sdk.core.process.child import Child, ExitStatus, signal_name
+from ext_sdk.core.process.errors import CommandNotFound, CommandNotStarted, ProcessError, SupervisionLost
+from ext_sdk.core.process.output import LineSplitter, Output
+from ext_sdk.core.process.pump import Pump, Sink
+from ext_sdk.core.process.spawner import Command, Spawner, find_executable
+
+__all__ = [
+    "Child",
+    "Command",
+    "CommandNotFound",
+    "CommandNotStarted",
+    "ExitStatus",
+    "LineSplitter",
+    "Output",
+    "ProcessError",
+    "Pump",
+    "Sink",
+    "Spawner",
+    "SupervisionLost",
+    "find_executable",
+    "signal_name",
+]

@@ -1,0 +1,315 @@
+"""Command line of an extension for people: help, one operation called by hand, the manifest."""
+
+from __future__ import annotations
+
+import argparse
+import io
+import os
+import shlex
+import sys
+import textwrap
+from contextlib import suppress
+from typing import TYPE_CHECKING, NoReturn
+
+import msgspec
+
+from ext_sdk.args import rules_text
+from ext_sdk.core import gevals_spec
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.redaction.secret_names import secret_variables
+from ext_sdk.core.stdio import Stdio
+from ext_sdk.core.wire.errors import MessageError, RpcError
+from ext_sdk.core.wire.json_codec import dumps, loads
+
+from .line_limit import printable
+from .manifest import build_manifest
+from .schema import branches_of, params_schema, properties_of
+from .server import InitialIO, Server
+from .session import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ext_sdk.args import Schema
+    from ext_sdk.definition import Definition
+    from ext_sdk.operation import Operation
+    from ext_sdk.result import Result
+
+
+FAILURE = 1
+USAGE_ERROR = 2
+INTERRUPTED = 130  # as shells say it: 128 and the number of SIGINT
+_OF_THE_CALLER = (gevals_spec.INVALID_PARAMS, gevals_spec.METHOD_NOT_FOUND)
+
+
+def main(extension: Definition, arguments: Sequence[str]) -> int:
+    """Serve a person.
+
+    Args:
+        extension: which.
+        arguments: of the command line, without the program's name; none of them means that stdin is a
+            terminal.
+
+    Returns:
+        The exit code: 0, FAILURE of an operation, USAGE_ERROR, or INTERRUPTED.
+    """
+    program = f"ext-{extension.name}"
+    _accept_any_text()
+    try:
+        code = _serve(extension, _parser(extension, program), arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (RpcError, _UsageError) as error:
+        print(f"{program}: {error}", file=sys.stderr)
+        return FAILURE if isinstance(error, RpcError) and error.code not in _OF_THE_CALLER else USAGE_ERROR
+    except OSError as error:  # of stdout: the disk is full, or a pager has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else the interpreter tries again at its end, and complains
+        if not isinstance(error, BrokenPipeError):
+            print(f"{program}: stdout: {error.strerror}", file=sys.stderr)
+        return FAILURE
+    return code
+
+
+def _accept_any_text() -> None:
+    """What a terminal can't show is shown as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _serve(extension: Definition, parser: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
+    if not arguments:
+        parser.print_help()
+        return 0
+    if arguments[0] in extension.operations:
+        raise _UsageError(f"{arguments[0]} is an operation: {parser.prog} call {arguments[0]} '{{…}}'")
+    try:
+        chosen = _parsed(parser, arguments)
+    except SystemExit as end:  # --help, --version, or a usage error, which is told
+        return int(end.code or 0)
+    if chosen.manifest:
+        print(dumps(build_manifest(extension)))
+        return 0
+    config = _json(chosen.config, "--config") if chosen.config else {}
+    if chosen.command == "call":
+        return _call(extension, chosen, config)
+    return Server(extension, Stdio.claim(), Redactor(secret_variables(os.environ)), config).run(InitialIO())
+
+
+class _UsageError(Exception):
+    """The command line can't be used."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """argparse, with the next step in its errors."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(USAGE_ERROR, f"{self.prog}: {message}\nSee {self.prog} --help\n")
+
+
+def _parser(extension: Definition, program: str) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=program,
+        description=f"{extension.description.rstrip('.')}. An eval host starts this program without arguments and "
+        "speaks the gevals extension protocol with it on stdin and stdout.",
+        epilog=operations_text(extension, program),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"{program} {extension.version}")
+    parser.add_argument("--manifest", action="store_true", help="print the manifest as JSON and end")
+    parser.add_argument("--config", metavar="JSON", help="configuration, as `initialize` would bring it")
+    commands = parser.add_subparsers(dest="command", title="commands", metavar="COMMAND")
+    call = commands.add_parser(
+        "call",
+        prog=f"{program} call",
+        help="run one operation and show its result",
+        description="Run one operation and show its result. The exit code is 1 where the operation fails.",
+        epilog="Operations: " + ", ".join(extension.operations),
+    )
+    call.add_argument(
+        "operation",
+        nargs="?",
+        metavar="OPERATION",
+        help="which; without ARGS and with --describe, it is explained",
+    )
+    call.add_argument(
+        "args",
+        nargs="?",
+        metavar="ARGS",
+        help='its arguments as a JSON object, such as \'{"command": ["date"]}\'',
+    )
+    call.add_argument("--describe", action="store_true", help="show the operation's arguments and end")
+    call.add_argument("--workdir", default=".", help="the task's directory (default: this one)")
+    call.add_argument("--phase", default="setup", choices=gevals_spec.PHASES)
+    call.add_argument("--timeout", help="longest time, such as 30s")
+    call.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="a variable of the task")
+    call.add_argument("--agent-output", metavar="TEXT", help="what the agent said, for operations of the verify phase")
+    call.add_argument("--json", action="store_true", help="print the result as JSON")
+    call.add_argument("--config", metavar="JSON", help=argparse.SUPPRESS, default=argparse.SUPPRESS)
+    return parser
+
+
+def _parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
+    """As `parse_args`, with options between OPERATION and ARGS, where argparse gives up ARGS for missing."""
+    chosen, left = parser.parse_known_args(arguments)
+    if left and chosen.command == "call" and chosen.operation and chosen.args is None and not left[0].startswith("-"):
+        chosen.args = left.pop(0)
+    if left:
+        parser.error(f"unrecognized arguments: {' '.join(left)}")
+    return chosen
+
+
+def _json(text: str, name: str) -> object:
+    try:
+        return loads(text)
+    except MessageError as error:
+        raise _UsageError(f'{name}: expected an object of JSON, as \'{{"name": "value"}}\': {error}') from error
+
+
+def _call(extension: Definition, chosen: argparse.Namespace, config: object) -> int:
+    if not chosen.operation:
+        raise _UsageError("call: expected an OPERATION: one of " + ", ".join(extension.operations))
+    if chosen.describe and chosen.operation in extension.operations:
+        print(operation_text(extension.operations[chosen.operation], f"ext-{extension.name}"))
+        return 0
+    redactor = Redactor(secret_variables(os.environ))
+    session = Session(extension, redactor, config)
+
+    def print_log(level: str, message: str, data: Mapping[str, object]) -> None:
+        details = "".join(f" {name}={value}" for name, value in data.items())
+        print(printable(redactor.redact_text(f"{level}: {message}{details}")), file=sys.stderr)
+
+    try:
+        call = session.prepare(_params(chosen), print_log)
+        result = session.perform(call)
+    except RpcError as error:
+        about_args = error.message.startswith(f"{chosen.operation}: ") and error.code == gevals_spec.INVALID_PARAMS
+        advice = f"\nSee ext-{extension.name} call {chosen.operation} --describe" if about_args else ""
+        raise RpcError(error.code, printable(redactor.redact_text(error.message)) + advice) from error
+    finally:
+        for close in session.begin_shutdown():
+            with suppress(Exception):  # there is a result, or an error, and it is what counts
+                close()
+    print(printable(redactor.redact_text(dumps(_members(result)) if chosen.json else result_text(result))))
+    return 0 if result.success else FAILURE
+
+
+def _params(chosen: argparse.Namespace) -> dict[str, object]:
+    context: dict[str, object] = {
+        "workdir": chosen.workdir,
+        "phase": chosen.phase,
+        "env": dict(map(_variable, chosen.env)),
+    }
+    if chosen.timeout:
+        context["timeout"] = chosen.timeout
+    if chosen.agent_output is not None:
+        context |= {"phase": "verify", "agent": {"prompt": "", "output": chosen.agent_output}}
+    args = _json(chosen.args, "ARGS") if chosen.args else None
+    return {"operation": chosen.operation, "args": args, "context": context}
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise _UsageError(f"--env: expected NAME=VALUE, found {text!r}")
+    return name, value
+
+
+def _members(result: Result) -> dict[str, object]:
+    return {
+        "success": result.success,
+        "message": result.message,
+        "error": result.error,
+        "outputs": result.outputs,
+    }
+
+
+WIDTH = 110  # columns of a list of members
+
+
+def operations_text(extension: Definition, program: str) -> str:
+    """All operations, and how to call one; other names of operations stand apart.
+
+    Args:
+        extension: whose operations.
+        program: its name.
+    """
+    known = extension.operations
+    main = [one for one in known.values() if not one.same_as]
+    others = [one for one in known.values() if one.same_as]
+    width = max(map(len, known), default=0)
+    lines = ["operations:", *(f"  {one.name:<{width}}  {_first_line(one.description)}" for one in main), ""]
+    if others:
+        lines += ["other names:", *(f"  {one.name:<{width}}  {one.same_as}" for one in others), ""]
+    first = next(iter(known), "OPERATION")
+    example = next((one for one in main if one.example), None)
+    return "\n".join(
+        [
+            *lines,
+            "examples:",
+            f"  {program} call {first} --describe",
+            f"  {_typed(example, program) if example else f'{program} call {first}'}",
+            f"  {program} --manifest",
+        ]
+    )
+
+
+def operation_text(operation: Operation, program: str) -> str:
+    """One operation: its description, its arguments, its example."""
+    required = {field.encode_name for field in msgspec.structs.fields(operation.args_type) if field.required}
+    rules = rules_text(operation.args_type)
+    lines = [f"{operation.name}: {operation.description}", "", f"arguments{f' ({rules})' if rules else ''}:"]
+    for field, schema in properties_of(params_schema(operation.args_type)).items():
+        fallback = f", default {dumps(schema['default'])}" if "default" in schema else ""
+        lines.append(f"  {field} ({_kind(schema)}{', required' if field in required else fallback})")
+        if "description" in schema:
+            lines.append(f"      {schema['description']}")
+        if members := _result_members(schema):
+            text = f"members: {', '.join(members)}"
+            lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 8)
+    if operation.example:
+        lines += ["", "example:", f"  {_typed(operation, program)}"]
+    return "\n".join(lines)
+
+
+def result_text(result: Result) -> str:
+    """How an operation ended, and its outputs."""
+    lines = [("ok: " if result.success else "failed: ") + result.message]
+    if not result.success and result.error and result.error != result.message:
+        lines.append(result.error)
+    for name, value in result.outputs.items():
+        text = value.rstrip("\n")
+        lines.append(f"  {name}: {text}" if "\n" not in text else f"  {name}:\n    " + text.replace("\n", "\n    "))
+    return "\n".join(lines)
+
+
+def _typed(operation: Operation, program: str) -> str:
+    """An operation's example as a person types it."""
+    return f"{program} call {operation.name} {shlex.quote(dumps(operation.example))}"
+
+
+def _first_line(text: str) -> str:
+    return text.partition("\n")[0]
+
+
+def _items(schema: Schema) -> Schema:
+    """Return the schema of the items of a list, {} for anything else."""
+    items = schema.get("items")
+    return items if isinstance(items, dict) else {}
+
+
+def _result_members(schema: Schema) -> list[str]:
+    """Return the names of the members of an object, or of each object of a list."""
+    branches = [_items(branch) or branch for branch in branches_of(schema)]
+    return list(dict.fromkeys(name for branch in branches for name in properties_of(branch)))
+
+
+def _kind(schema: Schema) -> str:
+    """What a value is, in a word or two."""
+    branches = branches_of(schema)
+    if branches != [schema]:
+        return " or ".join(_kind(branch) for branch in branches)
+    if "enum" in schema:
+        return dumps(schema["enum"])
+    return str(schema.get("type", "any value"))

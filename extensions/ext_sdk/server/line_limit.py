@@ -1,0 +1,201 @@
+"""Messages to lines that every host can read.
+
+One known host reads lines of at most 65,535 bytes and is stuck for good after a longer one, without a word.
+So each line is made to fit: long texts are cut in the middle, and what was cut stands whole in a file that an
+output names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from ext_sdk.core.gevals_spec import INTERNAL_ERROR, LOG
+from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.core.wire.json_codec import dumps, is_too_deep, loads
+from ext_sdk.core.wire.jsonrpc import ErrorResponse, Id, Notification, Response, encode
+
+if TYPE_CHECKING:
+    from ext_sdk.core.redaction.redactor import Redactor
+    from ext_sdk.result import Result
+
+LINE_LIMIT_BYTES = 65_535  # without the line feed
+BUDGET_BYTES = 60 * 1024  # after JSON escaping; the rest is room for the id and for long paths of files
+ID_LIMIT_BYTES = 1_024  # of the id as JSON; it comes back in the answer, where it can't be cut
+_SMALLEST_TEXT_BYTES = 200  # a text is not cut shorter than this while anything else can be left out
+_BUDGETS = (BUDGET_BYTES, BUDGET_BYTES // 4, BUDGET_BYTES // 32)  # one after the other, for paths that are longer still
+
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # of C0 and C1, but for tab and line feed
+
+SpillToFile = Callable[[str, str], str]
+"""Writes a text to a file whose name ends in the first argument, and returns the path."""
+
+
+def printable(text: str) -> str:
+    """Return the text with its control characters as escapes: a program's output must not control a terminal."""
+    return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+
+
+class LineLimiter:
+    """Makes lines that fit, without secrets.
+
+    Redacted are the values that an extension fills in, before they are cut (half a secret would not be found any
+    more). The id and the protocol's own words are not: a secret may well be `1234` or `code`.
+
+    Args:
+        redactor: what must not be seen.
+        keep_whole: see KeepWhole; raises OSError where no file can be written.
+    """
+
+    def __init__(self, redactor: Redactor, keep_whole: SpillToFile) -> None:
+        self._redactor = redactor
+        self._keep_whole = keep_whole
+
+    def result(self, id: Id, result: Result) -> bytes:
+        """The line of an operation's result, with its line feed."""
+        texts = {"message": result.message, "error": "" if result.success else result.error}
+        texts = {name: self._redactor.redact_text(value) for name, value in texts.items()}
+        outputs = {name: self._redactor.redact_text(value) for name, value in result.outputs.items()}
+        for budget in _BUDGETS:
+            line = encode(Response(id, self._fitted(result.success, texts, outputs, budget)))
+            if len(line) <= LINE_LIMIT_BYTES:
+                return line + b"\n"
+        return self.error(id, RpcError(INTERNAL_ERROR, "the result does not fit a line, however much is left out"))
+
+    def log(self, level: str, message: str, data: Mapping[str, object]) -> bytes:
+        """The line of a log notification, with its line feed. Data that is no JSON is written as text."""
+        params: dict[str, object] = {"level": level, "message": printable(self._redactor.redact_text(message))}
+        if data:
+            params["data"] = self._redacted({name: _json_or_text(value) for name, value in data.items()})
+        line = encode(Notification(LOG, params))
+        if len(line) > BUDGET_BYTES:
+            params["message"] = cut(str(params["message"]), BUDGET_BYTES // 2)
+            if data:
+                params["data"] = _cut_data(params["data"], BUDGET_BYTES // 2 - 200)
+            line = encode(Notification(LOG, params))
+        return line + b"\n"
+
+    def error(self, id: Id, error: RpcError) -> bytes:
+        """The line of an error answer, with its line feed: code and message, which is cut where it does not fit.
+
+        An id that is too long to come back is null, as one that could not be read (JSON-RPC 2.0, section 5).
+        """
+        message = cut(self._redactor.redact_text(error.message), BUDGET_BYTES)
+        return encode(ErrorResponse(id if id_fits(id) else None, RpcError(error.code, message))) + b"\n"
+
+    def plain(self, id: Id, result: object) -> bytes:
+        """The line of an answer that is known to fit and has no secret: the manifest, the answer to shutdown."""
+        return encode(Response(id, result)) + b"\n"
+
+    def _redacted(self, value: object) -> object:
+        data = dumps(value).encode("utf-8", "backslashreplace")
+        redacted = self._redactor.redact(data)
+        return value if redacted is data else loads(redacted.decode())
+
+    def _fitted(
+        self, success: bool, texts: Mapping[str, str], outputs: dict[str, str], budget: int
+    ) -> dict[str, object]:
+        """The members of a result, with every text cut that is longer than its share of the budget."""
+        sizes = [_size(text) for text in (*texts.values(), *outputs.values())]
+        room = budget - sum(_size(name) + 8 for name in outputs) - 200
+        if sum(sizes) <= room:
+            return _members(success, texts, outputs)
+        share = _share(sizes, room - 300 * sum(size > _SMALLEST_TEXT_BYTES for size in sizes))
+        if share < _SMALLEST_TEXT_BYTES:
+            return self._fitted(success, texts, self._moved_out(outputs), budget)
+        cut_outputs: dict[str, str] = {}
+        for name, value in outputs.items():
+            cut_outputs[name] = cut(value, share)
+            if cut_outputs[name] != value and f"{name}File" not in outputs:
+                cut_outputs[f"{name}File"] = self._kept(f"{name}.txt", value)
+        whole = {name: self._kept(f"{name}.txt", text) for name, text in texts.items() if cut(text, share) != text}
+        named = {f"{name}File": path for name, path in whole.items() if f"{name}File" not in outputs}
+        return _members(success, {name: cut(text, share) for name, text in texts.items()}, cut_outputs | named)
+
+    def _moved_out(self, outputs: Mapping[str, str]) -> dict[str, str]:
+        """So many outputs that their names alone fill the line: one file holds them all, as JSON."""
+        if "outputsFile" in outputs:
+            return {}
+        return {"outputsFile": self._kept("outputs.json", dumps(outputs))}
+
+    def _kept(self, name: str, text: str) -> str:
+        try:
+            return self._keep_whole(name, text)
+        except OSError as error:
+            return f"(could not be written: {error})"
+
+
+def _members(success: bool, texts: Mapping[str, str], outputs: Mapping[str, str]) -> dict[str, object]:
+    members: dict[str, object] = {"success": success}
+    members |= {name: text for name, text in texts.items() if text}
+    if outputs:
+        members["outputs"] = dict(outputs)
+    return members
+
+
+def _size(text: str) -> int:
+    """Bytes of a text as JSON in UTF-8, quotation marks included."""
+    return len(dumps(text).encode("utf-8", "backslashreplace"))
+
+
+def _share(sizes: Iterable[int], room: int) -> int:
+    """The largest length L such that all texts fit the room when those longer than L are cut to it."""
+    waiting = sorted(sizes)
+    while waiting:
+        level = room // len(waiting)
+        if waiting[0] > level:
+            return level
+        room -= waiting.pop(0)
+    return room
+
+
+def cut(text: str, limit: int) -> str:
+    """The text, or its beginning and end around a note of what is missing.
+
+    Args:
+        text: anything.
+        limit: bytes as JSON in UTF-8, quotation marks included; below some 60 only the note is left.
+    """
+    size = _size(text)
+    if size <= limit:
+        return text
+    keep = len(text)
+    while True:
+        keep = min(keep - 1, keep * limit // size)
+        if keep <= 0:
+            return f"[… {len(text)} characters]"
+        head = keep * 2 // 3
+        tail = keep - head
+        note = f"[… {len(text) - keep} of {len(text)} characters left out …]"
+        shorter = f"{text[:head]}\n{note}\n{text[len(text) - tail :]}"
+        size = _size(shorter)
+        if size <= limit:
+            return shorter
+
+
+def id_fits(id: Id) -> bool:
+    """Whether an id can come back in an answer. Raises nothing for what `parse` gives as an id."""
+    return isinstance(id, float) or id is None or _size(str(id)) <= ID_LIMIT_BYTES
+
+
+def _json_or_text(value: object) -> object:
+    try:
+        dumps(value)
+    except (TypeError, ValueError):
+        return str(value)
+    except RecursionError:
+        pass
+    else:
+        if not is_too_deep(value):
+            return value
+    return f"a {type(value).__name__} that is nested too deeply"
+
+
+def _cut_data(data: object, room: int) -> dict[str, object]:
+    """Data that fits: each value as text, cut to an equal share; only how many there were where that is too little."""
+    values = data if isinstance(data, dict) else {}
+    share = room // max(1, len(values)) - max(map(_size, values), default=0) - 2
+    if share < _SMALLEST_TEXT_BYTES:
+        return {"cut": f"{len(values)} values that do not fit a line"}
+    return {name: cut(value if isinstance(value, str) else dumps(value), share) for name, value in values.items()}

@@ -1,0 +1,217 @@
+"""Manifest of an extension within the limit of its line, with repeated schemas as `$defs`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, NamedTuple
+
+from ext_sdk.core import gevals_spec
+from ext_sdk.core.wire.json_codec import dumps
+
+from .schema import params_schema
+
+if TYPE_CHECKING:
+    from ext_sdk.args import Schema
+    from ext_sdk.definition import Definition
+
+
+SMALLEST_BYTES = 100  # an object that is shorter than this is not worth a reference
+SMALLEST_UNION_BYTES = 50
+SMALLEST_TEXT_BYTES = 50  # of a string with a pattern
+
+
+def extract_definitions(schema: Schema, *, unions: bool = False) -> Schema:
+    """Return the schema with its repeated objects and patterns under `$defs`.
+
+    Each is named by its title, or after the first property that has it.
+
+    Args:
+        schema: of the arguments of an operation.
+        unions: tell repeated alternatives (`anyOf`) once, too. Whoever reads has to look up more.
+    """
+    counts: Counter[str] = Counter()
+    _count(schema, counts, unions)
+    repeated = {text for text, count in counts.items() if count > 1}
+    if not repeated:
+        return schema
+    definitions: dict[str, tuple[str, Schema]] = {}  # the text of what is shared: its name, and what stands under it
+    members = _members(schema, "", repeated, definitions)
+    return members | {"$defs": dict(definitions.values())}
+
+
+def _count(schema: object, counts: Counter[str], unions: bool) -> None:
+    """Count what may be shared; what is within a repeated one is counted once."""
+    if isinstance(schema, list):
+        for item in schema:
+            _count(item, counts, unions)
+    if isinstance(schema, dict):
+        if (unions or "anyOf" not in schema) and (text := _identity(schema)):
+            counts[text] += 1
+            if counts[text] > 1:
+                return
+        for value in schema.values():
+            _count(value, counts, unions)
+
+
+def _identity(schema: Schema) -> str:
+    """The text of what is worth a reference, without the description that belongs to where it stands."""
+    if schema.get("type") == "object" and "properties" in schema:
+        smallest = SMALLEST_BYTES
+    elif isinstance(schema.get("anyOf"), list):
+        smallest = SMALLEST_UNION_BYTES
+    elif schema.get("type") == "string" and isinstance(schema.get("pattern"), str):
+        smallest = SMALLEST_TEXT_BYTES
+    else:
+        return ""
+    text = dumps({key: value for key, value in schema.items() if key not in _OF_THE_PLACE})
+    return text if len(text) >= smallest else ""
+
+
+_OF_THE_PLACE = ("description", "default")
+
+
+def _referring(schema: object, name: str, repeated: set[str], definitions: dict[str, tuple[str, Schema]]) -> object:
+    """The schema with references; `name` is that of the property it describes."""
+    if isinstance(schema, list):
+        return [_referring(item, name, repeated, definitions) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    text = _identity(schema)
+    if text in repeated:
+        of_the_place = {key: value for key, value in schema.items() if key in _OF_THE_PLACE}
+        if text not in definitions:
+            title = str(schema.get("title") or name)
+            definitions[text] = (_free(title, definitions), {})  # first, so that what is within finds its name taken
+            whole = {key: value for key, value in schema.items() if key not in of_the_place}
+            definitions[text][1].update(_members(whole, name, repeated, definitions))
+        return {"$ref": f"#/$defs/{definitions[text][0]}"} | of_the_place
+    return _members(schema, name, repeated, definitions)
+
+
+def _members(
+    schema: Schema, name: str, repeated: set[str], definitions: dict[str, tuple[str, Schema]]
+) -> dict[str, object]:
+    members: dict[str, object] = {}
+    for key, value in schema.items():
+        if key == "properties" and isinstance(value, dict):
+            members[key] = {one: _referring(item, one, repeated, definitions) for one, item in value.items()}
+        elif key in ("default", "enum", "examples"):
+            members[key] = value
+        else:
+            members[key] = _referring(value, name, repeated, definitions)
+    return members
+
+
+def _free(name: str, definitions: dict[str, tuple[str, Schema]]) -> str:
+    taken = {one for one, _ in definitions.values()}
+    return next(f"{name}{number or ''}" for number in range(len(taken) + 1) if f"{name}{number or ''}" not in taken)
+
+
+LIMIT_BYTES = 60 * 1024  # as for every line, see `fitting`
+
+
+class Detail(NamedTuple):
+    """How much is said of arguments.
+
+    Attributes:
+        depth: how deep descriptions go: 1 for arguments alone, 2 for their members too.
+        short: first sentences instead of whole descriptions.
+        unions: repeated alternatives are told once.
+    """
+
+    depth: int
+    short: bool = True
+    unions: bool = False
+
+
+ALL = 1000  # deeper than schemas are
+
+# References are worth their trouble where they make room for descriptions, or for all.
+DETAILS = (
+    Detail(ALL, short=False),
+    Detail(ALL),
+    Detail(2, unions=True),
+    Detail(1, unions=True),
+    Detail(0),
+    Detail(0, unions=True),
+)
+
+
+def build_manifest(extension: Definition) -> dict[str, object]:
+    """Return the manifest of an extension (spec 0, "Initialize"), with descriptions as long as the line allows.
+
+    Descriptions are shortened in one operation after the other: first in other names of operations, then where it
+    saves most.
+
+    Raises:
+        ValueError: it does not fit a line even without descriptions of arguments.
+    """
+    operations = _operations(extension, DETAILS[0])
+    manifest = _head(extension) | {"operations": operations}
+    size = _size(manifest)
+    for detail in DETAILS[1:]:
+        shorter = _operations(extension, detail)
+        savings = {name: _size(operations[name]) - _size(shorter[name]) for name in operations}
+        for name in sorted(savings, key=lambda name: (not extension.operations[name].same_as, -savings[name])):
+            if size <= LIMIT_BYTES:
+                return manifest
+            operations[name] = shorter[name]
+            size -= savings[name]
+    if size <= LIMIT_BYTES:
+        return manifest
+    raise ValueError(
+        f"the manifest of {extension.name!r} does not fit a line of {LIMIT_BYTES} bytes: too many operations"
+    )
+
+
+def _size(value: object) -> int:
+    return len(dumps(value).encode())
+
+
+def _operations(extension: Definition, detail: Detail) -> dict[str, object]:
+    return {
+        name: {
+            "description": operation.description,
+            "params": extract_definitions(
+                _described(params_schema(operation.args_type), detail, 0), unions=detail.unions
+            ),
+        }
+        for name, operation in extension.operations.items()
+    }
+
+
+def _head(extension: Definition) -> dict[str, object]:
+    manifest: dict[str, object] = {
+        "name": extension.name,
+        "version": extension.version,
+        "protocolVersion": gevals_spec.PROTOCOL_VERSION,
+    }
+    if extension.description:
+        manifest["description"] = extension.description
+    if extension.requires:
+        manifest["requires"] = [{"command": command} for command in extension.requires]
+    return manifest
+
+
+def _described(schema: Schema, detail: Detail, depth: int) -> Schema:
+    """A schema with its descriptions shortened. A property may itself be named `description`.
+
+    Args:
+        schema: of the arguments, or of something within them.
+        detail: what is left.
+        depth: 1 for an argument, 2 for a member of one.
+    """
+    shorter: Schema = {}
+    for key, value in schema.items():
+        if key == "description" and isinstance(value, str):
+            if depth <= detail.depth:
+                shorter[key] = value.partition(". ")[0] if detail.short else value
+        elif key == "properties" and isinstance(value, dict):
+            shorter[key] = {name: _described(item, detail, depth + 1) for name, item in value.items()}
+        elif key == "anyOf" and isinstance(value, list):
+            shorter[key] = [_described(item, detail, depth) for item in value]
+        elif key in ("items", "additionalProperties") and isinstance(value, dict):
+            shorter[key] = _described(value, detail, depth)
+        else:
+            shorter[key] = value
+    return shorter

@@ -1,0 +1,170 @@
+"""From a class of arguments to JSON Schema, the part that hosts read: no references, defaults, descriptions.
+
+Hosts check arguments by it before they call. The best-known one uses Go's jsonschema: `pattern` must be RE2,
+and `additionalProperties: false` is its only guard against typing errors.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import inspect
+
+from ext_sdk.duration import DURATION_PATTERN, Duration
+
+from .variables import NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ext_sdk.args import Args, Schema
+
+
+# A text with a reference `${NAME.key}` is a duration once the reference is replaced.
+DURATION_SCHEMA: Schema = {
+    "type": "string",
+    "title": "duration",
+    "pattern": rf"{DURATION_PATTERN}|\$\{{",
+}
+
+# Arguments that the SDK accepts for every operation, in few words: they are in each of them.
+COMMON: dict[str, Schema] = {
+    "as": {"type": "string", "pattern": f"^{NAME}*$", "description": "Keep outputs for later steps: ${NAME.key}"},
+    "scope": {"type": "string", "pattern": f"^{NAME}*$", "description": "Tells tasks of one workdir apart"},
+}
+
+
+def params_schema(args_type: type[Args]) -> Schema:
+    """Return the `params` of an operation (spec 0, "Operation Object").
+
+    Common arguments are added, unless the operation has an argument of that name itself.
+    """
+    schema = object_schema(args_type)
+    properties = properties_of(schema)
+    schema |= {"properties": properties | COMMON | properties}
+    alternatives = schema.get("oneOf")
+    if isinstance(alternatives, list):
+        for branch in alternatives:  # mcpchecker names these by their anchors in an error, and by nothing else
+            branch["$anchor"] = branch["required"][0]
+    return schema
+
+
+def object_schema(args_type: type[Args]) -> Schema:
+    """JSON Schema of a class of arguments. Raises TypeError for a field of a kind that has no JSON."""
+    return _of(inspect.type_info(args_type), ())
+
+
+def branches_of(schema: Schema) -> list[Schema]:
+    """The schemas of which a value has to fit one; `anyOf` of an object says which properties it needs."""
+    found = schema.get("anyOf") if "properties" not in schema else None
+    return [inner for branch in found for inner in branches_of(branch)] if isinstance(found, list) else [schema]
+
+
+def properties_of(schema: Schema) -> dict[str, Schema]:
+    """The properties of an object's schema, by name; those of all branches where there are several."""
+    found: dict[str, Schema] = {}
+    for branch in branches_of(schema):
+        properties = branch.get("properties")
+        found |= properties if isinstance(properties, dict) else {}
+    return found
+
+
+def _of(kind: inspect.Type, within: tuple[type, ...]) -> Schema:
+    """The schema of one type. `within`: the classes around it, so that one which contains itself ends."""
+    if isinstance(kind, inspect.Metadata):
+        return _of(kind.type, within) | (kind.extra_json_schema or {})
+    if isinstance(kind, inspect.StructType):
+        return _struct(kind, within)
+    if isinstance(kind, inspect.UnionType):
+        return _union(kind, within)
+    if isinstance(kind, (inspect.ListType, inspect.VarTupleType)):
+        return {"type": "array", "items": _of(kind.item_type, within)} | _limits(kind, "Items")
+    if isinstance(kind, inspect.DictType):
+        return {"type": "object", "additionalProperties": _of(kind.value_type, within)} | _limits(kind, "Properties")
+    return _scalar(kind)
+
+
+def _scalar(kind: inspect.Type) -> Schema:
+    if isinstance(kind, inspect.StrType):
+        return {"type": "string"} | _limits(kind, "Length") | ({"pattern": kind.pattern} if kind.pattern else {})
+    if isinstance(kind, (inspect.IntType, inspect.FloatType)):
+        return _number(kind)
+    if isinstance(kind, inspect.LiteralType):
+        return {"enum": list(kind.values)}
+    if isinstance(kind, inspect.CustomType) and kind.cls is Duration:
+        return dict(DURATION_SCHEMA)
+    if type(kind) in _PLAIN:
+        return dict(_PLAIN[type(kind)])
+    raise TypeError(f"a field of {kind!r} has no JSON Schema here")
+
+
+def _struct(kind: inspect.StructType, within: tuple[type, ...]) -> Schema:
+    if kind.cls in within:
+        return {"type": "object"}
+    inner = (*within, kind.cls)
+    properties: dict[str, Schema] = {field.encode_name: _property(field, inner) for field in kind.fields}
+    required = [field.encode_name for field in kind.fields if field.required]
+    if kind.tag_field is not None:
+        tag: Schema = {"enum": [kind.tag]}
+        properties = {kind.tag_field: tag} | properties
+        required = [kind.tag_field, *required]
+    schema: Schema = {"type": "object", "properties": properties}
+    if required:
+        schema["required"] = required
+    schema["additionalProperties"] = not kind.forbid_unknown_fields
+    names = {field.name: field.encode_name for field in kind.fields}
+    for rule in getattr(kind.cls, "__alternatives__", ()):
+        schema[rule.keyword] = rule.schema(kind.cls, names)
+    return schema
+
+
+def _property(field: inspect.Field, within: tuple[type, ...]) -> Schema:
+    schema = _of(field.type, within)
+    default = field.default
+    if default is msgspec.NODEFAULT or default is None:
+        return schema
+    return schema | {"default": msgspec.to_builtins(default, enc_hook=str)}
+
+
+def _union(kind: inspect.UnionType, within: tuple[type, ...]) -> Schema:
+    """None among the types only says that the argument may be left out; it is not offered."""
+    types = [one.type if isinstance(one, inspect.Metadata) else one for one in kind.types]
+    if any(isinstance(one, inspect.StrType) and one.pattern for one in types) and any(
+        isinstance(one, _CONTAINERS) for one in types
+    ):
+        # Seen with 0.22: PYTHONMALLOC=debug shows it at each collection.
+        raise TypeError(
+            "msgspec crashes in the garbage collector where a str with a pattern may also be a container; "
+            "give the pattern in extra_json_schema, and check it in __post_init__"
+        )
+    branches = [_of(one, within) for one in kind.types if not isinstance(one, inspect.NoneType)]
+    if {"type": "number"} in branches:  # an integer is a number
+        branches = [branch for branch in branches if branch != {"type": "integer"}]
+    return branches[0] if len(branches) == 1 else {"anyOf": branches}
+
+
+def _number(kind: inspect.IntType | inspect.FloatType) -> Schema:
+    limits = {
+        "minimum": kind.ge,
+        "exclusiveMinimum": kind.gt,
+        "maximum": kind.le,
+        "exclusiveMaximum": kind.lt,
+        "multipleOf": kind.multiple_of,
+    }
+    name = "integer" if isinstance(kind, inspect.IntType) else "number"
+    return {"type": name} | {word: limit for word, limit in limits.items() if limit is not None}
+
+
+def _limits(kind: inspect.StrType | inspect.ListType | inspect.VarTupleType | inspect.DictType, what: str) -> Schema:
+    limits = {f"min{what}": kind.min_length, f"max{what}": kind.max_length}
+    return {word: limit for word, limit in limits.items() if limit is not None}
+
+
+_CONTAINERS = (inspect.ListType, inspect.VarTupleType, inspect.DictType)
+
+_PLAIN: Mapping[type, Schema] = {
+    inspect.AnyType: {},
+    inspect.BoolType: {"type": "boolean"},
+    inspect.NoneType: {"type": "null"},
+}

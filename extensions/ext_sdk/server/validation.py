@@ -1,0 +1,272 @@
+"""Conversion of arguments to their class, and error messages that name the argument and the remedy."""
+
+from __future__ import annotations
+
+import re
+from itertools import islice
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from ext_sdk.args import BY_TYPES_ALONE, Args, Schema
+from ext_sdk.core.text import LONGEST_NAME, suggest
+from ext_sdk.core.wire.json_codec import dumps
+from ext_sdk.duration import DURATION_PATTERN, Duration
+from ext_sdk.errors import InvalidArgs
+
+from .schema import branches_of, object_schema, properties_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+
+MOST_KEYS = 1000  # of a map that are tried: each costs a conversion
+_PATH_STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?:(?P<index>\d+)|\.\.\.)\]")
+_PLAIN = re.compile(r"[A-Za-z_][\w-]*")
+
+
+def with_keys(path: str, value: object, fails: Callable[[object], bool], *, of_key: bool = False) -> tuple[str, str]:
+    """Return a path of msgspec with the keys of maps, and the key that the error is about.
+
+    Args:
+        path: such as `.env[...]`; "" for the value itself.
+        value: what was refused.
+        fails: whether a value is refused with the same error. It is called with parts of the value.
+        of_key: the error is about a key of the map at the path, and not about a value.
+
+    Returns:
+        The path, in which `[...]` is left where the key is not found; and the key of that map, or "".
+    """
+    steps = _PATH_STEP.finditer(path)
+    trail: list[str | int] = []
+    told = ""
+    for step in steps:
+        key: str | int | None = int(step["index"]) if step["index"] else step["name"]
+        if key is None:
+            key = _failing_key(value, trail, fails)
+            if key is None:
+                return path if not told else told + path[step.start() :], ""
+            told += _written(str(key))
+        else:
+            told += step[0]
+        trail.append(key)
+    return told, (_failing_key(value, trail, fails) or "") if of_key else ""
+
+
+def _failing_key(value: object, trail: list[str | int], fails: Callable[[object], bool]) -> str | None:
+    """Return the first key of the map at the end of the trail that is refused by itself."""
+    found = _at(value, trail)
+    if not isinstance(found, dict):
+        return None
+    keys = islice(found, MOST_KEYS)
+    return next((key for key in keys if fails(_replaced(value, trail, {key: found[key]}))), None)
+
+
+def _at(value: object, trail: list[str | int]) -> object:
+    for key in trail:
+        if isinstance(value, dict):
+            value = value.get(key)
+        else:
+            value = value[key] if isinstance(value, list) and isinstance(key, int) and key < len(value) else None
+    return value
+
+
+def _replaced(value: object, trail: list[str | int], part: Mapping[str, object]) -> object:
+    """Return a copy of the value with another part at the end of the trail."""
+    if not trail:
+        return part
+    key, *rest = trail
+    if isinstance(value, dict):
+        return value | {key: _replaced(value.get(key), rest, part)}
+    items = list(value) if isinstance(value, list) else []
+    return [_replaced(item, rest, part) if at == key else item for at, item in enumerate(items)]
+
+
+def _written(key: str) -> str:
+    shown = key if len(key) <= LONGEST_NAME else key[:LONGEST_NAME] + "…"
+    return f".{shown}" if _PLAIN.fullmatch(shown) else f"[{dumps(shown)}]"
+
+
+A = TypeVar("A", bound=Args)
+
+
+def validate(args_type: type[A], value: object, *, extra: tuple[str, ...] = ()) -> A:
+    """Make typed arguments of JSON.
+
+    Args:
+        args_type: the class.
+        value: what the host sent.
+        extra: further names that a user might have meant, for the hint about an unknown one.
+
+    Raises:
+        InvalidArgs: the first thing that does not fit, with its path and, for an unknown name, the nearest
+        known one.
+    """
+    return _converted(args_type, value, extra, _decode)
+
+
+def check_types(args_type: type[Args], value: object, *, extra: tuple[str, ...] = ()) -> None:
+    """Raise InvalidArgs for what the JSON Schema of the class refuses, whatever else is wrong.
+
+    Args:
+        args_type: the class.
+        value: as the host sent it: a duration may still hold a reference `${NAME.key}`.
+        extra: see `validate`.
+    """
+    token = BY_TYPES_ALONE.set(True)
+    try:
+        _converted(args_type, value, extra, _decode_type)
+    finally:
+        BY_TYPES_ALONE.reset(token)
+
+
+def _converted(
+    args_type: type[A], value: object, extra: tuple[str, ...], decode: Callable[[type, object], object]
+) -> A:
+    try:
+        return msgspec.convert(value, args_type, dec_hook=decode)
+    except msgspec.ValidationError as error:
+        text = str(error)
+
+        def fails(part: object) -> bool:
+            try:
+                msgspec.convert(part, args_type, dec_hook=decode)
+            except msgspec.ValidationError as other:
+                return str(other) == text
+            return False
+
+        raise _explained(
+            text, args_type, extra, lambda *place: with_keys(place[0], value, fails, of_key=place[1])
+        ) from error
+    except UnicodeEncodeError as error:
+        raise not_text(error) from error
+
+
+def not_text(error: UnicodeEncodeError) -> InvalidArgs:
+    """Return the refusal of a text that can't be encoded."""
+    found = ascii(error.object[error.start : error.end])
+    return InvalidArgs("", f"expected text, found half of a character: {found}, a lone surrogate")
+
+
+def has_field(args_type: type[Args], name: str) -> bool:
+    """Whether a class of arguments has one that users write so."""
+    return name in args_type.__struct_encode_fields__
+
+
+def _decode(kind: type, value: object) -> object:
+    return Duration.parse(_duration_text(kind, value))
+
+
+def _decode_type(kind: type, value: object) -> object:
+    """Check the text of a duration as its schema does; the length does not matter."""
+    text = _duration_text(kind, value)
+    if "${" in text or re.fullmatch(DURATION_PATTERN, text):
+        return Duration()
+    return Duration.parse(text)
+
+
+def _duration_text(kind: type, value: object) -> str:
+    if kind is not Duration:
+        raise NotImplementedError(f"{kind.__name__} can't be made of JSON")
+    if not isinstance(value, str):
+        raise ValueError(  # noqa: TRY004  (msgspec gives it the path of the argument)
+            f'expected a duration such as "30s" or "1m30s", found {value!r:.40}'
+        )
+    return value
+
+
+# What msgspec says, such as "Expected `int`, got `str` - at `$.expect.lines[0]`". The values of a dict are at `[...]`.
+_WHERE = re.compile(r"(?P<what>.*?)(?: - at (?P<of_key>`key` in )?`\$(?P<path>[^`]*)`)?", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
+_NOT_IN_ENUM = re.compile(r"Invalid (?:enum )?value (?P<found>.*)", re.DOTALL)
+_NO_TEXT = re.compile(r"Expected `(?:[^`]*\| )?str(?: \|[^`]*)?`, got `(?:int|float|bool)`")
+_QUOTED = re.compile(r"`([^`]*)`")
+_STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?:\d+|\.\.\.)\]")
+
+
+def _explained(
+    text: str, args_type: type[Args], extra: tuple[str, ...], place: Callable[[str, bool], tuple[str, str]]
+) -> InvalidArgs:
+    match = _WHERE.fullmatch(text)
+    what, path = (match["what"], match["path"] or "") if match else (text, "")
+    named, key = place(path, bool(match and match["of_key"]))
+    field = named.removeprefix(".")
+    if unknown := _UNKNOWN.fullmatch(what):
+        known = [*properties_of(_schema_at(args_type, path)), *(() if path else extra)]
+        name = unknown["name"]
+        told = f"unknown argument {name[:LONGEST_NAME]!r}"
+        return InvalidArgs(field, f"{told}; {suggest(name, known)}" if known else told)
+    if missing := _MISSING.fullmatch(what):
+        return InvalidArgs(
+            f"{named}.{missing['name']}".removeprefix("."), "this argument is required and was not given"
+        )
+    if wrong := _NOT_IN_ENUM.fullmatch(what):
+        branches = branches_of(_schema_at(args_type, path))
+        values = [value for branch in branches for value in _listed(branch)]
+        kinds = [
+            _KINDS[kind] for branch in branches if (kind := str(branch.get("type"))) in _KINDS and not _listed(branch)
+        ]
+        told = _choice([*kinds, f"{'one of ' * (len(values) > 1)}{', '.join(map(dumps, values))}"])
+        return InvalidArgs(field, f"expected {told}; found {wrong['found'][:LONGEST_NAME]}")
+    told = _in_our_words(what) + ("" if key else _remedy(what, branches_of(_schema_at(args_type, path))))
+    return InvalidArgs(field, f"the name {dumps(key[:LONGEST_NAME])}: {told}" if key else told)
+
+
+def _remedy(what: str, branches: Iterable[Schema]) -> str:
+    """Return what to write in place of a value that YAML read as a number, or of a text that no pattern accepts."""
+    examples = [one.get("examples") for one in branches if one.get("type") == "string"]
+    example = next((dumps(each[0]) for each in examples if isinstance(each, list) and each), "")
+    if _NO_TEXT.fullmatch(what):
+        return f"; quote it, as in {example}" if example else "; quote it"
+    return f", such as {example}" if example and "matching regex" in what else ""
+
+
+_KINDS = {
+    # as msgspec has them, then as JSON Schema has them
+    "int": "an integer",
+    "float": "a number",
+    "str": "a string",
+    "bool": "true or false",
+    "array": "an array",
+    "object": "an object",
+    "integer": "an integer",
+    "number": "a number",
+    "string": "a string",
+    "boolean": "true or false",
+}
+
+
+def _in_our_words(what: str) -> str:
+    """The errors of msgspec have Python's types; those of our classes are left as they are."""
+    if not what.startswith("Expected `"):
+        return what
+    told = _QUOTED.sub(lambda match: _choice(_KINDS.get(kind, kind) for kind in match[1].split(" | ")), what)
+    return told.replace("Expected", "expected", 1).replace(", got ", ", found ")
+
+
+def _choice(words: Iterable[str]) -> str:
+    """`a, b or c`."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _schema_at(args_type: type[Args], path: str) -> Schema:
+    """The schema of the value at this path, as far as it can be told: one that contains itself is told once."""
+    schema = object_schema(args_type)
+    for step in _STEP.finditer(path):
+        inner = [found for branch in branches_of(schema) for found in _within(branch, step["name"])]
+        schema = {"anyOf": inner}
+    return schema
+
+
+def _within(branch: Schema, name: str | None) -> Iterator[Schema]:
+    """The schemas of one property, or of the items and values where there is no name."""
+    places = properties_of(branch) if name else branch
+    found = (places.get(word) for word in ((name,) if name else ("items", "additionalProperties")))
+    yield from (one for one in found if isinstance(one, dict))
+
+
+def _listed(branch: Schema) -> list[object]:
+    values = branch.get("enum")
+    return values if isinstance(values, list) else []

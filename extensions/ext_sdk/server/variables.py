@@ -1,0 +1,150 @@
+"""Outputs of earlier operations as `${NAME.key}` in later arguments.
+
+Hosts fill no templates into the arguments of extensions, so the SDK does: an operation called with `as: NAME`
+keeps its outputs under that name, for all later operations of the same workdir and scope. `$${` stands for `${`. Only
+strings are looked through, once: what a value brings in is never expanded again, and fields marked Verbatim
+(scripts, above all) are left alone.
+
+Values are kept complete or not at all: a reference to one that was too long, or that was dropped to make room, is
+refused with the reason. A value cut in the middle would let the next step succeed with wrong data. For the same reason
+an operation that fails unsets its name: a reference never gets the value of an earlier task.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import TYPE_CHECKING
+
+from ext_sdk.core.text import LONGEST_NAME, suggest
+from ext_sdk.errors import InvalidArgs
+from ext_sdk.result import NotKept
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ext_sdk.context import Place
+
+
+NAME = "[A-Za-z0-9_-]"  # what a name is made of
+LONGEST_VALUE = 16 * 1024 * 1024  # characters of one value; a body of the default maxBody has at most 10 Mi
+MOST_KEPT = 64 * 1024 * 1024  # characters of all long values of a session together
+LONG = 64 * 1024  # characters from which on a value is long: shorter ones are never dropped
+_REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
+
+
+class Variables:
+    """The named outputs of every place (workdir and scope). Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._values: dict[Place, dict[str, str | NotKept]] = {}
+        self._long: dict[tuple[Place, str], int] = {}  # length of each long value, by place and reference, oldest first
+        self._failed: dict[tuple[Place, str], str] = {}  # the operation that failed, by place and name
+        self._lock = threading.Lock()
+
+    def keep(self, place: Place, name: str, outputs: Mapping[str, str | NotKept]) -> None:
+        """Keep outputs under a name; an earlier set of the same name is replaced whole."""
+        with self._lock:
+            self._unset(place, name)
+            for key, value in outputs.items():
+                self._keep(place, f"{name}.{key}", value)
+
+    def fail(self, place: Place, name: str, operation: str) -> None:
+        """Unset a name, because the operation that was to set it failed."""
+        with self._lock:
+            self._unset(place, name)
+            self._failed[place, name] = operation
+
+    def _unset(self, place: Place, name: str) -> None:
+        self._failed.pop((place, name), None)
+        known = self._values.setdefault(place, {})
+        for reference in [key for key in known if key.startswith(f"{name}.")]:
+            del known[reference]
+            self._long.pop((place, reference), None)
+
+    def _keep(self, place: Place, reference: str, value: str | NotKept) -> None:
+        """Keep one value, within the limits."""
+        size = 0 if isinstance(value, NotKept) else len(value)
+        if size > LONGEST_VALUE:
+            value = NotKept(f"it has {size:,} characters, and at most {LONGEST_VALUE:,} are kept; {_CAPTURE}")
+        elif size > LONG:
+            self._long[place, reference] = size
+        self._values[place][reference] = value
+        while sum(self._long.values()) > MOST_KEPT:
+            oldest, dropped = next(iter(self._long)), self._long.pop(next(iter(self._long)))
+            self._values[oldest[0]][oldest[1]] = NotKept(
+                f"its {dropped:,} characters were dropped for later values: {MOST_KEPT:,} characters of long values "
+                f"are kept; refer to it earlier, or {_CAPTURE}"
+            )
+
+    def expand(
+        self, place: Place, args: Mapping[str, object], verbatim: frozenset[str] = frozenset()
+    ) -> dict[str, object]:
+        """Arguments with their references replaced.
+
+        Args:
+            place: whose variables count.
+            args: as the host sent them.
+            verbatim: names of arguments that are left as they are.
+
+        Raises:
+            InvalidArgs: a reference to what is not there, with the nearest name that is.
+        """
+        return {name: value if name in verbatim else self._expand(value, name, place) for name, value in args.items()}
+
+    def _expand(self, value: object, field: str, place: Place) -> object:
+        if isinstance(value, str):
+            return self._expand_text(value, field, place) if "${" in value else value
+        if isinstance(value, dict):
+            return {name: self._expand(item, f"{field}.{name}", place) for name, item in value.items()}
+        if isinstance(value, list):
+            return [self._expand(item, f"{field}[{at}]", place) for at, item in enumerate(value)]
+        return value
+
+    def _expand_text(self, text: str, field: str, place: Place) -> str:
+        with self._lock:
+            known = dict(self._values.get(place, {}))
+
+        def replaced(match: re.Match[str]) -> str:
+            reference = match[1]
+            if reference is None:
+                return "${"
+            if reference not in known:
+                raise InvalidArgs(field, self._unknown(reference, known, place))
+            value = known[reference]
+            if isinstance(value, NotKept):
+                raise InvalidArgs(field, f"the value of ${{{reference[:LONGEST_NAME]}}} was not kept: {value.reason}")
+            return value
+
+        return _REFERENCE.sub(replaced, text)
+
+    def _unknown(self, reference: str, known: Mapping[str, object], place: Place) -> str:
+        """Return why there is no value for a reference, and what to do."""
+        text = f"${{{reference[:LONGEST_NAME]}}}"
+        with self._lock:
+            failed = self._failed.get((place, reference.partition(".")[0]))
+        if failed:
+            return f"{text} was not set: {failed} failed"
+        text += f" is not known in this workdir{f', scope {place.scope!r}' if place.scope else ''}"
+        if others := self._others(reference.partition(".")[0], place):
+            text += f" ({', '.join(others)} of this workdir has the name)"
+        if known:
+            names = suggest(f"${{{reference}}}", [f"${{{name}}}" for name in sorted(known)])
+        else:
+            names = (
+                "no operation of this extension has been called with `as: NAME` here, and other extensions keep theirs"
+            )
+        return f"{text}: {names}; write $${{ for a literal ${{"
+
+    def _others(self, name: str, place: Place) -> list[str]:
+        """Return the other scopes of the workdir in which a name is set, for messages."""
+        with self._lock:
+            scopes = {
+                other.scope
+                for other, values in self._values.items()
+                if other.workdir == place.workdir and any(key.partition(".")[0] == name for key in values)
+            }
+        return [f"scope {scope!r}" if scope else "a step without `scope`" for scope in sorted(scopes - {place.scope})]
+
+
+_CAPTURE = "`capture` the part that is needed"

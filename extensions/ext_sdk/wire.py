@@ -1,0 +1,99 @@
+"""Bytes to messages and back, without any I/O: framing, JSON-RPC 2.0, and the calls of a connection.
+
+    bytes --framing--> frames --jsonrpc--> messages --connection--> calls
+
+Nothing here reads, writes, waits or looks at the clock, so one implementation serves a server, a host, a
+recorder and a test. The modules import neither `re` nor `json` where the interpreter has its C scanner: an
+extension answers its first request before those would be loaded. For the same reason the names here are loaded
+at their first use (PEP 562).
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_sdk.core.wire.connection import Answer, Connection, Direction, Malformed
+    from ext_sdk.core.wire.errors import CallError, FrameTooLong, MessageError, RpcError, WireError
+    from ext_sdk.core.wire.framing import FRAMINGS, Decoder, Frame, Framing, Junk
+    from ext_sdk.core.wire.json_codec import DEPTH_LIMIT, dumps, is_too_deep, loads
+    from ext_sdk.core.wire.json_object import Envelope, Member, scan
+    from ext_sdk.core.wire.jsonrpc import ErrorResponse, Id, Message, Notification, Request, Response, encode, parse
+
+__all__ = [
+    "DEPTH_LIMIT",
+    "FRAMINGS",
+    "Answer",
+    "CallError",
+    "Connection",
+    "Decoder",
+    "Direction",
+    "Envelope",
+    "ErrorResponse",
+    "Frame",
+    "FrameTooLong",
+    "Framing",
+    "Id",
+    "Junk",
+    "Malformed",
+    "Member",
+    "Message",
+    "MessageError",
+    "Notification",
+    "Request",
+    "Response",
+    "RpcError",
+    "WireError",
+    "dumps",
+    "encode",
+    "is_too_deep",
+    "loads",
+    "parse",
+    "scan",
+]
+
+_HOMES = {
+    "Answer": "ext_sdk.core.wire.connection",
+    "CallError": "ext_sdk.core.wire.errors",
+    "Connection": "ext_sdk.core.wire.connection",
+    "DEPTH_LIMIT": "ext_sdk.core.wire.json_codec",
+    "Decoder": "ext_sdk.core.wire.framing",
+    "Direction": "ext_sdk.core.wire.connection",
+    "Envelope": "ext_sdk.core.wire.json_object",
+    "ErrorResponse": "ext_sdk.core.wire.jsonrpc",
+    "FRAMINGS": "ext_sdk.core.wire.framing",
+    "Frame": "ext_sdk.core.wire.framing",
+    "FrameTooLong": "ext_sdk.core.wire.errors",
+    "Framing": "ext_sdk.core.wire.framing",
+    "Id": "ext_sdk.core.wire.jsonrpc",
+    "Junk": "ext_sdk.core.wire.framing",
+    "Malformed": "ext_sdk.core.wire.connection",
+    "Member": "ext_sdk.core.wire.json_object",
+    "Message": "ext_sdk.core.wire.jsonrpc",
+    "MessageError": "ext_sdk.core.wire.errors",
+    "Notification": "ext_sdk.core.wire.jsonrpc",
+    "Request": "ext_sdk.core.wire.jsonrpc",
+    "Response": "ext_sdk.core.wire.jsonrpc",
+    "RpcError": "ext_sdk.core.wire.errors",
+    "WireError": "ext_sdk.core.wire.errors",
+    "dumps": "ext_sdk.core.wire.json_codec",
+    "encode": "ext_sdk.core.wire.jsonrpc",
+    "is_too_deep": "ext_sdk.core.wire.json_codec",
+    "loads": "ext_sdk.core.wire.json_codec",
+    "parse": "ext_sdk.core.wire.jsonrpc",
+    "scan": "ext_sdk.core.wire.json_object",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ext_sdk.wire' has no attribute {name!r}")
+    from importlib import import_module
+
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
