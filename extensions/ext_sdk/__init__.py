@@ -59,8 +59,8 @@ __all__ = [
 
 _HOMES = {
     "Agent": "ext_sdk.context",
-    "Args": "ext_sdk.operation",
-    "Config": "ext_sdk.operation",
+    "Args": "ext_sdk.args",
+    "Config": "ext_sdk.args",
     "Context": "ext_sdk.context",
     "Deadline": "ext_sdk.deadline",
     "Duration": "ext_sdk.duration",
@@ -74,7 +74,7 @@ _HOMES = {
     "RequirementNotMet": "ext_sdk.errors",
     "Result": "ext_sdk.result",
     "Secrets": "ext_sdk.context",
-    "Verbatim": "ext_sdk.operation",
+    "Verbatim": "ext_sdk.args",
     "__version__": "ext_sdk.core.version",
 }
 
