@@ -271,7 +271,7 @@ def test_a_run_without_recorded_children_imports_none_of_it(pytester: pytest.Pyt
         def test_it():
             assert "ext_recorder.plugin" in sys.modules
             assert "ext_recorder.plugin.child" not in sys.modules
-            assert "ext_sdk.wire" not in sys.modules
+            assert "ext_sdk.core.wire" not in sys.modules
         """
     )
     run(pytester).assert_outcomes(passed=1)

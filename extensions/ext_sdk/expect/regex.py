@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 LIMIT = 2.0  # seconds for one search
 GRACE = 3.0  # seconds after which a child that should have been ended by its own alarm is killed
 TIME_UP = "the time of the operation was up before this check ended; raise `timeout`, or make the check simpler"
-_WORKER = str(Path(__file__).with_name("pattern_worker.py"))
+_WORKER = str(Path(__file__).with_name("regex_worker.py"))
 _REQUEST = struct.Struct("<III")
 _ANSWER = struct.Struct("<BI")
 _SPAN = struct.Struct("<ii")
