@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .recognition import Recognised
     from .session import Base, Session
     from .transcript import Transcript
+    from .unanswered import CompletenessCheck
 
 # When the recorder was killed, the child sees its input end. It has so long, in seconds, to end by itself.
 CHILD_GRACE_S = 5.0
@@ -127,8 +128,11 @@ def _cassette(session: Session, batches: Iterator[list[Note]]) -> Report | None:
     # Imported here, after the fork: the child is already starting meanwhile, and the tap forwards.
     from pathlib import Path
 
+    from ext_sdk.protocols.dialect import DIALECTS
+
     from .cassette.writer import Writer
     from .redaction import Redaction
+    from .unanswered import CompletenessCheck
 
     redactor = (session.redact or Redaction()).redactor()
     draft: list[Transcript] = []
@@ -141,7 +145,8 @@ def _cassette(session: Session, batches: Iterator[list[Note]]) -> Report | None:
             writer.append(draft[0].lines(notes))
 
         spoken = _spoken(session, batches, keep)
-        transcript = _begin(session, writer, redactor, spoken.protocol, spoken.framing)
+        check = CompletenessCheck(DIALECTS[spoken.protocol])
+        transcript = _begin(session, writer, redactor, spoken.protocol, spoken.framing, check=check)
         for notes in spoken.batches:
             if not transcript.counts["out"] and not warning:
                 warning = _elsewhere(notes)
@@ -150,7 +155,7 @@ def _cassette(session: Session, batches: Iterator[list[Note]]) -> Report | None:
             writer.append(transcript.close())
             return None
         writer.seal(redactor.fired)
-        if why := _interrupted(session, spoken):
+        if not check.is_complete and (why := _interrupted(session, spoken)):
             text = f"{session.cassette}: not made, the session was interrupted: {why}{_kept(session)}"
             return Report(ok=False, text=text)
         writer.publish()
@@ -178,8 +183,16 @@ def _interrupted(session: Session, spoken: Recognised) -> str:
         )
 
 
-def _begin(session: Session, writer: Writer, redactor: Redactor, protocol: str, framing: str) -> Transcript:
-    """Write the header of a session that speaks this, and be ready for its events."""
+def _begin(
+    session: Session,
+    writer: Writer,
+    redactor: Redactor,
+    protocol: str,
+    framing: str,
+    *,
+    check: CompletenessCheck | None = None,
+) -> Transcript:
+    """Write the header of a session in this protocol, and return the encoder of its events."""
     from ext_sdk.core.version import __version__
     from ext_sdk.core.wire.framing import FRAMINGS
     from ext_sdk.protocols.dialect import DIALECTS
@@ -217,6 +230,7 @@ def _begin(session: Session, writer: Writer, redactor: Redactor, protocol: str, 
         since=since,
         replacements=redactor.replacements,
         keeps_long=keeps_long,
+        check=check,
     )
 
 

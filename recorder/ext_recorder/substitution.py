@@ -31,7 +31,7 @@ class Substitution:
             with and without escapes either way.
     """
 
-    __slots__ = ("_only", "_plain", "_slashed", "_table")
+    __slots__ = ("_plain", "_slashed", "_table")
 
     def __init__(self, pairs: Mapping[str, str], *, json: bool) -> None:
         slashed: dict[bytes, bytes] = {}
@@ -45,28 +45,25 @@ class Substitution:
         self._plain = tuple(table)
         self._slashed = tuple(each for each in slashed if each not in table)
         self._table = slashed | table
-        self._only = (self._plain[0], table[self._plain[0]]) if len(table) == 1 else None
 
     def __bool__(self) -> bool:
         return bool(self._table)
 
     def apply(self, data: bytes) -> bytes:
         """The bytes with everything replaced; the same object where there is nothing to replace."""
-        if self._only is not None and (data.find(b"\\") < 0 or not self._slashed):
-            pieces = data.split(self._only[0])
-            if len(pieces) == 1:
-                return data
-            if _is_usual(pieces):
-                return self._only[1].join(pieces)
-        present = [old for old in self._plain if old in data]
-        if self._slashed and b"\\/" in data:
+        # `find` takes a third less time than `in`, which first tries an integer.
+        present = [old for old in self._plain if data.find(old) >= 0]
+        if self._slashed and data.find(b"\\/") >= 0:
             present += [old for old in self._slashed if old in data]
         if not present:
             return data
-        return self._replaced(data, present) if len(present) > 1 else self._replaced_one(data, present[0])
+        if len(present) > 1:
+            return self._replaced(data, present)
+        pieces = data.split(present[0])
+        return self._table[present[0]].join(pieces) if _is_usual(pieces) else self._replaced_one(data, present[0])
 
     def _replaced_one(self, data: bytes, old: bytes) -> bytes:
-        """The same as below, for the usual case of one binding."""
+        """Replace one text; `_replaced` replaces several."""
         at = _find(data, old, 0)
         if at < 0:
             return data
@@ -102,9 +99,9 @@ class Substitution:
 
 
 def _is_usual(pieces: list[bytes]) -> bool:
-    """Does what was cut out stand as paths do in JSON: after a quotation mark, and before another one or a slash?
+    """Return True if paths were cut out: each after a quotation mark, and before another one or a slash.
 
-    That is a boundary on both sides, told in a third of the time that it takes to look for one.
+    These are boundaries on both sides. The check takes a third of the time of a search for boundaries.
     """
     before = pieces[0]
     for after in pieces[1:]:

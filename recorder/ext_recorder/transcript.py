@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .cassette.events import Clean, MarkKind, Stream
     from .deltas import Replacements
     from .notes import Note
+    from .unanswered import CompletenessCheck
 
 # Bytes that are no message are written when they are so many,
 LOOSE_BYTES = 1_048_576
@@ -71,6 +72,7 @@ class Transcript:
         since: the time of the first note, in seconds since the start of the session.
         replacements: finds what is secret in a text; with it, secrets that notifications cut in two are found.
         keeps_long: lines of the child over the limit are kept as bytes, piece by piece; they are not messages.
+        check: reads the messages and marks as well.
 
     Attributes:
         counts: messages so far, by stream; of stderr, lines.
@@ -88,6 +90,7 @@ class Transcript:
         since: float = 0.0,
         replacements: Replacements | None = None,
         keeps_long: bool = False,
+        check: CompletenessCheck | None = None,
     ) -> None:
         self._framing = framing
         self._parts: dict[str, _Part] = {}
@@ -102,6 +105,7 @@ class Transcript:
         self.strays = False
         self.omitted: list[int] = []
         self._keeps_long = keeps_long
+        self._check = check
         self._methods: dict[int, deque[str]] = {}  # by connection: those of HTTP requests without a response
         self.finished = False
 
@@ -178,6 +182,7 @@ class Transcript:
         clean, time = self._clean, self._time
         observe = self._bindings.observe if stream == "in" else None
         append, count = self._lines.append, 0
+        check = self._check.add_message if self._check and stream != "err" else None
         streams = stream == "out" and conn != OWN_FILES and self._replacements is not None
         while item := next_event():
             if isinstance(item, Overlong) and self._omits(part):
@@ -191,6 +196,8 @@ class Transcript:
                 self._write_loose()
             if observe:
                 observe(item.payload)
+            if check:
+                check(conn, stream, item.payload)
             count += 1
             if streams and b'"id"' not in item.payload and may_be_delta(item.payload):
                 self._hold(name, part, Delta(time, item))
@@ -240,6 +247,8 @@ class Transcript:
 
     def _write_mark(self, kind: MarkKind, value: int | str, conn: int) -> None:
         self._write_loose()
+        if self._check:
+            self._check.add_mark(kind, value)
         self._lines.append(mark_line(kind, self._time, value, conn=conn))
 
     # Bytes that are no message come in pieces. They are cleaned as one, and written as few events.

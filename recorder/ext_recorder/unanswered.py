@@ -131,6 +131,55 @@ def _early_signal(reader: Reader, dialect: Dialect, after: int) -> str:
     return ""
 
 
+class CompletenessCheck:
+    """Proof, while a session is recorded, that it is complete, so that its cassette need not be read again.
+
+    It only knows the ids that `glance` finds. Whatever else occurs makes the session doubtful, which costs time and
+    nothing else: `interruption` decides then.
+
+    Args:
+        dialect: the protocol.
+    """
+
+    __slots__ = ("_open", "doubtful")
+
+    def __init__(self, dialect: Dialect) -> None:
+        self.doubtful = bool(dialect.calls) and not _has_glances(dialect)
+        self._open: dict[bytes, bytes] = {}  # requests by id; of further connections, by connection and id
+
+    @property
+    def is_complete(self) -> bool:
+        """Return True if every request has a response, and no signal ended the session."""
+        return not self.doubtful and not self._open
+
+    def add_message(self, conn: int, stream: str, payload: bytes) -> None:
+        """Read a message of either side. All messages pass here."""
+        if self.doubtful:
+            return
+        seen = glance(payload)
+        if seen is None:
+            self.doubtful = b'"id"' in payload or b"\\" in payload  # without an id it is no call
+            return
+        kind, start, end = seen
+        key = payload[start:end] if conn == 1 else b"%d " % conn + payload[start:end]
+        calls = self._open
+        if stream == "in":
+            if kind == "request":
+                self.doubtful = key in calls
+                calls[key] = payload
+        elif kind == "response" or calls.get(key) == payload:  # an echo is a response, see `_end_echo`
+            calls.pop(key, None)
+
+    def add_mark(self, kind: str, value: int | str) -> None:
+        """Read what is not a message: a signal, or the exit status of the child."""
+        if kind in {"signal", "omitted"} or (kind == "exit" and isinstance(value, str)):
+            self.doubtful = True
+
+
+def _has_glances(dialect: Dialect) -> bool:
+    return dialect.glances and not (dialect.forms or dialect.unfinished)
+
+
 class _Calls:
     """Open calls of the host."""
 
@@ -138,7 +187,7 @@ class _Calls:
         self._dialect = dialect
         self._open: dict[tuple[int, bytes], list[Recorded]] = {}
         self._early: set[int] = set()  # connections with an HTTP response that came before the end of its request
-        self._glances = dialect.glances and not (dialect.forms or dialect.unfinished)
+        self._glances = _has_glances(dialect)
         special = {*dialect.final, *dialect.loose, *dialect.references}
         self._special = tuple(method.encode() for method in special)
 

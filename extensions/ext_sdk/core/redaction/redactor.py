@@ -31,8 +31,7 @@ _SUSPICIOUS_WITH: Final = (
     ("\\", ("\\u004", "\\u005", "\\u006", "\\u007")),
 )
 _SHORTER: Final = tuple((gate, (prefix,)) for gate, prefix in SHORTER)
-# Options that only some programs take a password with, see `commands`.
-_OPTIONS: Final = (" -", '"-')
+# Programs that take a password with an option of one letter, see `commands`.
 _PROGRAMS: Final = ('"-p', "mysql", "mariadb", "redis-cli", "curl", "mongo", "login", "mosquitto", "smbclient", "ldap")
 # A line as long as this, of one word, may be one of a private key that comes line by line.
 _BARE_LINE: Final = 60  # characters
@@ -186,16 +185,14 @@ def _may_be_secret(data: bytes, text: str, lowered: str) -> bool:
             for needle in needles:
                 if needle in lowered:
                     return True
-    if A_RUN in data.translate(AS_RUNS) and may_have_token(data):
+    if data.translate(AS_RUNS).find(A_RUN) >= 0 and may_have_token(data):
         return True
     if '"' not in lowered and _is_bare_line(lowered):
         return True
-    return ("-" in lowered and _may_be_command(lowered)) or _has_any(_SHORTER, text)
-
-
-def _may_be_command(text: str) -> bool:
-    """Return whether a text may have a command line with a password after an option of one letter."""
-    return any(each in text for each in _OPTIONS) and any(each in text for each in _PROGRAMS)
+    # A command line with a password after an option of one letter.
+    if (" -" in lowered or '"-' in lowered) and any(program in lowered for program in _PROGRAMS):
+        return True
+    return _has_any(_SHORTER, text)
 
 
 def _has_any(gated: tuple[tuple[str, tuple[str, ...]], ...], text: str) -> bool:
