@@ -11,7 +11,7 @@ from ext_sdk import Result
 from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.core.wire.errors import RpcError
 from ext_sdk.server.line_limit import LineLimiter
-from tests.ext_sdk.fitted import read
+from tests.support.line_limit import read
 
 # Characters of every cost in JSON: 1, 2, 3, 4 and 6 bytes, and escapes of 2.
 pieces = st.one_of(

@@ -13,7 +13,7 @@ from ext_sdk.core.process.pump import Pump
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .conftest import Shell
+    from tests.unit.ext_sdk.core.process.conftest import Shell
 
 
 def test_input_and_output_larger_than_any_pipe_pass_through(shell: Shell) -> None:

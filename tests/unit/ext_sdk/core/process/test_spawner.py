@@ -19,7 +19,7 @@ from tests.support.process_tracker import PATIENCE
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from .conftest import Shell
+    from tests.unit.ext_sdk.core.process.conftest import Shell
 
 
 def test_a_command_gets_its_arguments_unchanged(shell: Shell) -> None:

@@ -14,7 +14,7 @@ from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.core.wire.errors import RpcError
 from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.server.line_limit import BUDGET_BYTES, ID_LIMIT_BYTES, LineLimiter, cut, id_fits
-from tests.ext_sdk.fitted import read
+from tests.support.line_limit import read
 
 if TYPE_CHECKING:
     from collections.abc import Callable

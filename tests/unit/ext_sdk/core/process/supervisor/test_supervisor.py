@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from ext_sdk.core.process.child import Child
 
-    from .conftest import Shell
+    from tests.unit.ext_sdk.core.process.conftest import Shell
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the child subreaper of Linux")
 
