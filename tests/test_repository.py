@@ -13,6 +13,7 @@ UNIT = ROOT / "tests" / "unit"
 PACKAGES = (
     ROOT / "extensions" / "ext_http",
     ROOT / "extensions" / "ext_kubernetes",
+    ROOT / "extensions" / "ext_sdk",
     ROOT / "extensions" / "ext_shell",
 )
 SOURCES = {path.relative_to(root.parent): path for root in PACKAGES for path in root.rglob("[!_]*.py")}

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ext_sdk.core.process.child import Child
-
     from tests.unit.ext_sdk.core.process.conftest import Shell
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the child subreaper of Linux")
