@@ -35,7 +35,7 @@ class Links(HTMLParser):
 
 
 def release(address: str) -> tuple[int, ...]:
-    """The version of a pip wheel as numbers; () for any other file and for pre-releases."""
+    """Return the version of a pip wheel as numbers; () for other files and for pre-releases."""
     name = Path(urlsplit(address).path).name
     version = name.removeprefix("pip-").removesuffix(WHEEL_SUFFIX)
     parts = version.split(".")

@@ -2,9 +2,9 @@
 
     python .ci/no_orphans.py COMMAND [ARGUMENT…]
 
-A process whose parent ends is handed to the nearest ancestor that asked for it (Linux:
-PR_SET_CHILD_SUBREAPER), and that is this one, whatever session, group or environment the process made for
-itself. Elsewhere the command just runs.
+On Linux, a process whose parent exits is adopted by the nearest ancestor that requested it (PR_SET_CHILD_SUBREAPER).
+This program requests it, so it finds orphans regardless of their session, group or environment. On other systems the
+command runs without this check.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from contextlib import suppress
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
-GRACE_SECONDS = 10.0  # for those that are about to end: supervisors outlive what they clean up after
+GRACE_SECONDS = 10.0  # supervisors exit after the processes they clean up
 POLL_SECONDS = 0.02
 
 
 def children() -> list[int]:
-    """The processes that have become ours and have not ended."""
+    """Return the running processes that were adopted."""
     tasks = Path(f"/proc/{os.getpid()}/task").glob("*/children")
     return [int(pid) for task in tasks for pid in task.read_text().split()]
 
 
 def ended(pid: int) -> int:
-    """Wait for a process as init would: whatever else is handed to us and ends is taken note of at once.
+    """Wait for a process, and reap all adopted processes that exit meanwhile, as init does.
 
     Returns:
         The exit code, as a shell gives it: 128 and the number of the signal that ended it.
@@ -43,7 +43,7 @@ def ended(pid: int) -> int:
 
 
 def left_behind() -> list[int]:
-    """The processes that are still there when the grace is over."""
+    """Return the processes that are still running after the grace period."""
     deadline = time.monotonic() + GRACE_SECONDS
     while found := children():
         with suppress(ChildProcessError):
@@ -56,15 +56,15 @@ def left_behind() -> list[int]:
 
 
 def main(command: list[str]) -> int:
-    """Run the command; its exit code, or 1 where it left processes behind (which are ended)."""
+    """Run the command. Return its exit code, or 1 if it left processes behind, which are killed."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     process = subprocess.Popen(command)
-    code = process.returncode = ended(process.pid)  # told to the object, for it would wait itself
+    code = process.returncode = ended(process.pid)  # otherwise the object would wait for the process, too
     orphans = left_behind() if sys.platform == "linux" else []
     for pid in orphans:
-        told = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        print(f"left behind: process {pid}: {told}", file=sys.stderr)
+        command_line = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        print(f"left behind: process {pid}: {command_line}", file=sys.stderr)
         os.kill(pid, signal.SIGKILL)
     return code or bool(orphans)
 

@@ -1,4 +1,4 @@
-"""A small agent on the SDK of the Agent Client Protocol: what cassettes/acp is recorded from.
+"""A small agent, built with the SDK of the Agent Client Protocol, from which cassettes/acp is recorded.
 
 It asks for a file and for a permission while it answers, so that calls go both ways at once, and each side counts its
 own ids.
@@ -14,10 +14,10 @@ from acp import schema
 
 
 class Reader(acp.Agent):
-    """Reads the file that a prompt names, and counts its lines, if it may."""
+    """Agent that counts the lines of the file named in a prompt, if the client permits it."""
 
     def on_connect(self, conn: acp.Client) -> None:
-        """Keep the client."""
+        """Store the client."""
         self.client = conn
 
     async def initialize(self, protocol_version: int, **_: Any) -> acp.InitializeResponse:
@@ -30,7 +30,7 @@ class Reader(acp.Agent):
         return acp.NewSessionResponse(session_id="session-1")
 
     async def prompt(self, prompt: list[Any], session_id: str, **_: Any) -> acp.PromptResponse:
-        """Answer a prompt: ask, read, tell."""
+        """Handle a prompt: request permission, read the file, report."""
         path = f"{self.cwd}/{prompt[0].text}"
         await self.client.session_update(session_id, acp.update_agent_message_text("I'll count its lines."))
         asked = await self.client.request_permission(

@@ -1,4 +1,4 @@
-"""What hosts say to real peers of MCP, LSP, DAP and ACP. Each conversation asserts what it hears; see tests.peers."""
+"""Conversations with real peers of MCP, LSP, DAP and ACP, each of which asserts the responses; see tests.peers."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 def notification(method: str, **params: object) -> Message:
-    """A JSON-RPC notification."""
+    """Return a JSON-RPC notification."""
     return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
 def asked(host: Speaker, names: Names, method: str, **params: object) -> Message:
-    """Make a call, and wait for its answer."""
+    """Send a request, and wait for its response."""
     id = names.id()
     host.say(call(id, method, **params))
     return host.until(answers(id))[-1]
 
 
 def mcp(host: Speaker, names: Names, _: Path) -> None:
-    """List the tools, use them, and use one that is not there."""
+    """List the tools, use them, and use one that does not exist."""
     client = {"name": "host", "version": "1.0"}
     asked(host, names, "initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo=client)
     host.say(notification("notifications/initialized"))
@@ -47,7 +47,7 @@ GREET = "import os\n\n\ndef greet(name):\n    return 'Hello, ' + name\n\n\nprint
 
 
 def lsp(host: Speaker, names: Names, folder: Path) -> None:
-    """Open a document, ask about it, shut down, exit."""
+    """Open a document, query it, shut down, exit."""
     uri = f"file://{folder}/greet.py"
     root = f"file://{folder}"
     asked(host, names, "initialize", processId=None, rootUri=root, rootPath=str(folder), capabilities={})
@@ -75,17 +75,17 @@ class Debugging:
         self.names = names
 
     def say(self, command: str, **arguments: object) -> int:
-        """Make a request; its number."""
+        """Send a request. Return its number."""
         id = self.names.id()
         self.host.say({"seq": id, "type": "request", "command": command, "arguments": arguments})
         return id
 
     def answer(self, id: int) -> Message:
-        """The answer to a request."""
+        """Wait for the response to a request."""
         return self.host.until(lambda message: message.get("request_seq") == id)[-1]
 
     def ask(self, command: str, **arguments: object) -> Message:
-        """Make a request, and wait for its answer."""
+        """Send a request, and wait for its response."""
         answer = self.answer(self.say(command, **arguments))
         assert answer["success"] is True, answer
         return answer
@@ -96,7 +96,7 @@ class Debugging:
 
 
 def dap(host: Speaker, names: Names, folder: Path) -> None:
-    """Launch a program, stop at a breakpoint, look at a variable, let it end."""
+    """Launch a program, stop at a breakpoint, read a variable, run to the end."""
     session, program = Debugging(host, names), str(folder / "greet.py")
     session.ask("initialize", adapterID="python", clientID="host", linesStartAt1=True, pathFormat="path")
     launch = session.say("launch", program=program, cwd=str(folder), console="internalConsole", subProcess=False)
@@ -118,7 +118,7 @@ def dap(host: Speaker, names: Names, folder: Path) -> None:
 
 
 def acp(host: Speaker, names: Names, folder: Path) -> None:
-    """A prompt in whose course the agent asks the client, by ids of its own, which begin where the client's do."""
+    """Send a prompt during which the agent sends requests; its ids start like those of the client."""
     first = names.base
     asked(host, names, "initialize", protocolVersion=1, clientCapabilities={"fs": {"readTextFile": True}})
     session = inside(asked(host, names, "session/new", cwd=str(folder), mcpServers=[]), "result")["sessionId"]

@@ -1,4 +1,4 @@
-"""Sessions of ext-kubernetes, with a control plane of their own; kwok plays its nodes and pods."""
+"""Sessions of ext-kubernetes, with their own control plane, whose nodes and pods are simulated by kwok."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from cassettes.session import Step
 
 TASK = Path(__file__).parents[1] / "docs" / "examples" / "eval" / "create-pod" / "task.yaml"
-PASSWORD = "correct-horse-battery-staple"  # noqa: S105 - of nobody; that it is in no cassette is a test
+PASSWORD = "correct-horse-battery-staple"  # noqa: S105 - a sample; a test checks that no cassette contains it
 PHASES = ("setup", "verify", "cleanup")
 
 POD = """\
@@ -74,7 +74,7 @@ users:
 
 
 def steps_of(task: Path, agent: dict[str, str], work: list[Step]) -> list[Step]:
-    """The requests of an eval task, in the order in which a host sends them.
+    """Return the requests of an eval task, in the order in which a host sends them.
 
     Args:
         task: file, in the form of mcpchecker.
@@ -92,19 +92,19 @@ def steps_of(task: Path, agent: dict[str, str], work: list[Step]) -> list[Step]:
 
 
 def prompt_of(task: Path) -> str:
-    """What the agent of an eval task is asked to do."""
+    """Return the prompt of an eval task."""
     return cast("str", yaml.safe_load(task.read_text())["spec"]["prompt"]["inline"])
 
 
 def on_cluster(*steps: Step, namespace: str, files: dict[str, str] | None = None) -> Session:
-    """A session on a cluster, in a namespace that is made first and deleted at the end."""
+    """Return a session on a cluster, in a namespace that is created first and deleted at the end."""
     begin = execute("create-namespace", {"name": namespace})
     end = execute("delete-namespace", {"name": namespace, "timeout": "25s"}, phase="cleanup")
     return Session([INITIALIZE, begin, *steps, end, SHUTDOWN], files or {}, cluster=True)
 
 
 SESSIONS = {
-    # The specification's own example, as the task of README: the agent, played by the second `apply`, makes a pod.
+    # The example of the specification, as the task of README. The second `apply` acts as the agent and creates a pod.
     "kubernetes/create-pod": Session(
         steps_of(
             TASK,
@@ -114,7 +114,7 @@ SESSIONS = {
         {"pod.yaml": POD},
         cluster=True,
     ),
-    # What is done with objects in the middle of a task.
+    # Operations on objects in the middle of a task.
     "kubernetes/objects": on_cluster(
         execute("apply", {"file": "web.yaml", "wait": True, "timeout": "25s"}),
         execute("get", {"resource": "deploy/web", "outputs": {"replicas": ".status.readyReplicas"}, "as": "web"}),
@@ -130,7 +130,7 @@ SESSIONS = {
         namespace="objects",
         files={"web.yaml": DEPLOYMENT},
     ),
-    # Every way to fail that a task's author meets, with what is told about it.
+    # All failures that the author of a task meets, with their messages.
     "kubernetes/failing": on_cluster(
         execute("apply", {"file": "crashing.yaml"}),
         execute("condition", {"resource": "pod/crashing", "conditionType": "Ready", "timeout": "3s"}, phase="verify"),
@@ -151,7 +151,7 @@ SESSIONS = {
         namespace="failing",
         files={"crashing.yaml": CRASHING},
     ),
-    # A password that is made, read and checked, and never reaches the disk.
+    # A password that is created, read and checked, and never written to disk.
     "kubernetes/secrets": on_cluster(
         execute("create-secret", {"name": "login", "literals": {"user": "ada", "password": PASSWORD}}),
         execute("create-secret", {"name": "files", "files": ["password.txt"]}),
@@ -168,7 +168,7 @@ SESSIONS = {
         namespace="secrets",
         files={"password.txt": PASSWORD},
     ),
-    # What is inside of pods; those of kwok run commands, and their logs are what their own commands echo.
+    # Containers of pods. Pods of kwok run commands, and their logs are the output of their `echo` commands.
     "kubernetes/pods": on_cluster(
         execute("apply", {"file": "server.yaml", "wait": True, "timeout": "25s"}),
         execute(
@@ -192,7 +192,7 @@ SESSIONS = {
         namespace="pods",
         files={"server.yaml": SERVER},
     ),
-    # What `make test` runs with the real extension and without a cluster: its HTTP traffic is recorded, too.
+    # Used by `make test` with the real extension and without a cluster: its HTTP traffic is recorded, too.
     "kubernetes/offline": Session(
         [
             INITIALIZE,
@@ -214,7 +214,7 @@ SESSIONS = {
         cluster=True,
         http=True,
     ),
-    # A task that was written for the Go extension of the same name, as it is.
+    # A task that was written for mcpchecker's own extension, unchanged.
     "kubernetes/drop-in": Session(
         [
             INITIALIZE,
@@ -259,7 +259,7 @@ SESSIONS = {
         ],
         cluster=True,
     ),
-    # Who talks to which cluster: no cluster is asked, and credentials are not told.
+    # Contexts and clusters: no cluster is contacted, and credentials are not shown.
     "kubernetes/contexts": Session(
         [
             INITIALIZE,

@@ -1,4 +1,4 @@
-"""Recording a session with a peer of another protocol."""
+"""Record a session with a peer of another protocol."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BIN = Path(sys.executable).parent
 
 
 def record(name: str) -> Path:
-    """Record one session; the cassette's path. Raises SystemExit where the peer fails."""
+    """Record one session. Return the path of the cassette. Raises SystemExit if the peer fails."""
     session = SESSIONS[name]
     path = ROOT / "cassettes" / f"{name}.yaml"
     path.parent.mkdir(exist_ok=True)
@@ -50,7 +50,7 @@ def record(name: str) -> Path:
 
 
 def record_meeting(name: str) -> Path:
-    """Record a session over sockets; the cassette's path. Raises SystemExit where the recorder is not content."""
+    """Record a session over sockets. Return the path of the cassette. Raises SystemExit if the recorder fails."""
     meeting = MEETINGS[name]
     path = ROOT / "cassettes" / f"{name}.yaml"
     with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as sockets:
@@ -73,7 +73,7 @@ def record_meeting(name: str) -> Path:
 
 
 def program(session: PeerSession) -> list[str]:
-    """The command of a peer; the real ones are installed when they are first needed."""
+    """Return the command of a peer. Real peers are installed when they are first needed."""
     if session.is_real and not (VENV / "pyvenv.cfg").exists():
         subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
         subprocess.run([VENV / "bin" / "pip", "install", "--quiet", "--requirement", REQUIREMENTS], check=True)
@@ -81,7 +81,7 @@ def program(session: PeerSession) -> list[str]:
 
 
 def write(directory: Path, files: Mapping[str, str]) -> None:
-    """Write files, by their path in a directory."""
+    """Write files, given by their paths in a directory."""
     for name, text in files.items():
         (directory / name).parent.mkdir(parents=True, exist_ok=True)
         (directory / name).write_text(text)

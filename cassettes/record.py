@@ -1,4 +1,4 @@
-"""Record the cassettes of this folder anew: `make cassettes`, or `make cassettes ARGS=NAME`.
+"""Record the cassettes of this folder again: `make cassettes`, or `make cassettes ARGS=NAME`.
 
 Each session is told as data, as a host would send it; the extension is the real one, run under `ext-recorder record`,
 on a real control plane where it needs a cluster (as in `make live`; where there is none, the session is left out). A
@@ -42,11 +42,11 @@ BIN = Path(sys.executable).parent
 SESSIONS: dict[str, Session] = (
     shell_sessions.SESSIONS | kubernetes_sessions.SESSIONS | http_sessions.SESSIONS | http_task_sessions.SESSIONS
 )
-CONTEXT = "eval"  # what the cluster, the user and the context of a recording are called
+CONTEXT = "eval"  # name of the cluster, the user and the context of a recording
 
 
 def main(names: list[str]) -> int:
-    """See the module."""
+    """Record the named cassettes, or all."""
     known = [*SESSIONS, *peer_sessions.SESSIONS, *peer_sessions.MEETINGS]
     if unknown := [name for name in names if name not in known]:
         print(f"{unknown[0]}: no such session; there are {', '.join(known)}", file=sys.stderr)
@@ -71,7 +71,7 @@ def main(names: list[str]) -> int:
 
 
 class Clusters:
-    """The control plane that sessions share, started for the first of them; ended with the `with` block."""
+    """Control plane shared by sessions, started for the first of them and stopped at the end of the `with` block."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -79,7 +79,7 @@ class Clusters:
         self._reason: NoCluster | None = None
 
     def kubeconfig(self) -> str:
-        """Text of a kubeconfig whose names say nothing of this machine. Raises NoCluster, always the same."""
+        """Return a kubeconfig whose names reveal nothing about this machine. Raises the same NoCluster each time."""
         if self._reason:
             raise self._reason
         if not self._kubeconfig:
@@ -143,7 +143,7 @@ def _renamed(kubeconfig: str) -> str:
 
 
 def _converse(command: list[str], environment: dict[str, str], requests: list[tuple[str, object]]) -> int:
-    """Be the host of a session. Returns the exit code."""
+    """Act as the host of a session. Return the exit code."""
     with Host(command, environment) as host:
         for method, params in requests:
             host.try_call(method, params)
@@ -151,7 +151,7 @@ def _converse(command: list[str], environment: dict[str, str], requests: list[tu
 
 
 def _pipe(command: list[str], environment: dict[str, str], method: str, params: object) -> int:
-    """Use an extension for one shot, as `echo … | ext-shell` does: its input ends at once. Returns the exit code."""
+    """Send one request and close the input at once, as `echo … | ext-shell` does. Return the exit code."""
     line = encode(Request(1, method, params)) + b"\n"
     return subprocess.run(command, input=line, env=environment, stdout=subprocess.DEVNULL, check=False).returncode
 

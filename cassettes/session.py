@@ -1,4 +1,4 @@
-"""What a session is: what a host sends, one request after the other, and what has to be there for it."""
+"""Sessions to record: the requests of a host, in order, and the files and variables they need."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Session:
 
 
 def execute(operation: str, args: object, *, phase: str = "setup", **context: object) -> Step:
-    """A request to run an operation in the session's workdir."""
+    """Return a request to run an operation in the workdir of the session."""
     return "execute", {
         "operation": operation,
         "args": args,
@@ -45,7 +45,7 @@ def execute(operation: str, args: object, *, phase: str = "setup", **context: ob
 
 
 def in_workdir(value: object, workdir: str) -> object:
-    """Put the live workdir where the session says {workdir}."""
+    """Replace {workdir} in a value by the live workdir."""
     if isinstance(value, dict):
         return {name: in_workdir(item, workdir) for name, item in value.items()}
     return workdir if value == "{workdir}" else value

@@ -1,7 +1,7 @@
-"""What `make demo` shows: an extension recorded, played, held against a changed one, and looked at; and a cluster.
+"""`make demo`: record, replay, verify and view sessions of ext-shell and ext-kubernetes.
 
-The commands are printed as a user types them. What a host sends to them is in `cassettes/*_sessions.py`; the host is
-that of `docs/examples`. There is no cluster and no network.
+The commands are printed as a user types them. The requests are those of `cassettes/*_sessions.py`, sent by the host of
+`docs/examples`. The demo needs neither a cluster nor a network.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SCRIPTS = Path(sys.executable).parent
 RECORDER = str(SCRIPTS / "ext-recorder")
-OUT_OF_REACH = {"PATH": "/nonexistent", "KUBECONFIG": "/nonexistent"}  # no extension, nothing it would run, no cluster
+OUT_OF_REACH = {"PATH": "/nonexistent", "KUBECONFIG": "/nonexistent"}  # neither an extension nor a cluster
 HERE = Path("build/demo")
 TASK, GREETING = str(HERE / "task.yaml"), str(HERE / "greeting.yaml")
 STEPS = shell_sessions.SESSIONS["shell/eval-task"].steps
@@ -36,45 +36,45 @@ FAILING, OFFLINE = "cassettes/kubernetes/failing.yaml", "cassettes/kubernetes/of
 
 
 def main() -> int:
-    """Play the acts. Returns 1 where one did not come out as announced."""
+    """Run all steps of the demo. Return 1 if one of them did not do what its title announces."""
     shutil.rmtree(HERE, ignore_errors=True)
     workdir = HERE.absolute() / "workdir"
     workdir.mkdir(parents=True)
-    acts = (recorded, looked_at, missed, verified, cluster, offline)
-    for number, act in enumerate(acts, 1):
-        title = (act.__doc__ or "").partition("\n")[0].rstrip(".")
+    demo_steps = (record_and_replay, display, request_unrecorded, verify, replay_cluster, replay_http)
+    for number, step in enumerate(demo_steps, 1):
+        title = (step.__doc__ or "").partition("\n")[0].rstrip(".")
         heading(f"{number}. {title}")
-        if not act(workdir):
-            print(f"This is not what was announced: {title}", file=sys.stderr)
+        if not step(workdir):
+            print(f"This step failed: {title}", file=sys.stderr)
             return 1
-    heading("That was all. What to do next is in README.md; the files are in build/demo")
+    heading("End of the demo. Its files are in build/demo; continue with README.md")
     return 0
 
 
-# --- The acts, each with its title. They return whether all came out so -------------------------------------------
+# --- Steps. The first line of the docstring is the title; the result is True if the step did what it announces ----
 
 
-def recorded(workdir: Path) -> bool:
-    """Record an extension at work, and play the recording without it.
+def record_and_replay(workdir: Path) -> bool:
+    """Record a session of ext-shell, and replay it without ext-shell.
 
-    Of the replay, only whether every byte is the same.
+    The output of the replay is only compared with the recorded output, not printed.
     """
-    _, said, live = session([RECORDER, "record", TASK, "--", str(SCRIPTS / "ext-shell")], STEPS, workdir, shown=20)
-    code, again, played = session([RECORDER, "replay", TASK], STEPS, workdir, environment=OUT_OF_REACH)
-    same = code == 0 and said == again
+    _, recorded, live = session([RECORDER, "record", TASK, "--", str(SCRIPTS / "ext-shell")], STEPS, workdir, shown=20)
+    code, replayed, seconds = session([RECORDER, "replay", TASK], STEPS, workdir, environment=OUT_OF_REACH)
+    same = code == 0 and recorded == replayed
     verdict = "the same" if same else "NOT THE SAME"
-    print(f"  {len(again):,} bytes, {verdict}, in {played:.2f} s instead of {live:.2f} s")
+    print(f"  {len(replayed):,} bytes, {verdict}, in {seconds:.2f} s instead of {live:.2f} s")
     return same
 
 
-def looked_at(_: Path) -> bool:
-    """Look at it: in a terminal, and as a page for a browser."""
+def display(_: Path) -> bool:
+    """Display the session in the terminal, and as an HTML page."""
     show(f"ext-recorder show {TASK} | head -n 9")
     return show(f"ext-recorder view -o {HERE}/task.html {TASK}") == 0
 
 
-def missed(workdir: Path) -> bool:
-    """A request that was not recorded is told, with what differs."""
+def request_unrecorded(workdir: Path) -> bool:
+    """Send a request that was not recorded: the error states the difference."""
     method, params = STEPS[1]
     args = cast("dict[str, object]", params["args"]) | {"content": 'print("Hi")\n'}
     changed = [STEPS[0], (method, params | {"args": args}), *STEPS[2:]]
@@ -83,8 +83,8 @@ def missed(workdir: Path) -> bool:
     return code != 0
 
 
-def verified(workdir: Path) -> bool:
-    """Play the recorded requests to the real extension, and to a changed one."""
+def verify(workdir: Path) -> bool:
+    """Send the recorded requests to the real extension, and to a changed one."""
     changed = HERE / "greeter.py"
     changed.write_text(GREETER.read_text().replace('f"Hello, {args.name}!"', 'f"Hi, {args.name}!"'))
     steps = (INITIALIZE, execute("greet", {"name": "Ada"}), SHUTDOWN)
@@ -93,15 +93,15 @@ def verified(workdir: Path) -> bool:
     return codes == [0, 1]
 
 
-def cluster(workdir: Path) -> bool:
-    """Play a session with a cluster that is not there: what fails tells why."""
+def replay_cluster(workdir: Path) -> bool:
+    """Replay a session of ext-kubernetes without a cluster: each failure states its reason."""
     steps = kubernetes_sessions.SESSIONS["kubernetes/failing"].steps
     code, _, _ = session([RECORDER, "replay", FAILING], steps, workdir, environment=OUT_OF_REACH, shown=3)
     return code == 0
 
 
-def offline(_: Path) -> bool:
-    """Run the real ext-kubernetes, with the cluster's recorded HTTP traffic in the place of the cluster."""
+def replay_http(_: Path) -> bool:
+    """Run the real ext-kubernetes with recorded HTTP traffic instead of a cluster."""
     files = HERE / "files"
     files.mkdir()
     for name, text in kubernetes_sessions.SESSIONS["kubernetes/offline"].files.items():
@@ -109,7 +109,7 @@ def offline(_: Path) -> bool:
     return show(f"ext-recorder verify --http --files {files} {OFFLINE} -- ext-kubernetes") == 0
 
 
-# --- How they are shown ---------------------------------------------------------------------------------------------
+# --- Output ---------------------------------------------------------------------------------------------------------
 
 
 def session(
@@ -120,7 +120,18 @@ def session(
     environment: Mapping[str, str] | None = None,
     shown: int = 0,
 ) -> tuple[int, bytes, float]:
-    """Be the host of a whole session, and show so many of its results. Returns exit code, what was said, seconds."""
+    """Act as the host of a complete session.
+
+    Args:
+        command: the child.
+        steps: the requests.
+        workdir: of the session.
+        environment: variables in addition to those of this process.
+        shown: how many results are printed.
+
+    Returns:
+        The exit code, the output of the child, and the duration in seconds.
+    """
     words = [Path(word).name if Path(word).parent == SCRIPTS else word for word in command]
     print(f"$ {shlex.join(words)}", flush=True)
     began = perf_counter()
@@ -128,13 +139,13 @@ def session(
         for method, params in steps:
             result = host.try_call(method, in_workdir(params, str(workdir)))
             if method == "execute" and shown:
-                print("\n".join(f"  {line}" for line in told(params["operation"], result)), flush=True)
+                print("\n".join(f"  {line}" for line in lines(params["operation"], result)), flush=True)
                 shown -= 1
         return host.end(), host.received, perf_counter() - began
 
 
-def told(operation: object, result: object) -> list[str]:
-    """A result in one line, and below it why it is a failure."""
+def lines(operation: object, result: object) -> list[str]:
+    """Return one line for a result, and further ones with the reason if it is a failure."""
     if isinstance(result, RpcError):
         return [f"ERROR  {operation!s:17} {result}"]
     members = cast("dict[str, object]", result)
@@ -143,7 +154,7 @@ def told(operation: object, result: object) -> list[str]:
 
 
 def show(line: str) -> int:
-    """Run a command line in sight; its exit code, which is shown where it is not 0."""
+    """Print a command line and run it. Return its exit code, which is printed if it is not 0."""
     print(f"$ {line}", flush=True)
     path = os.pathsep.join([str(SCRIPTS), os.environ.get("PATH", os.defpath)])
     code = subprocess.run(["sh", "-c", line], env=os.environ | {"PATH": path}, check=False).returncode
@@ -153,7 +164,7 @@ def show(line: str) -> int:
 
 
 def heading(text: str) -> None:
-    """A title, bold on a terminal."""
+    """Print a title, bold on a terminal."""
     bold, plain = ("\033[1m", "\033[0m") if sys.stdout.isatty() else ("", "")
     print(f"\n{bold}{text}{plain}", flush=True)
 

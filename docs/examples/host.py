@@ -1,4 +1,4 @@
-"""A small host: start an extension, run the steps of a task, end it.
+"""A small host: start an extension, run the steps of a task, and shut it down.
 
     python docs/examples/host.py COMMAND... < steps.jsonl
 
@@ -34,7 +34,7 @@ class Host:
         self.received = b""  # every byte that the extension has written
 
     def call(self, method: str, params: object = None) -> object:
-        """Send a request and wait for its result. Raises RpcError for an error, EOFError where none comes."""
+        """Send a request and wait for its result. Raises RpcError for an error, EOFError if there is no response."""
         _, data = self._connection.request(method, params)
         self._stdin.write(data)
         while True:
@@ -43,11 +43,11 @@ class Host:
                 if isinstance(event.error, RpcError):
                     raise event.error
                 return event.result
-            if event is None:  # logs and anything else are passed over
+            if event is None:  # logs and other messages are ignored
                 self._receive()
 
     def try_call(self, method: str, params: object = None) -> object:
-        """The same, with the error as a value: for sessions in which errors are expected."""
+        """Send a request. Return its result, or its error, for sessions in which errors are expected."""
         try:
             return self.call(method, params)
         except RpcError as error:
@@ -61,7 +61,7 @@ class Host:
         self._connection.receive_data(data)
 
     def end(self) -> int:
-        """Close its input, read what it still says, and wait for its end. Returns its exit code."""
+        """Close its input, read the rest of its output, and wait for its exit. Return the exit code."""
         self._stdin.close()
         while data := self._stdout.read(65_536):
             self.received += data
@@ -80,7 +80,7 @@ class Host:
 
 
 def main() -> int:
-    """See the module."""
+    """Run the steps of standard input."""
     if not sys.argv[1:]:
         sys.exit(__doc__)
     try:

@@ -1,4 +1,4 @@
-"""What `make demo` runs shows each of the recorder's main commands, and says so where one does not do as announced."""
+"""`make demo` runs the main commands of the recorder, and fails if a step does not do what it announces."""
 
 from __future__ import annotations
 
@@ -51,4 +51,4 @@ def test_an_act_that_comes_out_otherwise_ends_the_demo(tmp_path: Path) -> None:
     greeter.write_text(greeter.read_text().replace("Hello, ", "Hi, "))  # the changed extension is no other one now
     done = demo(tmp_path)
     assert done.returncode == 1
-    assert "This is not what was announced: Play the recorded requests to the real extension, and" in done.stderr
+    assert "This step failed: Send the recorded requests to the real extension, and" in done.stderr

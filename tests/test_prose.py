@@ -1,0 +1,53 @@
+"""The texts of the project follow its word list."""
+
+from __future__ import annotations
+
+import subprocess
+from collections import Counter
+
+import pytest
+
+from tests.support import prose
+from tests.support.paths import ROOT
+
+# Places of each folder that do not follow the list. These numbers only get smaller.
+LIMITS = {"extensions": 1220, "recorder": 1200, "tests": 740, "cassettes": 23, "docs": 20, ".ci": 3, ".": 10}
+# The word list itself; texts that are generated from the code; a protocol's own words, quoted.
+LEFT_OUT = ("tests/support/prose.py", "docs/reference/")
+
+
+def files() -> list[str]:
+    """Return the Python and Markdown files of the repository."""
+    command = ["git", "ls-files", "*.py", "*.md"]
+    names = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    return [name for name in names if not name.startswith(LEFT_OUT) and (ROOT / name).is_file()]
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="the files of a checkout are listed by git")
+def test_texts_follow_the_word_list() -> None:
+    places = [place for name in files() for place in prose.places(ROOT / name)]
+    counts = Counter(place.path.partition("/")[0] if "/" in place.path else "." for place in places)
+    above = {folder for folder, count in counts.items() if count > LIMITS.get(folder, 0)}
+    listed = "\n".join(str(place) for place in places if place.path.partition("/")[0] in above or "." in above)
+    assert not above, f"{dict(counts)}\n{listed}"
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ('"""What is not as expected."""\n', ["What"]),
+        ("x = 1  # it goes on\n", ["goes on"]),
+        ('raise ValueError("somebody said so")\n', ["said so", "somebody"]),
+        ('"""Return the `told` part.\n\nNobody reads it."""\n', ["Nobody"]),
+        ('told = "somebody"\n', []),
+    ],
+)
+def test_docstrings_comments_and_strings_are_checked(source: str, words: list[str]) -> None:
+    path = ROOT / "tests" / "support" / "paths.py"
+    assert [place.word for place in prose.places(path, source)] == words
+
+
+def test_paragraphs_of_markdown_are_checked_and_code_is_not() -> None:
+    source = "A cassette goes on.\n\n```text\nnobody\n```\n\n    nobody\n\nSee `nobody`.\n"
+    places = list(prose.places(ROOT / "README.md", source))
+    assert [(place.line, place.word) for place in places] == [(1, "goes on")]
