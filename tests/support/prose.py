@@ -39,7 +39,7 @@ WORDS = {
     r"stands? (?:in|for|by|beside|there|at|behind|before|next)": "is in, represents, replaces, follows",
     r"beside": "next to, in addition to",
     r"com(?:e|es|ing) of (?:it|them|that|this)|what (?:became|comes|came) of": "the result",
-    r"(?:is|are|was|were|be) no (?!longer\b|more\b|less\b|op\b)\w+": "is not a …",
+    r"(?<!there )(?:is|are|was|were|be) no (?!longer\b|more\b|less\b|op\b)\w+": "is not a …",
     r"there (?:is|are|was|were) none|where there (?:is|are)": "is missing, if … exists",
     r"(?:is|are|was|were|be) (?:not )?(?:yet )?there(?= already| yet|[.,;:)]|$)": "exists",
     r"somebody|someone|nobody|anybody|whoever": "a user, a client, a process, none",
