@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 
 def pytest_configure() -> None:
-    """Programs that are tested here are interrupted; a shell that starts this in the background has that ignored."""
+    """Restore signals that shells (in the background) and `nohup` ignore: tests send them to programs."""
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
