@@ -85,6 +85,9 @@ class Calls:
         """Is any call without its answer?"""
         return bool(self._open)
 
+    def __len__(self) -> int:
+        return len(self._open) + sum(map(len, self._later.values()))
+
     def is_open(self, recorded: bytes) -> bool:
         """Return whether a call of this recorded id has no answer yet."""
         return recorded in self._open

@@ -77,7 +77,8 @@ def run_new_episodes(session: Session, options: Options) -> int:
             except Divergence as here:
                 header = reader.header
                 upto = player.played_to + 1 if isinstance(player, StrictPlayer) else 0
-                session.base = Base(reader.path, upto, player.bindings)
+                early = player.played_early() if isinstance(player, StrictPlayer) else frozenset()
+                session.base = Base(reader.path, upto, early, player.bindings)
                 text, rest = str(here), player.unheard()
                 dropped = player.left_out(_DROPPED) if upto else ""
             else:

@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 __all__ = ["EXIT_CANNOT_PLAY", "play", "wait"]
 
 _STDIN = 0
+# Silence of the host after which open calls stop waiting for its next recorded message, in milliseconds: longer than
+# hosts compute between two messages, shorter than the shortest usual timeout of a call (10 s).
+SILENCE_MS = 5_000
+# The same once it was played early: this host waits for each response, so it will most likely do so again.
+NEXT_SILENCE_MS = 250
 
 
 def play(
@@ -34,17 +39,25 @@ def play(
     at_rest = poll()
     at_rest.register(signals.fd, POLLIN)
     at_rest.register(_STDIN, POLLIN)
+    silence: int | None = SILENCE_MS
+    patience = silence
     try:
         shell.start()
         while shell.status is None:
             if not shell.rests:
                 _turn(shell, signals)
                 continue
-            ready = at_rest.poll()  # nearly always: with nothing to ask or to register, a call takes a fifth less
+            # Nearly always: with nothing to ask or to register, a call takes a fifth less.
+            ready = at_rest.poll(patience)
             if len(ready) == 1 and ready[0][0] == _STDIN:
                 shell.listen()
-            else:
+                patience = silence
+            elif ready:
                 _take_signals(shell, signals)
+            elif shell.receive_silence():
+                patience = silence = NEXT_SILENCE_MS
+            else:
+                patience = None  # nothing changes before the host writes
     finally:
         while shell.backlog():
             _turn(shell, signals)
@@ -64,19 +77,21 @@ def _take_signals(shell: Shell, signals: Signals) -> None:
         shell.receive_signal(signal_name(number))
 
 
-def wait(shells: Iterable[Shell], further: Iterable[int]) -> tuple[dict[int, int], dict[int, int]]:
+def wait(
+    shells: Iterable[Shell], further: Iterable[int], patience: float | None = None
+) -> tuple[dict[int, int], dict[int, int]]:
     """Wait until something can be done.
 
     Args:
         shells: what they wait for is asked of them.
         further: other files, to be read.
+        patience: maximum wait in milliseconds; None: no limit.
 
     Returns:
         What is ready, and what was asked: file to events of poll().
     """
     waiting = poll()
     asked = dict.fromkeys(further, POLLIN)
-    patience = None
     for shell in shells:
         shell.interests(asked)
         due = shell.patience()

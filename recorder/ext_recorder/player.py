@@ -91,6 +91,7 @@ class Player:
         diverges: a message without a match is a Divergence, and no miss.
         told: what was said of the difference between this session and the recorded one, the first lines of it.
         repeats: the recorded messages that may be played again; None: none may.
+        early: the number of times that a silent host got responses out of the recorded order.
     """
 
     _reader: Reader
@@ -113,6 +114,8 @@ class Player:
         self._hearing = b""  # the wire of what is being taken in
         self.told: list[str] = []
         self.repeats: Repeats | None = None
+        self.early = 0
+        self._reported: set[int] = set()  # lines of the calls whose missing response was reported
         self._faulty: FaultyStage | None = None
         self._omits = False  # a message of the child was left out of the cassette
 
@@ -145,6 +148,40 @@ class Player:
         """The host has sent a signal."""
         self._signals.append(name)
         self._hear_all()
+
+    def receive_silence(self) -> None:
+        """Play responses out of the recorded order, or report what they wait for: the host sends nothing.
+
+        Nothing is done if the host has no open call, or is in the middle of a message.
+        """
+        voice = self._voice
+        if not voice.owes or self._stage.over or self.waits or len(self._decoder):
+            return
+        awaited, count = self._awaited(), voice.open_calls
+        running = self._in_any_order()
+        if voice.open_calls < count:
+            self.early += 1
+            if self.early == 1:
+                text = f"played a response early: the host waits, but the recorded host sent {awaited} before it"
+                self._tell(f"{text}; --order any plays it at once")
+            return
+        for call, cause in running.waiting() if running is not None else ():
+            if call.line not in self._reported:
+                self._reported.add(call.line)
+                text = f"{describe(call.message(self._ear.dialect))} has no response yet"
+                self._tell(f"{text}: the recorded host sent {self._cited(cause)} before the response; send that")
+
+    def _cited(self, item: Recorded) -> str:
+        """Return a recorded message with its line, as text."""
+        return f"{describe(item.message(self._ear.dialect))} ({self._name}:{item.line})"
+
+    def _awaited(self) -> str:
+        """Return what the host has to do next, as text; "" in order `any`."""
+        return ""
+
+    def _in_any_order(self) -> Running | None:
+        """Continue the open calls outside the recorded order. Return what plays them; None if there are none."""
+        raise NotImplementedError
 
     @property
     def waits(self) -> bool:

@@ -252,6 +252,12 @@ class Running:
             thread.position += 1
         return False
 
+    def waiting(self) -> Iterator[tuple[Recorded, Recorded]]:
+        """Yield the messages that began the held threads, each with the message of the host that it waits for."""
+        for turn, threads in self._held.items():
+            cause = turn.missing() or turn
+            yield from ((each.origin, cause.origin) for each in threads if each.origin and cause.origin)
+
     def in_vain(self) -> Iterator[tuple[Recorded, Recorded]]:
         """What began a thread that is held, and what the host did not do, of its own account, for it to go on."""
         for turn, threads in self._held.items():

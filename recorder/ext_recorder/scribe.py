@@ -239,11 +239,13 @@ def _copy(base: Base, writer: Writer) -> float:
     from .cassette.events import Data, event_line
     from .cassette.reader import Reader
 
-    last = 0.0
+    last, last_early = 0.0, max(base.early, default=0)
     with Reader(base.path) as reader:
         for event in reader:
-            if base.upto and reader.line >= base.upto:
-                break
+            if base.upto and reader.line >= base.upto and reader.line not in base.early:
+                if reader.line > last_early:
+                    break
+                continue
             if isinstance(event, Data) or event.kind in {"signal", "omitted"}:
                 writer.append([event_line(event)])
                 base.lines += 1

@@ -18,14 +18,16 @@ class Base:
     Attributes:
         path: the cassette.
         upto: its events above this line are kept; 0: all of them, but for the end.
+        early: lines below it that are kept as well: they were played before their place in the recording.
         bindings: paths, and what stands for them in it.
         lines: of the new cassette, that were taken over from it, with the header.
     """
 
-    __slots__ = ("bindings", "lines", "path", "upto")
+    __slots__ = ("bindings", "early", "lines", "path", "upto")
 
-    def __init__(self, path: str, upto: int, bindings: Playing) -> None:
+    def __init__(self, path: str, upto: int, early: frozenset[int], bindings: Playing) -> None:
         self.path = path
+        self.early = early
         self.upto = upto
         self.lines = 0
         self.bindings = bindings

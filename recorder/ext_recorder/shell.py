@@ -184,6 +184,12 @@ class Shell:
         """The host has said this, which was read elsewhere; b"" is the end of its input."""
         self._guarded(lambda: self._hear(data))
 
+    def receive_silence(self) -> bool:
+        """Play open calls early if the host sends nothing. Return True if some were played."""
+        before = self.player.early
+        self._guarded(self.player.receive_silence)
+        return self.player.early > before
+
     def resume(self) -> None:
         """What the player waited for elsewhere may have come."""
         self._guarded(self.player.resume)

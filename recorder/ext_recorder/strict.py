@@ -250,6 +250,17 @@ class StrictPlayer(Player):
             return None
         return self._apart.spoiled(live, self._asked)
 
+    def _awaited(self) -> str:
+        return self._cited(self._due[-1]) if self._due else self._turn()
+
+    def played_early(self) -> frozenset[int]:
+        """Return the lines of what is played outside the recorded order."""
+        return frozenset(self._apart_lines)
+
+    def _in_any_order(self) -> Running | None:
+        self._take_apart()
+        return self._apart
+
     def _untie(self) -> None:
         if self._apart is not None:
             self._apart.untie()

@@ -56,6 +56,11 @@ class Voice:
         """Is any call of the host without its answer?"""
         return bool(self._calls)
 
+    @property
+    def open_calls(self) -> int:
+        """Number of calls of the host without their response."""
+        return len(self._calls)
+
     def owes_answer(self, recorded: Classified) -> bool:
         """Return whether this recorded message of the host is a call that has no answer yet."""
         return recorded.kind == "request" and recorded.key is not None and self._calls.is_open(recorded.key)

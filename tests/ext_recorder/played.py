@@ -98,6 +98,11 @@ class Host:
         self._player.receive_eof()
         return self._take().decode("utf-8", "replace").splitlines()
 
+    def fall_silent(self) -> list[str]:
+        """Send nothing for a while; the lines that come back."""
+        self._player.receive_silence()
+        return self._take().decode("utf-8", "replace").splitlines()
+
     def signal(self, name: str) -> list[str]:
         """Send a signal."""
         self._player.receive_signal(name)

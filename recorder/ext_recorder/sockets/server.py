@@ -10,7 +10,7 @@ from functools import partial
 from ext_recorder.cassette.events import OWN_FILES
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
-from ext_recorder.loop import EXIT_CANNOT_PLAY, wait
+from ext_recorder.loop import EXIT_CANNOT_PLAY, NEXT_SILENCE_MS, SILENCE_MS, wait
 from ext_recorder.outlets import Outlet, claim_standard_files, host_outlet, tell
 from ext_recorder.player import EXIT_DIFFERS
 from ext_recorder.provenance import check, headline
@@ -124,6 +124,8 @@ class Server:
         self._positions = Positions(self._arrivals.missing)
         self._clients: list[_Client] = []
         self._differs = False
+        self._silence = SILENCE_MS
+        self._patience: int | None = SILENCE_MS
         self.told: list[str] = report.told if report else []
         self._own = self._own_shell()
         self.repeated = 0
@@ -151,7 +153,13 @@ class Server:
         return EXIT_DIFFERS if self._differs else self._own.status
 
     def _turn(self, signals: Signals) -> None:
-        ready, asked = wait(self._shells(), [signals.fd, *self._arrivals.files])
+        ready, asked = wait(self._shells(), [signals.fd, *self._arrivals.files], self._patience)
+        if ready:
+            self._patience = self._silence
+        elif not any(shell.backlog() for shell in self._shells()):
+            early = [client.shell.receive_silence() for client in self._clients]
+            self._silence = NEXT_SILENCE_MS if any(early) else self._silence
+            self._patience = self._silence if any(early) else None
         if signals.fd in ready:
             for number, _ in signals.take():
                 self._own.receive_signal(signal_name(number))
