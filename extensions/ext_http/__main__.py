@@ -1,10 +1,10 @@
-"""The console script: `ext-http`."""
+"""Console script `ext-http`."""
 
 from ext_sdk.boot import serve
 
 
 def main() -> int:
-    """Serve a host, or a person."""
+    """Serve a host on stdin and stdout, or run the command line."""
     return serve("ext_http.extension:extension")
 
 

@@ -1,7 +1,7 @@
-"""The extension: its operations, in the order in which users read about them.
+"""Extension object: operations in the order of the reference page.
 
-The manifest is prepared, so no operation is imported before the first call, and then only its module. A thread imports
-the others and the HTTP library.
+The manifest is prepared, so an operation's module is imported at its first call. A background thread imports the others
+and the HTTP library.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import ext_sdk
 
 from .config import HttpConfig
 
-# The operations, each with its module.
+# Module of each operation.
 MODULES = {
     "request": "operations.request",
     "wait": "operations.wait",
@@ -24,7 +24,7 @@ MODULES = {
 
 
 def warm_up() -> None:
-    """Import what the first operation needs, then what all others do."""
+    """Import the HTTP library, which most first calls need, then the modules of all operations."""
     from ext_http.client.client import Client  # noqa: F401
 
     extension.operations.import_modules()
@@ -33,7 +33,7 @@ def warm_up() -> None:
 extension = ext_sdk.Extension(
     "http",
     version=ext_sdk.__version__,
-    description="Ask HTTP servers, wait for them, check their answers; stand in for one, and check what it was asked",
+    description="Send HTTP requests, wait for servers, check responses; mock servers and check what they received",
     config=HttpConfig,
     warm_up=warm_up,
 )

@@ -36,7 +36,7 @@ def test_a_status_is_in_a_range_a_class_or_a_list_as_numbers_are(status: int, on
     assert check_status(f"{one // 100}xx", status).ok == (status // 100 == one // 100)
     assert check_status([one, f"{other}"], status).ok == (status in {one, other})
     expectation = validate(Expect, {"status": {"not": [one, f"{other // 100}xx"]}})
-    assert passed(check(expectation, Response(status=status), CONTEXT)) == (
+    assert passed(check(expectation, Response(status=status), CONTEXT, Searcher())) == (
         status != one and status // 100 != other // 100
     )
 

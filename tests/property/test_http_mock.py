@@ -9,9 +9,9 @@ import h11
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ext_http.mock.http1 import Receiver, Refused
-from ext_http.mock.request import Limits, PathTemplate, Request, parse_target
-from ext_http.mock.template import Filler, Unfilled, problem
+from ext_http.mock.http1 import InvalidRequest, RequestReader
+from ext_http.mock.request import HEAD_BYTES, Limits, PathTemplate, Request
+from ext_http.mock.template import Template, TemplateError, template_problem
 
 LIMITS = Limits(body=200)
 TOKENS = st.text(string.ascii_letters + string.digits + "-", min_size=1, max_size=8)
@@ -50,22 +50,23 @@ class Pieces:
 
 def events(data: bytes, sizes: list[int]) -> list[tuple[object, ...]]:
     """What a mock makes of these bytes: each request, and how it ended."""
-    receiver = Receiver(Pieces(data, sizes), LIMITS)  # type: ignore[arg-type]  # all that is asked of a socket
+    state = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
+    reader = RequestReader(Pieces(data, sizes), state, LIMITS)  # type: ignore[arg-type]  # all it uses of a socket
     found: list[tuple[object, ...]] = []
     while True:
         try:
-            request = receiver.request()
-        except Refused as refused:
+            request = reader.read()
+        except InvalidRequest as refused:
             return [*found, (refused.status,)]
         if request is None:
             return [*found, ("end",)]
         found.append((request.method, request.target, request.headers, request.body))
         answer = h11.Response(status_code=200, headers=[("Content-Length", "0")])
-        receiver.h11.send(answer)
-        receiver.h11.send(h11.EndOfMessage())
-        if receiver.h11.our_state is not h11.DONE or receiver.h11.their_state is not h11.DONE:
+        state.send(answer)
+        state.send(h11.EndOfMessage())
+        if state.our_state is not h11.DONE or state.their_state is not h11.DONE:
             return [*found, ("closed",)]
-        receiver.h11.start_next_cycle()
+        state.start_next_cycle()
 
 
 @given(
@@ -106,11 +107,11 @@ def test_whatever_comes_is_a_request_a_refusal_or_an_end_and_cutting_changes_not
 
 @given(TARGETS)
 def test_any_target_has_a_path_and_its_own_template_fits_it(target: str) -> None:
-    parsed = parse_target(target)
+    parsed = Request("GET", target)
     assert parsed.path.startswith("/")
     path = target.partition("?")[0]
     if "{" not in path and "}" not in path:
-        assert PathTemplate(path).match(parsed) == {}
+        assert PathTemplate(path).match(parsed.segments) == {}
 
 
 @given(st.lists(st.text(max_size=6).filter(bool), min_size=1, max_size=4))
@@ -124,17 +125,17 @@ def test_a_template_finds_the_parts_that_a_client_encoded(parts: list[str]) -> N
         expected = [part.encode("utf-8").decode() for part in parts]
     except UnicodeEncodeError:
         return
-    assert template.match(parse_target(target)) == dict(zip(names, expected, strict=True))
+    assert template.match(Request("GET", target).segments) == dict(zip(names, expected, strict=True))
 
 
 @given(st.text("$()|ab.jsonqueryhd/0", max_size=30), st.binary(max_size=20))
 def test_a_text_without_problem_is_filled_in_unless_the_request_lacks_something(text: str, body: bytes) -> None:
-    if problem(text, frozenset()):
+    if template_problem(text, frozenset()):
         return
     request = Request("GET", "/?a=1", [("h", "v")], body)
     try:
-        filled = Filler(request).fill(text)
-    except Unfilled:
+        filled = Template(request).fill(text)
+    except TemplateError:
         assert "$(" in text
         return
     if "$(" not in text:
@@ -144,5 +145,5 @@ def test_a_text_without_problem_is_filled_in_unless_the_request_lacks_something(
 @given(st.text(max_size=20))
 def test_what_a_request_brings_in_comes_out_as_it_was(text: str) -> None:
     request = Request("GET", "/", [], json.dumps({"a": text}).encode())
-    assert Filler(request).fill_json({"b": "$(json/a)", "c": ["$(json)"]}) == {"b": text, "c": [{"a": text}]}
-    assert Filler(request).fill("<$(json/a)>") == f"<{text}>"
+    assert Template(request).fill_json({"b": "$(json/a)", "c": ["$(json)"]}) == {"b": text, "c": [{"a": text}]}
+    assert Template(request).fill("<$(json/a)>") == f"<{text}>"

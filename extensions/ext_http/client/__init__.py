@@ -1,5 +1,5 @@
-"""HTTP client. Only this folder imports the HTTP library, httpx2, and nothing here imports the folders above it.
+"""HTTP client. Only this folder imports the HTTP library, httpx2; it imports nothing of the folders above it.
 
 `client` and `transport` import the library, which takes 130 ms, so they are imported only to send a request;
-`settings`, `response` and `errors` are plain data.
+`settings`, `response`, `errors` and `url` are plain data.
 """

@@ -1,52 +1,52 @@
-"""HTTP client: one exchange at a time, with a deadline and limits for headers and body."""
+"""HTTP client: one exchange at a time, with a deadline and a limit for the body."""
 
 from __future__ import annotations
 
 import time
+from io import BytesIO
 from typing import TYPE_CHECKING, NamedTuple
 
 import httpx2
-import msgspec
 
 from ext_sdk.core.version import __version__
 from ext_sdk.net.client_cache import KeptClients
 
-from .decoding import CODINGS, Undecodable, decoded
-from .errors import ADVICE, ExchangeFailed
-from .network import current, exchange_deadline
+from .decoding import CODINGS, Undecodable, decode
+from .errors import REMEDIES, ExchangeFailed
+from .network import current
 from .response import Response
 from .settings import Settings
 from .tls import expiry_of
-from .transport import LIMIT, LIMITED, Limited, Transport
+from .transport import BODY_LIMIT, LIMITED_BODY, LimitedBody, Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
-    from typing import Self
+    from collections.abc import Callable, Generator, Sequence
 
     from .errors import Kind
     from .network import ExchangeDeadline
 
+    Sink = Callable[[bytes], object]
 
-RATIO = 200  # a body that grows by more than this when it is decoded is a bomb: deflate reaches 1,032
-RATIO_FROM = 1024 * 1024  # bytes, decoded, from which on the ratio counts: short bodies of one letter are none
-REPEATABLE = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})  # safe methods, RFC 9110, 9.2.1
-IDENTITY = frozenset({"", "identity"})  # content codings that are none
-ACCEPTED = "gzip, deflate"
-AS_IT_IS = "the header `Accept-Encoding: identity` asks for it as it is"
-BROKEN_OFF = "the server, or a proxy before it, closed the connection in the middle of the answer"
-ONLY_HTTP2 = "does the server have HTTP/2? `httpVersion: auto` falls back to HTTP/1.1"
+
+MAX_RATIO = 200  # a body that expands by more when it is decoded is a decompression bomb: deflate reaches 1,032
+MIN_RATIO_BYTES = 1024 * 1024  # decoded, from which on the ratio counts: short repetitive bodies are harmless
+IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})  # safe methods, RFC 9110, 9.2.1
+ACCEPT_ENCODING = "gzip, deflate"
+IDENTITY_REMEDY = "send the header `Accept-Encoding: identity` to request it without coding"
+CLOSED_EARLY_REMEDY = "the server, or a proxy before it, closed the connection before the end of the response"
+HTTP2_REMEDY = "check that the server supports HTTP/2; `httpVersion: auto` falls back to HTTP/1.1"
 USER_AGENT = f"ext-http/{__version__} gevals-extensions"
 
 
 class Outgoing(NamedTuple):
-    """A request.
+    """Request to send.
 
     Attributes:
         method: in capitals.
         url: absolute.
-        headers: all of them but Host and Content-Length.
-        content: the body; None for none.
-        digest: user and password to answer a Digest challenge with.
+        headers: all except Host and Content-Length.
+        content: body; None for none.
+        digest: user and password for a Digest challenge.
     """
 
     method: str
@@ -57,258 +57,239 @@ class Outgoing(NamedTuple):
 
 
 class Client:
-    """Sends requests that have their settings in common; safe in several threads."""
+    """Sends requests with common settings over persistent connections. Thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._transport = Transport(settings)
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         self._transport.close()
 
-    def send(
-        self, outgoing: Outgoing, budget: ExchangeDeadline, *, limit: int, sink: Callable[[bytes], object] | None = None
-    ) -> Response:
-        """Send one request and read its answer; redirects are not followed.
+    def send(self, outgoing: Outgoing, deadline: ExchangeDeadline, *, limit: int, sink: Sink | None = None) -> Response:
+        """Send one request and return its response; redirects are not followed.
 
         Args:
-            outgoing: what to send.
-            budget: how long it may take.
+            outgoing: request to send.
+            deadline: of the exchange.
             limit: bytes of the body, decoded, that are kept.
-            sink: takes the body, piece by piece, of an answer with a status from 200 to 299; the answer has none then.
+            sink: receives the body of a response with status 200 to 299, piece by piece; such a response has no body.
 
         Raises:
-            ExchangeFailed: there was no answer, or not all of it, in time.
+            ExchangeFailed: no complete response before the deadline.
         """
         begun = time.monotonic()
         try:
-            with exchange_deadline(budget):
+            with deadline:
                 return self._exchange(outgoing, limit, sink, begun)
-        except _Broken as broken:
-            raise self._failure(broken.error, outgoing, budget, begun, broken.answer) from broken.error
-        except httpx2.HTTPError as error:
-            raise self._failure(error, outgoing, budget, begun) from error
+        except (_Incomplete, httpx2.HTTPError) as error:
+            cause = error.cause if isinstance(error, _Incomplete) else error
+            failure = _failure(
+                cause,
+                f"{outgoing.method} {outgoing.url}",
+                deadline,
+                begun=begun,
+                protocol_remedy=HTTP2_REMEDY if self._settings.http_version == "2" else "",
+                response=error.response if isinstance(error, _Incomplete) else None,
+            )
+            raise failure from cause
 
-    def _failure(
-        self,
-        error: httpx2.HTTPError,
-        outgoing: Outgoing,
-        budget: ExchangeDeadline,
-        begun: float,
-        answer: Response | None = None,
-    ) -> ExchangeFailed:
-        advice = ONLY_HTTP2 if self._settings.http_version == "2" else ""
-        where = f"{outgoing.method} {outgoing.url}"
-        failure = _failure(error, where, budget, time.monotonic() - begun, advice, whole=answer is None)
-        failure.answer = answer
-        return failure
-
-    def _exchange(
-        self, outgoing: Outgoing, limit: int, sink: Callable[[bytes], object] | None, begun: float
-    ) -> Response:
-        headers = [
-            (name.encode(), value.encode()) for name, value in outgoing.headers
-        ]  # UTF-8, as most servers read it
+    def _exchange(self, outgoing: Outgoing, limit: int, sink: Sink | None, begun: float) -> Response:
+        # Header values in UTF-8, as most servers read them.
+        headers = [(name.encode(), value.encode()) for name, value in outgoing.headers]
         request = httpx2.Request(outgoing.method, outgoing.url, headers=headers, content=outgoing.content)
-        request.extensions = {LIMIT: limit}
+        request.extensions = {BODY_LIMIT: limit}
         if self._settings.tls.server_name:
             request.extensions["sni_hostname"] = self._settings.tls.server_name
-        response = self._answered(request, outgoing.digest)
+        received = self._transmit(request) if outgoing.digest is None else self._digest(request, outgoing.digest)
+        truncated, problem, expires = False, None, None
+        kept = BytesIO()
         try:
-            expires = expiry_of(response.extensions.get("network_stream"))
-            taking = sink if sink and response.status_code // 100 == 2 else None
-            body = _Body(limit, taking)
-            try:
-                truncated = body.read(response)
-            except httpx2.HTTPError as error:
-                raise _Broken(error, self._answer(response, outgoing, body.value, begun)) from error
+            expires = expiry_of(received.extensions.get("network_stream"))
+            write = sink if sink and received.status_code // 100 == 2 else kept.write
+            truncated = _read_body(received, limit, write)
+        except httpx2.HTTPError as error:
+            problem = error
         finally:
-            response.close()
-        limited = response.extensions.get(LIMITED)  # a recorder's response has none
-        answer = self._answer(response, outgoing, body.value, begun)
-        excess = limited.excess if isinstance(limited, Limited) else b""
-        return msgspec.structs.replace(answer, truncated=truncated, peer_certificate_expires=expires, excess=excess)
-
-    def _answer(self, response: httpx2.Response, outgoing: Outgoing, body: bytes, begun: float) -> Response:
-        """Return the answer as far as it was received."""
-        return Response(
-            status=response.status_code,
-            reason=response.reason_phrase if response.http_version != "HTTP/2" else "",
-            http_version=response.http_version,
-            headers=tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers.raw),
-            body=body,
-            encoded_size=response.num_bytes_downloaded,
+            received.close()
+        limited = received.extensions.get(LIMITED_BODY)  # missing if a recorder replays the response
+        response = Response(
+            status=received.status_code,
+            reason=received.reason_phrase if received.http_version != "HTTP/2" else "",
+            http_version=received.http_version,
+            headers=tuple([(name.decode("latin-1"), value.decode("latin-1")) for name, value in received.headers.raw]),
+            body=kept.getvalue(),
+            truncated=truncated,
+            encoded_size=received.num_bytes_downloaded,
             elapsed=time.monotonic() - begun,
             url=outgoing.url,
+            peer_certificate_expires=expires,
+            excess=limited.excess if isinstance(limited, LimitedBody) else b"",
         )
+        if problem is not None:
+            raise _Incomplete(problem, response) from problem
+        return response
 
-    def _answered(self, request: httpx2.Request, digest: tuple[str, str] | None) -> httpx2.Response:
-        """The answer, its body unread; a Digest challenge is answered first (RFC 7616)."""
-        if digest is None:
-            return self._sent(request)
-        flow: Generator[httpx2.Request, httpx2.Response, None] = httpx2.DigestAuth(*digest).sync_auth_flow(request)
-        with _Closing(flow):
-            response = self._sent(next(flow))
+    def _digest(self, request: httpx2.Request, user: tuple[str, str]) -> httpx2.Response:
+        """Send a request with Digest authentication (RFC 7616); return the response with its body unread."""
+        flow: Generator[httpx2.Request, httpx2.Response, None] = httpx2.DigestAuth(*user).sync_auth_flow(request)
+        try:
+            response = self._transmit(next(flow))
             while True:
                 try:
-                    again = flow.send(response)
+                    authenticated = flow.send(response)
                 except StopIteration:
                     return response
-                except (NotImplementedError, ValueError, LookupError) as error:  # as the library has it
+                except (NotImplementedError, ValueError, LookupError) as error:  # raised by the library
                     response.close()
-                    reason = f"the challenge can't be answered: {error}"
+                    reason = f"the challenge is not supported: {error}"
                     raise httpx2.RemoteProtocolError(f"Digest authentication: {reason}") from error
                 response.close()
-                response = self._sent(again)
+                response = self._transmit(authenticated)
+        finally:
+            flow.close()
 
-    def _sent(self, request: httpx2.Request) -> httpx2.Response:
-        budget = current()
+    def _transmit(self, request: httpx2.Request) -> httpx2.Response:
+        """Send a request and return the response with its body unread."""
+        deadline = current()
         while True:
-            begun = budget.connections
+            connections = deadline.connections
             try:
                 response = self._transport.handle_request(request)
             except (httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError):
-                # The server has let go of a connection that was kept, while the request was on its way (RFC 9112, 9.5).
-                if budget.connections > begun or request.method not in REPEATABLE or request.content:
+                # The server closed an idle connection while the request was on its way (RFC 9112, 9.5).
+                if deadline.connections > connections or request.method not in IDEMPOTENT or request.content:
                     raise
                 continue
             response.request = request
             return response
 
 
-class _Broken(Exception):
-    """An answer that began and did not come to its end."""
+class _Incomplete(Exception):
+    """A response ended before its end."""
 
-    def __init__(self, error: httpx2.HTTPError, answer: Response) -> None:
-        super().__init__(str(error))
-        self.error = error
-        self.answer = answer
-
-
-class _Closing:
-    def __init__(self, flow: Generator[httpx2.Request, httpx2.Response, None]) -> None:
-        self._flow = flow
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self._flow.close()
+    def __init__(self, cause: httpx2.HTTPError, response: Response) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+        self.response = response
 
 
-class _Body:
-    """The decoded body, as far as it is kept."""
-
-    def __init__(self, limit: int, sink: Callable[[bytes], object] | None) -> None:
-        from io import BytesIO
-
-        self._limit = limit
-        self._sink = sink
-        self._kept = BytesIO()
-        self._size = 0
-
-    @property
-    def value(self) -> bytes:
-        """What was kept; without a copy."""
-        return self._kept.getvalue()
-
-    def read(self, response: httpx2.Response) -> bool:
-        """Read to the end, or to a limit. Returns whether there is more."""
-        named = [each.strip().lower() for each in response.headers.get("content-encoding", "").split(",")]
-        codings = [each for each in named if each not in IDENTITY]
-        if unknown := set(codings) - CODINGS.keys():
-            return self._read_as_it_is(response, ", ".join(sorted(unknown)))
-        try:
-            for piece in decoded(response.iter_raw(), codings):
-                if self._take(piece) or self._is_bomb(response.num_bytes_downloaded):
-                    return True
-        except Undecodable as error:
-            raise httpx2.DecodingError(str(error)) from error
-        return response.num_bytes_downloaded > self._limit
-
-    def _read_as_it_is(self, response: httpx2.Response, coding: str) -> bool:
-        """A body whose coding can't be undone. An empty one has none."""
-        for piece in response.iter_raw():
-            raise httpx2.DecodingError(f"its Content-Encoding, {coding}, can't be undone ({len(piece)} bytes)")
+def _read_body(response: httpx2.Response, limit: int, write: Sink) -> bool:
+    """Write the decoded body up to the limit. Returns True if the body is longer, or a decompression bomb."""
+    header = response.headers.get("content-encoding", "")
+    codings = [coding for name in header.split(",") if (coding := name.strip().lower()) not in {"", "identity"}]
+    unknown = ", ".join(sorted(set(codings) - CODINGS.keys()))
+    if unknown:
+        for piece in response.iter_raw():  # an empty body needs no decoding
+            raise httpx2.DecodingError(f"its Content-Encoding, {unknown}, is not supported ({len(piece)} bytes)")
         return False
-
-    def _take(self, piece: bytes) -> bool:
-        room = self._limit - self._size
-        self._size += len(piece)
-        (self._sink or self._kept.write)(piece[: max(0, room)])
-        return len(piece) > room
-
-    def _is_bomb(self, encoded: int) -> bool:
-        return self._size > RATIO_FROM and self._size > RATIO * encoded
+    size = 0
+    try:
+        for piece in decode(response.iter_raw(), codings):
+            room = limit - size
+            size += len(piece)
+            write(piece[: max(0, room)])
+            bomb = size > MIN_RATIO_BYTES and size > MAX_RATIO * response.num_bytes_downloaded
+            if len(piece) > room or bomb:
+                return True
+    except Undecodable as error:
+        raise httpx2.DecodingError(str(error)) from error
+    return response.num_bytes_downloaded > limit
 
 
 def _failure(
-    error: httpx2.HTTPError, where: str, budget: ExchangeDeadline, seconds: float, advice: str, *, whole: bool
+    error: httpx2.HTTPError,
+    where: str,
+    deadline: ExchangeDeadline,
+    *,
+    begun: float,
+    protocol_remedy: str,
+    response: Response | None,
 ) -> ExchangeFailed:
-    """Return the failure that an exception of the library means; one that our sockets raised begins with its kind.
+    """Return the failure for an exception of the library. The text of one raised by our sockets begins with its kind.
 
     Args:
-        error: the exception.
         where: method and URL.
-        budget: of the exchange.
-        seconds: that it took.
-        advice: for data that is not HTTP; "" for the usual one.
-        whole: the answer did not begin.
+        begun: when the exchange began, on the monotonic clock.
+        protocol_remedy: for data that is not HTTP; "" for the usual one.
+        response: the part that was received; None if the response did not begin.
     """
-    if budget.deadline.stopped.is_set():
-        return ExchangeFailed("stopped", "the extension was told to end", where)
     text = str(error)
+    prefix, separator, rest = text.partition(": ")
+    kind: Kind = "connection"
+    remedy = CLOSED_EARLY_REMEDY if response is not None else ""
+    if deadline.deadline.stopped.is_set():
+        return ExchangeFailed("stopped", "the extension is shutting down", where, response=response)
     if isinstance(error, httpx2.TimeoutException):
-        reason = _in_time(error, text) if whole else "the answer began, but did not end in time"
-        return ExchangeFailed("timeout", reason, where, after=f"{seconds:.1f} s")
-    kind, found, reason = text.partition(": ")
-    if found and kind == "address":
-        return ExchangeFailed("address", reason, where)
-    if found and kind in ADVICE:
-        return ExchangeFailed(
-            _kind(kind), reason, where, advice=_of_certificate(reason) if kind == "certificate" else ""
-        )
-    if isinstance(error, httpx2.NetworkError):
-        return ExchangeFailed("connection", text or type(error).__name__, where, advice="" if whole else BROKEN_OFF)
-    if isinstance(error, httpx2.RemoteProtocolError) and "without sending a response" in text:
-        return ExchangeFailed("connection", "the server closed the connection without an answer", where, advice=advice)
-    if isinstance(error, httpx2.RemoteProtocolError) and "complete message body" in text:
-        return ExchangeFailed("connection", f"the answer ended too soon: {text}", where, advice=BROKEN_OFF)
-    if isinstance(error, httpx2.DecodingError):
-        return ExchangeFailed("protocol", f"the body can't be decoded: {text}", where, advice=AS_IT_IS)
-    return ExchangeFailed("protocol", _NO_HTTP.get(text, text) or type(error).__name__, where, advice=advice)
+        after = f"{time.monotonic() - begun:.1f} s"
+        return ExchangeFailed("timeout", _timeout_reason(error, response), where, after=after, response=response)
+    if separator and prefix in _SOCKET_KINDS:
+        kind, reason = _SOCKET_KINDS[prefix], rest
+        remedy = _certificate_remedy(rest) if kind == "certificate" else ""
+    elif isinstance(error, httpx2.NetworkError):
+        reason = text or type(error).__name__
+    elif isinstance(error, httpx2.RemoteProtocolError) and "without sending a response" in text:
+        reason, remedy = "the server closed the connection without a response", protocol_remedy
+    elif isinstance(error, httpx2.RemoteProtocolError) and "complete message body" in text:
+        reason, remedy = f"the response ended too soon: {text}", CLOSED_EARLY_REMEDY
+    elif isinstance(error, httpx2.DecodingError):
+        kind, reason, remedy = "protocol", f"the body can't be decoded: {text}", IDENTITY_REMEDY
+    else:
+        kind, reason, remedy = "protocol", _NOT_HTTP.get(text, text) or type(error).__name__, protocol_remedy
+    return ExchangeFailed(kind, reason, where, remedy=remedy, response=response)
 
 
-def _of_certificate(reason: str) -> str:
-    """Return the remedy for a certificate that is not accepted; "" if its authority may be unknown."""
+def _timeout_reason(error: httpx2.TimeoutException, response: Response | None) -> str:
+    if response is not None:
+        return "the response began, but did not end before the deadline"
+    if isinstance(error, httpx2.ConnectTimeout):
+        return str(error)
+    if isinstance(error, httpx2.WriteTimeout):
+        return "the server did not read the request before the deadline"
+    return "connected, but no complete response before the deadline"
+
+
+def _certificate_remedy(reason: str) -> str:
+    """Return the remedy for a certificate that is not accepted; "" for the usual one, to trust its CA."""
     if "not valid for" in reason or "mismatch" in reason:
-        return "use a name of the certificate in the URL, or name it with `tls.serverName`"
+        return "use a name of the certificate in the URL, or set it as `tls.serverName`"
     if "expired" in reason or "not yet valid" in reason:
         return "renew the certificate, or accept it with `tls.insecure: true`"
     return ""
 
 
-def _in_time(error: httpx2.TimeoutException, text: str) -> str:
-    if isinstance(error, httpx2.ConnectTimeout):
-        return text
-    if isinstance(error, httpx2.WriteTimeout):
-        return "the server did not take the request in time"
-    return "connected, but no whole answer in time"
-
-
-def _kind(text: str) -> Kind:
-    return next(kind for kind in _KINDS if kind == text)
-
-
-_NO_HTTP = {"Receive buffer too long": "the head of the answer is too long"}  # as the library says it
-_KINDS: tuple[Kind, ...] = ("unknown-host", "connection", "certificate", "tls", "protocol")
+_NOT_HTTP = {"Receive buffer too long": "the headers of the response are too long"}  # the library's text
+_SOCKET_KINDS: dict[str, Kind] = {kind: kind for kind in (*REMEDIES, "address")}
 
 
 class Clients(KeptClients[Settings, Client]):
-    """Keeps them."""
+    """Clients of the process, by settings."""
 
     most = 50
 
     def make(self, settings: Settings) -> Client:
         return Client(settings)
+
+
+class Part(NamedTuple):
+    """Part of a multipart body.
+
+    Attributes:
+        name: of the field.
+        content: bytes.
+        filename: None for a field that is not a file.
+        content_type: None to leave it out, or to guess it from the file name.
+    """
+
+    name: str
+    content: bytes
+    filename: str | None = None
+    content_type: str | None = None
+
+
+def multipart(parts: Sequence[Part]) -> tuple[str, bytes]:
+    """Return the Content-Type, with a boundary that occurs in none of the parts, and the body."""
+    files = [(part.name, (part.filename, part.content, part.content_type)) for part in parts]
+    request = httpx2.Request("POST", "http://localhost", files=files)
+    return request.headers["content-type"], request.read()

@@ -1,6 +1,6 @@
-"""Cookies of a session (RFC 6265), by the library's jar; but those of one port don't go to another one.
+"""Cookie jar of a session (RFC 6265) with a separate jar for each port.
 
-RFC 6265 (8.5) leaves ports out, and says itself that this is weak: on loopback, every service has the same name.
+RFC 6265, 8.5, ignores ports and calls that weak itself: on loopback, all services have one name.
 """
 
 from __future__ import annotations
@@ -14,39 +14,38 @@ if TYPE_CHECKING:
     from .response import Response
 
 
-MOST = 200  # cookies of a session; a browser keeps 180 of a host
+MAX_COOKIES = 200  # of a port; a browser keeps 180 of a host. Also the number of ports.
 
 
 class CookieJar:
-    """What servers have set; safe in several threads."""
+    """Cookies that servers have set. Thread-safe."""
 
     def __init__(self) -> None:
         self._jars: dict[int, httpx2.Cookies] = {}
         self._lock = threading.Lock()
 
     def header(self, url: str) -> str:
-        """The Cookie header for a request; "" where there is none."""
+        """Return the Cookie header of a request; "" if no cookie applies."""
         request = httpx2.Request("GET", url)
-        request.headers.encoding = "latin-1"  # as answers are read: a server may set any byte
+        request.headers.encoding = "latin-1"  # as responses are decoded: a server may send any byte
         with self._lock:
-            self._of(request).set_cookie_header(request)
+            self._jar_of(request).set_cookie_header(request)
         return request.headers.get("cookie", "")
 
-    def store(self, answer: Response) -> list[tuple[str, str]]:
-        """Keep what an answer sets, up to a number. Returns names and values of those of its port."""
-        request = httpx2.Request("GET", answer.url)
-        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
-        response = httpx2.Response(answer.status, headers=headers, request=request)
+    def store(self, response: Response) -> list[tuple[str, str]]:
+        """Store the cookies that a response sets, up to the limit. Returns names and values of the port's cookies."""
+        request = httpx2.Request("GET", response.url)
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in response.headers]
+        received = httpx2.Response(response.status, headers=headers, request=request)
         with self._lock:
-            cookies = self._of(request)
-            cookies.extract_cookies(response)
-            for cookie in list(cookies.jar)[MOST:]:
+            cookies = self._jar_of(request)
+            cookies.extract_cookies(received)
+            for cookie in list(cookies.jar)[MAX_COOKIES:]:
                 cookies.jar.clear(cookie.domain, cookie.path, cookie.name)
             return [(cookie.name, cookie.value or "") for cookie in cookies.jar]
 
-    def _of(self, request: httpx2.Request) -> httpx2.Cookies:
-        """The jar of a port; http and https have one together."""
-        port = request.url.port or 443
-        if port not in self._jars and len(self._jars) >= MOST:
+    def _jar_of(self, request: httpx2.Request) -> httpx2.Cookies:
+        port = request.url.port or 443  # http and https on their default ports share a jar
+        if port not in self._jars and len(self._jars) >= MAX_COOKIES:
             self._jars.clear()
         return self._jars.setdefault(port, httpx2.Cookies())

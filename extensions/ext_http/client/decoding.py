@@ -1,6 +1,6 @@
-"""Content codings undone, piece by piece: a few bytes may stand for gigabytes, and an end that is missing is told.
+"""Content decoding, piece by piece: a few bytes may expand to gigabytes, and a missing end is an error.
 
-The library undoes them too, but takes what a broken connection or proxy has left of a body for all of it.
+The library decodes as well, but accepts a body that ends early as complete.
 """
 
 from __future__ import annotations
@@ -11,83 +11,84 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-MOST_LAYERS = 5  # of codings; each may grow by a factor of a thousand
-PIECE = 1024 * 1024  # bytes that come out at once
+MAX_CODINGS = 5  # of one body; each may expand by a factor of a thousand
+PIECE = 1024 * 1024  # bytes, at most, of a decoded piece
 GZIP = 16 + zlib.MAX_WBITS
 CODINGS: Mapping[str, int] = {"gzip": GZIP, "x-gzip": GZIP, "deflate": zlib.MAX_WBITS}  # RFC 9110, 8.4.1
-RAW = -zlib.MAX_WBITS  # deflate without the frame of zlib, which some servers send
+RAW = -zlib.MAX_WBITS  # deflate without zlib's header, which some servers send
 
 
 class Undecodable(ValueError):
-    """A body is not in the coding that its answer names; str() says why."""
+    """A body is not valid in the coding of its Content-Encoding; str() is the reason."""
 
 
-def decoded(pieces: Iterable[bytes], codings: Iterable[str]) -> Iterator[bytes]:
-    """A body with its codings undone, in pieces of PIECE bytes at most where there are any codings.
+def decode(pieces: Iterable[bytes], codings: Iterable[str]) -> Iterator[bytes]:
+    """Yield the decoded body, in pieces of at most PIECE bytes if there are codings.
 
     Args:
-        pieces: of the body, as they come.
+        pieces: of the body, as received.
         codings: of CODINGS, in the order in which they were applied.
 
     Raises:
-        Undecodable: it is in another coding, or ends too soon.
+        Undecodable: the body is in another coding, or incomplete.
     """
     layers = [CODINGS[coding] for coding in codings]
-    if len(layers) > MOST_LAYERS:
-        raise Undecodable(f"it has more than {MOST_LAYERS} codings")
+    if len(layers) > MAX_CODINGS:
+        raise Undecodable(f"it has more than {MAX_CODINGS} codings")
     for layer in reversed(layers):
-        pieces = _inflated(pieces, layer)
-    yield from pieces
+        pieces = _Inflater(layer).decode(pieces)
+    return iter(pieces)
 
 
-def _inflated(pieces: Iterable[bytes], layer: int) -> Iterator[bytes]:
-    """One coding undone."""
-    stream = _Stream(layer)
-    for piece in pieces:
-        yield from stream.take(piece)
-    yield from stream.end()
-
-
-class _Stream:
-    """One coding of one body. What comes after its end is left out, but for further members of gzip (RFC 1952, 2.2)."""
+class _Inflater:
+    """Decoder of one coding of one body. Ignores bytes after the end, except gzip members (RFC 1952, 2.2)."""
 
     def __init__(self, layer: int) -> None:
         self._layer = layer
-        self._head = b""  # until there is enough of it to see which deflate it is
+        self._head = b""  # the first bytes, until the kind of deflate is known
         self._inflate = zlib.decompressobj(layer)
         self._begun = self._over = False
-        self._members = self._came_out = 0  # members that have ended, bytes of the one after them
+        self._members = self._member_size = 0  # complete members, and decoded bytes of the current one
 
-    def take(self, data: bytes) -> Iterator[bytes]:
-        """What comes out of a piece. Raises Undecodable."""
+    def decode(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
+        for piece in pieces:
+            yield from self._decode_piece(piece)
+        yield from self._finish()
+
+    def _decode_piece(self, data: bytes) -> Iterator[bytes]:
         if not self._begun:
             self._head += data
             if len(self._head) < 2:
                 return
-            self._inflate, self._begun, data = zlib.decompressobj(self._window()), True, self._head
+            has_header = self._head[0] & 15 == zlib.DEFLATED and int.from_bytes(self._head[:2], "big") % 31 == 0
+            self._inflate = zlib.decompressobj(self._layer if self._layer == GZIP or has_header else RAW)
+            self._begun, data = True, self._head
         while data and not self._over:
             try:
                 piece = self._inflate.decompress(data, PIECE)
             except zlib.error as error:
-                if not self._members or self._came_out:
+                if not self._members or self._member_size:
                     raise Undecodable(str(error)) from error
-                self._over = True  # no member, but padding
+                self._over = True  # padding after the last member
                 return
-            self._came_out += len(piece)
+            self._member_size += len(piece)
             if piece:
                 yield piece
             data = self._inflate.unconsumed_tail
             if self._inflate.eof:
                 data = self._inflate.unused_data
-                self._end_member()
+                self._over = self._layer != GZIP
+                if not self._over:
+                    self._inflate = zlib.decompressobj(GZIP)
+                    self._members, self._member_size = self._members + 1, 0
 
-    def end(self) -> Iterator[bytes]:
-        """What is left. Raises Undecodable where the end is missing; a body without a byte has none."""
+    def _finish(self) -> Iterator[bytes]:
+        """Yield the remaining bytes. Raises Undecodable if the end is missing; an empty body has none."""
         while self._begun and not self._over:
             piece = self._inflate.decompress(self._inflate.unconsumed_tail, PIECE)
             if piece:
                 yield piece
-            elif self._members and not self._came_out:
+            elif self._members and not self._member_size:
                 return
             else:
                 raise Undecodable("it ends too soon")
@@ -95,13 +96,3 @@ class _Stream:
                 return
         if self._head and not self._begun:
             raise Undecodable("it ends too soon")
-
-    def _end_member(self) -> None:
-        self._over = self._layer != GZIP
-        if not self._over:
-            self._inflate = zlib.decompressobj(GZIP)
-            self._members, self._came_out = self._members + 1, 0
-
-    def _window(self) -> int:
-        framed = self._head[0] & 15 == zlib.DEFLATED and int.from_bytes(self._head[:2], "big") % 31 == 0
-        return self._layer if self._layer == GZIP or framed else RAW

@@ -1,17 +1,17 @@
-"""What can go wrong between a request and its answer, told so that a user can act on it.
+"""Failures of an exchange, with causes and remedies that a user can act on.
 
-Exchange problems are ext_sdk.OperationFailed: what is not caught is a result with success: false. Each has a kind, by
-which `wait` decides whether it may pass:
+They are ext_sdk.OperationFailed, so one that is not caught becomes a failed result. Each has a kind, by which `wait`
+decides whether to retry:
 
     unknown-host    no address for the name
-    connection      refused, unreachable, reset, closed before the answer
-    timeout         no answer in time
+    connection      refused, unreachable, reset, or closed before the end of the response
+    timeout         no complete response before the deadline
     certificate     the server's certificate is not accepted
-    tls             no TLS, or another version of it
-    protocol        what came back is no HTTP
-    address         the address is not to be asked (see `ssrf_guard`), or the system does not permit it
-    redirect        a redirect that is not followed to its end
-    stopped         the extension was told to end
+    tls             the server does not support TLS, or a different version
+    protocol        the response is not valid HTTP
+    address         the guard refuses the address (see `ssrf_guard`), or the system does not permit it
+    redirect        a redirect that is not followed
+    stopped         the extension is shutting down
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ Kind = Literal[
     "unknown-host", "connection", "timeout", "certificate", "tls", "protocol", "address", "redirect", "stopped"
 ]
 
-ADVICE: Mapping[str, str] = {
-    "unknown-host": "is the name spelled as it should be? (`resolve` gives a name an address)",
-    "connection": "does it run, and listen there?",
-    "certificate": "name its CA with `tls.ca`, or say `tls.insecure: true`",
-    "tls": "is the scheme (http, https) the server's?",
-    "protocol": "does an HTTP server listen there?",
+REMEDIES: Mapping[Kind, str] = {
+    "unknown-host": "check the name, or set its address with `resolve`",
+    "connection": "check that the server runs and listens there",
+    "certificate": "trust its CA with `tls.ca`, or set `tls.insecure: true`",
+    "tls": "check that the scheme (http, https) is the server's",
+    "protocol": "check that an HTTP server listens there",
 }
 
 
 class ExchangeFailed(ext_sdk.OperationFailed):
-    """No answer.
+    """No response, or only a part of it.
 
     Args:
         kind: see the module.
-        reason: what happened, in a few words.
+        reason: short text, without method and URL.
         where: method and URL.
-        after: how long it took, such as "1.2 s"; "" where that does not matter.
-        advice: in place of that for the kind.
-        answer: what was received of it.
+        after: elapsed time, such as "1.2 s"; "" to leave it out.
+        remedy: instead of that for the kind.
+        response: the part that was received.
 
     Attributes:
-        details: advice, and what was received, without secrets; "" for nothing.
+        details: remedy and received part, redacted; "" for none.
     """
 
     def __init__(
@@ -61,31 +61,31 @@ class ExchangeFailed(ext_sdk.OperationFailed):
         where: str = "",
         *,
         after: str = "",
-        advice: str = "",
-        answer: Response | None = None,
+        remedy: str = "",
+        response: Response | None = None,
     ) -> None:
-        advice = advice or ADVICE.get(kind, "")
-        told = (f"{where}: {reason}" if where else reason) + (f" ({after})" if after else "")
-        super().__init__(told, error=f"{told}; {advice}" if advice else told)
+        remedy = remedy or REMEDIES.get(kind, "")
+        message = (f"{where}: {reason}" if where else reason) + (f" ({after})" if after else "")
+        super().__init__(message, error=f"{message}; {remedy}" if remedy else message)
         self.kind = kind
         self.reason = reason
-        self.answer = answer
-        self.details = advice
+        self.response = response
+        self.details = remedy
 
-    def add_answer(self, shown: str, outputs: Mapping[str, str | int | bool]) -> None:
-        """Add what was received of the answer to the text of the failure.
+    def add_response(self, description: str, outputs: Mapping[str, str | int | bool]) -> None:
+        """Add the received part of the response to the error.
 
         Args:
-            shown: status and beginning of the body, without secrets.
-            outputs: the same, for hosts.
+            description: status and beginning of the body, redacted.
+            outputs: the same, as outputs.
         """
-        self.error = f"{self.error}; {shown}"
-        self.details = "; ".join(filter(None, [self.details, shown]))
+        self.error = f"{self.error}; {description}"
+        self.details = "; ".join(filter(None, [self.details, description]))
         self.outputs |= outputs
 
 
 class Refused(ExchangeFailed):
-    """An address is not to be asked, or a redirect not to be followed: nothing was sent there."""
+    """The guard refused a host or an address; nothing was sent to it."""
 
     def __init__(self, reason: str, where: str = "") -> None:
         super().__init__("address", reason, where)

@@ -1,4 +1,4 @@
-"""Sockets for the HTTP library: name lookup, guard, deadline of the exchange."""
+"""Sockets for the HTTP library: name resolution, guard, deadline of the exchange."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import select
 import socket
 import ssl
 import threading
-from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -16,65 +15,63 @@ import httpcore2
 import ext_sdk
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
+    from typing import Self
 
     from .ssrf_guard import Guard
 
 
-POLL_SECONDS = 0.25  # seconds after which somebody who waits for a socket looks whether they have to stop
+POLL_SECONDS = 0.25  # between two checks whether a thread that waits for a socket must stop
+PEEK_BYTES = 64 * 1024
 
 
 class ExchangeDeadline:
-    """The time for one exchange.
+    """Deadline of one exchange; within its `with` block, it applies to the sockets that the thread uses.
 
     Args:
-        deadline: for all of it.
-        connect: seconds for connecting, TLS included; None: as much as there is.
+        deadline: of the exchange, to the last byte of the body.
+        connect: maximum seconds to connect, TLS included; None for no limit of its own.
 
     Attributes:
-        connections: how many were begun for it; none where one was there already.
+        connections: number of connections opened for the exchange; 0 if an idle one was used.
     """
 
-    __slots__ = ("connect", "connections", "deadline")
+    __slots__ = ("_token", "connect", "connections", "deadline")
 
     def __init__(self, deadline: ext_sdk.Deadline, connect: float | None = None) -> None:
         self.deadline = deadline
         self.connect = connect
         self.connections = 0
 
-    def connecting(self) -> ExchangeDeadline:
-        """The time for a connection that begins now."""
+    def __enter__(self) -> Self:
+        self._token = _CURRENT.set(self)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _CURRENT.reset(self._token)
+
+    def for_connection(self) -> ExchangeDeadline:
+        """Count a new connection and return its deadline."""
         self.connections += 1
         return self if self.connect is None else ExchangeDeadline(self.deadline.limit(self.connect))
 
-    def slice(self) -> float:
-        """Seconds to wait for a socket, after which to ask again. Raises TimeoutError when there are none left."""
+    def next_poll_timeout(self) -> float:
+        """Return the seconds to wait for a socket before calling this again. Raises TimeoutError if time is up."""
         left = self.deadline.remaining()
         if left <= 0:
-            raise TimeoutError("the extension was told to end" if self.deadline.stopped.is_set() else "no time is left")
+            raise TimeoutError("the extension is shutting down" if self.deadline.stopped.is_set() else "timed out")
         return min(left, POLL_SECONDS)
 
 
-_CURRENT: ContextVar[ExchangeDeadline] = ContextVar("budget")
+_CURRENT: ContextVar[ExchangeDeadline] = ContextVar("exchange_deadline")
 _UNLIMITED = ExchangeDeadline(ext_sdk.Deadline())
 
 
 def current() -> ExchangeDeadline:
-    """The budget of the exchange that this thread is at."""
+    """Return the deadline of the exchange that this thread executes."""
     return _CURRENT.get(_UNLIMITED)
 
 
-@contextmanager
-def exchange_deadline(budget: ExchangeDeadline) -> Iterator[None]:
-    """All that goes over a socket within the block counts."""
-    token = _CURRENT.set(budget)
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
-
-
-READ_BYTES = 64 * 1024  # at most, of what follows a response
 SocketOption = tuple[int, int, int] | tuple[int, int, bytes | bytearray] | tuple[int, int, None, int]
 
 
@@ -82,8 +79,8 @@ class Backend(httpcore2.NetworkBackend):
     """Opens connections.
 
     Args:
-        guard: what may be reached.
-        resolve: addresses for (host, port), in place of those that the system knows; the port 0 is any.
+        guard: hosts that may be reached.
+        resolve: addresses by (host, port), instead of the system's resolver; port 0 is any port.
     """
 
     def __init__(self, guard: Guard, resolve: Mapping[tuple[str, int], str]) -> None:
@@ -98,129 +95,113 @@ class Backend(httpcore2.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[SocketOption] | None = None,
     ) -> httpcore2.NetworkStream:
-        self._guard.check_host(host, port)  # again, for the library may read a URL differently
-        budget = current().connecting()
+        self._guard.check_host(host, port)  # again, because the library may parse a URL differently
+        deadline = current().for_connection()
+        name = self._resolve.get((host, port)) or self._resolve.get((host, 0)) or host
         problem: OSError = OSError("it has no address")
-        for family, address in self._addresses(host, port, budget):
+        for family, _, _, _, address in _lookup(name, port, deadline):
             self._guard.check_address(host, port, str(address[0]))
-            opened = socket.socket(family, socket.SOCK_STREAM)
+            connection = socket.socket(family, socket.SOCK_STREAM)
             try:
-                _connect(opened, address, budget)
+                _connect(connection, address, deadline)
             except OSError as error:
-                opened.close()
-                if budget.deadline.expired:
-                    raise _timeout(f"no connection to {host}:{port} in time", budget) from error
+                connection.close()
+                if deadline.deadline.expired:
+                    raise _timeout(f"no connection to {host}:{port} before the deadline", deadline) from error
                 problem = error
                 continue
-            opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            return Stream(opened)
-        reason = "no connection in time" if isinstance(problem, TimeoutError) else problem.strerror or str(problem)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            return Stream(connection)
+        timed_out = isinstance(problem, TimeoutError)
+        reason = "no connection before the deadline" if timed_out else problem.strerror or str(problem)
         raise httpcore2.ConnectError(f"{_kind(problem, 'connection')}: {host}:{port}: {reason}") from problem
 
     def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[SocketOption] | None = None
     ) -> httpcore2.NetworkStream:
-        budget = current().connecting()
-        opened = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        deadline = current().for_connection()
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            _connect(opened, path, budget)
+            _connect(connection, path, deadline)
         except (OSError, ValueError) as error:
-            opened.close()
+            connection.close()
             if isinstance(error, TimeoutError):
-                raise _timeout(f"no connection to {path} in time", budget) from error
+                raise _timeout(f"no connection to {path} before the deadline", deadline) from error
             reason = getattr(error, "strerror", None) or str(error)
             raise httpcore2.ConnectError(f"connection: {path!r}: {reason}") from error
-        return Stream(opened)
-
-    def _addresses(
-        self, host: str, port: int, budget: ExchangeDeadline
-    ) -> Iterable[tuple[socket.AddressFamily, tuple[Any, ...]]]:
-        name = self._resolve.get((host, port)) or self._resolve.get((host, 0)) or host
-        lookup = _Lookup(name, port)
-        if not lookup.numeric():
-            lookup.in_thread(budget)
-        if lookup.error is not None:
-            reason = lookup.error.strerror or str(lookup.error)
-            kind = _kind(lookup.error, "unknown-host")
-            raise httpcore2.ConnectError(f"{kind}: {name}: {reason}") from lookup.error
-        return [(family, address) for family, _, _, _, address in lookup.found]
+        return Stream(connection)
 
 
-class _Lookup:
-    """The addresses of a name. The system's resolver knows no deadline, so it is asked in a thread of its own."""
+def _lookup(name: str, port: int, deadline: ExchangeDeadline) -> list[Any]:
+    """Return the addresses of a name, as socket.getaddrinfo does.
 
-    def __init__(self, name: str, port: int) -> None:
-        self._name = name
-        self._port = port
-        self.found: list[Any] = []
-        self.error: OSError | None = None
+    Raises:
+        ConnectError: the name has no address.
+        ConnectTimeout: the resolver, which has no timeout and runs in a thread of its own, did not respond.
+    """
+    addresses: list[Any] = []
+    problems: list[OSError] = []
 
-    def numeric(self) -> bool:
-        """Whether the name is an address, which takes no time."""
+    def resolve(flags: int = 0) -> None:
+        problems.clear()
         try:
-            self.found = self._ask(socket.AI_NUMERICHOST)
-        except (OSError, ValueError):
-            return False
-        return True
+            addresses.extend(socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=flags))
+        except (OSError, ValueError) as error:  # a label that is too long is a UnicodeError, a null byte a ValueError
+            problems.append(error if isinstance(error, OSError) else OSError(str(error)))
 
-    def in_thread(self, budget: ExchangeDeadline) -> None:
-        """Ask the system, but no longer than there is time."""
-        thread = threading.Thread(target=self._look, daemon=True, name=f"lookup {self._name}")
+    resolve(socket.AI_NUMERICHOST)  # an address takes no time
+    if problems:
+        thread = threading.Thread(target=resolve, daemon=True, name=f"lookup {name}")
         thread.start()
         while thread.is_alive():
             try:
-                thread.join(budget.slice())
+                thread.join(deadline.next_poll_timeout())
             except TimeoutError:
-                raise _timeout(f"no address for {self._name} in time", budget) from None
-
-    def _look(self) -> None:
-        try:
-            self.found = self._ask(0)
-        except (OSError, ValueError) as error:  # a label that is too long is a UnicodeError, a NUL a ValueError
-            self.error = error if isinstance(error, OSError) else OSError(str(error))
-
-    def _ask(self, flags: int) -> list[Any]:
-        return socket.getaddrinfo(self._name, self._port, type=socket.SOCK_STREAM, flags=flags)
+                raise _timeout(f"no address for {name} before the deadline", deadline) from None
+    for problem in problems:
+        reason = problem.strerror or str(problem)
+        raise httpcore2.ConnectError(f"{_kind(problem, 'unknown-host')}: {name}: {reason}") from problem
+    return addresses
 
 
 def _kind(problem: OSError, usual: str) -> str:
-    """Return the kind of a failure: what the system does not permit, another try does not get either."""
+    """Return the kind of a failure: missing permission is permanent."""
     return "address" if isinstance(problem, PermissionError) else usual
 
 
-def _connect(opened: socket.socket, address: Any, budget: ExchangeDeadline) -> None:
-    """Connect, looking now and then whether to stop."""
-    opened.settimeout(0)
+def _connect(connection: socket.socket, address: Any, deadline: ExchangeDeadline) -> None:
+    """Connect, with regular checks whether to stop."""
+    connection.settimeout(0)
     try:
-        opened.connect(address)
+        connection.connect(address)
     except BlockingIOError:
-        while not _ready(opened, select.POLLOUT, budget.slice()):
+        while not _ready(connection, select.POLLOUT, deadline.next_poll_timeout()):
             pass
-        if number := opened.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+        if number := connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             raise OSError(number, os.strerror(number)) from None
 
 
-def _ready(opened: socket.socket, event: int, seconds: float) -> bool:
+def _ready(connection: socket.socket, event: int, seconds: float) -> bool:
     poll = select.poll()
-    poll.register(opened, event)
+    poll.register(connection, event)
     return bool(poll.poll(seconds * 1000))
 
 
-def _timeout(reason: str, budget: ExchangeDeadline) -> httpcore2.ConnectTimeout:
-    return httpcore2.ConnectTimeout("the extension was told to end" if budget.deadline.stopped.is_set() else reason)
+def _timeout(reason: str, deadline: ExchangeDeadline) -> httpcore2.ConnectTimeout:
+    return httpcore2.ConnectTimeout("the extension is shutting down" if deadline.deadline.stopped.is_set() else reason)
 
 
 class Stream(httpcore2.NetworkStream):
-    """A connection."""
+    """Connection whose reads and writes respect the deadline of the current exchange."""
 
-    def __init__(self, opened: socket.socket) -> None:
-        self._socket = opened
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        budget = current()
+        deadline = current()
         while True:
             try:
-                self._socket.settimeout(budget.slice())
+                self._socket.settimeout(deadline.next_poll_timeout())
             except TimeoutError as error:
                 raise httpcore2.ReadTimeout(str(error)) from None
             try:
@@ -231,11 +212,13 @@ class Stream(httpcore2.NetworkStream):
                 raise httpcore2.ReadError(f"connection: {error.strerror or error}") from error
 
     def write(self, buffer: bytes, timeout: float | None = None) -> None:
-        budget = current()
+        if not buffer:
+            return
+        deadline = current()
         view = memoryview(buffer)
         while view:
             try:
-                self._socket.settimeout(budget.slice())
+                self._socket.settimeout(deadline.next_poll_timeout())
             except TimeoutError as error:
                 raise httpcore2.WriteTimeout(str(error)) from None
             try:
@@ -245,13 +228,13 @@ class Stream(httpcore2.NetworkStream):
             except OSError as error:
                 raise httpcore2.WriteError(f"connection: {error.strerror or error}") from error
 
-    def waiting(self) -> bytes:
-        """Return bytes that were received and not read yet. Over TLS there are none: a look would take them."""
+    def peek(self) -> bytes:
+        """Return received bytes without consuming them. Over TLS, where that is not possible, return b""."""
         if isinstance(self._socket, ssl.SSLSocket):
             return b""
         try:
             self._socket.settimeout(0)
-            return self._socket.recv(READ_BYTES, socket.MSG_PEEK)
+            return self._socket.recv(PEEK_BYTES, socket.MSG_PEEK)
         except OSError:
             return b""
 
@@ -261,16 +244,16 @@ class Stream(httpcore2.NetworkStream):
     def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore2.NetworkStream:
-        budget = current().connecting()
+        deadline = current().for_connection()
         try:
-            self._socket.settimeout(max(0.001, budget.deadline.remaining()))
+            self._socket.settimeout(max(0.001, deadline.deadline.remaining()))
             return Stream(ssl_context.wrap_socket(self._socket, server_hostname=server_hostname))
         except ssl.SSLCertVerificationError as error:
             self.close()
             raise httpcore2.ConnectError(f"certificate: {error.verify_message or error.reason}") from error
         except TimeoutError as error:
             self.close()
-            raise _timeout("no TLS handshake in time", budget) from error
+            raise _timeout("no TLS handshake before the deadline", deadline) from error
         except ssl.SSLError as error:
             self.close()
             raise httpcore2.ConnectError(f"tls: {(error.reason or str(error)).replace('_', ' ').lower()}") from error

@@ -1,30 +1,37 @@
-"""The response of one exchange."""
+"""HTTP response, and its text in the charset of the Content-Type, UTF-8 by default.
+
+A server may send any name as charset, also that of a Python codec that fails in its own way (`idna`, `undefined`).
+"""
 
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 - msgspec reads it
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from .charsets import readable
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+DEFAULT_CHARSET = "utf-8"
 
 
 class Response(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer to the last request of a chain of redirects; most often there was one request.
+    """Response to a request, or to the last request of a chain of redirects.
 
     Attributes:
-        status: such as 200.
-        reason: the words of the status line; "" where there are none, as in HTTP/2.
+        reason: phrase of the status line; "" if absent, as in HTTP/2.
         http_version: "HTTP/1.1" or "HTTP/2".
-        headers: name and value of each, in the order of the wire, repeated ones repeated.
-        body: decoded (Content-Encoding is undone), and no more of it than was allowed.
-        truncated: whether there is more of the body than `body` holds.
-        encoded_size: bytes of the body that were read from the wire.
-        elapsed: seconds from the first byte that was sent, of the first hop, to the last that was read.
-        url: that was asked last.
-        hops: the URLs that led there, the first one first; empty where nothing was redirected.
-        peer_certificate_expires: until when the server's certificate is valid, in UTC; None without TLS.
-        excess: bytes that the server sent beyond the end of the response.
+        headers: (name, value) in the order received, repeated headers repeated.
+        body: after content decoding, up to the limit of the request.
+        truncated: the body is longer than the limit.
+        encoded_size: bytes of the body received, before content decoding.
+        elapsed: seconds from the first byte sent, of the first hop, to the last byte received.
+        url: of the last request.
+        hops: URLs that redirected to `url`, in order.
+        peer_certificate_expires: in UTC; None without TLS.
+        excess: bytes that the server sent after the end of the response.
     """
 
     status: int
@@ -41,11 +48,63 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     excess: bytes = b""
 
     def values(self, header: str) -> list[str]:
-        """All values of a header, in order; its name in any case."""
-        wanted = header.lower()
-        return [value for name, value in self.headers if name.lower() == wanted]
+        """Return all values of a header, in order; its name is case-insensitive."""
+        return values_of(header, self.headers)
 
     @property
     def text(self) -> str:
-        """The body in the charset that its type names, UTF-8 where it names none; what does not fit is replaced."""
-        return readable(self.body, self.values("content-type"))
+        """Return the body as text, with U+FFFD for each invalid byte; as UTF-8 if the charset is unknown."""
+        try:
+            return self.body.decode(_charset(self.values("content-type")), "replace")
+        except (LookupError, ValueError):
+            return self.body.decode(DEFAULT_CHARSET, "replace")
+
+
+class NotText(ValueError):
+    """The body is not text in its charset.
+
+    Attributes:
+        expected: such as `text in utf-8`.
+        found: the first invalid byte, or the unknown charset.
+    """
+
+    def __init__(self, expected: str, found: str) -> None:
+        super().__init__(f"not {expected}: {found}")
+        self.expected = expected
+        self.found = found
+
+
+def values_of(name: str, headers: Sequence[tuple[str, str]]) -> list[str]:
+    """Return all values of a header, in order; its name is case-insensitive."""
+    lower = name.lower()
+    return [value for header, value in headers if header.lower() == lower]
+
+
+def decode_text(body: bytes, content_type: Sequence[str]) -> str:
+    """Return the text of a body.
+
+    Args:
+        content_type: values of the header Content-Type; the first counts.
+
+    Raises:
+        NotText: a byte is not valid in the charset, or the charset is unknown.
+    """
+    charset = _charset(content_type)
+    try:
+        return body.decode(charset)
+    except UnicodeDecodeError as error:
+        found = f"byte 0x{error.object[error.start]:02x} at offset {error.start:,}"
+        raise NotText(f"text in {charset}", found) from None
+    except (LookupError, ValueError):
+        raise NotText("text", f"the unknown charset {charset!r:.40}") from None
+
+
+def _charset(content_type: Sequence[str]) -> str:
+    first = content_type[0] if content_type else ""
+    if "charset" not in first.lower():  # usual, and the parser takes longer than the rest of the decoding
+        return DEFAULT_CHARSET
+    from email.message import Message
+
+    message = Message()
+    message["Content-Type"] = first
+    return message.get_content_charset() or DEFAULT_CHARSET

@@ -1,4 +1,4 @@
-"""What the connections of one client have in common; hashable, for requests with the same settings share them."""
+"""Settings of a client; hashable, because requests with equal settings share a client and its connections."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ HttpVersion = Literal["1.1", "2", "auto"]
 
 
 class Tls(NamedTuple):
-    """How servers and this client prove who they are.
+    """TLS settings.
 
     Attributes:
-        ca: certificates of authorities, PEM, in place of the system's; "" for those.
-        certificate: of this client, PEM, with its chain; "" for none.
-        key: of that certificate, PEM.
-        key_password: of the key, where it is encrypted.
-        insecure: whether any server is believed.
-        server_name: to ask for, in place of the URL's host; "" for that.
+        ca: CA certificates in PEM; "" for those of the system.
+        certificate: client certificate with its chain, in PEM; "" for none.
+        key: key of the client certificate, in PEM.
+        key_password: of an encrypted key.
+        insecure: skip certificate verification.
+        server_name: for SNI; "" for the URL's host.
     """
 
     ca: str = ""
@@ -30,23 +30,21 @@ class Tls(NamedTuple):
 
 
 class Proxy(NamedTuple):
-    """An HTTP proxy: its URL without credentials, and these; headers for it alone."""
+    """HTTP proxy: its URL without user information, and (user, password)."""
 
     url: str
     auth: tuple[bytes, bytes] | None = None
-    headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
 class Settings(NamedTuple):
-    """The settings of a client.
+    """Settings of a client.
 
     Attributes:
-        guard: what may be reached.
-        tls: see Tls.
-        proxy: to go through; None: none.
-        unix_socket: path of a socket to connect to, whatever the URL says; "" for none.
-        resolve: ((host, port), address) pairs, in place of what the system knows; port 0 is any.
-        http_version: "auto" asks the server by ALPN.
+        guard: hosts that may be reached.
+        proxy: None for a direct connection.
+        unix_socket: path of a socket to connect to, instead of the URL's host; "" for none.
+        resolve: ((host, port), address) pairs, instead of the system's resolver; port 0 is any port.
+        http_version: "auto" negotiates by ALPN.
     """
 
     guard: Guard = Guard()

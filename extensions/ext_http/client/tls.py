@@ -1,4 +1,4 @@
-"""TLS contexts, and what a server's certificate says of its time."""
+"""TLS contexts, and the expiry date of a server's certificate."""
 
 from __future__ import annotations
 
@@ -17,18 +17,17 @@ if TYPE_CHECKING:
     from .settings import Tls
 
 
-def context_of(tls: Tls) -> ssl.SSLContext:
-    """A context for a client.
-
-    Raises:
-        InvalidArgs: a certificate or a key can't be read.
-    """
+def create_context(tls: Tls) -> ssl.SSLContext:
+    """Return the context of a client. Raises InvalidArgs if a certificate or a key is not valid."""
     if tls.insecure:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     elif tls.ca:
-        context = _with_authorities(tls.ca)
+        try:
+            context = ssl.create_default_context(cadata=tls.ca)
+        except (ssl.SSLError, ValueError) as error:
+            raise ext_sdk.InvalidArgs("tls.ca", f"expected certificates in PEM: {_reason(error)}") from None
     else:
         context = httpx2.create_ssl_context(trust_env=False)
     if tls.certificate:
@@ -36,23 +35,16 @@ def context_of(tls: Tls) -> ssl.SSLContext:
     return context
 
 
-def _with_authorities(pem: str) -> ssl.SSLContext:
-    try:
-        return ssl.create_default_context(cadata=pem)
-    except (ssl.SSLError, ValueError) as error:
-        raise ext_sdk.InvalidArgs("tls.ca", f"expected certificates in PEM: {_reason(error)}") from None
-
-
 def _load_certificate(context: ssl.SSLContext, tls: Tls) -> None:
-    """The system reads certificates and keys from files only: a private one, for a moment."""
+    # Python loads certificates and keys from files only: a private file, removed at once.
     descriptor, name = tempfile.mkstemp(prefix="ext-http-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(f"{tls.certificate}\n{tls.key}\n")
         context.load_cert_chain(name, password=tls.key_password)
     except (ssl.SSLError, OSError, ValueError) as error:
-        wrong = f"expected a certificate and its key in PEM, found some that can't be used: {_reason(error)}"
-        raise ext_sdk.InvalidArgs("tls.certificate", wrong) from None
+        problem = f"expected a certificate and its key in PEM, found some that are not valid: {_reason(error)}"
+        raise ext_sdk.InvalidArgs("tls.certificate", problem) from None
     finally:
         Path(name).unlink()
 
@@ -63,9 +55,9 @@ def _reason(error: Exception) -> str:
 
 
 def expiry_of(stream: object) -> datetime | None:
-    """Until when the certificate of a connection's server is valid; None where there is none.
+    """Return the expiry date of the server's certificate; None without TLS.
 
-    Python reads certificates only that it has verified; so the date is read from the bytes (RFC 5280, 4.1).
+    Python parses only certificates that it has verified, so the date is read from the bytes (RFC 5280, 4.1).
     """
     get = getattr(stream, "get_extra_info", None)
     connection = get("ssl_object") if get else None
@@ -86,15 +78,15 @@ def _not_after(data: bytes) -> datetime:
         _, _, rest = _element(rest)
     _, validity, _ = _element(rest)
     _, _, after = _element(validity)
-    tag, text, _ = _element(after)
-    moment = text.decode("ascii")
+    tag, value, _ = _element(after)
+    text = value.decode("ascii")
     if tag == 0x17:  # UTCTime has two digits of the year
-        moment = ("20" if moment < "50" else "19") + moment
-    return datetime.strptime(moment, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
+        text = ("20" if text < "50" else "19") + text
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
 
 
 def _element(data: bytes) -> tuple[int, bytes, bytes]:
-    """Tag, content, and what follows, of the first element (X.690, DER)."""
+    """Return tag and content of the first DER element (X.690), and the bytes after it."""
     length, start = data[1], 2
     if length & 0x80:
         count = length & 0x7F

@@ -1,7 +1,7 @@
-"""The library's transport, with connections of ours, and bodies that end at a limit.
+"""Transport of the HTTP library over our own sockets, with bodies that end at a limit.
 
-Recorders of HTTP hook into `httpx2.HTTPTransport.handle_request` and read whole bodies there. So that stays as it is,
-and the limit is below it.
+HTTP recorders patch `httpx2.HTTPTransport.handle_request` and read complete bodies there, so that method is inherited
+unchanged and the limit is applied below it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ import httpcore2
 import httpx2
 
 from .network import Backend, Stream
-from .ssrf_guard import Guard, origin_of
-from .tls import context_of
+from .ssrf_guard import Guard
+from .tls import create_context
+from .url import origin_of
 
 if TYPE_CHECKING:
     import ssl
@@ -22,60 +23,51 @@ if TYPE_CHECKING:
 
     from .settings import Settings
 
-LIMIT = "body_limit"  # extension of a request: bytes of the answer's body that are read from the wire
-LIMITED = "limited"  # extension of a response: its Limited body
-MOST_CONNECTIONS = 600  # 500 requests at the same time, and room: one more would wait for those that hang
-MOST_IDLE = 20
+BODY_LIMIT = "body_limit"  # extension of a request: bytes of the response body to read, before content decoding
+LIMITED_BODY = "limited_body"  # extension of a response: its LimitedBody
+MAX_CONNECTIONS = 600  # 500 concurrent requests and a reserve: one more would wait for those that hang
+MAX_IDLE = 20
 IDLE_SECONDS = 30.0  # that an idle connection is kept
 
 
 class Transport(httpx2.HTTPTransport):
-    """Sends requests over connections that are kept.
-
-    Args:
-        settings: what all of its connections have in common.
-    """
+    """Sends requests over persistent connections with common settings."""
 
     def __init__(self, settings: Settings) -> None:
-        # Not the constructor of the base class: it makes a pool with the library's own sockets.
+        # Not the constructor of the base class, which creates a pool with the library's own sockets.
         self._pool = _LimitingPool(settings)
 
 
 class _LimitingPool(httpcore2.ConnectionPool):
-    """A pool whose answers end at the limit that their request has."""
+    """Connection pool whose responses end at the limit of their request."""
 
     def __init__(self, settings: Settings) -> None:
-        proxy = settings.proxy
+        proxy, guard = settings.proxy, settings.guard
+        if proxy:  # only the proxy is connected to; the guard has checked the host behind it by name
+            origin = origin_of(proxy.url)
+            guard = Guard(guard.allow, origin[1:])
         super().__init__(
             ssl_context=_LazyContext(settings),  # type: ignore[arg-type]  # has the two methods that are called
-            proxy=httpcore2.Proxy(url=proxy.url, auth=proxy.auth, headers=list(proxy.headers)) if proxy else None,
-            max_connections=MOST_CONNECTIONS,
-            max_keepalive_connections=MOST_IDLE,
+            proxy=httpcore2.Proxy(url=proxy.url, auth=proxy.auth) if proxy else None,
+            max_connections=MAX_CONNECTIONS,
+            max_keepalive_connections=MAX_IDLE,
             keepalive_expiry=IDLE_SECONDS,
             http1=settings.http_version != "2",
             http2=settings.http_version != "1.1",
             uds=settings.unix_socket or None,
-            network_backend=Backend(_guard_of(settings), dict(settings.resolve)),
+            network_backend=Backend(guard, dict(settings.resolve)),
         )
 
     def handle_request(self, request: httpcore2.Request) -> httpcore2.Response:
         response = super().handle_request(request)
-        limit = request.extensions.get(LIMIT)
+        limit = request.extensions.get(BODY_LIMIT)
         if isinstance(limit, int):
-            response.stream = response.extensions[LIMITED] = Limited(response, limit)
+            response.stream = response.extensions[LIMITED_BODY] = LimitedBody(response, limit)
         return response
 
 
-def _guard_of(settings: Settings) -> Guard:
-    """What may be connected to: with a proxy, it alone; what lies behind it was checked by its name."""
-    if settings.proxy is None:
-        return settings.guard
-    proxy = origin_of(settings.proxy.url, "proxy")
-    return Guard(settings.guard.allow, (proxy.host, proxy.port))
-
-
 class _LazyContext:
-    """A TLS context that is made at the first handshake: reading the system's authorities takes 20 ms."""
+    """TLS context that is created at the first handshake: reading the system's CA certificates takes 20 ms."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -86,21 +78,21 @@ class _LazyContext:
         """See ssl.SSLContext."""
         self._protocols = protocols
 
-    def wrap_socket(self, opened: object, server_hostname: str | None = None) -> object:
+    def wrap_socket(self, connection: object, server_hostname: str | None = None) -> object:
         """See ssl.SSLContext."""
         if self._context is None:
-            self._context = context_of(self._settings.tls)
+            self._context = create_context(self._settings.tls)
         self._context.set_alpn_protocols(self._protocols)
-        return self._context.wrap_socket(opened, server_hostname=server_hostname)  # type: ignore[arg-type]
+        return self._context.wrap_socket(connection, server_hostname=server_hostname)  # type: ignore[arg-type]
 
 
-class Limited(httpx2.SyncByteStream):
-    """The body of a response as sent, up to one byte beyond the limit; that byte shows that the body is longer.
+class LimitedBody(httpx2.SyncByteStream):
+    """Response body before content decoding, up to one byte over the limit, which shows that the body is longer.
 
-    A connection on which there was more than the response is closed: the next request would get it as its response.
+    A connection with bytes after the response is closed: the next request would read them as its response.
 
     Attributes:
-        excess: what the server sent beyond the end of the response; known once the response is read to its end.
+        excess: bytes received after the end of the response; known once the response is read completely.
     """
 
     excess = b""
@@ -113,33 +105,27 @@ class Limited(httpx2.SyncByteStream):
 
     def __iter__(self) -> Iterator[bytes]:
         left = self._limit + 1
-        for piece in self._stream:  # type: ignore[union-attr]  # a pool that is not async gives no other
+        for piece in self._stream:  # type: ignore[union-attr]  # a synchronous pool returns no other
             yield piece[:left]
             left -= len(piece)
             if left <= 0:
                 return
         if self._http1:
-            self._look_beyond()
+            self._read_excess()
 
     def close(self) -> None:
-        """Give the connection back, or end it where the body was not read to its end."""
+        """Return the connection to the pool, or close it if the body was not read completely."""
         self._stream.close()  # type: ignore[union-attr]
 
-    def _look_beyond(self) -> None:
-        parsed = _parser_of(self._stream)
-        received = parsed.trailing_data[0] if parsed else b""
+    def _read_excess(self) -> None:
+        # The library leaves bytes after a response in its parser and offers no other access to them.
+        parser: object = self._stream
+        for name in ("_stream", "_connection", "_h11_state"):
+            parser = getattr(parser, name, None)
+        known = isinstance(parser, h11.Connection)
+        received = parser.trailing_data[0] if isinstance(parser, h11.Connection) else b""
         if isinstance(self._network, Stream):
-            received += self._network.waiting()
-            if received or parsed is None:
+            received += self._network.peek()
+            if received or not known:
                 self._network.close()  # the pool drops a connection whose socket is closed
         self.excess = received
-
-
-def _parser_of(stream: object) -> h11.Connection | None:
-    """Return the parser of the connection that a response came from; None if the library has it elsewhere.
-
-    The library leaves bytes beyond a response in the parser and offers no other way to them.
-    """
-    for name in ("_stream", "_connection", "_h11_state"):
-        stream = getattr(stream, name, None)
-    return stream if isinstance(stream, h11.Connection) else None

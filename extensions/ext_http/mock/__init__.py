@@ -1,5 +1,5 @@
-"""A stub HTTP server for the agent under test to call, and checks of what it called.
+"""Mock HTTP server for the agent under test, and checks of the requests it received.
 
-`server` accepts a connection, `http1` reads a `request` from it; `routing` finds the route, and `http1` sends its
-`response` with the `template` filled; `journal` keeps both. `verification` checks the journal for mock-verify.
+`server` accepts connections, `http1` reads a `request`, `routing` selects the route, `http1` sends its `response` with
+the `template` filled in, and `journal` records both. `verification` checks the journal for mock-verify.
 """

@@ -8,264 +8,231 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
-from ext_http.response.check_context import CheckContext
+from ext_http.response.header_check import CheckContext
 from ext_sdk.core.text import suggest
 from ext_sdk.expect import Check, Integer, Searcher, check_integer, passed, summary
 from ext_sdk.expect.check import failures
 from ext_sdk.files import os_errors
 
-from .registry import Addresses, Mock, MockName, Mocks, not_found
+from .registry import Mock, MockAddresses, MockName, Mocks
 from .request import Limits
 from .response import Answer
 from .routing import Route  # noqa: TC001 - msgspec reads it
-from .verification import MOST_SHOWN, CallExpectation, Verification, listed
+from .verification import MAX_SHOWN, CallExpectation, Verification, listed
 
 if TYPE_CHECKING:
-    import ssl
-    from pathlib import Path
-
     from .journal import Call
 
 
 class MockStart(ext_sdk.Args):
-    """What to listen for, and what to answer."""
+    """Arguments of `mock-start`."""
 
     name: MockName = "mock"
     routes: Annotated[
-        list[Route], Meta(min_length=1, description="The first that fits takes a request; put the special ones first")
+        list[Route], Meta(min_length=1, description="Routes; the first that matches a request responds to it")
     ]
     otherwise: Annotated[
         Answer | UnsetType,
-        Meta(description="For what no route takes; a plain 404 if left out. mock-verify and the journal say why"),
+        Meta(
+            description="Response if no route matches, by default a plain 404; mock-verify and the journal explain it"
+        ),
     ] = UNSET
     hints: Annotated[
-        bool, Meta(description="Say in 404, 500 and the like what is wrong. The client sees what is expected")
+        bool,
+        Meta(description="Explain errors in the mock's own responses (404, 500), which reveals what is expected"),
     ] = False
-    host: Annotated[Literal["127.0.0.1", "::1"], Meta(description="Loopback, by IPv4 or IPv6")] = "127.0.0.1"
-    port: Annotated[int, Meta(ge=0, le=65535, description="0: one that is free")] = 0
+    host: Annotated[Literal["127.0.0.1", "::1"], Meta(description="Loopback address, IPv4 or IPv6")] = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535, description="Port; 0 selects a free one")] = 0
     tls: Annotated[
-        bool, Meta(description="https, with a certificate for localhost; caFile is the authority to trust")
+        bool, Meta(description="Serve https with a certificate for localhost; clients must trust the output caFile")
     ] = False
-    limits: Limits = Limits()
+    limits: Annotated[Limits, Meta(description="Resource limits")] = Limits()
 
     def __post_init__(self) -> None:
         labels = [route.label for route in self.routes]
-        if twice := sorted({one for one in labels if labels.count(one) > 1}):
-            raise ValueError(f"routes: {twice[0]!r:.100} is there twice; give each a `name` of its own")
-        if isinstance(self.otherwise, Answer) and (wrong := self.otherwise.problem(frozenset())):
-            raise ValueError(f"otherwise: {wrong}")
-
-    def answers(self) -> list[Answer]:
-        """All that may be answered."""
-        several = [
-            one for route in self.routes for one in (route.answer if isinstance(route.answer, list) else [route.answer])
-        ]
-        return several if isinstance(self.otherwise, UnsetType) else [*several, self.otherwise]
+        if duplicates := sorted({label for label in labels if labels.count(label) > 1}):
+            raise ValueError(f"routes: {duplicates[0]!r:.100} occurs twice; set a different `name` for each")
+        if isinstance(self.otherwise, Answer) and (problem := self.otherwise.template_problem(frozenset())):
+            raise ValueError(f"otherwise: {problem}")
 
 
 def mock_start(args: MockStart, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Start a stub HTTP server on loopback, with canned or templated answers, delays and faults, and a journal.
+    """Start a mock HTTP server on loopback, with fixed or templated responses, delays, faults and a journal.
 
-    It runs until mock-stop or the end of the extension (with `call`: of that call), and mock-verify checks what it was
-    asked. In texts, JSON and headers of answers, $(path.NAME), $(query.NAME), $(header.NAME), $(json/POINTER), $(body),
-    $(method), $(url) and $(count) become parts of the request; $(query.NAME|TEXT) is TEXT if that part is missing, $$(
-    a literal $(.
+    It runs until mock-stop or the end of the extension (with `call`: of that call); mock-verify checks the requests it
+    received. In texts, JSON and headers of responses, $(path.NAME), $(query.NAME), $(header.NAME), $(json/POINTER),
+    $(body), $(method), $(url) and $(count) are replaced by parts of the request; $(query.NAME|TEXT) is TEXT if that
+    part is missing, $$( is a literal $(.
     """
-    mock = started(args, context)
+    mock = create_mock(args, context)
     context.state(Mocks).add(mock)
     routes = f"{len(args.routes)} route{'' if len(args.routes) == 1 else 's'}"
     outputs = mock.outputs() | {"journalFile": str(mock.journal.path)}
     return ext_sdk.Result.ok(f"mock {args.name!r} listens at {mock.url}, {routes}", outputs=outputs)
 
 
-def started(args: MockStart, context: ext_sdk.Context) -> Mock:
-    """A mock that listens.
-
-    Raises:
-        OperationFailed: a file can't be read, or the port is not to be had.
-    """
+def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
+    """Return a mock that listens. Raises OperationFailed if a file can't be read, or the port is not available."""
     from .journal import Journal
-    from .response import Bodies
+    from .response import Renderer
     from .routing import Router
-    from .server import Server
+    from .server import Server, server_context
 
-    bodies = Bodies(args.answers(), context.workdir)
+    otherwise = None if isinstance(args.otherwise, UnsetType) else args.otherwise
+    answers = [answer for route in args.routes for answer in route.answers()]
+    renderer = Renderer([*answers, otherwise] if otherwise else answers, context.workdir)
+    tls = ca_file = None
     with os_errors("write", "the journal of the mock"):
         journal = Journal(context.artifact(f"mock-{args.name}.ndjson"), context.secrets, args.limits.calls)
-        tls, ca_file = _tls(context, args.name) if args.tls else (None, None)
-    otherwise = None if isinstance(args.otherwise, UnsetType) else args.otherwise
+        if args.tls:
+            ca_file = context.artifact(f"mock-{args.name}-ca.pem")
+            tls = server_context(ca_file)
     router = Router(
         args.name,
         routes=args.routes,
         otherwise=otherwise,
         hints=args.hints,
-        bodies=bodies,
+        renderer=renderer,
         workdir=context.workdir,
         journal=journal,
     )
     host = f"[{args.host}]" if ":" in args.host else args.host
+    addresses = context.extension_state(MockAddresses)
     try:
         server = Server(
-            args.host, args.port, answer=router.answer, journal=journal, limits=args.limits, tls=tls, hints=args.hints
+            args.host, args.port, respond=router.respond, journal=journal, limits=args.limits, tls=tls, hints=args.hints
         )
     except OSError as error:
-        raise _not_free(args, error, context.extension_state(Addresses).holder(f"{host}:{args.port}")) from error
-    url = f"{'https' if args.tls else 'http'}://{host}:{server.port}"
+        found, remedy = f"found {args.port}: {error.strerror or error}", "0 selects a free one"
+        if holder := addresses.holder(f"{host}:{args.port}"):
+            found += f", {holder} listens on it"
+            remedy = f"stop that mock with mock-stop, or use another port; {remedy}"
+        raise ext_sdk.OperationFailed(
+            f"can't listen at port {args.port}", error=f"port: expected a free one on {args.host}, {found}; {remedy}"
+        ) from error
     mock = Mock(
         args.name,
         place=context.place,
-        url=url,
+        url=f"{'https' if args.tls else 'http'}://{host}:{server.port}",
         routes=args.routes,
         router=router,
         journal=journal,
         server=server,
         ca_file=ca_file,
     )
-    context.extension_state(Addresses).add(mock)
+    addresses.add(mock)
     return mock
 
 
-def _not_free(args: MockStart, error: OSError, holder: Mock | None) -> ext_sdk.OperationFailed:
-    found = f"found {args.port}: {error.strerror or error}"
-    remedy = "0 takes one that is free"
-    if holder is not None:
-        found += f", {holder.described} listens on it"
-        remedy = f"stop that mock with mock-stop, or use another port; {remedy}"
-    return ext_sdk.OperationFailed(
-        f"can't listen at port {args.port}",
-        error=f"port: expected one that is free on {args.host}, {found}; {remedy}",
-    )
-
-
-def _tls(context: ext_sdk.Context, name: str) -> tuple[ssl.SSLContext, Path]:
-    from .server import server_context
-
-    path = context.artifact(f"mock-{name}-ca.pem")
-    return server_context(path), path
-
-
-TICK = 0.1  # seconds between two looks at whether the call has to stop
+POLL_SECONDS = 0.1  # between two checks whether the call must end
 
 
 class MockVerify(ext_sdk.Args, any_of=("calls", "unmatched")):
-    """What a mock must have been asked."""
+    """Arguments of `mock-verify`."""
 
     name: MockName = "mock"
-    calls: Annotated[list[CallExpectation], Meta(description="Which calls, and how many of each")] = field(
+    calls: Annotated[list[CallExpectation], Meta(description="Expected requests, and the number of each")] = field(
         default_factory=list
     )
-    in_order: Annotated[bool, Meta(description="`calls` come one after the other; others may come between")] = False
+    in_order: Annotated[
+        bool, Meta(description="The `calls` must follow each other; other requests may come between")
+    ] = False
     unmatched: Annotated[
-        Integer | UnsetType, Meta(description="How many calls no route took; 0 refuses any other call")
+        Integer | UnsetType, Meta(description="Number of requests that no route matched; 0 permits none")
     ] = UNSET
     timeout: Annotated[
-        ext_sdk.Duration | UnsetType, Meta(description="Wait until all holds, this long; look once if left out")
+        ext_sdk.Duration | UnsetType, Meta(description="Maximum wait until all checks pass; checks once by default")
     ] = UNSET
 
     def __post_init__(self) -> None:
         if self.in_order and len(self.calls) < 2:
-            raise ValueError("inOrder: expected two or more calls to come one after the other")
+            raise ValueError("inOrder: expected two or more calls")
 
 
 def mock_verify(args: MockVerify, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Check what a mock was asked: how often, in which order, with which query, headers and body.
+    """Check the requests that a mock received: number, order, query, headers and body.
 
-    A failure shows the nearest calls, and what differs in each. With `timeout` it waits until all holds, and no longer
-    than until there is a call too many.
+    A failure shows the nearest requests with their differences. With `timeout`, it waits until all checks pass, or
+    until there is a request too many.
     """
-    mocks = context.state(Mocks)
-    mock = mocks.get(args.name)
-    if mock is None:
-        raise not_found(args.name, mocks.names())
-    _refuse_unknown_routes(args, mock)
+    mock = context.state(Mocks).get(args.name)
+    labels = [route.label for route in mock.routes]
+    for index, expectation in enumerate(args.calls):
+        if isinstance(expectation.route, str) and expectation.route not in labels:
+            text = (
+                f"expected a route of the mock, found {expectation.route!r:.100}; {suggest(expectation.route, labels)}"
+            )
+            raise ext_sdk.InvalidArgs(f"calls[{index}].route", text)
     with Searcher() as searcher:
-        means = CheckContext(context.workdir, searcher, mock.journal.redact)
-        verification = Verification(args.calls, mock.routes, mock.journal, means)
-        checks = _checked(args, context, mock, verification)
+        check_context = CheckContext(context.workdir, searcher, mock.journal.redact)
+        verification = Verification(args.calls, mock.routes, mock.journal, check_context)
+        checks = _verify(args, context.deadline, mock, verification)
     message = f"mock {args.name!r}: {summary(checks)}"
     if verification.absent:
-        message += f"; no call of {', '.join(verification.absent)}: atMost allows that, with atLeast: 1 it would fail"
-    message += _of_failed_answers(mock)
+        message += f"; no call of {', '.join(verification.absent)}: atMost permits that, atLeast: 1 would not"
+    failed = [call for call in mock.journal.calls if call.problem]
+    if failed:  # the client got a plain 500, which does not contain the reason
+        count = f"{len(failed)} response{'s' if len(failed) > 1 else ''}"
+        message += f"; {count} failed, first #{failed[0].number}: {mock.journal.redact(failed[0].problem)}"
     if passed(checks):
         return ext_sdk.Result.ok(message, outputs=mock.counts())
-    return ext_sdk.Result.failed(message, error=_told(checks, mock), outputs=mock.counts())
+    received = f"{mock.journal.count} request{'' if mock.journal.count == 1 else 's'}"
+    lines = [*failures(checks), f"mock {mock.name!r} received {received}, see {mock.journal.path}"]
+    if problems := mock.journal.problems:
+        lines.append(f"received bytes that were not valid requests: {'; '.join(problems[-MAX_SHOWN:])}")
+    return ext_sdk.Result.failed(message, error="\n".join(lines), outputs=mock.counts())
 
 
-def _refuse_unknown_routes(args: MockVerify, mock: Mock) -> None:
-    labels = [route.label for route in mock.routes]
-    for index, one in enumerate(args.calls):
-        if isinstance(one.route, str) and one.route not in labels:
-            text = f"expected a route of the mock, found {one.route!r:.100}; {suggest(one.route, labels)}"
-            raise ext_sdk.InvalidArgs(f"calls[{index}].route", text)
-
-
-def _checked(args: MockVerify, context: ext_sdk.Context, mock: Mock, verification: Verification) -> list[Check]:
-    """The checks of the last look: the first that passes, or the one when the time is over."""
-    waiting = not isinstance(args.timeout, UnsetType)
+def _verify(args: MockVerify, deadline: ext_sdk.Deadline, mock: Mock, verification: Verification) -> list[Check]:
+    """Return the first checks that pass, or those at the deadline."""
+    journal = mock.journal
     while True:
-        last, known = not waiting or context.deadline.expired, mock.journal.count
-        checks = verification.look(in_order=args.in_order)
+        last, count = isinstance(args.timeout, UnsetType) or deadline.expired, journal.count
+        checks = verification.check(in_order=args.in_order)
         if not isinstance(args.unmatched, UnsetType):
-            checks += _of_unmatched(args.unmatched, mock)
-        if last or passed(checks) or verification.hopeless:
+            checks += _check_unmatched(args.unmatched, mock)
+        if last or passed(checks) or verification.exceeded:
             return checks
-        while not mock.journal.wait(known, min(TICK, context.deadline.remaining())):
-            if context.deadline.expired:
+        while not journal.wait(count, min(POLL_SECONDS, deadline.remaining())):
+            if deadline.expired:
                 break
 
 
-def _of_unmatched(expectation: Integer, mock: Mock) -> list[Check]:
-    checks = check_integer(expectation, mock.journal.unmatched, where="number of calls that no route took")
+def _check_unmatched(expectation: Integer, mock: Mock) -> list[Check]:
+    checks = check_integer(expectation, mock.journal.unmatched, where="number of calls that no route matched")
     if not passed(checks):
         calls = [call for call in mock.journal.calls if not call.route]
-        shown = listed((_missed(mock, call) for call in calls[-MOST_SHOWN:]), len(calls))
+        shown = listed((_describe_unmatched(mock, call) for call in calls[-MAX_SHOWN:]), len(calls))
         for check in checks:
             check.found += f":{shown}" if calls else ""
     return checks
 
 
-def _missed(mock: Mock, call: Call) -> str:
+def _describe_unmatched(mock: Mock, call: Call) -> str:
     reasons = [f"nearest route: {call.miss.nearest}", *call.miss.differences] if call.miss else []
-    return mock.journal.paragraph(call, reasons)
-
-
-def _of_failed_answers(mock: Mock) -> str:
-    """Return which answers failed, for the message: the client got a plain 500, which does not say why."""
-    failed = [call for call in mock.journal.calls if call.problem]
-    if not failed:
-        return ""
-    times = f"{len(failed)} answers" if len(failed) > 1 else "1 answer"
-    return f"; {times} failed, first #{failed[0].number}: {mock.journal.redact(failed[0].problem)}"
-
-
-def _told(checks: list[Check], mock: Mock) -> str:
-    journal = mock.journal
-    lines = [*failures(checks), f"mock {mock.name!r} was asked {journal.count} times, all in {journal.path}"]
-    if journal.problems:
-        lines.append(f"what came and was no request: {'; '.join(journal.problems[-MOST_SHOWN:])}")
-    return "\n".join(lines)
+    return mock.journal.describe(call, reasons)
 
 
 class MockStop(ext_sdk.Args):
-    """What to stop."""
+    """Arguments of `mock-stop`."""
 
     name: MockName = "mock"
-    ignore_missing: Annotated[bool, Meta(description="A success if there is no such mock")] = False
+    ignore_missing: Annotated[bool, Meta(description="Succeed if the mock is not running")] = False
 
 
 def mock_stop(args: MockStop, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Stop a mock; outputs say how often it was asked. All that stand are stopped when the extension ends."""
+    """Stop a mock and output the number of requests it received. Running mocks stop when the extension ends."""
     mocks = context.state(Mocks)
     mock = mocks.remove(args.name)
     if mock is None:
-        if args.ignore_missing:
-            return ext_sdk.Result.ok(f"there is no mock {args.name!r} to stop")
-        raise not_found(args.name, mocks.names())
+        if not args.ignore_missing:
+            mocks.get(args.name)  # raises OperationFailed with the names of running mocks
+        return ext_sdk.Result.ok(f"mock {args.name!r} is not running, nothing to stop")
     mock.close()
     routes = {route.label: mock.router.counts[route.label] for route in mock.routes}
     outputs = mock.counts() | {"routes": json.dumps(routes, ensure_ascii=False)}
     count = mock.journal.count
-    message = f"stopped mock {args.name!r}, which was asked {count} time{'' if count == 1 else 's'}"
+    message = f"stopped mock {args.name!r} after {count} request{'' if count == 1 else 's'}"
     return ext_sdk.Result.ok(message, outputs=outputs)
 
 

@@ -1,4 +1,4 @@
-"""The server of a mock: accepts connections on loopback, one thread for each, TLS if configured."""
+"""Server of a mock: accepts connections on loopback, one thread for each, with TLS if configured."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import h11
 
-from .http1 import Receiver, Refused, Sender, cut
-from .request import HANDSHAKE_SECONDS
-from .response import plain
+from .http1 import InvalidRequest, RequestReader, ResponseWriter
+from .request import HANDSHAKE_SECONDS, HEAD_BYTES
+from .response import plain_response
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,28 +23,29 @@ if TYPE_CHECKING:
     from .response import Response
 
 
-CLOSING_SECONDS = 1.0  # that connections have to end when the server is closed
+CLOSING_SECONDS = 1.0  # for connections to end when the server is closed
+RETRY_SECONDS = 0.05  # after a failed accept
 BACKLOG = 128  # connections that wait to be accepted
 BUSY = b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 
 
 class Server:
-    """Listens until it is closed.
+    """HTTP server that listens until it is closed.
 
     Args:
-        host: an address of loopback.
-        port: 0 for any that is free.
-        answer: gives the answer to a request; called in several threads.
-        journal: where it is noted what is no request.
-        limits: what is put up with.
-        tls: for TLS; None without.
-        hints: say in the answer what is wrong with what is not a request.
+        host: a loopback address.
+        port: 0 for any free port.
+        respond: returns the response to a request; called in several threads.
+        journal: records what is not a valid request.
+        limits: of connections and requests.
+        tls: None for plain HTTP.
+        hints: explain in the response why a request is not valid.
 
     Attributes:
         port: at which it listens.
 
     Raises:
-        OSError: the port is not to be had.
+        OSError: the port is not available.
     """
 
     def __init__(
@@ -52,13 +53,13 @@ class Server:
         host: str,
         port: int,
         *,
-        answer: Callable[[Request], Response],
+        respond: Callable[[Request], Response],
         journal: Journal,
         limits: Limits,
         tls: ssl.SSLContext | None = None,
         hints: bool = False,
     ) -> None:
-        self._answer = answer
+        self._respond = respond
         self._journal = journal
         self._limits = limits
         self._tls = tls
@@ -77,16 +78,16 @@ class Server:
         return self._closing.is_set()
 
     def stop(self) -> None:
-        """Listen no more, and end all connections; does not wait."""
+        """Stop listening and shut down all connections, without waiting for them."""
         self._closing.set()
-        cut(self._listener)
+        _shut_down(self._listener)
         self._listener.close()
         with self._changed:
             for connection in self._open:
-                cut(connection)
+                _shut_down(connection)
 
     def close(self) -> None:
-        """The same, and wait until they have ended, but not long."""
+        """Stop, and wait up to one second for the connections to end."""
         self.stop()
         with self._changed:
             self._changed.wait_for(lambda: not self._open, CLOSING_SECONDS)
@@ -95,33 +96,32 @@ class Server:
         while not self._closing.is_set():
             try:
                 connection, _ = self._listener.accept()
-            except OSError:
-                if self._closing.wait(0.05):  # no descriptors left, for one: it may be better in a while
+            except OSError:  # such as no free descriptor, which is temporary
+                if self._closing.wait(RETRY_SECONDS):
                     return
                 continue
-            if self._admitted(connection):
-                self._start(connection)
+            if not self._admit(connection):
+                connection.close()
+                continue
+            try:
+                threading.Thread(target=self._serve, args=(connection,), daemon=True, name="mock connection").start()
+            except RuntimeError as error:  # the system permits no more threads
+                self._journal.add_problem(f"a connection could not be served: {error}")
+                self._end(connection)
 
-    def _admitted(self, connection: socket.socket) -> bool:
+    def _admit(self, connection: socket.socket) -> bool:
+        """Register a connection. Returns False if the server is closing or has too many of them."""
         with self._changed:
             full = len(self._open) >= self._limits.connections
             if not full and not self._closing.is_set():
                 self._open.add(connection)
                 return True
         if full:
-            self._journal.note(f"more than {self._limits.connections} connections at once (limits.connections)")
+            self._journal.add_problem(f"more than {self._limits.connections} connections at once (limits.connections)")
             with suppress(OSError):
-                connection.setblocking(False)  # noqa: FBT003 - the only way to say it
+                connection.settimeout(0)
                 connection.send(BUSY)
-        connection.close()
         return False
-
-    def _start(self, connection: socket.socket) -> None:
-        try:
-            threading.Thread(target=self._serve, args=(connection,), daemon=True, name="mock connection").start()
-        except RuntimeError as error:  # the system gives no more threads
-            self._journal.note(f"a connection that could not be served: {error}")
-            self._end(connection)
 
     def _end(self, connection: socket.socket) -> None:
         with self._changed:
@@ -132,18 +132,18 @@ class Server:
     def _serve(self, connection: socket.socket) -> None:
         try:
             if self._tls is not None:
-                connection = self._secured(connection, self._tls)
-            self._converse(connection)
-        except (OSError, ValueError) as error:  # the client has gone, or the socket was closed on the way
+                connection = self._handshake(connection, self._tls)
+            self._serve_requests(connection)
+        except (OSError, ValueError) as error:  # the client or this server closed the connection
             if isinstance(error, ssl.SSLError) and not self._closing.is_set():
-                self._journal.note(f"no TLS: {error}")
+                self._journal.add_problem(f"not TLS: {error}")
         finally:
             self._end(connection)
 
-    def _secured(self, connection: socket.socket, tls: ssl.SSLContext) -> socket.socket:
+    def _handshake(self, connection: socket.socket, tls: ssl.SSLContext) -> socket.socket:
         connection.settimeout(HANDSHAKE_SECONDS)
         secured = tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
-        with self._changed:  # `connection` is an empty shell from here on
+        with self._changed:  # `connection` is detached from here on
             self._open.discard(connection)
             self._open.add(secured)
         try:
@@ -153,56 +153,59 @@ class Server:
             raise
         return secured
 
-    def _converse(self, connection: socket.socket) -> None:
-        """Answer one request after the other."""
-        receiver = Receiver(connection, self._limits)
-        sender = Sender(connection, receiver.h11, self._closing)
+    def _serve_requests(self, connection: socket.socket) -> None:
+        state = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)
+        reader = RequestReader(connection, state, self._limits)
+        writer = ResponseWriter(connection, state, self._closing)
         while not self._closing.is_set():
             try:
-                request = receiver.request()
-            except Refused as refused:
-                self._journal.note(refused.reason)
-                sender.refuse(self._own(refused.status, refused.reason))
+                request = reader.read()
+            except InvalidRequest as invalid:
+                self._refuse(writer, invalid.status, invalid.reason, invalid.reason)
                 return
-            if request is None or not self._answered(request, sender):
+            if request is None:
                 return
-            receiver.h11.start_next_cycle()
+            try:
+                if not writer.write(self._respond(request), head=request.method == "HEAD"):
+                    return
+            except h11.LocalProtocolError as error:
+                # A header filled in with a part of the request is not a single header any more.
+                problem = f"the response to {request.method} {request.target} is not valid HTTP: {error}"
+                self._refuse(writer, 500, f"the response is not valid HTTP: {error}", problem)
+                return
+            state.start_next_cycle()
 
-    def _answered(self, request: Request, sender: Sender) -> bool:
-        """Answer a request. Returns whether there may be another on this connection."""
-        response = self._answer(request)
-        try:
-            return sender.send(response, head=request.method == "HEAD")
-        except h11.LocalProtocolError as error:
-            # A header of the answer, filled in with what the request brought, would not be one header any more.
-            self._journal.note(f"the answer to {request.method} {request.target} is no HTTP: {error}")
-            sender.refuse(self._own(500, f"the answer is no HTTP: {error}"))
-            return False
-
-    def _own(self, status: int, text: str) -> Response:
-        return plain(status, text if self._hints else "")
+    def _refuse(self, writer: ResponseWriter, status: int, text: str, problem: str) -> None:
+        self._journal.add_problem(problem)
+        writer.refuse(plain_response(status, text if self._hints else ""))
 
 
-NAMES = ("localhost", "127.0.0.1", "::1")
+def _shut_down(connection: socket.socket) -> None:
+    """Shut down a socket, which wakes the threads that read or write it."""
+    with suppress(OSError, ValueError):
+        connection.shutdown(socket.SHUT_RDWR)
+
+
+HOST_NAMES = ("localhost", "127.0.0.1", "::1")
 ORGANIZATION = "Local"
 
 
 def server_context(ca_file: Path) -> ssl.SSLContext:
-    """What a server needs for TLS.
+    """Return the TLS context of a server with a new certificate.
 
     Args:
-        ca_file: where the authority's certificate is written, as PEM. Raises OSError.
+        ca_file: file to write the CA certificate to, as PEM. Raises OSError.
     """
     import trustme
 
-    # The agent under test sees both certificates: trustme's own names say that they are for tests.
+    # The agent under test sees both certificates, and trustme's default names mention tests.
     authority = trustme.CA(organization_name=ORGANIZATION, organization_unit_name="Certificate Authority")
     ca_file.write_bytes(authority.cert_pem.bytes())
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     certificate = authority.issue_cert(
-        *NAMES, common_name=NAMES[0], organization_name=ORGANIZATION, organization_unit_name="Services"
+        *HOST_NAMES, common_name=HOST_NAMES[0], organization_name=ORGANIZATION, organization_unit_name="Services"
     )
     certificate.configure_cert(context)
     return context

@@ -10,31 +10,32 @@ import ext_sdk
 from ext_sdk.expect import Check
 from ext_sdk.expect.check import failures
 
-from .routing import Part, RequestExpectation, judge
+from .routing import Part, RequestExpectation, evaluate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from ext_http.response.check_context import CheckContext
+    from ext_http.response.header_check import CheckContext
 
     from .journal import Call, Journal
-    from .routing import Judged, Route
+    from .routing import Evaluation, Route
 
 
-MOST_SHOWN = 5  # calls, in the text of a failure
+MAX_SHOWN = 5  # calls in an error
+MAX_SEQUENCE = 10  # calls in the description of an order
 Count = Annotated[int, Meta(ge=0)]
 
 
 class CallExpectation(RequestExpectation):
-    """Which calls are counted, and how many there must be: at least one where no number is given."""
+    """Requests to count, and their expected number: at least one if no number is given."""
 
-    route: Annotated[Part | UnsetType, Meta(description="Name of the route that took it; or its method and path")] = (
+    route: Annotated[Part | UnsetType, Meta(description="Name of the route that matched; or its method and path")] = (
         UNSET
     )
-    exactly: Count | UnsetType = UNSET
-    at_least: Annotated[int, Meta(ge=1)] | UnsetType = UNSET
-    at_most: Count | UnsetType = UNSET
-    never: Annotated[bool, Meta(description="The same as exactly: 0")] = False
+    exactly: Annotated[Count | UnsetType, Meta(description="Exact number of requests")] = UNSET
+    at_least: Annotated[Annotated[int, Meta(ge=1)] | UnsetType, Meta(description="Minimum number of requests")] = UNSET
+    at_most: Annotated[Count | UnsetType, Meta(description="Maximum number of requests")] = UNSET
+    never: Annotated[bool, Meta(description="Same as exactly: 0")] = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -45,13 +46,13 @@ class CallExpectation(RequestExpectation):
                 "exactly, atLeast, atMost, never"
             )
         if (self.never or "exactly" in counts) and len(counts) + self.never > 1:
-            raise ValueError("exactly and never stand alone; atLeast and atMost go together")
+            raise ValueError("exactly and never exclude other numbers; atLeast and atMost may be combined")
         least, most = self.bounds()
         if most is not None and least > most:
             raise ValueError(f"expected atLeast not over atMost, found {least} and {most}")
 
     def bounds(self) -> tuple[int, int | None]:
-        """The least and the most calls; None: as many as there are."""
+        """Return the minimum and maximum number of calls; None for no maximum."""
         if self.never:
             return 0, 0
         if isinstance(self.exactly, int):
@@ -59,8 +60,8 @@ class CallExpectation(RequestExpectation):
         most = self.at_most if isinstance(self.at_most, int) else None
         return self.at_least if isinstance(self.at_least, int) else int(most is None), most
 
-    def wanted(self) -> tuple[str, str]:
-        """How many, in words that follow "expected"."""
+    def bounds_text(self) -> tuple[str, str]:
+        """Return the expected number as text, in two parts for a Check."""
         least, most = self.bounds()
         if least == most:
             return ("exactly", str(most)) if most else ("none", "")
@@ -70,143 +71,142 @@ class CallExpectation(RequestExpectation):
 
     @property
     def label(self) -> str:
-        """Which calls, for messages."""
+        """Return a description of the calls for messages."""
         names = [f"route {self.route}"] if isinstance(self.route, str) else []
         if self.method is not UNSET or self.path is not UNSET or self.path_matches is not UNSET:
-            names.append(self.described())
+            names.append(self.describe())
         others = [name for name in self.given() if name in {"query", "headers", "body"}]
         names += [f"this {' and '.join(others)}"] if others else []
         return " with ".join(names) or "any kind"
 
 
 class Verification:
-    """Calls, held against what is expected of them; what was found of a call is not looked for again.
+    """Checks the calls of a journal against expectations. Each call is evaluated once for each expectation.
 
     Args:
-        expectations: one after the other.
+        expectations: in order.
         routes: of the mock.
         journal: of the mock.
-        means: what checks are made with.
+        context: of the checks.
     """
 
     def __init__(
-        self, expectations: Sequence[CallExpectation], routes: Sequence[Route], journal: Journal, means: CheckContext
+        self, expectations: Sequence[CallExpectation], routes: Sequence[Route], journal: Journal, context: CheckContext
     ) -> None:
         self._expectations = expectations
         self._routes = {route.label: route for route in routes}
         self._journal = journal
-        self._means = means
-        self._judged: dict[tuple[int, int], Judged] = {}
+        self._context = context
+        self._evaluations: dict[tuple[int, int], Evaluation] = {}
         self._calls: Sequence[Call] = ()
-        self._fitting: list[list[Call]] = []
+        self._matching: list[list[Call]] = []  # calls for each expectation
 
-    def look(self, *, in_order: bool) -> list[Check]:
-        """Look at the calls so far. Raises what `judge` does."""
+    def check(self, *, in_order: bool) -> list[Check]:
+        """Return the checks of the calls received so far. Raises what `evaluate` does."""
         self._calls = self._journal.calls
-        self._fitting = [
-            [call for call in self._calls if self._fits(index, call)] for index in range(len(self._expectations))
+        self._matching = [
+            [call for call in self._calls if self._evaluate(index, call).ok] for index in range(len(self._expectations))
         ]
-        checks = [self._count(index) for index in range(len(self._expectations))]
+        checks = [self._check_count(index) for index in range(len(self._expectations))]
         if in_order:
-            checks.append(self._order())
-        if not self._journal.whole:
+            checks.append(self._check_order())
+        if not self._journal.complete:
             found = f"{self._journal.count:,} calls, of which the first {len(self._calls):,} were kept"
-            found += "; raise `limits.calls` of mock-start, or verify and start the mock again before so many"
-            checks.append(Check.failed("to be kept whole", found, where="journal"))
+            found += "; raise `limits.calls` of mock-start, or verify and restart the mock after fewer calls"
+            checks.append(Check.failed("to be complete", found, where="journal"))
         return checks
 
     @property
-    def hopeless(self) -> bool:
-        """Whether there are already more calls than there may be, so that waiting does not help."""
-        mosts = [one.bounds()[1] for one in self._expectations]
-        return any(most is not None and len(found) > most for most, found in zip(mosts, self._fitting, strict=True))
+    def exceeded(self) -> bool:
+        """Return True if there are more calls than a maximum permits, so that waiting does not help."""
+        maxima = [expectation.bounds()[1] for expectation in self._expectations]
+        pairs = zip(maxima, self._matching, strict=True)
+        return any(most is not None and len(calls) > most for most, calls in pairs)
 
     @property
     def absent(self) -> list[str]:
-        """Calls that may be none, and were: what holds without a single call may not be what was meant."""
-        pairs = zip(self._expectations, self._fitting, strict=True)
-        return [one.label for one, found in pairs if not found and one.bounds()[0] == 0 != one.bounds()[1]]
+        """Return the labels of optional calls that did not occur: a check that passes without them may be a mistake."""
+        pairs = zip(self._expectations, self._matching, strict=True)
+        return [
+            expectation.label
+            for expectation, calls in pairs
+            if not calls and expectation.bounds()[0] == 0 != expectation.bounds()[1]
+        ]
 
-    def _judge(self, index: int, call: Call) -> Judged:
+    def _evaluate(self, index: int, call: Call) -> Evaluation:
         key = (index, call.number)
-        if key not in self._judged:
+        if key not in self._evaluations:
             expectation = self._expectations[index]
-            judged = judge(expectation, call.request, self._means)
+            evaluation = evaluate(expectation, call.request, self._context)
             if isinstance(expectation.route, str) and call.route != expectation.route:
-                judged.checks = [*self._refusal(expectation.route, call), *judged.checks]
-            self._judged[key] = judged
-        return self._judged[key]
+                evaluation.checks = [*self._check_route(expectation.route, call), *evaluation.checks]
+            self._evaluations[key] = evaluation
+        return self._evaluations[key]
 
-    def _refusal(self, route: str, call: Call) -> list[Check]:
-        """Return the checks that show why a route did not take a call, one of which at least failed."""
+    def _check_route(self, route: str, call: Call) -> list[Check]:
+        """Return checks, at least one of them failed, that show why a route did not match a call."""
         try:
-            checks = judge(self._routes[route], call.request, self._means).checks
+            checks = evaluate(self._routes[route], call.request, self._context).checks
         except ext_sdk.OperationFailed as error:
             return [Check.failed("to be checked", f"an error: {error.error}", where="route")]
         failed = [check for check in checks if not check.ok]
-        return failed or [Check.failed(f"to be {route}", f"{call.route}, which stands before it", where="route")]
+        return failed or [Check.failed(f"to be {route}", f"{call.route}, which precedes it", where="route")]
 
-    def _fits(self, index: int, call: Call) -> bool:
-        return self._judge(index, call).ok
-
-    def _count(self, index: int) -> Check:
-        expectation, found = self._expectations[index], self._fitting[index]
+    def _check_count(self, index: int) -> Check:
+        expectation, calls = self._expectations[index], self._matching[index]
         least, most = expectation.bounds()
-        ok = least <= len(found) and (most is None or len(found) <= most)
-        text = "" if ok else f"{len(found)}{self._shown(index)}"
-        return Check(ok, *expectation.wanted(), text, where=f"calls of {expectation.label}")
+        ok = least <= len(calls) and (most is None or len(calls) <= most)
+        found = "" if ok else f"{len(calls)}{self._examples(index)}"
+        return Check(ok, *expectation.bounds_text(), found, where=f"calls of {expectation.label}")
 
-    def _shown(self, index: int) -> str:
-        """Return the calls that match if there are too many, else the nearest of the others with their differences."""
-        found = self._fitting[index]
+    def _examples(self, index: int) -> str:
+        """Return the matching calls if there are too many, else the nearest other calls with their differences."""
+        matching = self._matching[index]
         most = self._expectations[index].bounds()[1]
-        if most is not None and len(found) > most:
-            return f":{listed(map(self._journal.paragraph, found[:MOST_SHOWN]), len(found))}"
-        others = [call for call in self._calls if not self._fits(index, call)]
-        nearest = sorted(others, key=lambda call: self._judge(index, call).distance)[:MOST_SHOWN]
+        if most is not None and len(matching) > most:
+            return f":{listed(map(self._journal.describe, matching[:MAX_SHOWN]), len(matching))}"
+        others = [call for call in self._calls if not self._evaluate(index, call).ok]
+        nearest = sorted(others, key=lambda call: self._evaluate(index, call).distance)[:MAX_SHOWN]
         if not nearest:
-            return "" if self._calls else ": it was not asked at all"
-        told = (self._journal.paragraph(call, self._differences(index, call)) for call in nearest)
-        return f"; the nearest:{listed(told, len(others))}"
+            return "" if self._calls else ": no requests were received"
+        descriptions = []
+        for call in nearest:
+            checks = {str(check): check for check in self._evaluate(index, call).checks}  # without duplicates
+            descriptions.append(self._journal.describe(call, failures(list(checks.values()))))
+        return f"; the nearest:{listed(descriptions, len(others))}"
 
-    def _differences(self, index: int, call: Call) -> list[str]:
-        return failures(list({str(check): check for check in self._judge(index, call).checks}.values()))
-
-    def _order(self) -> Check:
-        """Whether the calls that are expected come one after the other; others may come between."""
+    def _check_order(self) -> Check:
+        """Check that the expected calls follow each other; other calls may come between."""
         last = 0
         for index, expectation in enumerate(self._expectations):
             least, _ = expectation.bounds()
             for _ in range(least):
-                later = next((call for call in self._fitting[index] if call.number > last), None)
-                if later is None:
+                following = next((call for call in self._matching[index] if call.number > last), None)
+                if following is None:
                     found = f"no {expectation.label} after #{last}: {self._sequence()}"
-                    return Check(False, "to come in this order", "", found, where="calls")  # noqa: FBT003
-                last = later.number
+                    return Check.failed("to come in this order", found, where="calls")
+                last = following.number
         return Check(ok=True, what="to come in this order", where="calls")
 
     def _sequence(self) -> str:
-        """What came, by number, under the names of what was expected."""
-        named = {
+        """Return the matching calls in order: number and expectation."""
+        labels = {
             call.number: expectation.label
-            for expectation, found in zip(self._expectations, self._fitting, strict=True)
-            for call in found
+            for expectation, calls in zip(self._expectations, self._matching, strict=True)
+            for call in calls
         }
-        told = [f"#{number} {label}" for number, label in sorted(named.items())]
-        return ", ".join(told[:10]) + _more(len(told) - 10) if told else "none of them came"
+        texts = [f"#{number} {label}" for number, label in sorted(labels.items())]
+        more = len(texts) - MAX_SEQUENCE
+        return ", ".join(texts[:MAX_SEQUENCE]) + (f", and {more} more" if more > 0 else "") or "none of them occurred"
 
 
-def listed(paragraphs: Iterable[str], count: int) -> str:
-    """Return paragraphs for a failure's text, on lines of their own.
+def listed(descriptions: Iterable[str], count: int) -> str:
+    """Return descriptions of calls for an error, each on lines of its own.
 
     Args:
-        paragraphs: of the calls that are shown.
+        descriptions: of the calls that are shown.
         count: of all calls that could be shown.
     """
-    lines = list(paragraphs)
+    lines = list(descriptions)
     more = count - len(lines)
     return "".join(f"\n{line}" for line in [*lines, *([f"  and {more} more"] if more > 0 else [])])
-
-
-def _more(number: int) -> str:
-    return f", and {number} more" if number > 0 else ""

@@ -1,4 +1,4 @@
-"""`download`: the body of an answer, into a file of the working directory."""
+"""Operation `download`: write a response body to a file of the workdir."""
 
 from __future__ import annotations
 
@@ -21,42 +21,40 @@ from .result import DEFAULT, notes_of, rounded
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from ext_http.client.response import Response
-
 
 DEFAULT_MAX_SIZE = 100 * 1024 * 1024  # bytes
 
 
 class Download(ServerArgs):
-    """What to fetch, and where to."""
+    """Arguments of `download`."""
 
-    path: Annotated[str, Meta(min_length=1, description="File in the workdir; its directories are made")]
-    query: Annotated[dict[str, Values], Meta(description="Parameters, added to those of the URL")] = field(
-        default_factory=dict
-    )
-    overwrite: Annotated[bool, Meta(description="Whether a file that is there may be replaced")] = True
-    max_size: Annotated[int, Meta(ge=0, description="Bytes, decoded; more is a failure, and no file is made")] = (
-        DEFAULT_MAX_SIZE
-    )
+    path: Annotated[str, Meta(min_length=1, description="File in the workdir; missing directories are created")]
+    query: Annotated[
+        dict[str, Values], Meta(description="Query parameters, added to those of the URL; a list repeats one")
+    ] = field(default_factory=dict)
+    overwrite: Annotated[bool, Meta(description="Replace an existing file")] = True
+    max_size: Annotated[
+        int, Meta(ge=0, description="Maximum size in bytes, decoded; a larger body is a failure without a file")
+    ] = DEFAULT_MAX_SIZE
     sha256: Annotated[
-        Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")] | UnsetType, Meta(description="That it must have, in hex")
+        Annotated[str, Meta(pattern="^[0-9a-fA-F]{64}$")] | UnsetType, Meta(description="Expected SHA-256, in hex")
     ] = UNSET
     expect: Annotated[
         Expect,
-        Meta(description="Status, headers, duration, certificate; a status of 200 to 299 unless `status` is given"),
+        Meta(description="Expected response, without body; `status` is 200 to 299 unless it is given here"),
     ] = DEFAULT
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.expect.body is not UNSET:
-            raise ValueError("expect.body: a body that is downloaded is in a file; give its `sha256`, or use `request`")
+            raise ValueError("expect.body: the body is written to a file; check its `sha256`, or use `request`")
 
 
 def download(args: Download, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Fetch a file into the workdir.
+    """Download a file into the workdir.
 
-    It appears whole, or not at all: not when the answer is not as expected, is larger than `maxSize`, breaks off, or
-    has another SHA-256.
+    The file appears only when it is complete. It is not created if the response is not as expected, exceeds `maxSize`,
+    ends early, or has another SHA-256.
     """
     prepared = PreparedRequest(args, RequestSpec(query=tuple(pairs(args.query)), max_body=args.max_size), context)
     workdir = Workdir(context.workdir)
@@ -65,67 +63,50 @@ def download(args: Download, context: ext_sdk.Context) -> ext_sdk.Result:
         workdir.writing(args.path, parents=True, overwrite=args.overwrite) as file,
         Searcher(deadline=context.deadline) as searcher,
     ):
-        kept = _Kept(file)
-        answer = prepared.send(context.deadline, kept.take)
-        checks = [*check(args.expect, answer, context, searcher), *_of_file(args, kept, answer)]
+        written = _HashedFile(file)
+        response = prepared.send(context.deadline, written.write)
+        checks = check(args.expect, response, context, searcher)
+        if response.truncated:
+            checks.append(Check.failed(f"to have at most {args.max_size:,} bytes (maxSize)", "more", where="body"))
+        digest = written.digest.hexdigest()
+        if response.status // 100 != 2:
+            checks.append(Check.failed("to be a file", f"the body of status {response.status}", where="body"))
+        elif args.sha256 is not UNSET:
+            expected = args.sha256.lower()
+            checks.append(Check(digest == expected, "to equal", expected, digest, where="sha256"))
         outputs: dict[str, str | int | bool] = {
-            "status": answer.status,
-            "duration": rounded(answer.elapsed),
-            "url": answer.url,
+            "status": response.status,
+            "duration": rounded(response.elapsed),
+            "url": response.url,
             "attempts": 1,
         }
-        if not all(one.ok for one in checks):
-            raise _failed(prepared, answer, checks, context, outputs)  # and the file is not made
+        if not all(check.ok for check in checks):
+            parts = [failure_text(checks), f"response: {status_line(response)}"]
+            if body := excerpt(response, context.secrets):
+                parts.append(f"body: {body}")
+            raise ext_sdk.OperationFailed(  # within the block, so that the file is not created
+                f"{prepared.where}: status {response.status}, {summary(checks)}, no file was created",
+                error=f"{prepared.where}: {'; '.join(parts)}; no file was created",
+                outputs=outputs,
+            )
     path = workdir.root / workdir.relative(args.path)
-    outputs |= {"path": str(path), "size": kept.size, "sha256": kept.digest.hexdigest()}
-    message = (
-        f"{prepared.where}: {kept.size:,} bytes to {args.path!r} after {rounded(answer.elapsed)}, {summary(checks)}"
-    )
-    return ext_sdk.Result.ok(message + notes_of(args, answer), outputs=outputs)
+    outputs |= {"path": str(path), "size": written.size, "sha256": digest}
+    message = f"{prepared.where}: {written.size:,} bytes to {args.path!r} after {rounded(response.elapsed)}"
+    return ext_sdk.Result.ok(f"{message}, {summary(checks)}{notes_of(args, response)}", outputs=outputs)
 
 
-class _Kept:
-    """What of the body went to the file."""
+class _HashedFile:
+    """Writer that counts and hashes the bytes written."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.size = 0
         self.digest = hashlib.sha256()
 
-    def take(self, piece: bytes) -> None:
-        """The next piece."""
+    def write(self, piece: bytes) -> None:
         self._file.write(piece)
         self.digest.update(piece)
         self.size += len(piece)
-
-
-def _of_file(args: Download, kept: _Kept, answer: Response) -> list[Check]:
-    checks = []
-    if answer.truncated:
-        checks.append(Check.failed(f"to have at most {args.max_size:,} bytes (maxSize)", "more", where="body"))
-    if answer.status // 100 != 2:
-        checks.append(Check.failed("to be a file", f"the body of status {answer.status}", where="body"))
-    elif args.sha256 is not UNSET:
-        found, wanted = kept.digest.hexdigest(), args.sha256.lower()
-        checks.append(Check(found == wanted, "to equal", wanted, found, where="sha256"))
-    return checks
-
-
-def _failed(
-    prepared: PreparedRequest,
-    answer: Response,
-    checks: list[Check],
-    context: ext_sdk.Context,
-    outputs: dict[str, str | int | bool],
-) -> ext_sdk.OperationFailed:
-    parts = [failure_text(checks), f"answer: {status_line(answer)}"]
-    if shown := excerpt(answer, context.secrets):
-        parts.append(f"body: {shown}")
-    return ext_sdk.OperationFailed(
-        f"{prepared.where}: status {answer.status}, {summary(checks)}, no file was made",
-        error=f"{prepared.where}: {'; '.join(parts)}; no file was made",
-        outputs=outputs,
-    )
 
 
 OPERATIONS = (

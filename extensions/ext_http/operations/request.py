@@ -1,4 +1,4 @@
-"""`request`: ask once, and check the answer."""
+"""Operation `request`: send one request and check the response."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from .result import CheckedRequestArgs, CheckedResponse, request_spec
 
 
 class Request(CheckedRequestArgs):
-    """What to ask, what to expect, what to keep."""
+    """Arguments of `request`."""
 
 
 def request(args: Request, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Send an HTTP request and check the answer.
+    """Send an HTTP request and check the response.
 
     A status other than 200 to 299 is a failure unless `expect.status` accepts it; other members of `expect` do not
-    change that. Redirects are not followed unless `redirects` says how many. To ask until a server answers as it
-    should, use `wait`.
+    change that. Redirects are not followed unless `redirects` is set. To repeat a request until the response is as
+    expected, use `wait`.
     """
     prepared = PreparedRequest(args, request_spec(args), context)
     with Searcher(deadline=context.deadline) as searcher:

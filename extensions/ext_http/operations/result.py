@@ -10,9 +10,10 @@ import ext_sdk
 from ext_http.request.args import RequestArgs
 from ext_http.request.body import pairs
 from ext_http.request.send import RequestSpec
-from ext_http.response.capture import Capture, Captured, capture_all, check_names
+from ext_http.response.capture import RESERVED, Capture, capture_response
 from ext_http.response.excerpt import excerpt, show, status_line, whole
 from ext_http.response.expectations import DEFAULT_STATUS, Expect, check
+from ext_sdk.capture import check_names
 from ext_sdk.expect import failure_text, summary
 
 if TYPE_CHECKING:
@@ -25,14 +26,14 @@ DEFAULT = Expect(status=DEFAULT_STATUS)
 
 
 class CheckedRequestArgs(RequestArgs):
-    """What to ask, what to expect of the answer, and what to keep of it."""
+    """Request, expected response, and parts of the response to capture."""
 
-    expect: Annotated[
-        Expect, Meta(description="Expected response; its `status` is 200 to 299 unless it is given here")
-    ] = DEFAULT
-    capture: Annotated[dict[str, Capture], Meta(description="Parts of the answer that become outputs, by name")] = (
-        field(default_factory=dict)
+    expect: Annotated[Expect, Meta(description="Expected response; `status` is 200 to 299 unless it is given here")] = (
+        DEFAULT
     )
+    capture: Annotated[
+        dict[str, Capture], Meta(description="Parts of the response to capture as outputs, by output name")
+    ] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,15 +42,14 @@ class CheckedRequestArgs(RequestArgs):
 
 
 class HasTls(Protocol):
-    """Arguments that say how far servers are believed."""
+    """Arguments with TLS settings."""
 
     @property
-    def tls(self) -> TlsArgs:
-        """See TlsArgs."""
+    def tls(self) -> TlsArgs: ...
 
 
-class Judgeable(HasTls, Protocol):
-    """Arguments of an operation that judges an answer."""
+class ResponseArgs(HasTls, Protocol):
+    """Arguments of an operation that checks a response."""
 
     @property
     def expect(self) -> Expect: ...
@@ -60,84 +60,77 @@ class Judgeable(HasTls, Protocol):
 
 
 class CheckedResponse:
-    """An answer, and what came of the checks.
+    """Response with its captures and the checks made of it.
 
     Args:
-        args: of the operation.
-        answer: what came.
-        context: of the call.
-        searcher: for regular expressions.
-        expect: what must hold; that of the arguments where left out.
-        checks: further ones.
+        expect: expectation, if it is not that of the arguments.
+        checks: further checks of the operation.
+
+    Attributes:
+        ok: all checks passed.
     """
 
     def __init__(
         self,
-        args: Judgeable,
-        answer: Response,
+        args: ResponseArgs,
+        response: Response,
         context: ext_sdk.Context,
         searcher: Searcher,
         *,
         expect: Expect | None = None,
         checks: list[Check] | None = None,
     ) -> None:
-        self.answer = answer
+        self.response = response
         self._args = args
         self._context = context
-        self.captured: Captured = capture_all(args.capture, answer, context.secrets, searcher)
-        made = check(expect or args.expect, answer, context, searcher)
-        self.checks = [*made, *(checks or []), *self.captured.failures]
+        self.captured = capture_response(args.capture, response, context.secrets, searcher)
+        expected = check(expect or args.expect, response, context, searcher)
+        self.checks = [*expected, *(checks or []), *self.captured.failures]
+        self.ok = all(check.ok for check in self.checks)
 
-    @property
-    def good(self) -> bool:
-        """Whether all that was expected holds."""
-        return all(check.ok for check in self.checks)
-
-    def told(self) -> str:
-        """What does not hold, and what the answer was, for the text of a failure."""
-        answer = self.answer
-        parts = [failure_text(self.checks), f"answer: {status_line(answer)}"]
+    def failure(self) -> str:
+        """Return the failed checks and a description of the response, for the error."""
+        response = self.response
+        parts = [failure_text(self.checks), f"response: {status_line(response)}"]
         if self.captured.withheld:
-            parts.append("its body is not shown, for a secret may be in it that can't be hidden")
+            parts.append("its body is not shown: it may contain a secret that can't be redacted")
         else:
-            shown = excerpt(answer, self._context.secrets)
-            parts.append(f"body: {shown}" if shown else "without a body")
-        if answer.status // 100 == 3 and not self._args.redirects and (where := answer.values("location")):
-            parts.append(f"it redirects to {where[0]:.300}, and `redirects` says how many to follow (none)")
+            body = excerpt(response, self._context.secrets)
+            parts.append(f"body: {body}" if body else "empty body")
+        if response.status // 100 == 3 and not self._args.redirects and (locations := response.values("location")):
+            parts.append(f"it redirects to {locations[0]:.300}; set `redirects` to follow redirects")
         return "; ".join(filter(None, parts))
 
     def outputs(self, attempts: int, seconds: float) -> dict[str, str | int | bool]:
-        """Status, body and the rest. A long body is written to a file now."""
-        outputs: dict[str, str | int | bool] = {"status": self.answer.status}
+        """Return the outputs. A long body is written to a file."""
+        outputs: dict[str, str | int | bool] = {"status": self.response.status}
         if self.captured.withheld:
-            outputs["body"] = "[withheld: a secret was to be captured from this body, and can't be hidden in it]"
+            outputs["body"] = "[withheld: a captured secret can't be redacted in this body]"
         else:
-            outputs["body"], path = show(self.answer, self._context)
+            outputs["body"], path = show(self.response, self._context)
             outputs |= {"bodyFile": path} if path else {}
-        outputs |= {"duration": rounded(seconds), "url": self.answer.url, "attempts": attempts}
+        outputs |= {"duration": rounded(seconds), "url": self.response.url, "attempts": attempts}
         return outputs | self.captured.values
 
     def whole(self) -> dict[str, str | ext_sdk.NotKept]:
         """Return the complete values of outputs that are shown shortened or redacted."""
         if self.captured.withheld:
             return {"body": ext_sdk.NotKept("a secret that can't be redacted may be in the body")}
-        return {"body": whole(self.answer)}
+        return {"body": whole(self.response)}
 
-    def result(self, where: str, *, attempts: int = 1, notes: str = "") -> ext_sdk.Result:
-        """The result of an operation that asks once.
+    def result(self, where: str) -> ext_sdk.Result:
+        """Return the result of an operation that sends one request.
 
         Args:
             where: method and URL.
-            attempts: how often it was asked.
-            notes: what else is to be said.
         """
-        outputs = self.outputs(attempts, self.answer.elapsed)
-        message = f"{where}: status {self.answer.status} after {outputs['duration']}, {summary(self.checks)}"
-        message += notes_of(self._args, self.answer) + notes
+        outputs = self.outputs(1, self.response.elapsed)
+        notes = notes_of(self._args, self.response)
+        message = f"{where}: status {self.response.status} after {outputs['duration']}, {summary(self.checks)}{notes}"
         return ext_sdk.Result(
-            success=self.good,
+            success=self.ok,
             message=message,
-            error="" if self.good else f"{where}: {self.told()}{notes_of(self._args, self.answer)}{notes}",
+            error="" if self.ok else f"{where}: {self.failure()}{notes}",
             outputs=outputs,
             secret_outputs=self.captured.secrets,
             whole=self.whole(),
@@ -145,8 +138,8 @@ class CheckedResponse:
 
 
 def request_spec(args: CheckedRequestArgs) -> RequestSpec:
-    """What is asked, beside where. Raises InvalidArgs for captures that can't be outputs."""
-    check_names(args.capture)
+    """Return the request of the arguments. Raises InvalidArgs if a capture's name is not a valid output name."""
+    check_names(args.capture, RESERVED)
     return RequestSpec(
         method="" if args.method is UNSET else args.method,
         query=tuple(pairs(args.query)),
@@ -155,16 +148,17 @@ def request_spec(args: CheckedRequestArgs) -> RequestSpec:
     )
 
 
-def notes_of(args: HasTls, answer: Response | None = None) -> str:
-    """What a reader has to know about how it was asked; "" for nothing."""
-    found = ["; the server's certificate was not verified (tls.insecure)"] if args.tls.insecure else []
-    if answer is not None and answer.hops:
-        found.append(f"; redirected {len(answer.hops)} time{'s' if len(answer.hops) > 1 else ''}, to {answer.url}")
-    if answer is not None and answer.truncated:
-        found.append("; the body is cut: it is larger than maxBody, or grows too much when it is decoded")
-    return "".join(found)
+def notes_of(args: HasTls, response: Response | None = None) -> str:
+    """Return remarks for the message: unverified certificate, redirects, cut body; "" for none."""
+    notes = "; the server's certificate was not verified (tls.insecure)" if args.tls.insecure else ""
+    if response is not None and response.hops:
+        count = len(response.hops)
+        notes += f"; redirected {count} time{'s' if count > 1 else ''}, to {response.url}"
+    if response is not None and response.truncated:
+        notes += "; the body is cut: it exceeds maxBody, or expands too much when decoded"
+    return notes
 
 
 def rounded(seconds: float) -> str:
-    """A duration in whole milliseconds, at least one."""
+    """Return a duration in whole milliseconds, at least one."""
     return str(ext_sdk.Duration(max(1, round(seconds * 1000)) * 1_000_000))

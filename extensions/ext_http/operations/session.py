@@ -1,4 +1,4 @@
-"""`session`: what the requests of a named session have in common."""
+"""Operation `session`: set the base URL and headers that the requests of a session share."""
 
 from __future__ import annotations
 
@@ -7,52 +7,52 @@ from typing import Annotated
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
-from ext_http.client.ssrf_guard import split
+from ext_http.client.url import check
 from ext_http.request.headers import Headers
 from ext_http.request.secrets import Secret, resolve_secret
 from ext_http.request.session_store import SessionName, Sessions
 
 
 class SessionArgs(ext_sdk.Args):
-    """What is set, of the session of this name; what is not given stays as it is."""
+    """Arguments of `session`; settings that are not given stay unchanged."""
 
-    name: SessionName
-    base_url: Annotated[str | UnsetType, Meta(description="What a `url` that begins with / is completed by")] = UNSET
-    headers: Annotated[dict[str, str], Meta(description="Of every request; a request may set its own")] = field(
+    name: Annotated[SessionName, Meta(description="Name of the session")]
+    base_url: Annotated[str | UnsetType, Meta(description="Base of a `url` that begins with /")] = UNSET
+    headers: Annotated[
+        dict[str, str], Meta(description="Headers of every request, unless the request sets its own")
+    ] = field(default_factory=dict)
+    secret_headers: Annotated[dict[str, Secret], Meta(description="Headers whose values are redacted")] = field(
         default_factory=dict
     )
-    secret_headers: Annotated[dict[str, Secret], Meta(description="The same, with values that are hidden")] = field(
-        default_factory=dict
-    )
-    forget: Annotated[bool, Meta(description="Begin anew: without cookies and all that was set before")] = False
+    forget: Annotated[bool, Meta(description="Reset the session first: drop its cookies and settings")] = False
 
 
 def session(args: SessionArgs, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Set what the requests with this `session` have in common, or begin it anew.
+    """Set the base URL and headers that requests with this `session` share, or reset the session.
 
-    A session also keeps the cookies that its servers set, apart for each port: unlike in RFC 6265, a cookie of one
-    service on loopback is not sent to the others. To send it all the same, capture it and set the header. It belongs
+    A session also keeps the cookies that its servers set, separately for each port: unlike in RFC 6265, a cookie of one
+    service on loopback is not sent to the others. To send it anyway, capture it and set the header. A session belongs
     to the workdir and ends with the extension.
     """
     sessions = context.state(Sessions)
     if args.forget:
         sessions.forget(args.name)
-    one = sessions.get(args.name)
+    stored = sessions.get(args.name)
     if args.base_url is not UNSET:
-        split(args.base_url, "baseUrl")
+        check(args.base_url, "baseUrl")
         given = context.given.get("baseUrl")
-        one.base_url, one.base_given = args.base_url, given if isinstance(given, str) else args.base_url
+        stored.base_url, stored.base_given = args.base_url, given if isinstance(given, str) else args.base_url
     headers = dict(args.headers)
-    headers |= {
-        name: resolve_secret(each, f"secretHeaders.{name}", context) for name, each in args.secret_headers.items()
-    }
+    for name, secret in args.secret_headers.items():
+        headers[name] = resolve_secret(secret, f"secretHeaders.{name}", context)
     for name, value in headers.items():
-        Headers().set(name, value, "headers")
-    one.headers |= headers
-    one.secret_headers |= {name.lower() for name in args.secret_headers}
-    told = [f"baseUrl {one.base_url}"] if one.base_url else []
-    told += [f"headers {', '.join(one.headers)}"] if one.headers else []
-    return ext_sdk.Result.ok(f"session {args.name!r}: {'; '.join(told) or 'nothing set'}", outputs={"name": args.name})
+        Headers().set(name, value, "headers")  # raises InvalidArgs
+    stored.headers |= headers
+    stored.secret_headers |= {name.lower() for name in args.secret_headers}
+    settings = [f"baseUrl {stored.base_url}"] if stored.base_url else []
+    settings += [f"headers {', '.join(stored.headers)}"] if stored.headers else []
+    message = f"session {args.name!r}: {'; '.join(settings) or 'nothing set'}"
+    return ext_sdk.Result.ok(message, outputs={"name": args.name})
 
 
 OPERATIONS = (

@@ -1,27 +1,31 @@
-"""`wait`: ask until the answer is as it should be, until it never will be, or until the time is up."""
+"""Operation `wait`: repeat a request until the response is as expected, cannot become so, or time is up."""
 
 from __future__ import annotations
 
 import time
-from typing import Annotated, Literal
+from datetime import UTC
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
 import ext_sdk
 from ext_http.client.errors import ExchangeFailed
-from ext_http.polling import Backoff, retry_after
 from ext_http.request.send import PreparedRequest
 from ext_http.response.excerpt import status_line
 from ext_sdk.expect import Searcher, summary
+from ext_sdk.polling import attempts_until, exponential
 
 from .result import CheckedRequestArgs, CheckedResponse, notes_of, request_spec, rounded
 
-Hopeless = (
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PermanentFailure = (
     Annotated[int, Meta(ge=100, le=599)] | Literal["certificate", "tls", "protocol", "unknown-host", "connection"]
 )
 
-# What no time mends: the request itself is refused, or moved for good, or the server is not believed.
-DEFAULT_HOPELESS: tuple[Hopeless, ...] = (
+# Time does not change these: the request is refused, the resource has moved, or the server can't be trusted.
+DEFAULT_GIVE_UP_ON: tuple[PermanentFailure, ...] = (
     301,
     308,
     400,
@@ -39,28 +43,36 @@ DEFAULT_HOPELESS: tuple[Hopeless, ...] = (
     "tls",
 )
 
-NEVER_PASSES = frozenset({"address", "redirect", "stopped"})
-MOST_TOLD = 6  # kinds of outcomes in the text of a failure
+ALWAYS_PERMANENT = frozenset({"address", "redirect", "stopped"})
+MAX_OUTCOMES = 6  # listed in an error
+RESERVE_SHARE = 0.2  # of all the time, at most, is reserved for the last attempt
+MIN_RESERVE = 0.25  # seconds; a busy machine may need that for a response that takes a millisecond
+MAX_RESERVE = 1.0  # seconds
+MAX_RETRY_AFTER_DIGITS = 9  # more is over thirty years
 
 
 class Wait(CheckedRequestArgs):
-    """What to ask until what is expected holds."""
+    """Arguments of `wait`."""
 
     interval: Annotated[
-        ext_sdk.Duration, Meta(description="Before the second attempt; later pauses grow by half, with some jitter")
+        ext_sdk.Duration, Meta(description="Pause before the second attempt; later pauses grow by half, with jitter")
     ] = ext_sdk.Duration.parse("100ms")
-    max_interval: Annotated[ext_sdk.Duration, Meta(description="They grow no longer")] = ext_sdk.Duration.parse("2s")
-    attempt_timeout: Annotated[ext_sdk.Duration, Meta(description="For one attempt; `timeout` is for all together")] = (
-        ext_sdk.Duration.parse("5s")
+    max_interval: Annotated[ext_sdk.Duration, Meta(description="Maximum pause between attempts")] = (
+        ext_sdk.Duration.parse("2s")
     )
-    successes: Annotated[int, Meta(ge=1, le=1000, description="How many good answers in a row are wanted")] = 1
+    attempt_timeout: Annotated[
+        ext_sdk.Duration, Meta(description="Maximum time of one attempt; `timeout` limits all attempts together")
+    ] = ext_sdk.Duration.parse("5s")
+    successes: Annotated[
+        int, Meta(ge=1, le=1000, description="Number of consecutive responses that must be as expected")
+    ] = 1
     give_up_on: Annotated[
-        tuple[Hopeless, ...],
+        tuple[PermanentFailure, ...],
         Meta(
-            description="Statuses, unless `expect.status` has them, and faults that end the wait at once, because time "
-            "does not mend them. A host that is not known yet may be soon; unknown-host says it may not"
+            description="Statuses, unless `expect.status` accepts them, and kinds of failure that end the wait at "
+            "once. An unknown host is retried unless unknown-host is listed"
         ),
-    ] = DEFAULT_HOPELESS
+    ] = DEFAULT_GIVE_UP_ON
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,19 +82,19 @@ class Wait(CheckedRequestArgs):
 
 
 def wait(args: Wait, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Ask until the answer is as expected, and fail early when it never will be.
+    """Repeat a request until the response is as expected; fail early if it cannot become so.
 
     The first attempt is made at once, the last one shortly before `timeout`. Refused connections, unknown hosts and
-    unexpected answers are tried again; see `giveUpOn` for what is not. A failure tells what came of all attempts and
-    what the last answer was.
+    unexpected responses are retried; `giveUpOn` lists what is not. A failure reports the outcomes of all attempts and
+    the last response.
     """
     prepared = PreparedRequest(args, request_spec(args), context)
     with Searcher(deadline=context.deadline) as searcher:
-        return _Waiting(args, context, prepared, searcher).until_good()
+        return _WaitLoop(args, context, prepared, searcher).run()
 
 
-class _Waiting:
-    """The attempts of one call."""
+class _WaitLoop:
+    """Attempts of one call."""
 
     def __init__(self, args: Wait, context: ext_sdk.Context, prepared: PreparedRequest, searcher: Searcher) -> None:
         self._args = args
@@ -90,136 +102,148 @@ class _Waiting:
         self._prepared = prepared
         self._searcher = searcher
         self._begun = time.monotonic()
-        self._seen = AttemptLog()
-        self._good = 0
-        self._judged: CheckedResponse | None = None
-        self._judged_at = 0.0
+        self._attempts = AttemptLog()
+        self._successes = 0
+        self._checked: CheckedResponse | None = None
+        self._checked_at = 0.0
         self._failure: ExchangeFailed | None = None
 
-    def until_good(self) -> ext_sdk.Result:
-        """Ask as often as it takes."""
+    def run(self) -> ext_sdk.Result:
         args = self._args
-        pauses = Backoff(self._context.deadline, args.interval.seconds, args.max_interval.seconds)
-        while True:
-            begun = time.monotonic()
+        deadline = self._context.deadline
+        backoff = exponential(args.interval.seconds, args.max_interval.seconds)
+        for attempt in attempts_until(deadline, backoff, reserve=last_attempt_reserve(deadline.remaining())):
             self._attempt()
-            if self._good >= args.successes and self._judged:
-                return self._succeeded(self._judged)
-            if why := self._hopeless():
-                return self._failed(f"given up, for {why}")
-            if not pauses.again(time.monotonic() - begun, self._asked_to_wait()):
-                stopped = self._context.deadline.stopped.is_set()
-                return self._failed("the extension was told to end" if stopped else "the time was up")
+            checked = self._checked
+            if checked and self._successes >= args.successes:
+                outputs = checked.outputs(self._attempts.count, time.monotonic() - self._begun)
+                message = f"{self._prepared.where}: status {checked.response.status}, {summary(checked.checks)}"
+                return ext_sdk.Result.ok(
+                    f"{message}, {self._effort()}{notes_of(args, checked.response)}",
+                    outputs=outputs,
+                    secret_outputs=checked.captured.secrets,
+                    whole=checked.whole(),
+                )
+            if reason := self._permanent_failure():
+                return self._failed(f"gave up early: {reason}")
+            header = checked.response.values("retry-after") if checked and self._failure is None else []
+            attempt.at_least = retry_after(header[0], time.time()) if header else 0.0
+        return self._failed("the extension is shutting down" if deadline.stopped.is_set() else "timed out")
 
     def _attempt(self) -> None:
         deadline = self._context.deadline.limit(self._args.attempt_timeout)
         at = time.monotonic() - self._begun
         try:
-            answer = self._prepared.send(deadline)
+            response = self._prepared.send(deadline)
         except ExchangeFailed as failure:
-            self._failure, self._good = failure, 0
+            self._failure, self._successes = failure, 0
             outcome = failure.reason
         else:
             self._failure = None
-            self._judged, self._judged_at = CheckedResponse(self._args, answer, self._context, self._searcher), at
-            self._good = self._good + 1 if self._judged.good else 0
-            outcome = f"status {answer.status}" + (" as expected" if self._judged.good else "")
-        if self._seen.note(outcome, at):
+            self._checked, self._checked_at = CheckedResponse(self._args, response, self._context, self._searcher), at
+            self._successes = self._successes + 1 if self._checked.ok else 0
+            outcome = f"status {response.status}" + (" as expected" if self._checked.ok else "")
+        if self._attempts.record(outcome, at):
             self._context.log.info(f"{self._prepared.where}: {outcome}")
 
-    def _hopeless(self) -> str:
-        """Why what is expected will not come true; "" where it may."""
+    def _permanent_failure(self) -> str:
+        """Return the reason why further attempts would fail too; "" if they may succeed."""
+        give_up_on = self._args.give_up_on
         if self._failure is not None:
-            kind = self._failure.kind
-            if kind in NEVER_PASSES or kind in self._args.give_up_on:
-                return f"this does not pass by itself: {self._failure.reason}"
+            permanent = self._failure.kind in ALWAYS_PERMANENT or self._failure.kind in give_up_on
+            return f"{self._failure.reason}, which does not pass by itself" if permanent else ""
+        checked = self._checked
+        if checked is None or checked.ok or checked.response.status not in give_up_on:
             return ""
-        judged = self._judged
-        if judged is None or judged.good or judged.answer.status not in self._args.give_up_on:
+        if all(check.ok for check in checked.checks if check.where == "status"):
             return ""
-        expected = all(check.ok for check in judged.checks if check.where == "status")
-        return (
-            "" if expected else f"status {judged.answer.status} does not pass by itself (`giveUpOn` says which do not)"
-        )
+        return f"status {checked.response.status} is in `giveUpOn`"
 
-    def _asked_to_wait(self) -> float:
-        """Seconds for which the server asks to be left alone; 0 where it does not."""
-        asked = self._judged.answer.values("retry-after") if self._judged and self._failure is None else []
-        return retry_after(asked[0], time.time()) if asked else 0.0
-
-    def _succeeded(self, judged: CheckedResponse) -> ext_sdk.Result:
-        seconds = time.monotonic() - self._begun
-        outputs = judged.outputs(self._seen.attempts, seconds)
-        message = f"{self._prepared.where}: status {judged.answer.status}, {summary(judged.checks)}, {self._how_long()}"
-        return ext_sdk.Result.ok(
-            message + notes_of(self._args, judged.answer),
-            outputs=outputs,
-            secret_outputs=judged.captured.secrets,
-            whole=judged.whole(),
-        )
-
-    def _failed(self, why: str) -> ext_sdk.Result:
-        judged, failure = self._judged, self._failure
+    def _failed(self, reason: str) -> ext_sdk.Result:
+        checked, failure, count = self._checked, self._failure, self._attempts.count
         outputs: dict[str, str | int | bool] = {}
-        parts = [f"{self._prepared.where}: not as expected {self._how_long()}, {why}"]
+        parts = [f"{self._prepared.where}: not as expected {self._effort()}, {reason}"]
         if failure is not None:
-            parts.append("; ".join(filter(None, [f"the last attempt: {failure.reason}", failure.details])))
-        if judged is not None:
-            outputs = judged.outputs(self._seen.attempts, 0.0)
-            earlier = f" (after {rounded(self._judged_at)})" if failure is not None else ""
-            parts.append(f"the last answer{earlier}: {judged.told()}")
-        if judged is not None and judged.good and failure is None:
-            parts.append(f"{self._good} good answers in a row, where {self._args.successes} are wanted")
-        if len(self._seen.outcomes) > 1:
-            parts.append(f"all attempts: {self._seen}")
+            parts.append("; ".join(filter(None, [f"last attempt: {failure.reason}", failure.details])))
+        if checked is not None:
+            outputs = checked.outputs(count, 0.0)
+            at = f" (after {rounded(self._checked_at)})" if failure is not None else ""
+            parts.append(f"last response{at}: {checked.failure()}")
+            if checked.ok and failure is None:
+                parts.append(f"{self._successes} of {self._args.successes} consecutive responses as expected")
+        if len(self._attempts.outcomes) > 1:
+            parts.append(f"all attempts: {self._attempts}")
         outputs |= {
-            "attempts": self._seen.attempts,
+            "attempts": count,
             "duration": rounded(time.monotonic() - self._begun),
             "url": outputs.get("url", self._prepared.url),
         }
-        last = failure.reason if failure else status_line(judged.answer) if judged else "nothing"
-        message = f"{self._prepared.where}: not as expected {self._how_long()}, last: {last}"
+        last = failure.reason if failure else status_line(checked.response) if checked else "nothing"
+        message = f"{self._prepared.where}: not as expected {self._effort()}, last: {last}"
         return ext_sdk.Result.failed(message, error="; ".join(parts) + notes_of(self._args), outputs=outputs)
 
-    def _how_long(self) -> str:
-        attempts = self._seen.attempts
-        return f"after {attempts} attempt{'' if attempts == 1 else 's'} in {rounded(time.monotonic() - self._begun)}"
+    def _effort(self) -> str:
+        count = self._attempts.count
+        return f"after {count} attempt{'' if count == 1 else 's'} in {rounded(time.monotonic() - self._begun)}"
 
 
 class AttemptLog:
-    """What came of the attempts, in the order in which it was seen first.
+    """Outcomes of the attempts, in the order in which each was first observed.
 
     Attributes:
-        attempts: how many there were.
-        outcomes: by their words: how many, and seconds of the first and the last of them since the beginning.
+        count: number of attempts.
+        outcomes: by text: number, and seconds from the start of the wait to the first and the last of them.
     """
 
     def __init__(self) -> None:
-        self.attempts = 0
+        self.count = 0
         self.outcomes: dict[str, tuple[int, float, float]] = {}
         self._latest = ""
 
-    def note(self, outcome: str, at: float) -> bool:
-        """One more. Returns whether it is another outcome than the one before."""
-        self.attempts += 1
+    def record(self, outcome: str, at: float) -> bool:
+        """Add an attempt. Returns True if its outcome differs from the previous one."""
+        self.count += 1
         count, first, _ = self.outcomes.get(outcome, (0, at, at))
         self.outcomes[outcome] = (count + 1, first, at)
         changed, self._latest = outcome != self._latest, outcome
         return changed
 
     def __str__(self) -> str:
-        told = [
-            f"{count} times {outcome} ({_moment(first)} to {_moment(last)})"
+        texts = [
+            f"{count} times {outcome} ({first:.1f} s to {last:.1f} s)"
             if count > 1
-            else f"once {outcome} ({_moment(first)})"
+            else f"once {outcome} ({first:.1f} s)"
             for outcome, (count, first, last) in self.outcomes.items()
         ]
-        more = len(told) - MOST_TOLD
-        return ", ".join(told[:MOST_TOLD]) + (f", and {more} other outcomes" if more > 0 else "")
+        more = len(texts) - MAX_OUTCOMES
+        return ", ".join(texts[:MAX_OUTCOMES]) + (f", and {more} other outcomes" if more > 0 else "")
 
 
-def _moment(seconds: float) -> str:
-    return f"{seconds:.1f} s"
+def last_attempt_reserve(total: float) -> Callable[[float], float]:
+    """Return a function from the seconds of one attempt to those reserved for the last one before the deadline.
+
+    Args:
+        total: seconds of all attempts together.
+    """
+    return lambda seconds: min(max(MIN_RESERVE, 2 * seconds), RESERVE_SHARE * total, MAX_RESERVE)
+
+
+def retry_after(value: str, now: float) -> float:
+    """Return the seconds of a Retry-After header: a number or a date (RFC 9110, 10.2.3); 0 for anything else.
+
+    Args:
+        value: of the header.
+        now: seconds since 1970.
+    """
+    if value.isdecimal():
+        return float(value) if len(value) <= MAX_RETRY_AFTER_DIGITS else 0.0
+    from email.utils import parsedate_to_datetime
+
+    try:
+        date = parsedate_to_datetime(value)
+        return max(0.0, (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() - now)
+    except (ValueError, OverflowError):
+        return 0.0
 
 
 OPERATIONS = (

@@ -1,1 +1,1 @@
-"""From arguments to one request: URL, headers, body, credentials, redirects."""
+"""Requests: from the arguments of an operation to the bytes sent, with credentials, sessions and redirects."""

@@ -1,4 +1,4 @@
-"""Arguments that requests of all operations share."""
+"""Arguments shared by all operations that send requests."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_http.client.settings import HttpVersion  # noqa: TC001 - msgspec reads it
-from ext_http.early_check import check_patterns
+from ext_http.host_patterns import check_patterns
 
 from .auth import Auth  # noqa: TC001 - msgspec reads it
 from .body import Body, Values  # noqa: TC001 - msgspec reads them
@@ -19,85 +19,86 @@ DEFAULT_MAX_BODY = 10 * 1024 * 1024  # bytes
 
 
 class TlsArgs(ext_sdk.Args):
-    """How server and client prove who they are. Certificates and keys are PEM, or files of the workdir that have it."""
+    """TLS verification and client certificate. Certificates and keys are PEM text, or PEM files in the workdir."""
 
     ca: Annotated[
-        str | UnsetType, Meta(description="Authorities to verify the server with, in place of the system's")
+        str | UnsetType,
+        Meta(description="CA certificates (PEM or file) to verify the server with, instead of the system's"),
     ] = UNSET
-    certificate: Annotated[str | UnsetType, Meta(description="Of this client, with its chain")] = UNSET
-    key: Annotated[Secret | UnsetType, Meta(description="Of that certificate, where it is not in the same file")] = (
-        UNSET
-    )
-    key_password: Secret | UnsetType = UNSET
-    insecure: Annotated[bool, Meta(description="Believe any server; the message tells it")] = False
-    server_name: Annotated[str | UnsetType, Meta(description="To ask for by SNI, in place of the URL's host")] = UNSET
+    certificate: Annotated[str | UnsetType, Meta(description="Client certificate with its chain (PEM or file)")] = UNSET
+    key: Annotated[
+        Secret | UnsetType, Meta(description="Key of the client certificate (PEM or file), unless in the same file")
+    ] = UNSET
+    key_password: Annotated[Secret | UnsetType, Meta(description="Password of an encrypted key")] = UNSET
+    insecure: Annotated[bool, Meta(description="Skip certificate verification; reported in the result message")] = False
+    server_name: Annotated[str | UnsetType, Meta(description="Server name for SNI, instead of the URL's host")] = UNSET
 
     def __post_init__(self) -> None:
         if self.key is not UNSET and self.certificate is UNSET:
-            raise ValueError("key is for certificate")
+            raise ValueError("key requires certificate")
         if self.insecure and self.ca is not UNSET:
             raise ValueError("expected one of ca and insecure: with insecure no certificate is verified")
 
 
 class ServerArgs(ext_sdk.Args):
-    """Which server, and how to reach it."""
+    """Server of a request, and the connection to it."""
 
     url: Annotated[
-        str, Meta(min_length=1, description="http:// or https://; one that begins with / is relative to baseUrl")
+        str, Meta(min_length=1, description="http:// or https:// URL; one that begins with / is relative to baseUrl")
     ]
     headers: Annotated[
         dict[str, str | FromEnv | list[str]],
-        Meta(description="Headers; a list repeats one. Values are hidden where a name sounds secret"),
+        Meta(description="Headers; a list repeats one. Values are redacted if the name looks secret"),
     ] = field(default_factory=dict)
     secret_headers: Annotated[
-        dict[str, Secret], Meta(description="Headers whose values are hidden, whatever their names")
+        dict[str, Secret], Meta(description="Headers whose values are redacted, whatever their names")
     ] = field(default_factory=dict)
-    auth: Auth | UnsetType = UNSET
+    auth: Annotated[Auth | UnsetType, Meta(description="Authentication")] = UNSET
     session: Annotated[
         SessionName | UnsetType,
         Meta(
-            description="Keep cookies under this name, for later requests of the workdir; those of one port are not "
+            description="Session that keeps cookies for later requests of the workdir. Cookies of one port are not "
             "sent to another"
         ),
     ] = UNSET
-    tls: TlsArgs = TlsArgs()
+    tls: Annotated[TlsArgs, Meta(description="TLS settings")] = TlsArgs()
     redirects: Annotated[
         int,
         Meta(
             ge=0,
             le=20,
-            description="How many to follow, none by default. One to another origin must lead to one of allowHosts, "
-            "and gets no credentials",
+            description="Maximum number of redirects to follow. A redirect to another origin requires allowHosts, and "
+            "is sent no credentials",
         ),
     ] = 0
     allow_hosts: Annotated[
         list[str],
         ext_sdk.Verbatim,
         Meta(
-            description="Hosts that may be asked though a variable or a redirect names them, and metadata addresses "
-            "of clouds: host, host:port, *.host, or *"
+            description="Hosts that a variable or a redirect may lead to, and cloud metadata addresses that are "
+            "allowed: host, host:port, *.host or *"
         ),
     ] = field(default_factory=list)
     proxy: Annotated[
         Secret | UnsetType,
         Meta(
-            description="Such as http://proxy:3128, or with USER:PASSWORD@ before the host; env: as *_PROXY say; none"
+            description="HTTP proxy: http://proxy:3128 or http://USER:PASSWORD@proxy:3128; env: that of *_PROXY; none"
         ),
     ] = UNSET
     unix_socket: Annotated[
-        str | UnsetType, Meta(description="Path of a socket to connect to, whatever the URL's host")
+        str | UnsetType, Meta(description="Path of a Unix socket to connect to, instead of the URL's host")
     ] = UNSET
     resolve: Annotated[
         dict[str, str],
-        Meta(description="Addresses for names: {web.test: 127.0.0.1}, or {web.test:443: ...} for a port"),
+        Meta(description="Addresses by name: {web.test: 127.0.0.1}, or {web.test:443: ...} for one port"),
     ] = field(default_factory=dict)
-    http_version: Annotated[HttpVersion, Meta(description="auto: 2 where the server has it")] = "1.1"
+    http_version: Annotated[HttpVersion, Meta(description="auto: HTTP/2 if the server supports it")] = "1.1"
     connect_timeout: Annotated[
-        ext_sdk.Duration | UnsetType, Meta(description="For the connection, TLS included; `timeout` is for all")
+        ext_sdk.Duration | UnsetType, Meta(description="Maximum time to connect, TLS included")
     ] = UNSET
-    timeout: Annotated[ext_sdk.Duration, Meta(description="For all, to the last byte; hosts give a call some 30 s")] = (
-        ext_sdk.Duration.parse("25s")
-    )
+    timeout: Annotated[
+        ext_sdk.Duration, Meta(description="Maximum time in all, body included; hosts limit a call to about 30 s")
+    ] = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:
         check_patterns(self.allow_hosts)
@@ -106,16 +107,16 @@ class ServerArgs(ext_sdk.Args):
 
 
 class RequestArgs(ServerArgs):
-    """What to ask."""
+    """Method, query and body of a request."""
 
     method: Annotated[
         Annotated[str, Meta(pattern="^[A-Za-z][A-Za-z0-9_-]{0,31}$")] | UnsetType,
-        Meta(description="GET, or POST where there is a body"),
+        Meta(description="HTTP method; POST by default if there is a body, else GET"),
     ] = UNSET
     query: Annotated[
-        dict[str, Values], Meta(description="Parameters, added to those of the URL; a list repeats one")
+        dict[str, Values], Meta(description="Query parameters, added to those of the URL; a list repeats one")
     ] = field(default_factory=dict)
-    body: Body | UnsetType = UNSET
+    body: Annotated[Body | UnsetType, Meta(description="Request body, of one kind")] = UNSET
     max_body: Annotated[
-        int, Meta(ge=0, description="Bytes of the answer's body, decoded, that are read; the rest is left")
+        int, Meta(ge=0, description="Maximum bytes of the response body to read, decoded; the rest is dropped")
     ] = DEFAULT_MAX_BODY

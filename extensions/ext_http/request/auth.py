@@ -1,4 +1,4 @@
-"""How a request says who sends it: Basic, Bearer, Digest, OAuth2 client credentials, netrc."""
+"""Authentication: Basic, Bearer, Digest, OAuth2 client credentials, netrc."""
 
 from __future__ import annotations
 
@@ -13,57 +13,61 @@ from msgspec import UNSET, Meta, UnsetType
 import ext_sdk
 from ext_http.client.errors import ExchangeFailed
 
-from .secrets import Secret, resolve_secret
+from .secrets import Secret, read_file, resolve_secret
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ext_http.client.response import Response
+    from ext_http.client.url import Target
+
+    # Sends a form to a URL, with the value of an Authorization header, or "".
+    PostForm = Callable[[str, list[tuple[str, str]], str], Response]
 
 
-SPARE = 10.0  # seconds before its end in which a token is not used any more
-LIFETIME = 300.0  # seconds that a token is used whose server does not say how long it is valid
+EXPIRY_MARGIN = 10.0  # seconds before its expiry from which on a token is not used
+DEFAULT_LIFETIME = 300.0  # seconds that a token is used if the response does not contain expires_in
 
 
 class Password(ext_sdk.Args):
-    """Who, and the password."""
+    """User name and password."""
 
-    username: str
-    password: Secret
+    username: Annotated[str, Meta(description="User name")]
+    password: Annotated[Secret, Meta(description="Password")]
 
 
 class OAuth2(ext_sdk.Args):
-    """Client credentials (RFC 6749, 4.4). The token is kept until it ends, or is refused."""
+    """Client credentials grant (RFC 6749, 4.4). The token is kept until it expires or is refused."""
 
-    token_url: str
-    client_id: str
-    client_secret: Secret
-    scope: str | UnsetType = UNSET
-    audience: Annotated[str | UnsetType, Meta(description="Sent as `audience`, which some servers want")] = UNSET
+    token_url: Annotated[str, Meta(description="URL of the token endpoint")]
+    client_id: Annotated[str, Meta(description="Client id")]
+    client_secret: Annotated[Secret, Meta(description="Client secret")]
+    scope: Annotated[str | UnsetType, Meta(description="Scopes, separated by spaces")] = UNSET
+    audience: Annotated[str | UnsetType, Meta(description="Parameter `audience`, which some servers require")] = UNSET
     send: Annotated[
-        Literal["header", "body"], Meta(description="Whether id and secret go as Basic authentication or in the form")
+        Literal["header", "body"], Meta(description="Send id and secret as Basic authentication or in the form")
     ] = "header"
 
 
 class Auth(ext_sdk.Args, one_of=("basic", "bearer", "digest", "oauth2", "netrc")):
-    """One way to authenticate. Client certificates are in `tls`."""
+    """One authentication scheme. Client certificates are in `tls`."""
 
-    basic: Password | UnsetType = UNSET
-    bearer: Secret | UnsetType = UNSET
-    digest: Password | UnsetType = UNSET
-    oauth2: OAuth2 | UnsetType = UNSET
+    basic: Annotated[Password | UnsetType, Meta(description="HTTP Basic")] = UNSET
+    bearer: Annotated[Secret | UnsetType, Meta(description="Bearer token")] = UNSET
+    digest: Annotated[Password | UnsetType, Meta(description="HTTP Digest")] = UNSET
+    oauth2: Annotated[OAuth2 | UnsetType, Meta(description="OAuth2 client credentials")] = UNSET
     netrc: Annotated[
-        str | UnsetType, Meta(description="A netrc file in the workdir, with user and password for the host")
+        str | UnsetType, Meta(description="Path of a netrc file in the workdir, with user and password for the host")
     ] = UNSET
 
 
 class Credentials(NamedTuple):
-    """What a request is sent with.
+    """Credentials of one request.
 
     Attributes:
-        header: the Authorization header; "" for none.
+        header: value of the Authorization header; "" for none.
         digest: user and password for a Digest challenge; None for none.
-        forget: called when the server refuses the header; True: another one may be had.
+        forget: called when the server refuses the header; returns True if new credentials may be available.
     """
 
     header: str = ""
@@ -71,8 +75,36 @@ class Credentials(NamedTuple):
     forget: Callable[[], bool] = lambda: False
 
 
-def basic(username: str, password: str, context: ext_sdk.Context) -> Credentials:
-    """HTTP Basic (RFC 7617). Raises InvalidArgs for a colon in the user's name."""
+def credentials_for(
+    auth: Auth | UnsetType, target: Target, post_form: PostForm, context: ext_sdk.Context
+) -> Credentials:
+    """Return the credentials of a request; for OAuth2 a token may be requested.
+
+    Args:
+        auth: argument of the operation; if not given, the user of the target counts.
+        target: of the request.
+        post_form: sends the request for a token.
+
+    Raises:
+        InvalidArgs, OperationFailed: the credentials are not valid or not available.
+    """
+    if auth is UNSET:
+        return _basic(*target.user, context) if target.user else Credentials()
+    if auth.basic is not UNSET:
+        password = resolve_secret(auth.basic.password, "auth.basic.password", context)
+        return _basic(auth.basic.username, password, context)
+    if auth.bearer is not UNSET:
+        token = resolve_secret(auth.bearer, "auth.bearer", context)
+        return Credentials(f"Bearer {token}")
+    if auth.digest is not UNSET:
+        password = resolve_secret(auth.digest.password, "auth.digest.password", context)
+        return Credentials(digest=(auth.digest.username, password))
+    if auth.oauth2 is not UNSET:
+        return _oauth2(auth.oauth2, post_form, context)
+    return _netrc(str(auth.netrc), target.origin.host, context)
+
+
+def _basic(username: str, password: str, context: ext_sdk.Context) -> Credentials:
     if ":" in username:
         raise ext_sdk.InvalidArgs("auth.basic.username", "expected a name without a colon (RFC 7617)")
     encoded = base64.b64encode(f"{username}:{password}".encode()).decode()
@@ -80,84 +112,80 @@ def basic(username: str, password: str, context: ext_sdk.Context) -> Credentials
     return Credentials(f"Basic {encoded}")
 
 
-def bearer(token: str, context: ext_sdk.Context) -> Credentials:
-    """A bearer token (RFC 6750)."""
-    context.secrets.add("auth.bearer", token)
-    return Credentials(f"Bearer {token}")
+def _netrc(path: str, host: str, context: ext_sdk.Context) -> Credentials:
+    import netrc
+    import tempfile
+
+    with tempfile.NamedTemporaryFile("wb", prefix="ext-http-") as file:  # netrc reads only files
+        file.write(read_file(path, context).decode("utf-8", "replace").encode())
+        file.flush()
+        try:
+            entry = netrc.netrc(file.name).authenticators(host)
+        except netrc.NetrcParseError as error:
+            raise ext_sdk.OperationFailed(
+                f"{path!r} is not a valid netrc file", error=f"auth.netrc: {path}: {error.msg}, line {error.lineno}"
+            ) from None
+    if entry is None:
+        raise ext_sdk.OperationFailed(
+            f"{path!r} has no entry for {host}",
+            error=f"auth.netrc: expected an entry `machine {host}` in {path}, found none",
+        )
+    user, _, password = entry
+    context.secrets.add("auth.netrc", password)
+    return _basic(user, password, context)
 
 
-# Sends a form to a URL; gets the Authorization header, or "".
-Post = "Callable[[str, list[tuple[str, str]], str], Answer]"
-
-
-def oauth2(
-    wanted: OAuth2, post: Callable[[str, list[tuple[str, str]], str], Response], context: ext_sdk.Context
-) -> Credentials:
-    """A token for client credentials, kept as long as it is valid.
-
-    Args:
-        wanted: see OAuth2.
-        post: sends a form to a URL, with an Authorization header, or "".
-        context: of the call.
-
-    Raises:
-        OperationFailed: the server gave none.
-    """
-    secret = resolve_secret(wanted.client_secret, "auth.oauth2.clientSecret", context)
-    tokens = context.extension_state(Tokens)
-    key = (wanted.token_url, wanted.client_id, secret, str(wanted.scope), str(wanted.audience))
-
-    def fetch() -> tuple[str, float]:
-        return _token(wanted, secret, post, context)
-
-    token = tokens.get(key, fetch)
+def _oauth2(args: OAuth2, post_form: PostForm, context: ext_sdk.Context) -> Credentials:
+    secret = resolve_secret(args.client_secret, "auth.oauth2.clientSecret", context)
+    cache = context.extension_state(TokenCache)
+    key = (args.token_url, args.client_id, secret, str(args.scope), str(args.audience))
+    token = cache.get(key, lambda: _fetch_token(args, secret, post_form, context))
     context.secrets.add("auth.oauth2.token", token)
-    return Credentials(f"Bearer {token}", forget=lambda: tokens.forget(key, token))
+    return Credentials(f"Bearer {token}", forget=lambda: cache.forget(key, token))
 
 
-def _token(
-    wanted: OAuth2, secret: str, post: Callable[[str, list[tuple[str, str]], str], Response], context: ext_sdk.Context
-) -> tuple[str, float]:
-    """A new token, and for how many seconds it can be used."""
+def _fetch_token(args: OAuth2, secret: str, post_form: PostForm, context: ext_sdk.Context) -> tuple[str, float]:
+    """Return a new token and its lifetime in seconds. Raises OperationFailed if the server returns none."""
     form = [("grant_type", "client_credentials")]
-    form += [(name, str(value)) for name, value in (("scope", wanted.scope), ("audience", wanted.audience)) if value]
+    form += [(name, str(value)) for name, value in (("scope", args.scope), ("audience", args.audience)) if value]
     header = ""
-    if wanted.send == "header":
+    if args.send == "header":
         from urllib.parse import quote_plus
 
-        # RFC 6749, 2.3.1: both are encoded as in a form first.
-        header = basic(quote_plus(wanted.client_id), quote_plus(secret), context).header
+        # RFC 6749, 2.3.1: both are form-encoded before they are encoded in Base64.
+        header = _basic(quote_plus(args.client_id), quote_plus(secret), context).header
     else:
-        form += [("client_id", wanted.client_id), ("client_secret", secret)]
-    answer = post(wanted.token_url, form, header)
-    where = f"the token of {wanted.client_id!r:.100} from {wanted.token_url}"
+        form += [("client_id", args.client_id), ("client_secret", secret)]
+    response = post_form(args.token_url, form, header)
+    token_name = f"token of {args.client_id!r:.100} from {args.token_url}"
     try:
-        told: object = json.loads(answer.body)
+        document: object = json.loads(response.body)
     except ValueError:
-        told = None
-    told = told if isinstance(told, dict) else {}
-    token = told.get("access_token")
-    if answer.status >= 500:  # which may pass
-        raise ExchangeFailed("connection", f"no {where.removeprefix('the ')}: status {answer.status}")
-    if answer.status != 200 or not isinstance(token, str) or not token:
-        reason = " ".join(str(told[name]) for name in ("error", "error_description") if name in told)
+        document = None
+    members = document if isinstance(document, dict) else {}
+    token = members.get("access_token")
+    if response.status >= 500:  # may be temporary
+        raise ExchangeFailed("connection", f"no {token_name}: status {response.status}")
+    if response.status != 200 or not isinstance(token, str) or not token:
+        reason = " ".join(str(members[name]) for name in ("error", "error_description") if name in members)
         raise ext_sdk.OperationFailed(
-            f"no {where.removeprefix('the ')}",
-            error=f"expected {where}, got status {answer.status}{f': {reason:.300}' if reason else ''}; "
-            "are clientId, clientSecret and scope right?",
+            f"no {token_name}",
+            error=f"expected the {token_name}, got status {response.status}{f': {reason:.300}' if reason else ''}; "
+            "check clientId, clientSecret and scope",
         )
-    kind = told.get("token_type", "Bearer")
+    kind = members.get("token_type", "Bearer")
     if str(kind).lower() != "bearer":
         raise ext_sdk.OperationFailed(
-            f"{where} is of type {kind!r:.40}", error=f"expected a bearer token, got {where} of type {kind!r:.40}"
+            f"the {token_name} is of type {kind!r:.40}",
+            error=f"expected a bearer token, got the {token_name} of type {kind!r:.40}",
         )
-    lifetime = told.get("expires_in")
-    seconds = float(lifetime) if isinstance(lifetime, (int, float)) and not isinstance(lifetime, bool) else LIFETIME
-    return token, seconds
+    lifetime = members.get("expires_in")
+    is_number = isinstance(lifetime, (int, float)) and not isinstance(lifetime, bool)
+    return token, float(lifetime) if is_number else DEFAULT_LIFETIME  # type: ignore[arg-type]
 
 
-class Tokens:
-    """The tokens of a process; safe in several threads."""
+class TokenCache:
+    """OAuth2 tokens of the process. Thread-safe; concurrent calls for one token request it once."""
 
     def __init__(self) -> None:
         self._tokens: dict[tuple[str, ...], tuple[str, float]] = {}
@@ -165,54 +193,19 @@ class Tokens:
         self._lock = threading.Lock()
 
     def get(self, key: tuple[str, ...], fetch: Callable[[], tuple[str, float]]) -> str:
-        """The token of a key; who needs it while it is fetched waits for it."""
+        """Return the token of a key, fetched if there is none or it has expired."""
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
-            token, end = self._tokens.get(key, ("", 0.0))
-            if time.monotonic() >= end:
+            token, expiry = self._tokens.get(key, ("", 0.0))
+            if time.monotonic() >= expiry:
                 token, seconds = fetch()
-                self._tokens[key] = token, time.monotonic() + max(0.0, seconds - SPARE)
+                self._tokens[key] = token, time.monotonic() + max(0.0, seconds - EXPIRY_MARGIN)
             return token
 
     def forget(self, key: tuple[str, ...], token: str) -> bool:
-        """This one was refused; the next call fetches another. Returns True: it is worth a try."""
+        """Delete a refused token, so that the next call fetches a new one. Returns True."""
         with self._lock:
             if self._tokens.get(key, ("", 0.0))[0] == token:
                 del self._tokens[key]
         return True
-
-
-def netrc(path: str, host: str, context: ext_sdk.Context) -> Credentials:
-    """User and password of a host, from a netrc file in the working directory.
-
-    Raises:
-        OperationFailed: the file can't be read, or has nothing for the host.
-    """
-    import netrc as library
-
-    from .secrets import read_file
-
-    text = read_file(path, context).decode("utf-8", "replace")
-    import os
-    import tempfile
-
-    with tempfile.NamedTemporaryFile("w", prefix="ext-http-") as file:  # the library reads files only
-        file.write(text)
-        file.flush()
-        try:
-            entry = library.netrc(file.name).authenticators(host)
-        except library.NetrcParseError as error:
-            raise ext_sdk.OperationFailed(
-                f"{path!r} is no netrc file", error=f"auth.netrc: {path}: {error.msg}, line {error.lineno}"
-            ) from None
-        finally:
-            os.fsync(file.fileno())
-    if entry is None:
-        raise ext_sdk.OperationFailed(
-            f"{path!r} has nothing for {host}",
-            error=f"auth.netrc: expected an entry `machine {host}` in {path}, found none",
-        )
-    user, _, password = entry
-    context.secrets.add("auth.netrc", password)
-    return basic(user, password, context)

@@ -1,4 +1,4 @@
-"""Bodies of requests: JSON, forms, several parts, files, texts, bytes, GraphQL."""
+"""Request bodies: JSON, forms, multipart, files, text, bytes, GraphQL."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from ext_sdk.expect.check import Json  # noqa: TC001 - msgspec reads it
 from .secrets import read_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
+    from collections.abc import Iterator
 
 
 Scalar = str | int | float | bool
@@ -26,80 +25,93 @@ Values = Scalar | list[Scalar]
 
 
 class FormPart(ext_sdk.Args, one_of=("text", "file")):
-    """A part of a multipart body: a text, or a file of the working directory."""
+    """Part of a multipart body: a text, or a file of the workdir."""
 
-    text: str | UnsetType = UNSET
-    file: Annotated[str | UnsetType, Meta(description="Path in the workdir")] = UNSET
-    filename: Annotated[str | UnsetType, Meta(description="As it is told; the file's own name where left out")] = UNSET
-    content_type: str | UnsetType = UNSET
+    text: Annotated[str | UnsetType, Meta(description="Content of the part")] = UNSET
+    file: Annotated[str | UnsetType, Meta(description="Path of a file in the workdir")] = UNSET
+    filename: Annotated[str | UnsetType, Meta(description="File name to send; that of `file` by default")] = UNSET
+    content_type: Annotated[str | UnsetType, Meta(description="Content-Type of the part")] = UNSET
 
     def __post_init__(self) -> None:
-        if isinstance(self.content_type, str) and (wrong := header_value_problem(self.content_type)):
-            raise ValueError(f"contentType: {wrong}")
+        if isinstance(self.content_type, str) and (problem := header_value_problem(self.content_type)):
+            raise ValueError(f"contentType: {problem}")
 
 
 class GraphqlBody(ext_sdk.Args):
-    """A GraphQL request, as JSON."""
+    """GraphQL request, sent as JSON."""
 
-    query: Annotated[str, Meta(min_length=1)]
-    variables: dict[str, Json] | UnsetType = UNSET
-    operation_name: str | UnsetType = UNSET
+    query: Annotated[str, Meta(min_length=1, description="GraphQL document")]
+    variables: Annotated[dict[str, Json] | UnsetType, Meta(description="Variables of the document")] = UNSET
+    operation_name: Annotated[str | UnsetType, Meta(description="Operation to run, if there are several")] = UNSET
 
 
 KINDS = ("json", "form", "multipart", "file", "raw", "base64", "graphql")
 
 
 class Body(ext_sdk.Args, one_of=KINDS):
-    """One body. Its Content-Type follows from its kind, unless `contentType` says another one."""
+    """Request body of one kind. The kind sets the Content-Type, unless `contentType` or a header does."""
 
-    json: Annotated[Json | UnsetType, Meta(description="Any JSON value; integers stay exact, up to 4,300 digits")] = (
-        UNSET
-    )
+    json: Annotated[Json | UnsetType, Meta(description="JSON value; integers stay exact, up to 4,300 digits")] = UNSET
     form: Annotated[
         dict[str, Values] | UnsetType,
-        Meta(description="As a web form is sent; a list repeats a name. Values are hidden where a name sounds secret"),
+        Meta(description="Fields of a web form; a list repeats one. Values are redacted if the name looks secret"),
     ] = UNSET
     multipart: Annotated[
-        dict[str, Scalar | FormPart | list[Scalar | FormPart]] | UnsetType, Meta(description="Fields and files")
+        dict[str, Scalar | FormPart | list[Scalar | FormPart]] | UnsetType,
+        Meta(description="Fields and files of a multipart/form-data body"),
     ] = UNSET
-    file: Annotated[str | UnsetType, Meta(description="A file of the workdir, as it is")] = UNSET
-    raw: Annotated[str | UnsetType, Meta(description="A text, as it is")] = UNSET
-    base64: Annotated[str | UnsetType, Meta(description="Bytes, in Base64")] = UNSET
-    graphql: GraphqlBody | UnsetType = UNSET
-    content_type: str | UnsetType = UNSET
+    file: Annotated[str | UnsetType, Meta(description="Path of a file in the workdir to send unchanged")] = UNSET
+    raw: Annotated[str | UnsetType, Meta(description="Text to send unchanged")] = UNSET
+    base64: Annotated[str | UnsetType, Meta(description="Bytes in Base64")] = UNSET
+    graphql: Annotated[GraphqlBody | UnsetType, Meta(description="GraphQL request")] = UNSET
+    content_type: Annotated[str | UnsetType, Meta(description="Content-Type; by default that of the kind")] = UNSET
 
 
-class Encoded(NamedTuple):
-    """The bytes of a body, and its Content-Type; "" for none."""
+class EncodedBody(NamedTuple):
+    """Bytes of a body and its Content-Type; "" for none."""
 
     content: bytes
     content_type: str
 
 
-def encode(body: Body, context: ext_sdk.Context) -> Encoded:
-    """The bytes of a body.
+def encode(body: Body, context: ext_sdk.Context) -> EncodedBody:
+    """Return the bytes of a body. Values of fields whose names look secret are redacted from here on.
 
     Raises:
         OperationFailed: a file can't be read.
-        InvalidArgs: no Base64.
+        InvalidArgs: the Base64 is not valid.
     """
-    kind = next(name for name in KINDS if getattr(body, name) is not UNSET)
-    content, content_type = _ENCODERS[kind](getattr(body, kind), context)
-    return Encoded(content, content_type if body.content_type is UNSET else body.content_type)
+    if body.form is not UNSET:
+        for name, value in pairs(body.form):
+            _redact_secret(name, value, context)
+        content, kind = urlencode(list(pairs(body.form))).encode(), "application/x-www-form-urlencoded"
+    elif body.multipart is not UNSET:
+        content, kind = _multipart(body.multipart, context)
+    elif body.file is not UNSET:
+        from mimetypes import guess_type
+
+        content, kind = read_file(body.file, context), guess_type(body.file)[0] or "application/octet-stream"
+    elif body.raw is not UNSET:
+        content, kind = body.raw.encode(), "text/plain; charset=utf-8"
+    elif body.base64 is not UNSET:
+        try:
+            content, kind = base64.b64decode("".join(body.base64.split()), validate=True), "application/octet-stream"
+        except ValueError as error:
+            raise ext_sdk.InvalidArgs("body.base64", f"expected Base64: {error}") from None
+    else:
+        document: object = body.json
+        if body.graphql is not UNSET:
+            members: dict[str, object] = {
+                "query": body.graphql.query,
+                "variables": body.graphql.variables,
+                "operationName": body.graphql.operation_name,
+            }
+            document = {name: member for name, member in members.items() if member is not UNSET}
+        content, kind = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(), "application/json"
+    return EncodedBody(content, kind if body.content_type is UNSET else body.content_type)
 
 
-def _json(value: object, context: ext_sdk.Context) -> tuple[bytes, str]:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode(), "application/json"
-
-
-def _form(fields: dict[str, Values], context: ext_sdk.Context) -> tuple[bytes, str]:
-    for name, value in pairs(fields):
-        _hide(name, value, context)
-    return urlencode(list(pairs(fields))).encode(), "application/x-www-form-urlencoded"
-
-
-def _hide(name: str, value: str, context: ext_sdk.Context) -> None:
-    """Redact the value of a field from here on if its name looks secret, as for the parameters of a URL."""
+def _redact_secret(name: str, value: str, context: ext_sdk.Context) -> None:
     if looks_secret(name):
         context.secrets.add(f"form.{name}", value)
 
@@ -107,14 +119,14 @@ def _hide(name: str, value: str, context: ext_sdk.Context) -> None:
 def _multipart(
     fields: dict[str, Scalar | FormPart | list[Scalar | FormPart]], context: ext_sdk.Context
 ) -> tuple[bytes, str]:
-    from ext_http.client.encoding import Part, multipart
+    from ext_http.client.client import Part, multipart
 
     parts = []
     for name, values in fields.items():
         for value in values if isinstance(values, list) else [values]:
             text = value.text if isinstance(value, FormPart) else scalar(value)
             if isinstance(text, str):
-                _hide(name, text, context)
+                _redact_secret(name, text, context)
             if not isinstance(value, FormPart):
                 parts.append(Part(name, scalar(value).encode()))
                 continue
@@ -129,50 +141,13 @@ def _multipart(
     return content, content_type
 
 
-def _file(path: str, context: ext_sdk.Context) -> tuple[bytes, str]:
-    from mimetypes import guess_type
-
-    return read_file(path, context), guess_type(path)[0] or "application/octet-stream"
-
-
-def _raw(text: str, context: ext_sdk.Context) -> tuple[bytes, str]:
-    return text.encode(), "text/plain; charset=utf-8"
-
-
-def _base64(text: str, context: ext_sdk.Context) -> tuple[bytes, str]:
-    try:
-        return base64.b64decode("".join(text.split()), validate=True), "application/octet-stream"
-    except ValueError as error:
-        raise ext_sdk.InvalidArgs("body.base64", f"expected Base64: {error}") from None
-
-
-def _graphql(body: GraphqlBody, context: ext_sdk.Context) -> tuple[bytes, str]:
-    value: dict[str, object] = {"query": body.query}
-    if body.variables is not UNSET:
-        value["variables"] = body.variables
-    if body.operation_name is not UNSET:
-        value["operationName"] = body.operation_name
-    return _json(value, context)
-
-
-_ENCODERS: Mapping[str, Callable[[Any, ext_sdk.Context], tuple[bytes, str]]] = {  # each gets what its field holds
-    "json": _json,
-    "form": _form,
-    "multipart": _multipart,
-    "file": _file,
-    "raw": _raw,
-    "base64": _base64,
-    "graphql": _graphql,
-}
-
-
 def pairs(fields: dict[str, Values]) -> Iterator[tuple[str, str]]:
-    """Names and values, one pair for each value."""
+    """Yield (name, value) for each value of each field."""
     for name, values in fields.items():
         for value in values if isinstance(values, list) else [values]:
             yield name, scalar(value)
 
 
 def scalar(value: Scalar) -> str:
-    """As JSON writes it, but for quotation marks: true, 1, 1.5, text."""
+    """Return a value as JSON writes it, a string without quotation marks: true, 1, 1.5, text."""
     return value if isinstance(value, str) else json.dumps(value)

@@ -1,4 +1,4 @@
-"""Secret values and files that a request is made of: given in the task, or named there."""
+"""Secret values and files used in requests: given in the task, or by reference to a variable or a file."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from ext_sdk.files import Workdir, os_errors
 
 
 class FromEnv(ext_sdk.Args):
-    """A value that stands in no task file."""
+    """Reference to a value that the task file does not contain."""
 
-    env: Annotated[str, Meta(min_length=1, description="Name of a variable, of the task or of the extension")]
+    env: Annotated[str, Meta(min_length=1, description="Name of a variable of the task or of the extension's process")]
 
 
-# As users write it: the value itself, or where it is.
+# As users write it: the value itself, or a reference to it.
 Secret = str | FromEnv
 
 
 def resolve_value(value: str | FromEnv, field: str, context: ext_sdk.Context) -> str:
-    """A value that may be seen, if the task itself has it; one of the extension's own environment is hidden.
+    """Return a value; one from the extension's own environment is redacted from here on.
 
     Raises:
-        InvalidArgs: there is no such variable.
+        InvalidArgs: the variable is missing.
     """
     if isinstance(value, FromEnv):
         return context.env[value.env] if value.env in context.env else resolve_secret(value, field, context)
@@ -35,38 +35,33 @@ def resolve_value(value: str | FromEnv, field: str, context: ext_sdk.Context) ->
 
 
 def resolve_secret(secret: Secret, field: str, context: ext_sdk.Context) -> str:
-    """The value, from now on hidden in all that is written.
+    """Return a secret value, redacted from here on.
 
     Args:
         secret: see Secret.
-        field: path of the argument, for the error and for the placeholder.
-        context: of the call.
+        field: path of the argument, for the error and the placeholder.
 
     Raises:
-        InvalidArgs: there is no such variable.
+        InvalidArgs: the variable is missing.
     """
     value = secret if isinstance(secret, str) else context.env.get(secret.env, os.environ.get(secret.env))
     if value is None:
-        raise ext_sdk.InvalidArgs(field, f"expected a variable of this name, found none: {secret.env!r:.100}")  # type: ignore[union-attr]
+        raise ext_sdk.InvalidArgs(field, f"expected the name of a variable, found no variable {secret.env!r:.100}")  # type: ignore[union-attr]
     context.secrets.add(field, value)
     return value
 
 
-LARGEST = 64 * 1024 * 1024  # bytes of a file that is sent; it is held in memory
+MAX_FILE_BYTES = 64 * 1024 * 1024  # of a file that is sent; it is held in memory
 
 
 def read_file(path: str, context: ext_sdk.Context) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        OperationFailed: it is not in the working directory, not there, or larger than 64 MiB.
-    """
+    """Return the content of a file. Raises OperationFailed if it is outside the workdir, missing, or over 64 MiB."""
     with os_errors("read", path):
-        return Workdir(context.workdir).read(path, limit=LARGEST)
+        return Workdir(context.workdir).read(path, limit=MAX_FILE_BYTES)
 
 
-def pem(text: str, field: str, context: ext_sdk.Context) -> str:
-    """PEM as users give it: the text itself, or a file that has it: one of the workdir, or the authority of a mock."""
+def read_pem(text: str, field: str, context: ext_sdk.Context) -> str:
+    """Return PEM that is given as text, as a file of the workdir, or as the `caFile` of a mock."""
     if "-----BEGIN" in text:
         return text
     if text in context.state(Mocks).ca_files():
@@ -74,5 +69,5 @@ def pem(text: str, field: str, context: ext_sdk.Context) -> str:
             return Path(text).read_text(encoding="ascii")
     data = read_file(text, context)
     if b"-----BEGIN" not in data:
-        raise ext_sdk.InvalidArgs(field, f"expected PEM, or a file that has it, found none in {text!r:.100}")
+        raise ext_sdk.InvalidArgs(field, f"expected PEM, or a file that contains PEM, found none in {text!r:.100}")
     return data.decode("utf-8", "replace")

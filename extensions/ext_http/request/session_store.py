@@ -1,4 +1,4 @@
-"""Named sessions: cookies that stay from one request to the next, and what all of their requests have in common."""
+"""Named sessions: cookies, base URL and headers that several requests share."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ SessionName = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
 
 class Session:
-    """One session.
+    """State that the requests of one session share.
 
     Attributes:
-        cookies: of its servers.
-        base_url: that its URLs are relative to; "" for none.
-        base_given: the same, as the task has it.
-        headers: of all of its requests.
-        secret_headers: names, in lower case, of those that must not be seen.
+        cookies: set by its servers.
+        base_url: base of relative URLs; "" if not set.
+        base_given: the base URL as the task contains it, variables not yet replaced.
+        headers: sent with every request.
+        secret_headers: names, in lower case, of headers whose values are redacted.
     """
 
     __slots__ = ("base_given", "base_url", "cookies", "headers", "secret_headers")
@@ -38,18 +38,18 @@ class Session:
 
 
 class Sessions:
-    """The sessions of a working directory; safe in several threads."""
+    """Sessions of a workdir, by name. Thread-safe."""
 
     def __init__(self) -> None:
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
 
     def get(self, name: str) -> Session:
-        """The session of this name, made at its first use."""
+        """Return the session of this name, created at its first use."""
         with self._lock:
             return self._sessions.setdefault(name, Session())
 
     def forget(self, name: str) -> None:
-        """End a session; the next use of its name begins a new one."""
+        """Delete a session; the next use of its name creates a new one."""
         with self._lock:
             self._sessions.pop(name, None)

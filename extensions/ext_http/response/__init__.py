@@ -1,1 +1,1 @@
-"""Checks, captures and excerpts of a response; mocks check requests by the same means."""
+"""Responses: expectations and their checks, captures, excerpts for messages and outputs."""

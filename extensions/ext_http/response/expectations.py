@@ -14,158 +14,147 @@ from ext_sdk.expect import Check, DurationExpectation, Expectation, Searcher, ch
 from ext_sdk.expect.format import quoted
 
 from .body_check import Body, check_body
-from .check_context import CheckContext
-from .header_check import Headers, check_headers
+from .header_check import CheckContext, Headers, check_headers
 
 if TYPE_CHECKING:
     from ext_http.client.response import Response
     from ext_sdk import Context
 
 
-_CODES = "^([1-5]xx|[1-5][0-9][0-9](-[1-5][0-9][0-9])?)$"
+_STATUS_RANGE = "^([1-5]xx|[1-5][0-9][0-9](-[1-5][0-9][0-9])?)$"
 
-# Not as `pattern`: where a string with one may also be a list, msgspec 0.22 frees memory that it does not own.
-Codes = Annotated[str, Meta(extra_json_schema={"pattern": _CODES, "examples": ["2xx", "200-299"]})]
-One = Annotated[int, Meta(ge=100, le=599)] | Codes
-Several = Annotated[list[One], Meta(min_length=1)]
+# Not as `pattern`: in a union of a list and a string with a pattern, msgspec 0.22 frees memory that it does not own.
+StatusRange = Annotated[str, Meta(extra_json_schema={"pattern": _STATUS_RANGE, "examples": ["2xx", "200-299"]})]
+SingleStatus = Annotated[int, Meta(ge=100, le=599)] | StatusRange
+StatusList = Annotated[list[SingleStatus], Meta(min_length=1)]
 
 
 class StatusExpectation(Expectation):
-    """What a status code must not be."""
+    """Status codes that are not accepted."""
 
-    not_: Annotated[One | Several, Meta(description="None of these: 404, 5xx, 300-399, or a list of such")] = field(
-        name="not"
-    )
+    not_: Annotated[
+        SingleStatus | StatusList, Meta(description="None of these: 404, 5xx, 300-399, or a list of such")
+    ] = field(name="not")
 
     def __post_init__(self) -> None:
-        refuse_no_codes(self.not_)
+        check_ranges(self.not_)
 
 
 # As users write it: 200, "2xx", "200-299", [200, "3xx"], {"not": "5xx"}.
-Status = One | Several | StatusExpectation
+Status = SingleStatus | StatusList | StatusExpectation
 
 
-def refuse_no_codes(status: Status) -> None:
-    """Raise ValueError for what is no code, class or range of codes, and for a range that ends before it begins."""
-    if isinstance(status, StatusExpectation):
-        return
-    for one in status if isinstance(status, list) else [status]:
-        if isinstance(one, str) and not re.fullmatch(_CODES, one):
-            raise ValueError(f"status: expected a code, 2xx, or 200-299, found {one!r:.40}")
-        lowest, highest = _bounds(one)
+def check_ranges(status: SingleStatus | StatusList) -> None:
+    """Raise ValueError for a text that is not a code, class or range of codes, or for an empty range."""
+    for single in status if isinstance(status, list) else [status]:
+        if isinstance(single, str) and not re.fullmatch(_STATUS_RANGE, single):
+            raise ValueError(f"status: expected a code, 2xx, or 200-299, found {single!r:.40}")
+        lowest, highest = _bounds(single)
         if lowest > highest:
-            raise ValueError(f"status: expected a range from low to high, found {one}")
+            raise ValueError(f"status: expected a range from low to high, found {single}")
 
 
 def check_status(expectation: Status, status: int) -> Check:
-    """Hold a status code against an expectation."""
-    wanted = expectation.not_ if isinstance(expectation, StatusExpectation) else expectation
-    several = wanted if isinstance(wanted, list) else [wanted]
-    among = any(lowest <= status <= highest for lowest, highest in map(_bounds, several))
-    text = ", ".join(map(str, several))
-    if isinstance(expectation, StatusExpectation):
-        return Check(not among, "not to be", text, str(status), where="status")
-    return Check(among, "to be" if len(several) == 1 else "to be one of", text, str(status), where="status")
+    """Check a status code against an expectation."""
+    excluding = isinstance(expectation, StatusExpectation)
+    expected = expectation.not_ if isinstance(expectation, StatusExpectation) else expectation
+    ranges = expected if isinstance(expected, list) else [expected]
+    included = False
+    for single in ranges:
+        lowest, highest = _bounds(single)
+        included = included or lowest <= status <= highest
+    what = "not to be" if excluding else "to be" if len(ranges) == 1 else "to be one of"
+    return Check(included != excluding, what, ", ".join(map(str, ranges)), str(status), where="status")
 
 
-def _bounds(one: int | str) -> tuple[int, int]:
-    if isinstance(one, int):
-        return one, one
-    if one.endswith("xx"):
-        return int(one[0]) * 100, int(one[0]) * 100 + 99
-    lowest, _, highest = one.partition("-")
+def _bounds(single: int | str) -> tuple[int, int]:
+    if isinstance(single, int):
+        return single, single
+    if single.endswith("xx"):
+        return int(single[0]) * 100, int(single[0]) * 100 + 99
+    lowest, _, highest = single.partition("-")
     return int(lowest), int(highest or lowest)
 
 
 DEFAULT_STATUS = "2xx"
-LONGEST = timedelta(days=290 * 365)  # a Duration has no more than 292 years; a certificate may have 9999
+MAX_DURATION = timedelta(days=290 * 365)  # a Duration is limited to 292 years; a certificate may be valid until 9999
 
 
 class Expect(Expectation):
-    """Expected response; all that is given must hold, and a status of 200 to 299 unless `status` is given."""
+    """Expected response; all members given must hold, and a status of 200 to 299 unless `status` is given."""
 
     status: Annotated[
         Status | UnsetType,
         Meta(
-            description='200, "2xx", "200-299", [200, "3xx"], {"not": "5xx"}; 200 to 299 if left out, also if other '
+            description='200, "2xx", "200-299", [200, "3xx"], {"not": "5xx"}; 200 to 299 by default, also if other '
             'members of `expect` are given; "100-599" accepts any'
         ),
     ] = UNSET
     headers: Annotated[
         Headers | UnsetType,
         Meta(
-            description="By name: the complete value, the values of a repeated one in their order, or an object. "
+            description="Headers by name: the complete value, the values of a repeated header in order, or an object. "
             "application/json is not application/json; charset=utf-8: use startsWith"
         ),
     ] = UNSET
     body: Annotated[
         Body | UnsetType,
         Meta(
-            description="A text that it must equal, but for one line ending at the end, or an object. In JSON types "
-            'count: "1" is not 1, true is not 1, integers are exact; 1.0 is 1'
+            description="Complete text, apart from one final line ending, or an object. JSON types matter: "
+            '"1" is not 1, true is not 1, integers are exact; 1.0 equals 1'
         ),
     ] = UNSET
     duration: Annotated[
-        DurationExpectation | UnsetType, Meta(description="How long it may have taken, redirects and body included")
+        DurationExpectation | UnsetType, Meta(description="Duration of the request, redirects and body included")
     ] = UNSET
     certificate_expiry: Annotated[
         DurationExpectation | UnsetType,
-        Meta(
-            description="How long the server's certificate is still valid, less than 0s where it is not; 720h: 30 days"
-        ),
+        Meta(description="Time until the server's certificate expires, negative if it has expired; 720h is 30 days"),
     ] = UNSET
 
     def __post_init__(self) -> None:
         self.refuse_empty()
-        if not isinstance(self.status, UnsetType):
-            refuse_no_codes(self.status)
+        if not isinstance(self.status, (UnsetType, StatusExpectation)):
+            check_ranges(self.status)
 
 
-def check(expectation: Expect, answer: Response, context: Context, searcher: Searcher | None = None) -> list[Check]:
-    """Hold an answer against an expectation; secrets are not shown.
+def check(expectation: Expect, response: Response, context: Context, searcher: Searcher) -> list[Check]:
+    """Check a response against an expectation. Secrets are redacted in the checks.
 
     Args:
-        expectation: what was expected.
-        answer: what came.
-        context: of the call: files are in its workdir.
-        searcher: runs the regular expressions; one is made and ended where left out.
-
-    Returns:
-        One Check for each comparison.
+        expectation: all of its members must hold.
+        response: to check.
+        context: of the call; files are read from its workdir.
+        searcher: runs the regular expressions.
 
     Raises:
-        OperationFailed: what no other answer would mend: a schema that can't be used, a file that can't be read.
+        OperationFailed: a schema or a file is not usable, whatever the response.
     """
-    if searcher is None:
-        with Searcher(deadline=context.deadline) as own:
-            return check(expectation, answer, context, own)
-    means = CheckContext.of(context, searcher)
+    check_context = CheckContext(context.workdir, searcher, context.secrets.redact)
+    checks = []
+    if response.excess:  # the client would take it for the next response
+        excess = quoted(response.excess.decode("utf-8", "replace"), context.secrets.redact)
+        found = f"{len(response.excess):,} bytes more: {excess}; the server declares another length than it sends"
+        checks.append(Check.failed("to end at its declared length", found, where="response"))
     status = DEFAULT_STATUS if isinstance(expectation.status, UnsetType) else expectation.status
-    checks = [*_of_the_end(answer, means), check_status(status, answer.status)]
+    checks.append(check_status(status, response.status))
     if not isinstance(expectation.headers, UnsetType):
-        checks += check_headers(expectation.headers, answer.headers, means)
+        checks += check_headers(expectation.headers, response.headers, check_context)
     if not isinstance(expectation.body, UnsetType):
-        checks += check_body(expectation.body, answer.body, answer.headers, means, truncated=answer.truncated)
+        checks += check_body(
+            expectation.body, response.body, response.headers, check_context, truncated=response.truncated
+        )
     if not isinstance(expectation.duration, UnsetType):
-        checks += check_duration(expectation.duration, Duration.from_seconds(answer.elapsed), where="duration")
+        checks += check_duration(expectation.duration, Duration.from_seconds(response.elapsed), where="duration")
     if not isinstance(expectation.certificate_expiry, UnsetType):
-        checks += _of_certificate(expectation.certificate_expiry, answer)
+        checks += _check_expiry(expectation.certificate_expiry, response)
     return checks
 
 
-def _of_the_end(answer: Response, means: CheckContext) -> list[Check]:
-    """A failed check where the server sent more than the response: it would be taken for the next one."""
-    if not answer.excess:
-        return []
-    more = quoted(answer.excess.decode("utf-8", "replace"), means.redact)
-    found = f"{len(answer.excess):,} bytes more: {more}; the server declares another length than it sends"
-    return [Check.failed("to end at its declared length", found, where="response")]
-
-
-def _of_certificate(expectation: DurationExpectation, answer: Response) -> list[Check]:
+def _check_expiry(expectation: DurationExpectation, response: Response) -> list[Check]:
     where = "time until the certificate expires"
-    expires = answer.peer_certificate_expires
+    expires = response.peer_certificate_expires
     if expires is None:
-        return [Check.failed("to be known", "no certificate: the connection was not by TLS", where=where)]
-    left, longest = expires.timestamp() - time.time(), LONGEST.total_seconds()
-    return check_duration(expectation, Duration.from_seconds(max(-longest, min(left, longest))), where=where)
+        return [Check.failed("to be known", "no certificate: the connection did not use TLS", where=where)]
+    seconds, longest = expires.timestamp() - time.time(), MAX_DURATION.total_seconds()
+    return check_duration(expectation, Duration.from_seconds(max(-longest, min(seconds, longest))), where=where)

@@ -1,146 +1,150 @@
-"""Checks of headers, and the syntax of header values."""
+"""Checks of headers and query parameters, the context that all checks share, and the syntax of header values."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, UnsetType
 
+from ext_http.client.response import values_of
 from ext_sdk.expect import Check, Expectation, Integer, TextExpectation, check_integer, check_text
-from ext_sdk.expect.format import shown
+from ext_sdk.expect.format import redact_named, shown
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
-    from .check_context import CheckContext
+    from ext_sdk.expect import Searcher
+    from ext_sdk.expect.format import Redact
 
 
-_BAD = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_CONTROL_CHARACTER = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
 def header_value_problem(value: str) -> str:
-    """Why the value of a header can't be sent; "" where it can."""
-    bad = _BAD.search(value)
-    return f"expected one line, found {bad[0]!r} in the value" if bad else ""
+    """Return the reason why a header value is not valid; "" if it is."""
+    control = _CONTROL_CHARACTER.search(value)
+    return f"expected one line, found {control[0]!r} in the value" if control else ""
+
+
+class CheckContext(NamedTuple):
+    """Resources of a check.
+
+    Attributes:
+        workdir: of files to compare with.
+        searcher: runs regular expressions.
+        redact: removes secrets from a text that is shown.
+    """
+
+    workdir: Path
+    searcher: Searcher
+    redact: Redact
+
+    def redacted_as(self, name: str) -> CheckContext:
+        """Return the context for the value of a name, such as Authorization: the value alone may not look secret."""
+        return self._replace(redact=redact_named(name, self.redact))
 
 
 Part = Annotated[str, Meta(min_length=1)]
 Parts = Part | Annotated[list[Part], Meta(min_length=1)]
-_OF_ALL = ("exists", "count")  # fields about the values together
-_OF_EACH = ("equals", "contains", "not_contains", "starts_with", "ends_with", "matches", "not_matches")
-_HOW = ("values", "ignoreCase")
+_SINGLE_VALUE = ("equals", "contains", "not_contains", "starts_with", "ends_with", "matches", "not_matches")
+_MODIFIERS = ("values", "ignoreCase")
 
 
 class HeaderExpectation(Expectation):
-    """What a header, or a parameter of a query, must be; all that is given must hold."""
+    """Expected values of a header or query parameter; all members given must hold."""
 
     values: Annotated[
-        Literal["one", "all", "any"], Meta(description="one: it comes once. all, any: of those that come")
+        Literal["one", "all", "any"],
+        Meta(description="Values that the other members apply to: one: there must be one only; all, any: of several"),
     ] = "one"
-    exists: Annotated[bool | UnsetType, Meta(description="false: it does not come")] = UNSET
-    count: Annotated[Integer | UnsetType, Meta(description="How often it comes")] = UNSET
-    equals: str | UnsetType = UNSET
+    exists: Annotated[bool | UnsetType, Meta(description="false: the name must not occur")] = UNSET
+    count: Annotated[Integer | UnsetType, Meta(description="Number of values")] = UNSET
+    equals: Annotated[str | UnsetType, Meta(description="The complete value")] = UNSET
     contains: Annotated[Parts | UnsetType, Meta(description="All of these")] = UNSET
     not_contains: Annotated[Parts | UnsetType, Meta(description="None of these")] = UNSET
-    starts_with: Part | UnsetType = UNSET
-    ends_with: Part | UnsetType = UNSET
-    matches: Annotated[Parts | UnsetType, Meta(description="Regular expressions, all found")] = UNSET
-    not_matches: Annotated[Parts | UnsetType, Meta(description="None found")] = UNSET
-    ignore_case: bool = False
+    starts_with: Annotated[Part | UnsetType, Meta(description="Beginning of the value")] = UNSET
+    ends_with: Annotated[Part | UnsetType, Meta(description="End of the value")] = UNSET
+    matches: Annotated[Parts | UnsetType, Meta(description="Regular expressions that all match")] = UNSET
+    not_matches: Annotated[Parts | UnsetType, Meta(description="Regular expressions of which none matches")] = UNSET
+    ignore_case: Annotated[bool, Meta(description="Ignore case")] = False
 
     def __post_init__(self) -> None:
-        self.refuse_empty(besides=_HOW)
-        if self.exists is False and len(self.given(besides=_HOW)) > 1:
-            raise ValueError("`exists: false` leaves nothing that other checks could be about")
-        self.of_each()  # refuses what is no regular expression
+        self.refuse_empty(besides=_MODIFIERS)
+        if self.exists is False and len(self.given(besides=_MODIFIERS)) > 1:
+            raise ValueError("`exists: false` excludes all other checks")
+        self.single_value()  # raises ValueError for an invalid regular expression
 
-    def of_each(self) -> TextExpectation | None:
-        """What is expected of single values; None for nothing."""
-        given = {name: value for name in _OF_EACH if (value := getattr(self, name)) is not UNSET}
+    def single_value(self) -> TextExpectation | None:
+        """Return the expectation of a single value; None if there is none."""
+        given = {name: value for name in _SINGLE_VALUE if (value := getattr(self, name)) is not UNSET}
         if "equals" in given:
             given["exactly"] = given.pop("equals")
         return TextExpectation(**given, ignore_case=self.ignore_case) if given else None
 
 
-# As users write it: a value, the values of a repeated one in their order, or an object.
+# As users write it: a value, the values of a repeated header in order, or an object.
 Header = str | Annotated[list[str], Meta(min_length=1)] | HeaderExpectation
 Name = Annotated[str, Meta(pattern="^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
 Headers = Annotated[dict[Name, Header], Meta(min_length=1)]
 
 
-def values_of(name: str, headers: Sequence[tuple[str, str]]) -> list[str]:
-    """All values of a header, in order; its name in any case."""
-    return [value for one, value in headers if one.lower() == name.lower()]
-
-
 def check_headers(
-    expectations: Mapping[str, Header],
-    headers: Sequence[tuple[str, str]],
-    means: CheckContext,
-    *,
-    where: str = "header",
+    expectations: Mapping[str, Header], headers: Sequence[tuple[str, str]], context: CheckContext
 ) -> list[Check]:
-    """Hold headers against expectations.
-
-    Args:
-        expectations: by name, in any case.
-        headers: name and value, as they came.
-        means: what checks are made with.
-        where: what they are, for the message; the name follows.
-    """
+    """Check headers against expectations by name; names are case-insensitive."""
     checks: list[Check] = []
     for name, expectation in expectations.items():
-        checks += check_values(expectation, values_of(name, headers), f"{where} {name}", means.beside(name))
+        checks += check_values(expectation, values_of(name, headers), f"header {name}", context.redacted_as(name))
     return checks
 
 
-def check_values(expectation: Header, values: Sequence[str], place: str, means: CheckContext) -> list[Check]:
-    """Hold the values that have one name against an expectation.
+def check_values(expectation: Header, values: Sequence[str], where: str, context: CheckContext) -> list[Check]:
+    """Check the values of one name against an expectation.
 
     Args:
-        expectation: a value, values in their order, or an object.
-        values: those that came; none where the name did not come.
-        place: what they are, for the message.
-        means: what checks are made with.
+        expectation: a value, values in order, or an object.
+        values: empty if the name does not occur.
+        where: description of the name for messages: `header Accept`.
+        context: redacts the values.
     """
     if isinstance(expectation, list):
-        text, found = _listed(expectation, means), _listed(values, means)
-        return [Check(list(values) == expectation, "to be", text, found, where=place)]
+        expected, found = _listed(expectation, context), _listed(values, context)
+        return [Check(list(values) == expectation, "to be", expected, found, where=where)]
     wanted = HeaderExpectation(equals=expectation) if isinstance(expectation, str) else expectation
-    return [*_of_all(wanted, values, place, means), *_of_each(wanted, values, place, means)]
-
-
-def _listed(values: Sequence[str], means: CheckContext) -> str:
-    return ", ".join(shown(value, means.redact) for value in values) or "nothing of this name"
-
-
-def _of_all(wanted: HeaderExpectation, values: Sequence[str], place: str, means: CheckContext) -> list[Check]:
     checks = []
     if not isinstance(wanted.exists, UnsetType):
         what = "to exist" if wanted.exists else "not to exist"
-        checks.append(Check(bool(values) == wanted.exists, what, "", _listed(values, means), where=place))
+        checks.append(Check(bool(values) == wanted.exists, what, "", _listed(values, context), where=where))
     if not isinstance(wanted.count, UnsetType):
-        checks += check_integer(wanted.count, len(values), where=f"number of {place}")
+        checks += check_integer(wanted.count, len(values), where=f"number of {where}")
+    if single := wanted.single_value():
+        checks += _check_single_values(single, wanted.values, values, where, context)
     return checks
 
 
-def _of_each(wanted: HeaderExpectation, values: Sequence[str], place: str, means: CheckContext) -> list[Check]:
-    each = wanted.of_each()
-    if each is None:
-        return []
+def _check_single_values(
+    expectation: TextExpectation, quantifier: str, values: Sequence[str], where: str, context: CheckContext
+) -> list[Check]:
     if not values:
-        return [Check.failed("to exist", "nothing of this name", where=place)]
-    if wanted.values == "one" and len(values) > 1:
-        found = f"{len(values)} values: {_listed(values, means)}; say `values: all` or `values: any`, or list them"
-        return [Check.failed("to come once", found, where=place)]
-    checks = [check_text(each, one, where=place, searcher=means.searcher, redact=means.redact) for one in values]
-    if wanted.values == "any":
-        best = min(checks, key=lambda made: sum(not check.ok for check in made))
-        return [check if check.ok or len(values) == 1 else _of_any(check, values, means) for check in best]
-    return [next((check for check in column if not check.ok), column[0]) for column in zip(*checks, strict=True)]
+        return [Check.failed("to exist", "nothing of this name", where=where)]
+    if quantifier == "one" and len(values) > 1:
+        found = f"{len(values)} values: {_listed(values, context)}; set `values: all` or `values: any`, or list them"
+        return [Check.failed("to occur once", found, where=where)]
+    checks = [
+        check_text(expectation, value, where=where, searcher=context.searcher, redact=context.redact)
+        for value in values
+    ]
+    if quantifier != "any":
+        return [next((check for check in column if not check.ok), column[0]) for column in zip(*checks, strict=True)]
+    best = min(checks, key=lambda of_value: sum(not check.ok for check in of_value))
+    if len(values) > 1:
+        for check in best:
+            if not check.ok:  # by no value, so show all of them
+                check.found = _listed(values, context)
+    return best
 
 
-def _of_any(check: Check, values: Sequence[str], means: CheckContext) -> Check:
-    """A check that no value passed shows them all."""
-    return Check(False, check.what, check.expected, _listed(values, means), where=check.where)  # noqa: FBT003
+def _listed(values: Sequence[str], context: CheckContext) -> str:
+    return ", ".join(shown(value, context.redact) for value in values) or "nothing of this name"

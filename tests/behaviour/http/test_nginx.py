@@ -120,5 +120,5 @@ def test_a_slow_file_ends_at_the_deadline(http: Extension, nginx: Nginx) -> None
     http.ok("wait", url=nginx.url("/page.txt"), timeout="20s")
     headers = {"Accept-Encoding": "identity"}
     result = http.failed("download", url=nginx.url("/slow/page.txt"), path="x", timeout="1s", headers=headers)
-    assert "the answer began, but did not end in time (1.0 s); received: 200 OK" in result.error
+    assert "the response began, but did not end before the deadline (1.0 s); received: 200 OK" in result.error
     assert not (http.workdir / "x").exists()

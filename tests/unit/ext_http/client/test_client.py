@@ -60,13 +60,15 @@ def test_the_deadline_is_for_all_however_often_a_byte_comes(
     begun = time.monotonic()
     result = http.failed("request", url=url, timeout="400ms")
     assert time.monotonic() - begun < GENEROUS_SECONDS
-    assert "in time" in result.error or "no HTTP" in result.error or "protocol" in result.error.lower(), result
+    assert "before the deadline" in result.error or "no HTTP" in result.error or "protocol" in result.error.lower(), (
+        result
+    )
 
 
 def test_a_server_that_says_nothing_is_told(http: Extension, stub: Stub, gone: threading.Event) -> None:
     url = stub.does("/", lambda handler, asked: handler.close_after(gone))
     result = http.failed("request", url=url, timeout="2s")
-    assert f"GET {url}: connected, but no whole answer in time" in result.error
+    assert f"GET {url}: connected, but no complete response before the deadline" in result.error
 
 
 def test_a_server_that_takes_nothing_of_a_long_body_is_told(http: Extension) -> None:
@@ -76,7 +78,7 @@ def test_a_server_that_takes_nothing_of_a_long_body_is_told(http: Extension) -> 
         url = f"http://127.0.0.1:{server.getsockname()[1]}/"
         (http.workdir / "big").write_bytes(bytes(20_000_000))
         result = http.failed("request", url=url, body={"file": "big"}, timeout="3s")
-    assert "did not take the request in time" in result.error
+    assert "did not read the request before the deadline" in result.error
 
 
 def test_a_connection_that_nobody_takes_ends_at_connect_timeout(http: Extension) -> None:
@@ -93,14 +95,14 @@ def test_a_connection_that_nobody_takes_ends_at_connect_timeout(http: Extension)
         result = http.failed("request", url=f"http://127.0.0.1:{address[1]}/", connectTimeout="300ms", timeout="20s")
         for one in fillers:
             one.close()
-    assert "no connection" in result.error or "in time" in result.error
+    assert "no connection" in result.error or "before the deadline" in result.error
 
 
 def test_a_body_is_read_up_to_its_limit_and_the_message_says_so(http: Extension, stub: Stub) -> None:
     url = stub.says("/", b"x" * 5000)
     result = http.get(url, maxBody=1000)
     assert result.outputs["body"].startswith("x" * 1000 + "\n[... 1,000 bytes, and more that were not read")
-    assert "the body is cut: it is larger than maxBody" in result.message
+    assert "the body is cut: it exceeds maxBody" in result.message
     assert http.get(url, maxBody=5000).outputs["body"] == "x" * 5000
 
 
@@ -131,7 +133,7 @@ def test_a_bomb_is_left_when_it_grows_too_much(layers: int, http: Extension, stu
     coding = ", ".join(["gzip"] * layers)
     stub.routes["/"] = lambda handler, asked: handler.answer(200, data, {"Content-Encoding": coding})
     result = http.get(stub.url(), maxBody=50_000_000)
-    assert "grows too much when it is decoded" in result.message
+    assert "expands too much when decoded" in result.message
 
 
 @pytest.mark.parametrize("kind", ["body", "bomb"])
@@ -174,7 +176,7 @@ def test_an_answer_that_ends_too_soon_is_no_answer(http: Extension, stub: Stub) 
 
 def test_a_connection_that_is_closed_without_a_word_is_told(http: Extension, stub: Stub) -> None:
     result = http.failed("request", url=stub.does("/", lambda handler, asked: handler.begin("")))
-    assert "the server closed the connection without an answer" in result.error
+    assert "the server closed the connection without a response" in result.error
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_a_connection_that_is_closed_without_a_word_is_told(http: Extension, stu
 )
 def test_what_is_no_http_is_told(text: str, http: Extension, stub: Stub) -> None:
     result = http.failed("request", url=stub.does("/", lambda handler, asked: handler.begin(text)))
-    assert "does an HTTP server listen there?" in result.error
+    assert "check that an HTTP server listens there" in result.error
 
 
 @pytest.mark.parametrize("count", [1, 200])
@@ -191,7 +193,7 @@ def test_headers_are_bounded(count: int, http: Extension, stub: Stub) -> None:
     result = http.failed(
         "request", url=stub.does("/", lambda handler, asked: handler.begin(f"HTTP/1.1 200 OK\r\n{lines}\r\n"))
     )
-    assert "the head of the answer is too long" in result.error
+    assert "the headers of the response are too long" in result.error
 
 
 def test_an_invalid_compressed_body_is_told(http: Extension, stub: Stub) -> None:
@@ -204,7 +206,7 @@ def test_a_compressed_body_that_was_cut_off_is_no_body(http: Extension, stub: St
     body = gzip.compress(b"all is well; " * 1000)[:-20]
     url = stub.does("/", lambda handler, asked: handler.answer(200, body, {"Content-Encoding": "gzip"}))
     result = http.failed("request", url=url, expect={"body": {"notContains": "error"}})
-    assert "the body can't be decoded: it ends too soon; the header `Accept-Encoding: identity`" in result.error
+    assert "the body can't be decoded: it ends too soon; send the header `Accept-Encoding: identity`" in result.error
     assert "it ends too soon" in http.failed("download", url=url, path="cut.txt").error
     assert not (http.workdir / "cut.txt").exists()
 
@@ -271,7 +273,7 @@ def test_checks_end_with_the_timeout_and_the_answer_is_told(http: Extension, stu
     assert time.monotonic() - begun < GENEROUS_SECONDS
     assert "body at $[?@.a == 599" in result.error
     assert "the time of the operation was up before this check ended" in result.error
-    assert 'answer: 200 OK (application/json); body: [{"a": 0}' in result.error
+    assert 'response: 200 OK (application/json); body: [{"a": 0}' in result.error
     assert result.outputs["status"] == "200"
 
 
@@ -280,7 +282,7 @@ def test_a_stream_that_goes_on_is_told_with_what_came_of_it(http: Extension, stu
     url = stub.does("/", drip(head + b"d\r\ndata: first\n\n\r\n", b"9\r\ndata: x\n\n\r\n", gone))
     for operation in ("request", "wait"):
         result = http.failed(operation, url=url, timeout="1500ms")
-        assert "the answer began, but did not end in time" in result.error
+        assert "the response began, but did not end before the deadline" in result.error
         assert "received: 200 OK (text/event-stream), " in result.error
         assert " bytes of its body: data: first data: x" in result.error
     assert http.failed("request", url=url, timeout="1500ms").outputs["status"] == "200"
@@ -302,10 +304,10 @@ def test_secrets_in_what_came_of_an_answer_are_redacted(
 def test_an_answer_that_ends_too_soon_is_told_and_so_is_what_came_of_it(http: Extension, stub: Stub) -> None:
     url = stub.does("/", lambda handler, asked: handler.begin("HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\nabc"))
     error = http.failed("request", url=url).error
-    assert "closed the connection in the middle of the answer; received: 200 OK, 3 bytes of its body: abc" in error
+    assert "closed the connection before the end of the response; received: 200 OK, 3 bytes of its body: abc" in error
     assert "does it run" not in error
 
 
 def test_a_server_without_http_2_is_told(http: Extension, stub: Stub) -> None:
     error = http.failed("request", url=stub.says("/", "hi"), httpVersion="2", timeout="5s").error
-    assert "does the server have HTTP/2? `httpVersion: auto` falls back to HTTP/1.1" in error
+    assert "check that the server supports HTTP/2; `httpVersion: auto` falls back to HTTP/1.1" in error

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_http.client.decoding import PIECE, Undecodable, decoded
+from ext_http.client.decoding import PIECE, Undecodable, decode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,14 +38,14 @@ CODED = {
 @pytest.mark.parametrize("size", [1, 2, 3, 1000, 10**6])
 @pytest.mark.parametrize(("data", "codings"), CODED.values(), ids=CODED)
 def test_a_body_is_the_same_in_whatever_pieces_it_comes(data: bytes, codings: list[str], size: int) -> None:
-    assert b"".join(decoded(pieces(data, size), codings)) == TEXT
+    assert b"".join(decode(pieces(data, size), codings)) == TEXT
 
 
 @pytest.mark.parametrize("size", [1, 10**6])
 @pytest.mark.parametrize("rest", [b"", b"\0" * 100, b"\x1f"])
 def test_members_of_gzip_follow_each_other_and_padding_is_left_out(rest: bytes, size: int) -> None:
     data = gzip.compress(b"one, ") + gzip.compress(b"two") + rest
-    assert b"".join(decoded(pieces(data, size), ["gzip"])) == b"one, two"
+    assert b"".join(decode(pieces(data, size), ["gzip"])) == b"one, two"
 
 
 @pytest.mark.parametrize("size", [1, 10**6])
@@ -54,34 +54,34 @@ def test_members_of_gzip_follow_each_other_and_padding_is_left_out(rest: bytes, 
 def test_an_end_that_is_missing_is_told(coding: str, left: float, size: int) -> None:
     data, codings = CODED[coding]
     with pytest.raises(Undecodable, match="it ends too soon"):
-        list(decoded(pieces(data[: 1 + int(left * len(data))], size), codings))
+        list(decode(pieces(data[: 1 + int(left * len(data))], size), codings))
 
 
 def test_a_second_member_that_breaks_off_is_told() -> None:
     data = gzip.compress(b"one") + gzip.compress(TEXT)[:-100]
     with pytest.raises(Undecodable, match="it ends too soon"):
-        list(decoded([data], ["gzip"]))
+        list(decode([data], ["gzip"]))
 
 
 @pytest.mark.parametrize("coding", ["gzip", "deflate"])
 def test_what_is_in_another_coding_is_told(coding: str) -> None:
     with pytest.raises(Undecodable, match="Error -3"):
-        list(decoded([b"plain text, which nothing was done to"], [coding]))
+        list(decode([b"plain text, which nothing was done to"], [coding]))
 
 
 @pytest.mark.parametrize("codings", [["gzip"], ["deflate", "gzip"]])
 def test_an_empty_body_has_no_coding(codings: list[str]) -> None:
-    assert list(decoded([], codings)) == []
-    assert list(decoded([b""], codings)) == []
+    assert list(decode([], codings)) == []
+    assert list(decode([b""], codings)) == []
 
 
 def test_what_grows_comes_out_in_bounded_pieces() -> None:
     bomb = gzip.compress(b"\0" * (20 * PIECE))
-    sizes = [len(piece) for piece in decoded([bomb], ["gzip"])]
+    sizes = [len(piece) for piece in decode([bomb], ["gzip"])]
     assert max(sizes) <= PIECE
     assert sum(sizes) == 20 * PIECE
 
 
 def test_more_codings_than_anybody_needs_are_refused() -> None:
     with pytest.raises(Undecodable, match="more than 5"):
-        list(decoded([b"x"], ["gzip"] * 6))
+        list(decode([b"x"], ["gzip"] * 6))

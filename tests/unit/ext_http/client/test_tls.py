@@ -49,7 +49,7 @@ def test_a_certificate_of_an_unknown_authority_is_not_believed(http: Extension, 
     with authority.server("127.0.0.1") as stub:
         result = http.failed("request", url=stub.url())
         assert "unable to get local issuer certificate" in result.error or "self-signed" in result.error
-        assert "name its CA with `tls.ca`, or say `tls.insecure: true`" in result.error
+        assert "trust its CA with `tls.ca`, or set `tls.insecure: true`" in result.error
         assert stub.asked == []
 
 
@@ -67,7 +67,7 @@ def test_a_name_that_is_not_in_the_certificate_is_not_believed(http: Extension, 
     with authority.server("other.test") as stub:
         error = http.failed("request", url=stub.url(), tls={"ca": authority.pem}).error
         assert "certificate is not valid for '127.0.0.1'" in error or "IP address mismatch" in error
-        assert "use a name of the certificate in the URL, or name it with `tls.serverName`" in error
+        assert "use a name of the certificate in the URL, or set it as `tls.serverName`" in error
         assert "tls.ca" not in error
         http.get(stub.url(), tls={"ca": authority.pem, "serverName": "other.test"}, expect={"body": "safe"})
         url = f"https://other.test:{stub.port}/"
@@ -146,7 +146,7 @@ def test_a_client_certificate_is_not_shown_to_another_origin(http: Extension, au
             "tls.ca: expected certificates in PEM",
         ),
         ({"ca": "x", "insecure": True}, "expected one of ca and insecure"),
-        ({"key": "x"}, "key is for certificate"),
+        ({"key": "x"}, "key requires certificate"),
         ({"certificate": "-----BEGIN X-----\n-----END X-----"}, "tls.certificate: expected a certificate and its key"),
     ],
 )

@@ -105,12 +105,12 @@ def test_bytes_that_were_received_and_not_read_are_seen_and_left_where_they_are(
     here, there = socket.socketpair()
     with here, there:
         stream = Stream(here)
-        assert stream.waiting() == b""
+        assert stream.peek() == b""
         there.sendall(b"more")
-        assert stream.waiting() == b"more"
+        assert stream.peek() == b"more"
         assert stream.read(64) == b"more"
         there.close()
-        assert stream.waiting() == b""
+        assert stream.peek() == b""
 
 
 def test_a_wait_and_a_download_fail_as_well(http: Extension) -> None:

@@ -109,7 +109,7 @@ def test_with_hints_a_call_that_no_route_takes_is_told_the_nearest_one_and_why_n
     told = mock.ask("/v1/Oslo/forecast?units=kelvin")
     assert told.status == 404
     assert told.text == (
-        "mock 'mock': no route takes GET /v1/Oslo/forecast?units=kelvin; the nearest is forecast: query units: "
+        "mock 'mock': no route matches GET /v1/Oslo/forecast?units=kelvin; the nearest is forecast: query units: "
         'expected to be exactly "metric", got "kelvin"\n'
     )
     assert "the nearest is reports: method: expected to be POST, got GET" in mock.ask("/v1/reports").text
@@ -117,7 +117,7 @@ def test_with_hints_a_call_that_no_route_takes_is_told_the_nearest_one_and_why_n
 
 def test_with_hints_what_is_no_request_is_told_what_is_wrong(mocks: MockMaker) -> None:
     mock = mocks(REPORTS, hints=True)
-    assert b"no HTTP/1.1: illegal request line" in mock.raw(b"NOT HTTP\r\n\r\n")
+    assert b"not HTTP/1.1: illegal request line" in mock.raw(b"NOT HTTP\r\n\r\n")
 
 
 @pytest.mark.parametrize("hints", [False, True])
@@ -211,7 +211,9 @@ def test_a_request_that_lacks_what_the_answer_needs_gets_500_and_with_hints_the_
     mock = mocks({"name": "echo", "path": "/e", "answer": {"text": "$(json/a)"}}, hints=True)
     got = mock.ask("/e", "POST", "no json")
     assert got.status == 500
-    assert got.text == ("mock 'mock': echo: the request has nothing for $(json/a); $(json/a|TEXT) says what else\n")
+    assert got.text == (
+        "mock 'mock': echo: the request has no value for $(json/a); set a default with $(json/a|TEXT)\n"
+    )
 
 
 def test_head_has_the_headers_of_get_and_no_body(mocks: MockMaker) -> None:
@@ -366,7 +368,7 @@ def test_the_port_may_be_chosen_and_one_that_is_taken_is_refused(mocks: MockMake
     port = new_port()
     with socket.create_server(("127.0.0.1", port)), pytest.raises(ext_sdk.OperationFailed) as failed:
         mocks(says("x"), port=port)
-    assert f"port: expected one that is free on 127.0.0.1, found {port}" in failed.value.error
+    assert f"port: expected a free one on 127.0.0.1, found {port}" in failed.value.error
     assert "mock" not in failed.value.error
     assert mocks(says("x"), port=port).port == port
 
@@ -408,30 +410,30 @@ def test_several_mocks_stand_side_by_side_by_name(mocks: MockMaker) -> None:
     ("arguments", "told"),
     [
         ({"routes": []}, "length >= 1"),
-        ({"routes": [{"path": "/a"}]}, "routes[0].answer: this argument is required"),
+        ({"routes": [{"path": "/a"}]}, "routes[0].response: this argument is required"),
         ({"routes": [{"pth": "/a", "answer": {}}]}, "did you mean 'path'?"),
         ({"routes": [says("a", path="a")]}, "path: expected one that begins with /"),
-        ({"routes": [says("a", path="/a?b=1")]}, "`query` is for that"),
-        ({"routes": [says("a", path="/a{b}")]}, "a parameter is a whole part"),
+        ({"routes": [says("a", path="/a?b=1")]}, "set `query` instead"),
+        ({"routes": [says("a", path="/a{b}")]}, "a parameter is a complete segment"),
         ({"routes": [says("a", path="/{a b}")]}, "in braces"),
         ({"routes": [says("a", path="/{a}/{a}")]}, "each name once"),
         ({"routes": [says("a", path="/a", pathMatches="b")]}, "one of path and pathMatches"),
         ({"routes": [says("a", pathMatches="(")]}, "not a regular expression"),
         ({"routes": [says("a", method="get")]}, "method: expected one in capitals"),
         ({"routes": [says("a", query={})]}, "length >= 1"),
-        ({"routes": [says("a", path="/a"), says("b", path="/a")]}, "give each a `name` of its own"),
+        ({"routes": [says("a", path="/a"), says("b", path="/a")]}, "set a different `name` for each"),
         ({"routes": [{"answer": []}]}, "length >= 1"),
         ({"routes": [{"answer": {"text": "a", "json": 1}}]}, "expected one body, found text and json"),
-        ({"routes": [{"answer": {"status": 204, "text": "a"}}]}, "an answer with status 204 has no body"),
+        ({"routes": [{"answer": {"status": 204, "text": "a"}}]}, "a response with status 204 has no body"),
         ({"routes": [{"answer": {"status": 100}}]}, "status"),
-        ({"routes": [{"answer": {"headers": {"Content-Length": "1"}}}]}, "Content-Length goes by the body"),
+        ({"routes": [{"answer": {"headers": {"Content-Length": "1"}}}]}, "Content-Length is computed from the body"),
         ({"routes": [{"answer": {"headers": {"X": ["a", "b\r\nY: c"]}}}]}, "headers.X: expected one line, found '\\r'"),
         ({"routes": [{"answer": {"headers": {"a b": "1"}}}]}, "headers"),
-        ({"routes": [{"answer": {"fault": "reset", "text": "a"}}]}, "sends no answer"),
+        ({"routes": [{"answer": {"fault": "reset", "text": "a"}}]}, "sends no response"),
         ({"routes": [{"answer": {"fault": "explode"}}]}, 'expected one of "close"'),
         ({"routes": [{"answer": {"delay": "-1s"}}]}, "delay: expected 0s or more"),
         ({"routes": [{"answer": {"times": 0}}]}, "times"),
-        ({"routes": [says("$(path.b)", path="/{a}")]}, "the path has no parameter 'b'; there are: a"),
+        ({"routes": [says("$(path.b)", path="/{a}")]}, "the path has no parameter 'b'; its parameters: a"),
         ({"routes": [says("$(exec.x)")]}, "expected method, url, body, count, json"),
         ({"routes": [{"answer": {"json": {"a": ["$(document)"]}}}]}, "write $$( for a literal $("),
         ({"routes": [says("a")], "otherwise": {"text": "$(path.a)"}}, "otherwise: "),

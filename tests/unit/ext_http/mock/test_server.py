@@ -153,7 +153,7 @@ def test_a_template_can_not_be_made_to_grow_without_end(mocks: MockMaker) -> Non
     for path in ("/text", "/json", "/texts"):
         got = mock.ask(path, "POST", body)
         assert (got.status, len(got.body) < 500) == (500, True)
-    assert "is longer than 16,777,216 characters" in mock.verify(calls=[{"path": "/text"}]).message
+    assert "insert more than 16,777,216 characters" in mock.verify(calls=[{"path": "/text"}]).message
 
 
 @pytest.mark.parametrize(
@@ -217,14 +217,14 @@ def test_a_client_that_goes_away_at_any_moment_harms_nobody(mocks: MockMaker) ->
 
 
 def test_more_calls_than_are_kept_are_counted_and_said(mocks: MockMaker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ext_http.mock.journal.MOST_BYTES", 10)
+    monkeypatch.setattr("ext_http.mock.journal.MAX_BODIES", 10)
     mock = mocks(ECHO, limits={"calls": 3})
     for body in ("12345678", "123", "1", "2"):
         mock.ask("/", "POST", body)
     result = mock.verify(calls=[{"body": "123"}])
-    assert "journal: expected to be kept whole, got 4 calls, of which the first 3 were kept" in result.error
-    assert "raise `limits.calls` of mock-start, or verify and start the mock again before so many" in result.error
-    assert "expected to be checked whole" in result.error
+    assert "journal: expected to be complete, got 4 calls, of which the first 3 were kept" in result.error
+    assert "raise `limits.calls` of mock-start, or verify and restart the mock after fewer calls" in result.error
+    assert "expected to be read completely" in result.error
     assert result.outputs["calls"] == "4"
 
 

@@ -102,20 +102,20 @@ def test_a_failure_shows_the_calls_that_are_nearest(shop: Started, args: dict[st
     result = shop.verify(**args)
     assert not result.success
     assert told in result.error
-    assert f"mock 'mock' was asked 4 times, all in {shop.outputs['journalFile']}" in result.error
+    assert f"mock 'mock' received 4 requests, see {shop.outputs['journalFile']}" in result.error
 
 
 def test_that_no_call_came_where_none_had_to_is_told(shop: Started) -> None:
     at_most = {"path": "/ordres/{id}", "atMost": 3}
     result = shop.verify(calls=[at_most, {"route": "stock", "atMost": 2}, {"method": "PUT", "never": True}])
     assert result.success
-    told = "no call of any method /ordres/{id}: atMost allows that, with atLeast: 1 it would fail"
+    told = "no call of any method /ordres/{id}: atMost permits that, atLeast: 1 would not"
     assert result.message == f"mock 'mock': 3 checks passed; {told}"
 
 
 def test_a_mock_that_was_not_asked_at_all_is_told_so(mocks: MockMaker) -> None:
     result = mocks(STOCK).verify(calls=[{"route": "stock"}])
-    assert "calls of route stock: expected at least 1, got 0: it was not asked at all" in result.error
+    assert "calls of route stock: expected at least 1, got 0: no requests were received" in result.error
 
 
 @pytest.mark.parametrize(
@@ -124,8 +124,8 @@ def test_a_mock_that_was_not_asked_at_all_is_told_so(mocks: MockMaker) -> None:
         ({}, "expected at least one of calls and unmatched, found none"),
         ({"calls": []}, "expected at least one of calls and unmatched, found none"),
         ({"calls": [{}]}, "this checks nothing; give at least one of route, method"),
-        ({"calls": [{"route": "a", "exactly": 1, "atLeast": 1}]}, "exactly and never stand alone"),
-        ({"calls": [{"route": "a", "never": True, "exactly": 0}]}, "exactly and never stand alone"),
+        ({"calls": [{"route": "a", "exactly": 1, "atLeast": 1}]}, "exactly and never exclude other numbers"),
+        ({"calls": [{"route": "a", "never": True, "exactly": 0}]}, "exactly and never exclude other numbers"),
         ({"calls": [{"route": "a", "atLeast": 3, "atMost": 2}]}, "expected atLeast not over atMost"),
         ({"calls": [{"route": "a", "atLeast": 0}]}, "atLeast"),
         ({"calls": [{"route": "a", "atMos": 0}]}, "did you mean 'atMost'?"),
@@ -215,9 +215,9 @@ def test_the_journal_is_a_private_file_with_a_line_for_each_call(shop: Started) 
 def test_what_was_no_request_is_in_the_journal_and_in_failures_but_no_call(mocks: MockMaker) -> None:
     mock = mocks(STOCK)
     assert b" 400 " in mock.raw(b"NOT HTTP\r\n\r\n")
-    assert "no HTTP/1.1: illegal request line" in str(journal(mock)[0]["problem"])
+    assert "not HTTP/1.1: illegal request line" in str(journal(mock)[0]["problem"])
     assert mock.verify(unmatched=0).success
-    assert "what came and was no request: no HTTP/1.1" in mock.verify(calls=[{"route": "stock"}]).error
+    assert "received bytes that were not valid requests: not HTTP/1.1" in mock.verify(calls=[{"route": "stock"}]).error
 
 
 def test_a_call_that_its_route_did_not_take_is_shown_with_what_the_route_expects(mocks: MockMaker) -> None:
@@ -249,8 +249,7 @@ def test_a_call_that_an_earlier_route_took_is_shown_with_that_route(mocks: MockM
     mock = mocks({"name": "all", "answer": {}}, STOCK)
     mock.ask("/stock")
     assert (
-        "    route: expected to be stock, got all, which stands before it"
-        in mock.verify(calls=[{"route": "stock"}]).error
+        "    route: expected to be stock, got all, which precedes it" in mock.verify(calls=[{"route": "stock"}]).error
     )
 
 
@@ -260,7 +259,7 @@ def test_an_answer_that_failed_is_told_by_a_verification_that_passes(mocks: Mock
         assert mock.ask("/").text == "Internal Server Error\n"
     result = mock.verify(calls=[{"route": "echo", "exactly": 2}])
     assert result.success
-    told = "2 answers failed, first #1: the request has nothing for $(query.q); $(query.q|TEXT) says what else"
+    told = "2 responses failed, first #1: the request has no value for $(query.q); set a default with $(query.q|TEXT)"
     assert result.message == f"mock 'mock': 1 check passed; {told}"
     assert journal(mock)[0]["problem"] == told.partition(": ")[2]
 

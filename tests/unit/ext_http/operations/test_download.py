@@ -35,7 +35,7 @@ def test_a_checksum_is_checked(http: Extension, stub: Stub) -> None:
     http.ok("download", url=url, path="good", sha256=hashlib.sha256(DATA).hexdigest().upper())
     result = http.failed("download", url=url, path="bad", sha256="0" * 64)
     assert f"sha256: expected to equal {'0' * 64}, got {hashlib.sha256(DATA).hexdigest()}" in result.error
-    assert "no file was made" in result.error
+    assert "no file was created" in result.error
     assert left(http) == ["good"]
 
 
@@ -103,5 +103,5 @@ def test_headers_and_duration_can_be_expected_but_not_the_body(http: Extension, 
     bad = stub.says("/bad", "content", status=500, Content_Type="text/csv")
     error = http.failed("download", url=bad, path="g", expect={"headers": {"content-type": "text/csv"}}).error
     assert "status: expected to be 2xx, got 500" in error
-    assert "give its `sha256`" in http.refused("download", url=url, path="g", expect={"body": "content"})
+    assert "check its `sha256`" in http.refused("download", url=url, path="g", expect={"body": "content"})
     assert left(http) == ["f"]

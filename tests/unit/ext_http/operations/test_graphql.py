@@ -39,7 +39,7 @@ def test_document_variables_and_name_are_sent_as_json(http: Extension, stub: Stu
 @pytest.mark.parametrize("status", [200, 400])
 def test_errors_are_a_failure(status: int, http: Extension, stub: Stub) -> None:
     result = http.failed("graphql", url=stub.json("/", FAILED, status), query="{items}")
-    assert 'errors: expected to be none, got "no such item (at items.0.name); and more"' in result.error
+    assert 'errors: expected to be empty, got "no such item (at items.0.name); and more"' in result.error
     assert json.loads(result.outputs["errors"]) == FAILED["errors"]
 
 
@@ -53,19 +53,22 @@ def test_errors_can_be_expected(status: int, http: Extension, stub: Stub) -> Non
     assert "status" in http.failed("graphql", url=stub.json("/5", FAILED, 500), query="{a}", errors="any").error
     assert "status" in http.failed("graphql", url=stub.url("/5"), query="{a}", errors="some", expect=expect).error
     good = stub.json("/good", {"data": {}})
-    assert "errors: expected to be some, got none" in http.failed("graphql", url=good, query="{a}", errors="some").error
+    assert (
+        "errors: expected not to be empty, got none"
+        in http.failed("graphql", url=good, query="{a}", errors="some").error
+    )
     http.ok("graphql", url=good, query="{items}", errors="any")
 
 
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("<html>", "expected to be a GraphQL response, got no JSON"),
+        ("<html>", "expected to be a GraphQL response, got text that is not JSON"),
         ("[]", "with data or errors, got []"),
         ("{}", "with data or errors, got {}"),
         ('{"errors": []}', 'with data or errors, got {"errors": []}'),
         ('{"data": null}', 'with data or errors, got {"data": null}'),
-        ('{"errors": "odd"}', 'errors: expected to be none, got "odd"'),
+        ('{"errors": "odd"}', 'errors: expected to be empty, got "odd"'),
     ],
 )
 def test_what_is_no_response_is_a_failure(body: str, told: str, http: Extension, stub: Stub) -> None:

@@ -130,17 +130,17 @@ def test_fields_and_files_are_a_multipart_body(http: Extension, stub: Stub) -> N
         ({"url": "http://a/", "expect": {}}, "checks nothing"),
         ({"url": "http://a/", "headers": {"X": "a\r\nY: b"}}, "one line"),
         ({"url": "http://a/", "headers": {"X Y": "a"}}, "name of a header"),
-        ({"url": "http://a/", "headers": {"Content-Length": "1"}}, "follows from the request"),
-        ({"url": "http://a/", "headers": {"transfer-encoding": "chunked"}}, "follows from the request"),
+        ({"url": "http://a/", "headers": {"Content-Length": "1"}}, "is computed from the request"),
+        ({"url": "http://a/", "headers": {"transfer-encoding": "chunked"}}, "is computed from the request"),
         ({"url": "http://a/", "auth": {}}, "expected one of basic"),
         ({"url": "http://a/", "allowHosts": ["http://x"]}, "expected a host"),
         ({"url": "http://a/", "capture": {"status": {}}}, "another output"),
         ({"url": "http://a/", "capture": {"a.b": {}}}, "without dots"),
         ({"url": "http://a/", "capture": {"a": {"json": "items"}}}, "JSONPath"),
-        ({"url": "http://a/", "capture": {"a": {"from": "header"}}}, "header and `from: header` go together"),
-        ({"url": "http://a/", "capture": {"a": {"json": "$", "regex": "x"}}}, "stands without regex"),
-        ({"url": "http://a/", "capture": {"a": {"group": 1}}}, "group is for regex"),
-        ({"url": "http://a/", "capture": {"a": {"type": "null"}}}, "type is for json"),
+        ({"url": "http://a/", "capture": {"a": {"from": "header"}}}, "header and `from: header` require each other"),
+        ({"url": "http://a/", "capture": {"a": {"json": "$", "regex": "x"}}}, "excludes regex"),
+        ({"url": "http://a/", "capture": {"a": {"group": 1}}}, "`group` requires `regex`"),
+        ({"url": "http://a/", "capture": {"a": {"type": "null"}}}, "type requires json"),
         ({"url": "http://a/", "capture": {"a": {"regex": "("}}}, "not a regular expression"),
         ({"url": "http://a:b@c:d/"}, "expected a URL"),
         ({"url": "http://a/", "auth": {"basic": {"username": "a:b", "password": "long-enough"}}}, "without a colon"),
@@ -159,13 +159,13 @@ def test_without_expectations_a_status_of_200_to_299_is_expected(http: Extension
     assert http.get(stub.says("/", status=204)).outputs["status"] == "204"
     result = http.failed("request", url=stub.says("/no", "why not", status=503, Content_Type="text/plain"))
     assert "expected to be 2xx, got 503" in result.error
-    assert "answer: 503 Service Unavailable (text/plain); body: why not" in result.error
+    assert "response: 503 Service Unavailable (text/plain); body: why not" in result.error
     assert result.outputs["status"] == "503"
 
 
 def test_redirects_are_not_followed_and_the_failure_says_how_to(http: Extension, stub: Stub) -> None:
     url = stub.says("/old", status=302, Location="/new")
-    assert "it redirects to /new, and `redirects` says how many" in http.failed("request", url=url).error
+    assert "it redirects to /new; set `redirects` to follow redirects" in http.failed("request", url=url).error
     assert http.get(url, expect={"status": 302}).outputs["url"] == url
     assert all(asked.path == "/old" for asked in stub.asked)
 
@@ -235,7 +235,7 @@ def test_a_compressed_body_is_decoded(http: Extension, stub: Stub) -> None:
 
 def test_a_coding_that_can_not_be_undone_is_told(http: Extension, stub: Stub) -> None:
     stub.routes["/"] = lambda handler, asked: handler.answer(200, b"\x0b\x02", {"Content-Encoding": "br"})
-    assert "Content-Encoding, br, can't be undone" in http.failed("request", url=stub.url()).error
+    assert "Content-Encoding, br, is not supported" in http.failed("request", url=stub.url()).error
 
 
 def test_text_is_read_in_its_charset(http: Extension, stub: Stub) -> None:
@@ -260,7 +260,7 @@ def test_a_long_body_is_cut_to_the_line_and_whole_in_a_file(http: Extension, stu
     assert len(result.outputs["body"]) < 30_000
     assert result.outputs["body"].startswith("line 0\n")
     assert result.outputs["body"].endswith("line 19999\n")
-    assert "left out, see bodyFile" in result.outputs["body"]
+    assert "left out; all of it is in bodyFile" in result.outputs["body"]
     assert Path(result.outputs["bodyFile"]).read_text() == text
 
 
@@ -359,7 +359,7 @@ def test_a_later_step_gets_the_complete_body(http: Extension, stub: Stub) -> Non
     text = "".join(f"line {number}\n" for number in range(20_000))
     stub.does("/echo", lambda handler, asked: handler.answer(200, asked.body))
     shown = http.get(stub.says("/", text), **{"as": "big"})
-    assert "left out, see bodyFile" in shown.outputs["body"]
+    assert "left out; all of it is in bodyFile" in shown.outputs["body"]
     http.ok("request", url=stub.url("/echo"), body={"raw": "${big.body}"})
     assert stub.asked[-1].body == text.encode()
 

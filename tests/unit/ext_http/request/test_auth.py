@@ -44,7 +44,7 @@ def test_a_secret_comes_from_the_environment_of_the_task_or_of_the_extension(
     )
     assert stub.asked[-1].header("authorization") == f"Bearer {SECRET}"
     assert SECRET not in repr(result)
-    assert "expected a variable of this name" in http.refused(
+    assert "expected the name of a variable" in http.refused(
         "request", url=stub.url(), auth={"bearer": {"env": "NOPE"}}
     )
 

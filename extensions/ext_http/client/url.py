@@ -1,0 +1,127 @@
+"""URLs: validation, normalization, origins and user information."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+
+import ext_sdk
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+User = tuple[str, str]  # name and password
+
+
+class Origin(NamedTuple):
+    """Scheme, host in lower case without brackets, and port."""
+
+    scheme: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        port = "" if self.port == DEFAULT_PORTS[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{host}{port}"
+
+
+class Target(NamedTuple):
+    """URL of a request.
+
+    Attributes:
+        url: absolute and normalized, without user information.
+        origin: of the URL.
+        user: user and password of the URL; None if it has none.
+        literal: the task itself contains the host, not a variable.
+    """
+
+    url: str
+    origin: Origin
+    user: User | None = None
+    literal: bool = False
+
+    @property
+    def trusted(self) -> tuple[str, int] | None:
+        """Return host and port as a Guard takes them."""
+        return self.origin[1:] if self.literal else None
+
+
+def parse(text: str, field: str = "url") -> Target:
+    """Return the target that an http or https URL names. Raises InvalidArgs if it is not one."""
+    check(text, field)
+    return _target(normalized(text, field))
+
+
+def join(base: str, reference: str) -> Target:
+    """Return the target of a Location header (RFC 9110, 10.2.2). Raises ValueError, InvalidArgs if it is invalid."""
+    import httpx2
+
+    try:
+        url = str(httpx2.URL(base).join(reference).copy_with(fragment=None))
+    except httpx2.InvalidURL as error:
+        raise ValueError(str(error)) from error
+    check(url)
+    return _target(url)
+
+
+def check(url: str, field: str = "url") -> None:
+    """Raise InvalidArgs if a text is not an absolute http or https URL."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ext_sdk.InvalidArgs(field, f"expected a URL, found {url!r:.200}: {error}") from None
+    if parts.scheme not in DEFAULT_PORTS:
+        found = f"{parts.scheme}://" if "://" in url else f"{url!r:.200}"
+        raise ext_sdk.InvalidArgs(field, f"expected a URL with http:// or https://, found {found}")
+    if not parts.hostname or port == 0:
+        raise ext_sdk.InvalidArgs(field, f"expected a URL with a host, found {url!r:.200}")
+
+
+@lru_cache(maxsize=256)  # most tasks request a few URLs many times
+def normalized(url: str, field: str = "url") -> str:
+    """Return a URL in ASCII without its fragment: host by IDNA, other characters percent-encoded where required.
+
+    Raises:
+        InvalidArgs: the text is not a URL.
+    """
+    import httpx2
+
+    try:
+        return str(httpx2.URL(url).copy_with(fragment=None))
+    except (httpx2.InvalidURL, UnicodeError, ValueError) as error:
+        raise ext_sdk.InvalidArgs(field, f"expected a URL, found {url!r:.200}: {error}") from None
+
+
+def host_is_literal(given: str, expanded: str) -> bool:
+    """Return True if the task contains the host and port of a URL literally, not in a variable.
+
+    Args:
+        given: the URL in the task, with `${NAME.key}`.
+        expanded: the same URL with the values of the variables.
+    """
+    if given == expanded:
+        return True
+    scheme, separator, rest = given.partition("://")
+    end = min((at for at in map(rest.find, "/?#") if at >= 0), default=-1)
+    if not separator or end < 0:
+        return False
+    fixed = f"{scheme}://{rest[:end]}"
+    return "${" not in fixed and expanded.startswith(fixed + rest[end])
+
+
+def origin_of(url: str) -> Origin:
+    """Return the origin of a valid http or https URL."""
+    return _origin(urlsplit(url))
+
+
+def _origin(parts: SplitResult) -> Origin:
+    return Origin(parts.scheme, (parts.hostname or "").lower(), parts.port or DEFAULT_PORTS[parts.scheme])
+
+
+def _target(url: str) -> Target:
+    parts = urlsplit(url)
+    if "@" not in parts.netloc:
+        return Target(url, _origin(parts))
+    user, password = (unquote(text or "") for text in (parts.username, parts.password))
+    return Target(urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2])), _origin(parts), (user, password))
