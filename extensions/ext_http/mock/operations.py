@@ -158,10 +158,9 @@ def mock_verify(args: MockVerify, context: ext_sdk.Context) -> ext_sdk.Result:
     mock = context.state(Mocks).get(args.name)
     labels = [route.label for route in mock.routes]
     for index, expectation in enumerate(args.calls):
-        if isinstance(expectation.route, str) and expectation.route not in labels:
-            text = (
-                f"expected a route of the mock, found {expectation.route!r:.100}; {suggest(expectation.route, labels)}"
-            )
+        route = expectation.route
+        if isinstance(route, str) and route not in labels:
+            text = f"expected a route of the mock, found {route!r:.100}; {suggest(route, labels)}"
             raise ext_sdk.InvalidArgs(f"calls[{index}].route", text)
     with Searcher() as searcher:
         check_context = CheckContext(context.workdir, searcher, mock.journal.redact)

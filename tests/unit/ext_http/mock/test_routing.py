@@ -211,9 +211,8 @@ def test_a_request_that_lacks_what_the_answer_needs_gets_500_and_with_hints_the_
     mock = mocks({"name": "echo", "path": "/e", "answer": {"text": "$(json/a)"}}, hints=True)
     got = mock.ask("/e", "POST", "no json")
     assert got.status == 500
-    assert got.text == (
-        "mock 'mock': echo: the request has no value for $(json/a); set a default with $(json/a|TEXT)\n"
-    )
+    problem = "the request has no value for $(json/a); set a default with $(json/a|TEXT)"
+    assert got.text == f"mock 'mock': echo: {problem}\n"
 
 
 def test_head_has_the_headers_of_get_and_no_body(mocks: MockMaker) -> None:

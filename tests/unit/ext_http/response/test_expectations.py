@@ -241,7 +241,7 @@ def test_text_is_read_in_the_charset_of_the_content_type(body: bytes, content_ty
 )
 def test_bytes_that_are_no_text_fail_as_text_and_pass_as_bytes(response: Response, told: str, tmp_path: Path) -> None:
     assert told in failure_text(checks_of({"body": {"notContains": "z"}}, response, tmp_path))
-    assert passed(checks_of({"body": {"size": len(response.body)}}, answer, tmp_path))
+    assert passed(checks_of({"body": {"size": len(response.body)}}, response, tmp_path))
 
 
 def test_a_body_is_held_against_the_bytes_of_a_file(tmp_path: Path) -> None:
