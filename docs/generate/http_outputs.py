@@ -1,48 +1,48 @@
-"""What the operations of ext-http put out, by name."""
+"""Descriptions of the outputs of ext-http's operations, by name."""
 
 from __future__ import annotations
 
-ANSWER = {
-    "status": "of the answer, such as `200`",
-    "body": "the text of the answer; of a long one the beginning and the end; a later step gets all of it",
-    "bodyFile": "where `body` does not say it all: the file that does",
-    "duration": "how long it took, such as `12ms`",
-    "url": "that was asked last: another than the given one after a redirect",
-    "attempts": "how often it was asked",
-    "NAME": "where `capture` has this name: what was captured",
+RESPONSE = {
+    "status": "status code, such as `200`",
+    "body": "text of the body; beginning and end of a long one. A later step gets the complete text",
+    "bodyFile": "path of a file with the complete body, if `body` is shortened",
+    "duration": "elapsed time, such as `12ms`",
+    "url": "URL of the last request; after a redirect, that of the redirect's target",
+    "attempts": "number of requests sent",
+    "NAME": "captured value, for each NAME in `capture`",
 }
 
-MOCK = {
-    "calls": "how often it was asked",
-    "unmatched": "how many of these calls no route took",
-    "journalFile": "the file that has every call, as a line of JSON, without secrets",
+RECEIVED = {
+    "calls": "number of requests received",
+    "unmatched": "number of requests that no route matched",
+    "journalFile": "path of a file with all requests, one line of JSON each, redacted",
 }
 
 HTTP = {
-    "request": ANSWER,
-    "wait": ANSWER,
+    "request": RESPONSE,
+    "wait": RESPONSE,
     "download": {
-        "path": "the absolute path of the file",
-        "size": "of the file, in bytes",
-        "sha256": "of the file, in hex",
-        "status": "of the answer, such as `200`",
-        "duration": "how long it took, such as `1.2s`",
-        "url": "that was asked last: another than the given one after a redirect",
-        "attempts": "how often it was asked",
+        "path": "absolute path of the file",
+        "size": "size of the file in bytes",
+        "sha256": "SHA-256 of the file in hex",
+        "status": RESPONSE["status"],
+        "duration": "elapsed time, such as `1.2s`",
+        "url": RESPONSE["url"],
+        "attempts": RESPONSE["attempts"],
     },
-    "graphql": ANSWER
+    "graphql": RESPONSE
     | {
-        "data": "the member of this name, as JSON",
-        "errors": "where there are any: the member of this name, as JSON",
+        "data": "member `data` of the response, as JSON",
+        "errors": "member `errors` of the response, as JSON, if it has one",
     },
-    "session": {"name": "of the session"},
+    "session": {"name": "name of the session"},
     "mock-start": {
-        "name": "of the mock",
-        "url": "of its root, such as `http://127.0.0.1:40711`",
-        "port": "at which it listens",
-        "caFile": "where `tls` is given: the certificate of the authority to trust",
-        "journalFile": MOCK["journalFile"],
+        "name": "name of the mock",
+        "url": "base URL, such as `http://127.0.0.1:40711`",
+        "port": "port that the mock listens on",
+        "caFile": "path of the CA certificate that clients must trust, with `tls`",
+        "journalFile": RECEIVED["journalFile"],
     },
-    "mock-verify": MOCK,
-    "mock-stop": MOCK | {"routes": "how many calls each route took, as JSON"},
+    "mock-verify": RECEIVED,
+    "mock-stop": RECEIVED | {"routes": "number of requests that each route matched, as JSON"},
 }

@@ -51,7 +51,7 @@ def test_a_task_waits_for_a_mock_asks_it_and_verifies_what_was_asked(http: Exten
     finally:
         stopped = http.ok("mock-stop", name="shop")
     assert stopped.message == "stopped mock 'shop' after 1 request"
-    assert "there is no mock 'shop'" in http.failed("mock-stop", name="shop").message
+    assert "mock 'shop' is not running" in http.failed("mock-stop", name="shop").message
     assert http.ok("mock-stop", name="shop", ignoreMissing=True).success
 
 

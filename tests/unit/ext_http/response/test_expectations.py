@@ -229,7 +229,7 @@ def test_text_is_read_in_the_charset_of_the_content_type(body: bytes, content_ty
 
 
 @pytest.mark.parametrize(
-    ("answer", "told"),
+    ("response", "told"),
     [
         (with_body(b"ab\xff"), "body: expected to be text in utf-8, got byte 0xff at offset 2"),
         (
