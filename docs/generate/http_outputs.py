@@ -5,11 +5,11 @@ from __future__ import annotations
 RESPONSE = {
     "status": "status code, such as `200`",
     "body": "text of the body; beginning and end of a long one. A later step gets the complete text",
-    "bodyFile": "path of a file with the complete body, if `body` is shortened",
+    "bodyFile": "if `body` is shortened: path of a file with the complete body",
     "duration": "elapsed time, such as `12ms`",
     "url": "URL of the last request; after a redirect, that of the redirect's target",
     "attempts": "number of requests sent",
-    "NAME": "captured value, for each NAME in `capture`",
+    "NAME": "if `capture` contains NAME: the captured value",
 }
 
 RECEIVED = {
@@ -33,14 +33,14 @@ HTTP = {
     "graphql": RESPONSE
     | {
         "data": "member `data` of the response, as JSON",
-        "errors": "member `errors` of the response, as JSON, if it has one",
+        "errors": "if the response has errors: its member `errors`, as JSON",
     },
     "session": {"name": "name of the session"},
     "mock-start": {
         "name": "name of the mock",
         "url": "base URL, such as `http://127.0.0.1:40711`",
         "port": "port that the mock listens on",
-        "caFile": "path of the CA certificate that clients must trust, with `tls`",
+        "caFile": "if `tls` is set: path of the CA certificate that clients must trust",
         "journalFile": RECEIVED["journalFile"],
     },
     "mock-verify": RECEIVED,
