@@ -179,7 +179,7 @@ def _is_certainly_valid(config: object, prepared: str) -> bool:
 
 
 def _spelled(id: object) -> bytes | None:
-    """An id as JSON, where that takes no encoder and can't be too long: hosts count, or use short names."""
+    """Return an id as JSON, where that takes no encoder and can't be too long: hosts count, or use short names."""
     if isinstance(id, int) and -(2**63) <= id < 2**63:
         return b"%d" % id
     if isinstance(id, str) and len(id) <= 100:
@@ -190,7 +190,7 @@ def _spelled(id: object) -> bytes | None:
 
 
 def _read(path: str) -> bytes:
-    """A whole file, without the layers of `open`."""
+    """Return a whole file, without the layers of `open`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, os.fstat(descriptor).st_size).rstrip()

@@ -91,7 +91,7 @@ class Secrets:
         self._redactor.add(name, value)
 
     def redact(self, text: str) -> str:
-        """The text without secrets, for files that an operation writes for people."""
+        """Return the text without secrets, for files that an operation writes for people."""
         return self._redactor.redact_text(text)
 
 
@@ -167,7 +167,7 @@ class Artifacts:
         self._lock = threading.Lock()
 
     def new(self, name: str) -> Path:
-        """A new, empty file; `name` is the ending of its name, such as `stdout.txt`. Raises OSError."""
+        """Return a new, empty file; `name` is the ending of its name, such as `stdout.txt`. Raises OSError."""
         with self._lock:
             if self._directory is None:
                 import tempfile
@@ -247,7 +247,7 @@ class Context:
         self._artifacts = artifacts
 
     def artifact(self, name: str) -> Path:
-        """A new, empty, private file for a text that is too long for an answer. Raises OSError."""
+        """Return a new, empty, private file for a text that is too long for an answer. Raises OSError."""
         return self._artifacts.new(name)
 
     @property
@@ -256,12 +256,12 @@ class Context:
         return Place.of(self.workdir, self.scope)
 
     def state(self, factory: Callable[[], T]) -> T:
-        """The object that operations of this workdir and scope share, made by `factory()` at the first call.
+        """Return the object that operations of this workdir and scope share, made by `factory()` at the first call.
 
         If it has a method `close`, that is called once when the extension ends.
         """
         return self._states.get(self.place, factory)
 
     def extension_state(self, factory: Callable[[], T]) -> T:
-        """The same for all workdirs and scopes of this process."""
+        """Return the same for all workdirs and scopes of this process."""
         return self._states.get(None, factory)

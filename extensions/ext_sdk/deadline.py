@@ -58,11 +58,11 @@ class Deadline:
 
     @property
     def expired(self) -> bool:
-        """Whether there is no time left."""
+        """True if there is no time left."""
         return self.remaining() <= 0
 
     def limit(self, duration: Duration | float | None) -> Deadline:
-        """The sooner of this and `duration` (or seconds) from now; stopped together with this one."""
+        """Return the sooner of this and `duration` (or seconds) from now; stopped together with this one."""
         if duration is None:
             return self
         seconds = duration if isinstance(duration, (int, float)) else duration.seconds

@@ -73,7 +73,7 @@ class Duration:
 
     @classmethod
     def from_seconds(cls, seconds: float) -> Duration:
-        """The duration nearest to a number of seconds.
+        """Return the duration nearest to a number of seconds.
 
         Raises:
             ValueError: the number is not finite, or beyond 292 years.
@@ -159,7 +159,7 @@ def _product(text: str, whole: str, unit: int) -> int:
 
 
 def _fraction(digits: str, unit: int) -> int:
-    """The nanoseconds of ``0.digits`` units, computed in float64 and cut, as Go does it."""
+    """Return the nanoseconds of ``0.digits`` units, computed in float64 and cut, as Go does it."""
     value, scale = 0, 1.0
     for digit in digits:
         longer = value * 10 + int(digit)

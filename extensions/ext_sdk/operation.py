@@ -80,7 +80,7 @@ def _description(function: Function) -> str:
 
 
 def _verbatim_fields(args_type: type[Args]) -> frozenset[str]:
-    """The names, as users write them, of the fields in which `${NAME.key}` is not replaced."""
+    """Return the names, as users write them, of the fields in which `${NAME.key}` is not replaced."""
     fields = msgspec.structs.fields(args_type)
     return frozenset(field.encode_name for field in fields if _is_verbatim(field.type))
 
@@ -108,7 +108,7 @@ def _first_annotation(function: Function) -> object:
 
 
 def _args_type(function: Function) -> type[Args]:
-    """The class of a function's first argument; the annotation of the second may be for type checkers only."""
+    """Return the class of a function's first argument; the annotation of the second may be for type checkers only."""
     annotation = _first_annotation(function)
     annotations = {} if annotation is None else {"args": annotation}
     hints = get_type_hints(type("Annotations", (), {"__annotations__": annotations}), function.__globals__)

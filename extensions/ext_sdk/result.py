@@ -86,7 +86,7 @@ class Result:
 
     @classmethod
     def of_failure(cls, failure: OperationFailed) -> Result:
-        """The result that an OperationFailed stands for."""
+        """Return the result that an OperationFailed stands for."""
         return cls.failed(failure.message, error=failure.error, outputs=failure.outputs)
 
     @property

@@ -13,11 +13,12 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ext_sdk.core.wire.connection import Answer, Connection, Direction, Malformed
-    from ext_sdk.core.wire.errors import CallError, FrameTooLong, MessageError, RpcError, WireError
-    from ext_sdk.core.wire.framing import FRAMINGS, Decoder, Frame, Framing, Junk
+    from ext_sdk.core.wire.errors import CallError, FrameTooLong, Id, MessageError, RpcError, WireError
+    from ext_sdk.core.wire.frames import Frame, Junk
+    from ext_sdk.core.wire.framing import FRAMINGS, Decoder, Framing
     from ext_sdk.core.wire.json_codec import DEPTH_LIMIT, dumps, is_too_deep, loads
     from ext_sdk.core.wire.json_object import Envelope, Member, scan
-    from ext_sdk.core.wire.jsonrpc import ErrorResponse, Id, Message, Notification, Request, Response, encode, parse
+    from ext_sdk.core.wire.jsonrpc import ErrorResponse, Message, Notification, Request, Response, encode, parse
 
 __all__ = [
     "DEPTH_LIMIT",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from ext_sdk.core.wire.framing import Junk
+from ext_sdk.core.wire.frames import Junk
 from ext_sdk.protocols.dialect import id_key, pointers_of
 from ext_sdk.protocols.glance import glance
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Final, TypeAlias
 
-    from ext_sdk.core.wire.framing import Frame
+    from ext_sdk.core.wire.frames import Frame
 
     # Redactor.replacements: start, end, and what to write instead.
     Replacements: TypeAlias = Callable[[bytes], list[tuple[int, int, bytes]]]

@@ -12,7 +12,8 @@ import os
 from select import POLLIN, POLLOUT, poll
 from time import monotonic
 
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.protocols.dialect import DIALECTS
 
 from . import scribe

@@ -17,7 +17,8 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 
 from .cassette.events import STDERR_FRAMING, Data, note, pieces
 from .cassette.header import Header

@@ -30,7 +30,7 @@ the place of what was asked for.
 from __future__ import annotations
 
 from ext_sdk.core.wire.errors import FrameTooLong
-from ext_sdk.core.wire.framing import Frame
+from ext_sdk.core.wire.frames import Frame
 from ext_sdk.protocols.dialect import id_key, pointers_of
 
 from .cassette.events import Data, Mark, omission, omitted, pieces

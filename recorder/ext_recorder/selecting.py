@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_sdk.core.wire.framing import Frame
+from ext_sdk.core.wire.frames import Frame
 
 from .cassette.events import OWN_FILES, Data, pieces
 
 if TYPE_CHECKING:
     from typing import Protocol
 
-    from ext_sdk.core.wire.framing import Framing, Junk
+    from ext_sdk.core.wire.frames import Junk
+    from ext_sdk.core.wire.framing import Framing
     from ext_sdk.protocols.dialect import Classified, Dialect
 
     from .cassette.events import Event

@@ -9,7 +9,8 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING
 
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.protocols.dialect import DIALECTS
 
 from .cassette.events import OWN_FILES, Data, pieces

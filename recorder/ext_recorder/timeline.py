@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.protocols.dialect import DIALECTS
 from ext_sdk.protocols.handshake import elsewhere
 

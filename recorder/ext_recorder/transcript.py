@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from ext_sdk.core.wire.framing import UINT32_LIMIT_BYTES, Junk, Overlong
+from ext_sdk.core.wire.frames import Junk, Overlong
+from ext_sdk.core.wire.framing import UINT32_LIMIT_BYTES
 
 from .cassette.events import MESSAGE_LIMIT_BYTES, OWN_FILES, STDERR_FRAMING, STREAMS, mark_line, note, raw_line
 from .deltas import Delta, Deltas, may_be_delta

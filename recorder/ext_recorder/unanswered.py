@@ -7,7 +7,7 @@ recorder says so.
 
 from __future__ import annotations
 
-from ext_sdk.core.wire.framing import Junk
+from ext_sdk.core.wire.frames import Junk
 from ext_sdk.protocols.dialect import id_key, pointers_of
 from ext_sdk.protocols.glance import glance
 

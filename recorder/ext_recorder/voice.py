@@ -7,7 +7,7 @@ recorded.
 
 from __future__ import annotations
 
-from ext_sdk.core.wire.framing import Frame
+from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.json_pointer import locate
 from ext_sdk.protocols.dialect import id_key, pointers_of
 from ext_sdk.protocols.glance import FIRST_BYTES, glance

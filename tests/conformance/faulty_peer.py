@@ -14,7 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from ext_sdk.core.wire.errors import MessageError
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.protocols.dialect import DIALECTS
 from tests.peers.gassist import Plugin

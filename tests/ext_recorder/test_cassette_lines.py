@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from ext_recorder.cassette.events import STDERR_FRAMING, Data, Mark, event_line, mark_line, note, raw_line, text_line
 from ext_recorder.cassette.lines import parse_line
 from ext_recorder.cassette.rewrapped import load_line
-from ext_sdk.core.wire.framing import FRAMINGS, Frame, Junk
+from ext_sdk.core.wire.frames import Frame, Junk
+from ext_sdk.core.wire.framing import FRAMINGS
 
 NDJSON, CONTENT_LENGTH, UINT32 = (FRAMINGS[name] for name in ("ndjson", "content-length", "uint32"))
 

@@ -17,7 +17,8 @@ from ext_recorder.cassette.lines import parse_line
 from ext_recorder.cassette.rewrapped import load_line
 from ext_recorder.player import EXIT_DIFFERS
 from ext_recorder.replay import Options
-from ext_sdk.core.wire.framing import FRAMINGS, JUNK_PIECE_BYTES, Frame, Overlong
+from ext_sdk.core.wire.frames import JUNK_PIECE_BYTES, Frame, Overlong
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.protocols.dialect import DIALECTS
 from tests.ext_recorder.played import END, Host, cassette, error_of
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, events, patched, python, recorder

@@ -16,7 +16,8 @@ from ext_recorder.cassette.events import Data, note
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.deltas import Delta, Deltas, may_be_delta
 from ext_sdk.core.redaction.redactor import Redactor
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 from tests.ext_recorder.played import END
 from tests.ext_recorder.played import cassette as written
 from tests.ext_recorder.recorded import ECHO, PATIENCE_S, RECORDER, messages, python, run

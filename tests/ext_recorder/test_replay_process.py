@@ -13,7 +13,8 @@ import pytest
 
 from ext_recorder.loop import EXIT_CANNOT_PLAY
 from ext_recorder.player import EXIT_DIFFERS
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 from tests.ext_recorder.played import END, cassette
 from tests.ext_recorder.recorded import (
     PATIENCE_S,

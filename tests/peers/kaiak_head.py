@@ -17,7 +17,7 @@ from tests.peers.rpc import INVALID_PARAMS, Later, RpcPeer, text
 from tests.peers.serving import serve
 
 if TYPE_CHECKING:
-    from ext_sdk.core.wire.jsonrpc import Id
+    from ext_sdk.core.wire.errors import Id
     from tests.peers.rpc import Params
     from tests.peers.serving import Write
 

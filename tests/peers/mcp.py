@@ -16,7 +16,7 @@ from ext_sdk.core.wire.jsonrpc import Request
 from tests.peers.serving import serve
 
 if TYPE_CHECKING:
-    from ext_sdk.core.wire.jsonrpc import Id
+    from ext_sdk.core.wire.errors import Id
     from tests.peers.serving import Write
 
 Members = dict[str, Any]

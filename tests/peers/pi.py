@@ -10,7 +10,8 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from ext_sdk.core.wire.errors import MessageError
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_codec import dumps, loads
 from tests.peers.serving import serve
 

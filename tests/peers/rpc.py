@@ -12,7 +12,7 @@ from ext_sdk.core.wire.jsonrpc import Notification, Request
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from ext_sdk.core.wire.jsonrpc import Id
+    from ext_sdk.core.wire.errors import Id
     from tests.peers.serving import Write
 
 METHOD_NOT_FOUND = -32601

@@ -8,7 +8,8 @@ import socket
 import subprocess
 from typing import IO, TYPE_CHECKING, cast
 
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_codec import dumps, loads
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from tests.peers.serving import serve
 from tests.peers.waza import NOT_FOUND, read
 
 if TYPE_CHECKING:
-    from ext_sdk.core.wire.jsonrpc import Id
+    from ext_sdk.core.wire.errors import Id
     from tests.peers.rpc import Params
     from tests.peers.serving import Write
     from tests.peers.waza import Fields

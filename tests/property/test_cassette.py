@@ -23,7 +23,7 @@ from ext_recorder.pointers import differences
 from ext_recorder.replay import Options, make_player
 from ext_recorder.stage import Exit, Stage, Write
 from ext_sdk.core.wire.errors import FrameTooLong
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.protocols.dialect import DIALECTS
 from ext_sdk.protocols.glance import glance
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ext_recorder.cassette.events import Event, Stream
     from ext_recorder.cassette.scalars import Flow
-    from ext_sdk.core.wire.framing import Junk
+    from ext_sdk.core.wire.frames import Frame, Junk
 
 # One file in a fixed place is written anew for each example: that is what the health check warns of, and what is
 # meant.

@@ -18,7 +18,8 @@ from ext_recorder.replay import Options, make_player
 from ext_recorder.sockets.players import Part
 from ext_recorder.sockets.recorded import connections
 from ext_recorder.stage import Exit, Stage, Write
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.protocols.dialect import DIALECTS
 from tests.ext_recorder.played import END, cassette
 from tests.property.test_any_order import SESSIONS, Session

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 
 from ext_sdk.core.wire.connection import Connection
 from ext_sdk.core.wire.errors import MessageError, RpcError, WireError
-from ext_sdk.core.wire.framing import FRAMINGS, Frame, Junk
+from ext_sdk.core.wire.frames import Frame, Junk
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.core.wire.json_object import scan
 from ext_sdk.core.wire.jsonrpc import ErrorResponse, Message, Notification, Request, Response, encode, parse
 
 if TYPE_CHECKING:
-    from ext_sdk.core.wire.jsonrpc import Id
+    from ext_sdk.core.wire.errors import Id
 
 framings = st.sampled_from(sorted(FRAMINGS))
 limits = st.sampled_from([None, 0, 1, 4, 20])
@@ -232,7 +233,7 @@ def test_scan_tells_where_each_value_is_spelled(members: dict[str, object], spac
     pairs = [f"{space}{dumps(name)}{space}:{space}{dumps(value)}{space}" for name, value in members.items()]
     envelope = scan(space + "{" + ",".join(pairs) + (space if not pairs else "") + "}" + space)
     assert {name: member.value for name, member in envelope.members.items()} == members
-    assert {name: envelope.spelling(name) for name in members} == {
+    assert {name: envelope.member_text(name) for name in members} == {
         name: dumps(value) for name, value in members.items()
     }
     assert envelope.duplicates == ()

@@ -1,4 +1,4 @@
-"""The wire as file descriptors: claimed at start, so that nothing else in the process can write on it."""
+"""Messages on stdin and stdout, claimed at start so that nothing else in the process can write to them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ CHUNK_BYTES = 65_536
 
 
 class PeerGone(Exception):
-    """The other side closed its end; nothing that is written will be read."""
+    """The peer closed its end; nothing that is written will be read."""
 
 
 class Stdio:
-    """The wire of a child: private copies of its descriptors 0 and 1.
+    """Private copies of the descriptors 0 and 1, which carry the messages of a child.
 
     Attributes:
         input: descriptor to read from.
@@ -27,22 +27,24 @@ class Stdio:
 
     @classmethod
     def claim(cls) -> Stdio:
-        """Move the wire away from 0 and 1, which become /dev/null and a copy of stderr.
+        """Copy the descriptors 0 and 1, which become /dev/null and a copy of stderr.
 
-        From here on a print, a library and a child started without care reach stderr, and no child reads the
-        host's messages. Of 0, 1 and 2, what was closed is opened as /dev/null first: a file opened later would get
-        that number, and be taken for the wire.
+        After this, output of print, of libraries and of children goes to stderr, and no child reads the host's
+        messages.
+        Closed descriptors among 0, 1 and 2 are opened as /dev/null first: a file opened later would get that number,
+        and
+        receive the messages.
         """
         while (null := os.open(os.devnull, os.O_RDWR)) <= 2:
             os.set_inheritable(null, True)  # noqa: FBT003  (takes no keyword)
-        wire = cls(os.dup(0), os.dup(1))  # not inheritable (PEP 446)
+        stdio = cls(os.dup(0), os.dup(1))  # not inheritable (PEP 446)
         os.dup2(null, 0)
         os.dup2(2, 1)
         os.close(null)
-        return wire
+        return stdio
 
     def read(self) -> bytes:
-        """Some bytes, at most CHUNK_BYTES; b"" at end of file, or where the other side was torn away."""
+        """Return up to CHUNK_BYTES; b"" at end of file, or after the connection broke."""
         while True:
             try:
                 return os.read(self.input, CHUNK_BYTES)
@@ -52,7 +54,7 @@ class Stdio:
                 return b""
 
     def write(self, data: bytes) -> None:
-        """Write all of it. Raises PeerGone."""
+        """Write all bytes. Raises PeerGone."""
         view = memoryview(data)
         while view:
             try:
@@ -64,7 +66,7 @@ class Stdio:
 
 
 def _wait(descriptor: int, *, for_input: bool) -> None:
-    """Wait for a descriptor that a host made non-blocking; the mode is shared by all who hold it."""
+    """Wait for a descriptor that a host made non-blocking; the mode is shared by all processes that have it."""
     import select
 
     poll = select.poll()

@@ -1,4 +1,4 @@
-"""The nearest known name: what to say where a user wrote one that is not known."""
+"""Suggestions for unknown names in error messages."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-LONGEST_NAME = 80  # characters of a name that are looked at and repeated; a host may send megabytes
+LONGEST_NAME = 80  # characters of a name that are compared and quoted; a host may send megabytes
 MOST_SUGGESTIONS = 20  # names that are listed
 
 
 def suggest(name: str, known: Iterable[str], *, none: str = "none is known") -> str:
-    """What the user may have meant, or what there is to choose from; `none` where there is nothing."""
+    """Return the nearest known name, or a list of the known ones; `none` if there are none."""
     names = list(known)
     if near := closest(name, names):
         return f"did you mean {near!r}?"
@@ -22,7 +22,7 @@ def suggest(name: str, known: Iterable[str], *, none: str = "none is known") -> 
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """The known name that is most like this one, or "" where none is much like it."""
+    """Return the known name that is most similar, or "" if none is similar enough."""
     import difflib
 
     return next(iter(difflib.get_close_matches(name[:LONGEST_NAME], list(known), 1)), "")

@@ -27,7 +27,7 @@ class Expectation(Args):
     """
 
     def given(self, *, besides: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """The names, as users write them, of the fields that were given.
+        """Return the names, as users write them, of the fields that were given.
 
         Args:
             besides: names to leave out, because they only say how to check.
@@ -67,7 +67,7 @@ class Check:
 
     @classmethod
     def failed(cls, what: str, found: str, *, where: str) -> Check:
-        """A comparison that could not even be made: no JSON, no value at a path, a pattern without end."""
+        """Return a comparison that could not even be made: no JSON, no value at a path, a pattern without end."""
         return cls(ok=False, what=what, found=found, where=where)
 
     def __str__(self) -> str:
@@ -81,7 +81,7 @@ class Check:
 
 
 def passed(checks: Sequence[Check]) -> bool:
-    """Whether there are checks and all of them hold: nothing checked is nothing shown."""
+    """Return True if there are checks and all of them hold: nothing checked is nothing shown."""
     return bool(checks) and all(check.ok for check in checks)
 
 
@@ -100,12 +100,12 @@ def failures(checks: Sequence[Check]) -> list[str]:
 
 
 def failure_text(checks: Sequence[Check]) -> str:
-    """The checks that failed, in one text: where, what was expected, what was found."""
+    """Return the checks that failed, in one text: where, what was expected, what was found."""
     return "; ".join(failures(checks))
 
 
 def conclude(checks: Sequence[Check], *, done: str, outputs: Outputs | None = None) -> Result:
-    """The result of an operation that made these checks.
+    """Return the result of an operation that made these checks.
 
     Args:
         checks: all of them, in the order in which they were made.

@@ -19,7 +19,7 @@ BEFORE = 20  # characters shown in front of the first difference of two long lin
 
 
 def quoted(text: str, redact: Redact = str) -> str:
-    """A text in double quotes with control characters escaped; of a long one beginning, end and length.
+    """Return a text in double quotes with control characters escaped; of a long one beginning, end and length.
 
     It is cut between words, so that a secret that nobody knows yet is shown whole or not at all.
     """
@@ -32,7 +32,7 @@ def quoted(text: str, redact: Redact = str) -> str:
 
 
 def shown(value: object, redact: Redact = str) -> str:
-    """A JSON value on one line, cut like a text."""
+    """Return a JSON value on one line, cut like a text."""
     if isinstance(value, str):
         return quoted(value, redact)
     text = redact(json.dumps(value, ensure_ascii=False, default=repr))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def match_ordered(expected: int, found: int, fits: Fits) -> dict[int, int]:
-    """The item that each expected one takes, each behind the one before; without those that find none.
+    """Return the item that each expected one takes, each behind the one before; without those that find none.
 
     Args:
         expected: how many there are.
@@ -35,7 +35,7 @@ def match_ordered(expected: int, found: int, fits: Fits) -> dict[int, int]:
 
 
 def match_unordered(expected: int, found: int, fits: Fits) -> dict[int, int]:
-    """The item that each expected one takes, so that as many as possible have one.
+    """Return the item that each expected one takes, so that as many as possible have one.
 
     This is a maximum matching by augmenting paths (Kuhn): one that finds nothing free asks those that took what fits it
     to take something else. Arguments as for `in_order`; `fits` may be asked for a pair again.
@@ -105,7 +105,7 @@ class Difference(NamedTuple):
 
 
 def parse(text: str) -> object:
-    """The value of a JSON text (RFC 8259). Integers are exact.
+    """Return the value of a JSON text (RFC 8259). Integers are exact.
 
     Raises:
         NotJson: it is none, or nested too deeply. NaN and Infinity are no JSON.
@@ -124,7 +124,7 @@ def _refuse(word: str) -> object:
 
 
 def type_name(value: object) -> str:
-    """The name of a value's type in JSON Schema; 1.0 is a number, 1 an integer."""
+    """Return the name of a value's type in JSON Schema; 1.0 is a number, 1 an integer."""
     for name, kind in _KINDS:
         if isinstance(value, kind):
             return name
@@ -144,12 +144,12 @@ _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
 
 
 def is_type(value: object, name: str) -> bool:
-    """Whether a value is of this type; every integer is a number too."""
+    """Return True if a value is of this type; every integer is a number too."""
     return name in {type_name(value), "number" if type_name(value) == "integer" else ""}
 
 
 def equal(left: object, right: object) -> bool:
-    """Whether two values are the same JSON; 1 equals 1.0, for JSON has one kind of number."""
+    """Return True if two values are the same JSON; 1 equals 1.0, for JSON has one kind of number."""
     return differs(left, right) is None
 
 
@@ -162,7 +162,7 @@ def differs(
     at: str = "$",
     check_time: Callable[[], None] | None = None,
 ) -> Difference | None:
-    """Where two values first differ; None where they don't.
+    """Where two values first differ; None if they don't.
 
     Args:
         expected: the one.

@@ -60,7 +60,7 @@ def problem(path: str) -> str:
 
 
 def select(path: str, document: object, searcher: Searcher) -> list[Node]:
-    """The nodes that a path selects, in the order of RFC 9535.
+    """Return the nodes that a path selects, in the order of RFC 9535.
 
     Args:
         path: begins with `$`.
@@ -140,7 +140,7 @@ class _Environment(JSONPathEnvironment):
         return DEEPEST
 
     def root_node(self, document: object) -> JSONPathMatch:
-        """The node of the whole document."""
+        """Return the node of the whole document."""
         return _CountedMatch(
             filter_context={"environment": self},
             obj=document,
@@ -186,7 +186,7 @@ class _CountedMatch(JSONPathMatch):
         return super().new_child(obj, key)
 
     def filter_context(self) -> FilterContextVars:
-        """The library calls this for every value that a filter evaluates."""
+        """Return the library calls this for every value that a filter evaluates."""
         context = super().filter_context()
         context["environment"].count_step()
         return context

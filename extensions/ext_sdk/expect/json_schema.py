@@ -98,7 +98,7 @@ def _member(name: str) -> str:
 
 
 def _at(document: object, steps: list[object]) -> object:
-    """The value at a path that the library gave, of this very document."""
+    """Return the value at a path that the library gave, of this very document."""
     for step in steps:
         if isinstance(document, list):
             document = document[step] if isinstance(step, int) else None

@@ -95,7 +95,7 @@ def _errors(schema: dict[str, object], document: bytes) -> dict[str, object]:
 
 
 def _of_text(check: Callable[[str], object]) -> Callable[[object], bool]:
-    """A check as the library takes it: `format` says something about strings only."""
+    """Return a check as the library takes it: `format` says something about strings only."""
     return lambda value: not isinstance(value, str) or check(value) not in (None, False)
 
 

@@ -105,12 +105,12 @@ def check_text(
 
 
 def without_final_line_ending(text: str) -> str:
-    """The text without the line ending at its end, where it has one."""
+    """Return the text without the line ending at its end, where it has one."""
     return text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines, without their endings; an empty text has none, and a line ending at the end begins no further one."""
+    """Return the lines, without their line endings; a final line ending begins no further line."""
     if not text:
         return []
     return [line.removesuffix("\r") for line in without_final_line_ending(text).split("\n")]
@@ -132,12 +132,12 @@ class _Comparison:
         return [*self._whole(), *self._parts(), *self._patterns(), *self._lines(), *self._json()]
 
     def _check(self, ok: bool, what: str, expected: str = "") -> Check:
-        """A check that shows the text where it fails."""
+        """Return a check that shows the text where it fails."""
         found = "" if ok else quoted(self._text, self._redact)
         return Check(ok, what, expected, found, where=self._where)
 
     def _difference(self, ok: bool, what: str, expected: str, found: str) -> Check:
-        """A check that shows where two texts differ."""
+        """Return a check that shows where two texts differ."""
         pair = ("", "") if ok else difference(expected, found, self._redact)
         return Check(ok, what, *pair, where=self._where)
 
@@ -187,7 +187,7 @@ class _Comparison:
         return self._unwanted(found.start if found else -1, self._text, what, wanted)
 
     def _unwanted(self, at: int, text: str, what: str, unwanted: str) -> Check:
-        """A check that shows the line in which there is what should not be, `at` a place of the text; -1: it is not."""
+        """Return a check with the line that holds an unwanted text at position `at`; -1: it was not found."""
         check = self._check(at < 0, what, self._quoted(unwanted))
         # Where there are secrets, the text is shown as a whole: a line may hold only a part of one.
         if at >= 0 and "\n" in text and self._redact(text) == text:

@@ -32,7 +32,7 @@ SEARCH = getattr(os, "O_PATH", os.O_RDONLY)
 
 @cache
 def safe_opener() -> Opener:
-    """The best way that this system has."""
+    """Return the best way that this system has."""
     by_kernel = _kernel_opener()
     return by_kernel if by_kernel and _works(by_kernel) else open_by_walk
 
@@ -114,7 +114,7 @@ def _go_up(opened: list[int], path: str) -> None:
 
 
 def _link(part: str, directory: int, *, follow: bool) -> str:
-    """The text of a link that is to be followed, "" for anything else."""
+    """Return the text of a link that is to be followed, "" for anything else."""
     try:
         is_link = stat.S_ISLNK(os.stat(part, dir_fd=directory, follow_symlinks=False).st_mode)
     except FileNotFoundError:

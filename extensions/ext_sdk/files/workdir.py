@@ -34,7 +34,7 @@ _KINDS = {
 
 
 def kind_of(mode: int) -> str:
-    """The kind of an entry by its `st_mode`: file, directory, symlink, fifo, socket, device, or unknown."""
+    """Return the kind of an entry by its `st_mode`: file, directory, symlink, fifo, socket, device, or unknown."""
     return _KINDS.get(stat.S_IFMT(mode), "unknown")
 
 
@@ -59,7 +59,7 @@ class Workdir:
         self._open_beneath = opener or safe_open.safe_opener()
 
     def relative(self, text: str) -> str:
-        """The path relative to the directory, without `.` and `..`; "." for the directory itself."""
+        """Return the path relative to the directory, without `.` and `..`; "." for the directory itself."""
         if not _is_name(text):
             raise PathEscapes(text, str(self.root), "it is empty, or has a NUL or half a character")
         kept: list[str] = []
@@ -82,12 +82,12 @@ class Workdir:
         raise PathEscapes(text, str(self.root), "it is absolute and elsewhere")
 
     def path(self, text: str) -> Path:
-        """The absolute path, for programs that take paths; what it names must exist. It was inside just now."""
+        """Return the absolute path, for programs that take paths; what it names must exist. It was inside just now."""
         os.close(self.open(text, safe_open.SEARCH))
         return self.root / self.relative(text)
 
     def open(self, text: str, flags: int, mode: int = NEW_FILE) -> int:
-        """A file descriptor of what is there, closed on exec.
+        """Return a file descriptor of what is there, closed on exec.
 
         Args:
             text: the path.
@@ -189,7 +189,7 @@ class Workdir:
             os.close(descriptor)
 
     def exists(self, text: str) -> bool:
-        """Whether there is an entry of this name; a symbolic link counts, wherever it leads."""
+        """Return True if there is an entry of this name; a symbolic link counts, wherever it leads."""
         try:
             self.stat(text, follow=False)
         except (FileNotFoundError, NotADirectoryError):
@@ -197,7 +197,7 @@ class Workdir:
         return True
 
     def names(self, text: str) -> list[str]:
-        """The names in a directory, sorted."""
+        """Return the names in a directory, sorted."""
         descriptor = self.open(text, os.O_RDONLY | os.O_DIRECTORY)
         try:
             with os.scandir(descriptor) as entries:
@@ -223,7 +223,7 @@ class Workdir:
             return "file"  # is yet to be made, or opening it tells
 
     def read(self, text: str, *, limit: int) -> bytes:
-        """The bytes of a regular file. Raises TooLarge for more than `limit` bytes."""
+        """Return the bytes of a regular file. Raises TooLarge for more than `limit` bytes."""
         data = bytearray()
         with self.open_regular(text) as file:
             while chunk := file.read(min(CHUNK, limit + 1 - len(data))):  # one byte more shows that it is too large

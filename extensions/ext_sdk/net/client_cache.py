@@ -30,11 +30,11 @@ class KeptClients(Generic[Settings, Client]):
         self._lock = threading.Lock()
 
     def make(self, settings: Settings) -> Client:
-        """A new client of these settings."""
+        """Return a new client of these settings."""
         raise NotImplementedError
 
     def get(self, settings: Settings) -> Client:
-        """The client of these settings, made at the first call."""
+        """Return the client of these settings, made at the first call."""
         with self._lock:
             client = self._clients.get(settings)
             if client is None:

@@ -30,7 +30,7 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def hands_out_credentials(host: str) -> bool:
-    """Whether a name, or an address in any of its spellings, is such a one."""
+    """Return True if a name, or an address in any of its spellings, is such a one."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -39,7 +39,7 @@ def hands_out_credentials(host: str) -> bool:
 
 
 def unwrapped(address: Address) -> Address:
-    """The IPv4 address that an IPv6 one stands for (mapped, 6to4, NAT64); any other as it is."""
+    """Return the IPv4 address that an IPv6 one stands for (mapped, 6to4, NAT64); any other as it is."""
     if not isinstance(address, ipaddress.IPv6Address):
         return address
     if address in _NAT64:

@@ -8,7 +8,8 @@ Nothing is changed or consumed: bytes are only looked at.
 from __future__ import annotations
 
 from ext_sdk.core.wire.errors import MessageError
-from ext_sdk.core.wire.framing import FRAMINGS, UINT32_LIMIT_BYTES, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS, UINT32_LIMIT_BYTES
 from ext_sdk.core.wire.json_codec import loads
 from ext_sdk.core.wire.json_pointer import MISSING, resolve
 

@@ -229,7 +229,7 @@ WIDTH = 110  # columns of a list of members
 
 
 def operations_text(extension: Definition, program: str) -> str:
-    """All operations, and how to call one; other names of operations stand apart.
+    """Return all operations, and how to call one; other names of operations stand apart.
 
     Args:
         extension: whose operations.
@@ -285,7 +285,7 @@ def result_text(result: Result) -> str:
 
 
 def _typed(operation: Operation, program: str) -> str:
-    """An operation's example as a person types it."""
+    """Return an operation's example as a person types it."""
     return f"{program} call {operation.name} {shlex.quote(dumps(operation.example))}"
 
 

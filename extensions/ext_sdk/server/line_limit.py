@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ext_sdk.core.gevals_spec import INTERNAL_ERROR, LOG
-from ext_sdk.core.wire.errors import RpcError
+from ext_sdk.core.wire.errors import Id, RpcError
 from ext_sdk.core.wire.json_codec import dumps, is_too_deep, loads
-from ext_sdk.core.wire.jsonrpc import ErrorResponse, Id, Notification, Response, encode
+from ext_sdk.core.wire.jsonrpc import ErrorResponse, Notification, Response, encode
 
 if TYPE_CHECKING:
     from ext_sdk.core.redaction.redactor import Redactor
@@ -53,7 +53,7 @@ class LineLimiter:
         self._keep_whole = keep_whole
 
     def result(self, id: Id, result: Result) -> bytes:
-        """The line of an operation's result, with its line feed."""
+        """Return the line of an operation's result, with its line feed."""
         texts = {"message": result.message, "error": "" if result.success else result.error}
         texts = {name: self._redactor.redact_text(value) for name, value in texts.items()}
         outputs = {name: self._redactor.redact_text(value) for name, value in result.outputs.items()}
@@ -64,7 +64,7 @@ class LineLimiter:
         return self.error(id, RpcError(INTERNAL_ERROR, "the result does not fit a line, however much is left out"))
 
     def log(self, level: str, message: str, data: Mapping[str, object]) -> bytes:
-        """The line of a log notification, with its line feed. Data that is no JSON is written as text."""
+        """Return the line of a log notification, with its line feed. Data that is no JSON is written as text."""
         params: dict[str, object] = {"level": level, "message": printable(self._redactor.redact_text(message))}
         if data:
             params["data"] = self._redacted({name: _json_or_text(value) for name, value in data.items()})
@@ -77,7 +77,7 @@ class LineLimiter:
         return line + b"\n"
 
     def error(self, id: Id, error: RpcError) -> bytes:
-        """The line of an error answer, with its line feed: code and message, which is cut where it does not fit.
+        """Return the line of an error answer, with its line feed: code and message, which is cut where it does not fit.
 
         An id that is too long to come back is null, as one that could not be read (JSON-RPC 2.0, section 5).
         """
@@ -85,7 +85,7 @@ class LineLimiter:
         return encode(ErrorResponse(id if id_fits(id) else None, RpcError(error.code, message))) + b"\n"
 
     def plain(self, id: Id, result: object) -> bytes:
-        """The line of an answer that is known to fit and has no secret: the manifest, the answer to shutdown."""
+        """Return the line of an answer that is known to fit and has no secret: the manifest, the answer to shutdown."""
         return encode(Response(id, result)) + b"\n"
 
     def _redacted(self, value: object) -> object:
@@ -96,7 +96,7 @@ class LineLimiter:
     def _fitted(
         self, success: bool, texts: Mapping[str, str], outputs: dict[str, str], budget: int
     ) -> dict[str, object]:
-        """The members of a result, with every text cut that is longer than its share of the budget."""
+        """Return the members of a result, with every text cut that is longer than its share of the budget."""
         sizes = [_size(text) for text in (*texts.values(), *outputs.values())]
         room = budget - sum(_size(name) + 8 for name in outputs) - 200
         if sum(sizes) <= room:
@@ -140,7 +140,7 @@ def _size(text: str) -> int:
 
 
 def _share(sizes: Iterable[int], room: int) -> int:
-    """The largest length L such that all texts fit the room when those longer than L are cut to it."""
+    """Return the largest length L such that all texts fit the room when those longer than L are cut to it."""
     waiting = sorted(sizes)
     while waiting:
         level = room // len(waiting)
@@ -151,7 +151,7 @@ def _share(sizes: Iterable[int], room: int) -> int:
 
 
 def cut(text: str, limit: int) -> str:
-    """The text, or its beginning and end around a note of what is missing.
+    """Return the text, or its beginning and end around a note of what is missing.
 
     Args:
         text: anything.
@@ -175,7 +175,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def id_fits(id: Id) -> bool:
-    """Whether an id can come back in an answer. Raises nothing for what `parse` gives as an id."""
+    """Return True if an id can come back in an answer. Raises nothing for what `parse` gives as an id."""
     return isinstance(id, float) or id is None or _size(str(id)) <= ID_LIMIT_BYTES
 
 

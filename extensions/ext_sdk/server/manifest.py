@@ -54,7 +54,7 @@ def _count(schema: object, counts: Counter[str], unions: bool) -> None:
 
 
 def _identity(schema: Schema) -> str:
-    """The text of what is worth a reference, without the description that belongs to where it stands."""
+    """Return the text of what is worth a reference, without the description that belongs to where it stands."""
     if schema.get("type") == "object" and "properties" in schema:
         smallest = SMALLEST_BYTES
     elif isinstance(schema.get("anyOf"), list):
@@ -71,7 +71,7 @@ _OF_THE_PLACE = ("description", "default")
 
 
 def _referring(schema: object, name: str, repeated: set[str], definitions: dict[str, tuple[str, Schema]]) -> object:
-    """The schema with references; `name` is that of the property it describes."""
+    """Return the schema with references; `name` is that of the property it describes."""
     if isinstance(schema, list):
         return [_referring(item, name, repeated, definitions) for item in schema]
     if not isinstance(schema, dict):
@@ -194,7 +194,7 @@ def _head(extension: Definition) -> dict[str, object]:
 
 
 def _described(schema: Schema, detail: Detail, depth: int) -> Schema:
-    """A schema with its descriptions shortened. A property may itself be named `description`.
+    """Return a schema with its descriptions shortened. A property may itself be named `description`.
 
     Args:
         schema: of the arguments, or of something within them.

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def parse_object(value: object, name: str) -> dict[str, object]:
-    """An object, which is called `name` in an error."""
+    """Return an object, which is called `name` in an error."""
     if not isinstance(value, dict):
         raise RpcError(gevals_spec.INVALID_PARAMS, f"{name}: expected an object, found {shown(value)}")
     return value
 
 
 def _of_the_system(value: object) -> TypeGuard[str]:
-    """Whether it is a text that can be a path or a variable of this system: no NUL, no lone surrogate."""
+    """Return True if it is a text that can be a path or a variable of this system: no NUL, no lone surrogate."""
     if not isinstance(value, str) or "\0" in value:
         return False
     try:
@@ -38,7 +38,7 @@ def _of_the_system(value: object) -> TypeGuard[str]:
 
 
 def parse_workdir(value: object) -> Path:
-    """An absolute path. The directory need not exist."""
+    """Return an absolute path. The directory need not exist."""
     if not value or not _of_the_system(value):
         raise RpcError(gevals_spec.INVALID_PARAMS, f"context.workdir: expected a directory, found {shown(value)}")
     return Path(os.path.abspath(value))  # noqa: PTH100  (without looking at the disk)
@@ -104,6 +104,6 @@ def _agent_text(members: Mapping[str, object], name: str) -> str | None:
 
 
 def shown(value: object) -> str:
-    """A value from the wire in an error's text: short, and as JSON spells it."""
+    """Return a value from the wire in an error's text: short, and as JSON spells it."""
     text = dumps(value)
     return "nothing" if value is None else text if len(text) <= 60 else f"{text[:60]}…"

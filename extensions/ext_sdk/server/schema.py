@@ -56,13 +56,13 @@ def object_schema(args_type: type[Args]) -> Schema:
 
 
 def branches_of(schema: Schema) -> list[Schema]:
-    """The schemas of which a value has to fit one; `anyOf` of an object says which properties it needs."""
+    """Return the schemas of which a value has to fit one; `anyOf` of an object says which properties it needs."""
     found = schema.get("anyOf") if "properties" not in schema else None
     return [inner for branch in found for inner in branches_of(branch)] if isinstance(found, list) else [schema]
 
 
 def properties_of(schema: Schema) -> dict[str, Schema]:
-    """The properties of an object's schema, by name; those of all branches where there are several."""
+    """Return the properties of an object's schema, by name; those of all branches where there are several."""
     found: dict[str, Schema] = {}
     for branch in branches_of(schema):
         properties = branch.get("properties")
@@ -71,7 +71,7 @@ def properties_of(schema: Schema) -> dict[str, Schema]:
 
 
 def _of(kind: inspect.Type, within: tuple[type, ...]) -> Schema:
-    """The schema of one type. `within`: the classes around it, so that one which contains itself ends."""
+    """Return the schema of one type. `within`: the classes around it, so that one which contains itself ends."""
     if isinstance(kind, inspect.Metadata):
         return _of(kind.type, within) | (kind.extra_json_schema or {})
     if isinstance(kind, inspect.StructType):

@@ -14,9 +14,9 @@ from ext_sdk.core import gevals_spec
 from ext_sdk.core.stdio import PeerGone, Stdio
 from ext_sdk.core.text import LONGEST_NAME, suggest
 from ext_sdk.core.wire.connection import Connection, Malformed
-from ext_sdk.core.wire.errors import MessageError, RpcError
+from ext_sdk.core.wire.errors import Id, MessageError, RpcError
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.core.wire.jsonrpc import Id, Notification, Request
+from ext_sdk.core.wire.jsonrpc import Notification, Request
 
 from .line_limit import ID_LIMIT_BYTES, LineLimiter, id_fits
 from .manifest import build_manifest
@@ -71,14 +71,14 @@ class Calls:
         return bool(self._running)
 
     def begin(self, id: Id, call: Call) -> Running:
-        """A call that runs from now on."""
+        """Return a call that runs from now on."""
         running = Running(id, call)
         with self._changed:
             self._running.append(running)
         return running
 
     def claim(self, running: Running) -> bool:
-        """Whether the caller is the one to answer."""
+        """Return True if the caller is the one to answer."""
         with self._changed:
             first, running.claimed = not running.claimed, True
         return first
@@ -95,12 +95,12 @@ class Calls:
             return [one for one in self._running if not one.claimed]
 
     def late(self) -> list[Running]:
-        """Those of them whose time is over."""
+        """Return those of them whose time is over."""
         now = time.monotonic()
         return [one for one in self.unclaimed() if one.latest <= now]
 
     def milliseconds_left(self) -> int | None:
-        """Until the next one is late, for poll(); None where none will be."""
+        """Until the next one is late, for poll(); None if none will be."""
         latest = min((one.latest for one in self.unclaimed()), default=_NEVER)
         if latest == _NEVER:
             return None

@@ -198,7 +198,7 @@ class Session:
             self._variables.fail(call.place, name, call.operation.name)
 
     def fault(self, where: str, error: BaseException) -> RpcError:
-        """The answer where something went wrong that nobody foresaw; where that was goes to stderr."""
+        """Return the answer where something went wrong that nobody foresaw; where that was goes to stderr."""
         import traceback
 
         details = self._secrets.redact("".join(traceback.format_exception(error)))

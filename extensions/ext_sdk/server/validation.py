@@ -149,7 +149,7 @@ def not_text(error: UnicodeEncodeError) -> InvalidArgs:
 
 
 def has_field(args_type: type[Args], name: str) -> bool:
-    """Whether a class of arguments has one that users write so."""
+    """Return True if a class of arguments has one that users write so."""
     return name in args_type.__struct_encode_fields__
 
 
@@ -238,7 +238,7 @@ _KINDS = {
 
 
 def _in_our_words(what: str) -> str:
-    """The errors of msgspec have Python's types; those of our classes are left as they are."""
+    """Return the errors of msgspec have Python's types; those of our classes are left as they are."""
     if not what.startswith("Expected `"):
         return what
     told = _QUOTED.sub(lambda match: _choice(_KINDS.get(kind, kind) for kind in match[1].split(" | ")), what)
@@ -252,7 +252,7 @@ def _choice(words: Iterable[str]) -> str:
 
 
 def _schema_at(args_type: type[Args], path: str) -> Schema:
-    """The schema of the value at this path, as far as it can be told: one that contains itself is told once."""
+    """Return the schema of the value at this path, as far as it can be told: one that contains itself is told once."""
     schema = object_schema(args_type)
     for step in _STEP.finditer(path):
         inner = [found for branch in branches_of(schema) for found in _within(branch, step["name"])]
@@ -261,7 +261,7 @@ def _schema_at(args_type: type[Args], path: str) -> Schema:
 
 
 def _within(branch: Schema, name: str | None) -> Iterator[Schema]:
-    """The schemas of one property, or of the items and values where there is no name."""
+    """Yield the schemas of one property, or of the items and values where there is no name."""
     places = properties_of(branch) if name else branch
     found = (places.get(word) for word in ((name,) if name else ("items", "additionalProperties")))
     yield from (one for one in found if isinstance(one, dict))

@@ -25,7 +25,8 @@ from __future__ import annotations
 from binascii import b2a_base64
 
 from ext_sdk.core.wire.errors import FrameTooLong
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 
 from .scalars import escaped, holds, quoted
 
@@ -34,7 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Literal
 
-    from ext_sdk.core.wire.framing import Framing, Junk
+    from ext_sdk.core.wire.frames import Junk
+    from ext_sdk.core.wire.framing import Framing
 
     Stream = Literal["in", "out", "err"]
     MarkKind = Literal["eof", "exit", "signal", "open", "omitted"]

@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, TypeAlias
 
 from ext_recorder.cassette.events import OWN_FILES, Data, Mark, pieces
-from ext_sdk.core.wire.framing import Frame
+from ext_sdk.core.wire.frames import Frame
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

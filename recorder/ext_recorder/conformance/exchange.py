@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from ext_recorder.cassette.events import Data
 from ext_sdk.core.wire.errors import MessageError
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_codec import dumps, loads
 from ext_sdk.core.wire.json_pointer import MISSING
 from ext_sdk.protocols.dialect import DIALECTS

@@ -24,7 +24,7 @@ _SIDES: dict[str, Stream] = {"client->server": "in", "server->client": "out"}
 def read(path: Path) -> Iterator[Said]:
     """What was said. Raises CassetteError."""
     for number, line in envelopes(path):
-        message, text = line.value("msg"), line.spelling("msg")
+        message, text = line.value("msg"), line.member_text("msg")
         if text is None:
             raise CassetteError(path, number, "expected `ts`, `dir` and `msg`")
         if isinstance(message, dict) and message.get("_unparsed") is True:

@@ -36,7 +36,7 @@ def read(path: Path) -> Iterator[Said]:
             raise CassetteError(path, number, "the message was cut by its recorder", "record the session anew")
         if envelope.value("direction") == _META:
             continue
-        text = envelope.spelling("raw") or envelope.value("text")
+        text = envelope.member_text("raw") or envelope.value("text")
         stream = side(path, number, envelope.value("direction"), _SIDES)
         yield Said(stream, _time(path, number, envelope.value("ts")), text if isinstance(text, str) else "")
 

@@ -35,7 +35,7 @@ def read(path: Path) -> Iterator[Said]:
         kind = entry.value("type")
         if kind not in {"frame", "raw"}:
             raise CassetteError(path, number, f"an entry of type {kind!r}; known on stdio are frame and raw")
-        text = entry.spelling("frame") if kind == "frame" else entry.value("data")
+        text = entry.member_text("frame") if kind == "frame" else entry.value("data")
         if not isinstance(text, str):
             raise CassetteError(path, number, f"an entry of type {kind} without its content")
         time = seconds(path, number, entry.value("t"), 1e-3)

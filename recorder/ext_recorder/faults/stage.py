@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from ext_recorder.stage import Close, Stage
-from ext_sdk.core.wire.framing import Frame
+from ext_sdk.core.wire.frames import Frame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

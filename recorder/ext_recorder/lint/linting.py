@@ -9,7 +9,8 @@ from ext_recorder.age import check as check_age
 from ext_recorder.cassette.events import Data, Mark, pieces
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.reports.cases import Case, Problem
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_pointer import MISSING
 from ext_sdk.protocols.dialect import DIALECTS
 from ext_sdk.protocols.handshake import elsewhere

@@ -10,7 +10,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypeAlias
 
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_codec import dumps
 from ext_sdk.core.wire.jsonrpc import ErrorResponse, Notification, Request, Response, encode, parse
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from ext_recorder.hearing import Recorded
 from ext_recorder.replay import instruments
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 
 from .address import receive
 from .recorded import connections

@@ -11,7 +11,8 @@ import re
 from ext_recorder.cassette.events import OWN_FILES, Data, Mark, pieces
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.hearing import Recorded
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from ext_recorder.player import EXIT_DIFFERS, LISTED
 from ext_recorder.provenance import headline
 from ext_recorder.replay import MAX, ORDERS, PROMPT, instruments
 from ext_recorder.signals import Signals, signal_name
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.http_framing import HttpDecoder
 
 from .address import receive, shut

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.events import STDERR_FRAMING, Data, pieces
-from ext_sdk.core.wire.framing import Frame
+from ext_sdk.core.wire.frames import Frame
 from ext_sdk.protocols.classified import OTHER, Classified
 
 from .lines import Lines
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from ext_recorder.cassette.events import Event
     from ext_recorder.compare.comparing import Comparison
     from ext_recorder.compare.counterparts import Counterparts
-    from ext_sdk.core.wire.framing import Framing, Junk
+    from ext_sdk.core.wire.frames import Junk
+    from ext_sdk.core.wire.framing import Framing
 
     from .findings import LiveFindings
     from .window import Identity

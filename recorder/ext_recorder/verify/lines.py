@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.events import STDERR_FRAMING
 from ext_recorder.compare.words import shortened
-from ext_sdk.core.wire.framing import Frame
+from ext_sdk.core.wire.frames import Frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from ext_sdk.core.wire.framing import Junk
+    from ext_sdk.core.wire.frames import Junk
 
     from .findings import LiveFindings
 

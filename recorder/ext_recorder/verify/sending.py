@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.bindings import path_in
 from ext_recorder.cassette.events import pieces
-from ext_sdk.core.wire.framing import Frame
+from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.json_codec import dumps, quote
 from ext_sdk.core.wire.json_pointer import locate
 from ext_sdk.protocols.dialect import id_key, pointers_of

@@ -16,7 +16,8 @@ from ext_recorder.verify.hearing import Hearing
 from ext_recorder.verify.script import Script
 from ext_recorder.verify.sending import Sender
 from ext_sdk.core.redaction.redactor import Redactor
-from ext_sdk.core.wire.framing import FRAMINGS, Frame
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.protocols.dialect import DIALECTS
 from tests.ext_recorder.played import cassette
 

@@ -470,7 +470,7 @@ def test_only_bindings_that_were_sent_are_asked_for(tmp_path: Path) -> None:
 WRONG = [
     (["c.yaml"], [], "expected the command to verify after `--`"),
     (["--timeout", "soon", "c.yaml"], ["x"], "--timeout soon: expected a number of seconds"),
-    (["--ignore", "result", "c.yaml"], ["x"], "'result' is no JSON pointer"),
+    (["--ignore", "result", "c.yaml"], ["x"], "'result' is not a JSON pointer"),
     (["--mask", "(", "c.yaml"], ["x"], "--mask (: not a regular expression"),
     (["--shard", "3/2", "c.yaml"], ["x"], "expected NUMBER/COUNT"),
     (["--jobs", "many", "c.yaml"], ["x"], "--jobs many: expected a number"),

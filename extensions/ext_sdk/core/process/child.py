@@ -91,7 +91,7 @@ class Child:
         self.lost = False
 
     def fileno(self) -> int:
-        """A descriptor that is readable when `update` has something to take in; -1 when closed."""
+        """Return a descriptor that is readable when `update` has something to take in; -1 when closed."""
         return self._control.fileno()
 
     def update(self) -> None:

@@ -36,7 +36,7 @@ class Output:
             del self._tail[:-TAIL_BYTES]
 
     def copy(self) -> Output:
-        """The same as it is now, for somebody who looks at it while it grows."""
+        """Return the same as it is now, for somebody who looks at it while it grows."""
         copied = Output(self._cap)
         copied._head, copied._tail, copied.size = self._head[:], self._tail[:], self.size
         return copied
@@ -67,7 +67,7 @@ class Output:
 
     @property
     def exact(self) -> bool:
-        """Whether `text` says all: every byte was kept, and is UTF-8."""
+        """True if `text` says all: every byte was kept, and is UTF-8."""
         if self.lost:
             return False
         try:

@@ -48,7 +48,7 @@ class Pump:
 
     @property
     def done(self) -> bool:
-        """Whether nothing of the command is left and all that it wrote has been read."""
+        """True if nothing of the command is left and all that it wrote has been read."""
         return self._child.gone and not self._sinks
 
     def step(self, timeout: float) -> bool:

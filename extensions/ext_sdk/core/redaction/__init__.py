@@ -1,9 +1,9 @@
-"""Keeping secrets out of everything that is written: cassettes, results, logs.
+"""Redaction: secrets are replaced in everything that is written: cassettes, results, logs.
 
-One :class:`Redactor` stands before every writer. It knows values (of variables that look secret, or added by hand)
-in all their spellings, and, for a recorder, what secrets look like when nobody named them. Each is replaced by a
-numbered placeholder, ``[redacted:RULE#N]``: the same value always by the same one, so that a request which was
-redacted on the way to a cassette and a live one still match.
+Every writer uses a ``Redactor``. It finds known values (of variables that look secret, or added by hand) in all their
+encodings, and, for a recorder, texts that look like a secret. Each is replaced by a numbered placeholder,
+``[redacted:RULE#N]``: the same value always by the same one, so that a live request still matches a recorded one that
+was redacted.
 
-Nothing here imports ``re`` until a text looks as if it held a secret: the module is on the start-up path.
+`redactor` is on the start-up path, and imports ``re`` only when a text may hold a secret.
 """

@@ -1,7 +1,7 @@
-"""Finding passwords on command lines after options of one letter, as in ``mysql -pX`` or ``curl -u user:X``.
+"""Search for passwords on command lines after options of one letter, as in ``mysql -pX`` or ``curl -u user:X``.
 
-Options with telling names, as ``--password``, are found as assignments and members. What ``-p`` means depends on the
-program: here are the programs that take a password with it, or with another letter. A list of arguments
+Options with telling names, as ``--password``, are found as assignments and members. The meaning of ``-p`` depends on
+the program: listed are the programs that accept a password with it, or with another letter. A list of arguments
 (``["-p", "x"]``) whose program is unknown counts if the value looks like a password.
 """
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .escapes import View
     from .spans import Finding
 
-# Program, option, and what separates a user from the password: b"" if the value is the password.
+# Program, option, and the separator of user and password: b"" if the value is the password.
 _OPTIONS: Final = (
     (rb"sshpass", b"-p", b""),
     (rb"(?:mysql|mariadb)[a-z-]*", b"-p", b""),
@@ -34,12 +34,12 @@ _OPTIONS: Final = (
     (rb"smbclient", b"-U", b"%"),
     (rb"login", b"-p", b""),
 )
-# Those that take a value in the next word, too: `mysql -p x` asks for the password and opens the database x.
+# Programs that accept the password only in the same word: `mysql -p x` prompts for it, and opens the database x.
 _GLUED_ONLY: Final = (b"mysql", b"mariadb")
 _PROGRAM: Final = re.compile(
     rb"(?<![A-Za-z0-9_.-])(%b)(?:\.exe)?(?=[\s\0\"',])" % b"|".join(dict.fromkeys(each for each, _, _ in _OPTIONS))
 )
-# One word of a command line: in a list of arguments a string, in a text what a shell would take for one.
+# One word of a command line: a string in a list of arguments, or a word of a shell in a text.
 _WORD: Final = re.compile(
     rb"[ \t]*+(?:\\\r?\n[ \t]*+)?"
     rb"(?:\0[ \t]*+,?[ \t\r\n]*+\0([^\0]*+)|\"[ \t]*+,[ \t]*+\"([^\"\0]*+)|,[ \t]*+'([^'\0]*+)'"
@@ -66,22 +66,22 @@ def find_options(view: View) -> Iterator[Finding]:
 
 
 def _values(text: bytes, at: int, program: bytes) -> Iterator[tuple[int, int, bytes]]:
-    """Yield where the passwords of a command are, and after which option."""
+    """Yield (start, end, option) of the passwords of a command."""
     options = [(name, mark) for pattern, name, mark in _OPTIONS if re.fullmatch(pattern, program)]
-    awaited: tuple[bytes, bytes] | None = None
+    pending: tuple[bytes, bytes] | None = None  # option whose value is the next word
     for _ in range(_MOST_WORDS):
         word = _WORD.match(text, at)
         if word is None or word.end() == at:
             return
         at = word.end()
         start, end = word.span(word.lastindex or 0)
-        if awaited:
-            yield from _password(text, start, end, *awaited)
-            awaited = None
+        if pending:
+            yield from _password(text, start, end, *pending)
+            pending = None
             continue
         for name, mark in options:
             if text[start:end] == name:
-                awaited = None if program.startswith(_GLUED_ONLY) else (name, mark)
+                pending = None if program.startswith(_GLUED_ONLY) else (name, mark)
             elif not name.startswith(b"--") and text.startswith(name, start) and end - start > len(name):
                 yield from _password(text, start + len(name), end, name, mark)
 

@@ -1,7 +1,7 @@
-r"""A text with its escapes undone, that still knows where each of its characters came from.
+r"""Views: a text with its escapes decoded, and the origin of each of its characters.
 
-A secret may be spelt ``p\u0040ss``, ``p\/q`` or, in JSON within a string within JSON, ``p\\\"q``. Finders search
-the view, where it is ``p"q`` at every depth; what they find is replaced in the text itself.
+A secret may be escaped as ``p\u0040ss``, ``p\/q`` or, in JSON within a string within JSON, ``p\\\"q``. Finders search
+the view, where it is ``p"q`` at every depth; their findings are replaced in the text itself.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Stands in the view of a JSON text for each quote that begins or ends a string: nothing found may reach across one.
+# Replaces each quote that begins or ends a string in the view of a JSON text: no finding may span one.
 BARRIER: Final = b"\0"
 
 _BARRIERS: Final = re.compile(BARRIER)
 # A run of backslashes and what it escapes are one unit: at each depth of nesting one more run becomes one backslash.
-# Only a quote after an even run does not belong to it, because there it is not escaped.
+# Only a quote after an even run is not part of the unit, because it is not escaped.
 _UNIT: Final = re.compile(
     rb"\\++u[dD][89abAB][0-9a-fA-F]{2}\\++u[dD][c-fC-F][0-9a-fA-F]{2}"  # one character beyond U+FFFF
     rb"|\\(?:\\\\)*+\""
@@ -37,17 +37,17 @@ _CONTROL: Final = re.compile(
 )
 _SHORT: Final = {b"": b"\\", b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t", b"/": b"/"}
 _QUOTE: Final = b"\2"  # an escaped quote, until those that delimit strings are barriers
-_OTHER: Final = b"\1"  # what control characters become that mean something here
+_OTHER: Final = b"\1"  # replaces control characters that have a meaning here
 _RESERVED: Final = bytes.maketrans(BARRIER + _QUOTE, _OTHER * 2)
-_MOST_ROUNDS: Final = 3  # of undoing: \u005cu0041 takes two
+_MOST_ROUNDS: Final = 3  # of decoding: \u005cu0041 takes two
 
 
 class View:
-    """A text as its readers will see it.
+    """Text as its readers decode it.
 
     Attributes:
-        text: with escapes undone.
-        lowered: the same in lower case.
+        text: with escapes decoded.
+        lowered: `text` in lower case.
     """
 
     __slots__ = ("_barriers", "_lowered", "_starts", "_under", "_units", "text")
@@ -68,17 +68,17 @@ class View:
 
     @property
     def is_rewritten(self) -> bool:
-        """Return True if the text differs from the one that the view is of."""
+        """True if the text differs from the original."""
         return self._units is not None and self._units.found
 
     def inside(self, position: int) -> bool:
-        """Whether a position in the view of a JSON text is inside a string."""
+        """Return True if a position in the view of a JSON text is inside a string."""
         if self._barriers is None:
-            self._barriers = array("q", (each.start() for each in _BARRIERS.finditer(self.text)))
+            self._barriers = array("q", (barrier.start() for barrier in _BARRIERS.finditer(self.text)))
         return bisect_right(self._barriers, position) % 2 == 1
 
     def origin(self, start: int, end: int) -> tuple[int, int]:
-        """Where ``text[start:end]`` came from, in whole units; the stretch must not be empty."""
+        """Return the span of the message that ``text[start:end]``, which must not be empty, was decoded from."""
         if self._units is not None:
             self._starts = self._starts or self._units.starts()
             starts, origins = self._starts
@@ -89,19 +89,19 @@ class View:
 
 
 class Units:
-    """The escapes of one text, and what they stand for.
+    """Escapes of one text, and their values.
 
     Args:
         text: any bytes.
         pattern: matches one escape.
-        rewrite: tells what an escape stands for.
+        rewrite: returns the value of an escape.
     """
 
     __slots__ = ("_known", "_pattern", "_rewrite", "_text")
 
     @property
     def found(self) -> bool:
-        """Return True if there are escapes; known after they are undone."""
+        """True if there are escapes; valid after `undone`."""
         return bool(self._known)
 
     def __init__(self, text: bytes, pattern: re.Pattern[bytes], rewrite: Callable[[bytes], bytes]) -> None:
@@ -111,32 +111,32 @@ class Units:
         self._known: dict[bytes, bytes] = {}  # few different ones, many times
 
     def undone(self) -> bytes:
-        """The text without escapes."""
+        """Return the text without escapes."""
         return self._pattern.sub(self._replacement, self._text)
 
     def starts(self) -> tuple[array[int], array[int]]:
-        """Where stretches without escapes (even index) and escapes (odd index) begin, undone and before."""
-        here, there = array("q", [0]), array("q", [0])
+        """Return the starts of parts without escapes (even index) and of escapes (odd index), decoded and original."""
+        decoded, original = array("q", [0]), array("q", [0])
         moved = 0
         for match in self._pattern.finditer(self._text):
             start, end = match.span()
-            here.append(start + moved)
-            there.append(start)
+            decoded.append(start + moved)
+            original.append(start)
             moved += len(self._known[match[0]]) - end + start
-            here.append(end + moved)
-            there.append(end)
-        return here, there
+            decoded.append(end + moved)
+            original.append(end)
+        return decoded, original
 
     def _replacement(self, match: re.Match[bytes]) -> bytes:
         unit = match[0]
-        found = self._known.get(unit)
-        if found is None:
-            found = self._known[unit] = self._rewrite(unit)
-        return found
+        value = self._known.get(unit)
+        if value is None:
+            value = self._known[unit] = self._rewrite(unit)
+        return value
 
 
 def view(text: bytes, *, barriers: bool = False) -> View:
-    """The text with all escapes by backslash undone.
+    """Return the text with all escapes by backslash decoded.
 
     Args:
         text: any bytes.
@@ -153,21 +153,21 @@ def view(text: bytes, *, barriers: bool = False) -> View:
 
 
 def exact_views(text: bytes, *, barriers: bool) -> tuple[View, View]:
-    r"""The text as a JSON parser sees it, and as one sees it that parses the strings again.
+    r"""Return the text as a JSON parser decodes it, and with its strings decoded once more.
 
-    In a path like ``C:\\token`` the view above takes backslash and ``t`` for a tab; these don't.
+    `view` decodes backslash and ``t`` in a path like ``C:\\token`` as a tab; these don't.
     """
     once = _quoted(_rewritten(text.replace(_QUOTE, _OTHER), _EXACT, _undo_one, None), barriers=barriers)
     return once, _quoted(_rewritten(once.text, _EXACT, _undo_one, once))
 
 
 def percent_view(under: View) -> View:
-    """The view with the escapes of URLs undone too."""
+    """Return the view with the escapes of URLs decoded too."""
     return _rewritten(under.text, _PERCENT, _percent_undo, under)
 
 
 def has_control(text: bytes) -> bool:
-    """Return whether a text may have a control sequence of a terminal, as it is or escaped."""
+    """Return True if a text may have a control sequence of a terminal, as it is or escaped."""
     return any(each in text for each in _CONTROLS)
 
 
@@ -177,12 +177,12 @@ def plain_view(under: View, control: bytes = b"") -> View:
 
 
 def undone(value: bytes) -> bytes:
-    """A value with its escapes undone, so that all its spellings are one."""
+    """Return a value with its escapes decoded, so that all its forms become one."""
     return view(value).text.translate(_RESERVED)
 
 
 def percent_undone(value: bytes) -> bytes:
-    """The same for the escapes of URLs."""
+    """Return a value with the escapes of URLs decoded."""
     return _PERCENT.sub(lambda match: _percent_undo(match[0]), value)
 
 

@@ -1,4 +1,4 @@
-"""Secrets that a name gives away: members of JSON, lines of YAML, headers, variables, query parameters."""
+"""Search for secrets by their names: members of JSON, lines of YAML, headers, variables, query parameters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from .patterns import Names
 
 
-_BACKSLASHES: Final = frozenset((0, 1, 3, 7))  # before a quote; nobody nests deeper
+_BACKSLASHES: Final = frozenset((0, 1, 3, 7))  # before a quote: up to three levels of nesting
 _BEFORE_NAME: Final = re.compile(rb"(\\*+\")(?:name|key)\1%b:%b\Z" % (SPACE, SPACE))
 _BEFORE_VALUE: Final = re.compile(rb"(\\*+\")value\1%b:%b" % (SPACE, SPACE))
 _NEXT: Final = re.compile(rb"%b,%b" % (SPACE, SPACE))
@@ -34,16 +34,16 @@ _QUOTE: Final = re.compile(rb"(?<!\\)(\\*)\"")
 _LIST: Final = re.compile(rb"\[%b" % SPACE)
 _MEMBER_WORD: Final = re.compile(rb"[a-z0-9+.-]+", re.IGNORECASE)
 
-# A piece of text, as language models report it with its probability.
+# A token of text, as language models report it with its probability.
 _PROBABILITY: Final = re.compile(rb"(\\*+\")(?:(?!\1).){0,256}?\1%b,%b\1(?:logprob|prob)" % (SPACE, SPACE))
-_NAME_MEMBER: Final = 48  # bytes before a name in which `"name": ` is looked for
+_NAME_MEMBER: Final = 48  # bytes before a name that are searched for `"name": `
 
 
 def find_members(message: bytes, lowered: bytes, names: Names = TELLING) -> Iterator[Finding]:
-    """Yield the values of members whose keys look secret, or have other names.
+    """Yield the values of members with secret names, or with other given ones.
 
-    Strings and long numbers are, lists of strings one by one; objects are not, their own members decide. Also found
-    are ``{"name": "PASSWORD", "value": …}`` and ``["--password", …]``.
+    Strings and long numbers are findings, those in lists one by one; the members of objects decide for themselves. Also
+    found are ``{"name": "PASSWORD", "value": …}`` and ``["--password", …]``.
     """
     at = 0
     while match := names.member.search(lowered, at):
@@ -57,7 +57,7 @@ def find_members(message: bytes, lowered: bytes, names: Names = TELLING) -> Iter
 
 
 def _key(message: bytes, match: re.Match[bytes]) -> tuple[str, int]:
-    """The key that ends with this match, and where its opening quote begins; "" where it is no key."""
+    """Return the key that ends with this match, and the position of its opening quote; "" if it is not a key."""
     backslashes = len(match[1]) - 1
     quote = message.rfind(b'"', max(0, match.start() - 6 * LONGEST), match.start())
     opening = quote - backslashes
@@ -73,7 +73,7 @@ def _run_before(message: bytes, quote: int) -> int:
 
 
 def _value_position(lowered: bytes, match: re.Match[bytes], opening: int) -> int:
-    """Where the value begins that belongs to the key, or -1."""
+    """Return the position of the value that belongs to the key, or -1."""
     after = match.end()
     if match[2] == b":" or lowered.startswith(b"-", opening + len(match[1])):
         return after
@@ -96,7 +96,7 @@ def _member_values(message: bytes, at: int, quote: bytes, key: str, names: Names
 
 
 def _member_value(message: bytes, at: int, quote: bytes, rule: str, names: Names) -> tuple[int, Iterable[Finding]]:
-    """Where a string, number or word ends, and what is secret in it."""
+    """Return the end of a string, number or word, and the secrets in it."""
     if message.startswith(quote, at):
         start = at + len(quote)
         end = value_end(message, start, len(quote) - 1)
@@ -110,7 +110,7 @@ def _member_value(message: bytes, at: int, quote: bytes, rule: str, names: Names
 def _string(message: bytes, start: int, end: int, rule: str) -> Iterator[Finding]:
     value = undone(message[start:end])
     if scheme := SCHEME.match(value):
-        # The scheme is spelt without escapes, or it is none.
+        # A scheme has no escapes.
         plain = message.startswith(scheme[0], start)
         yield Finding(start + len(scheme[0]) * plain, end, credential_rule(scheme[1]), value[scheme.end() :])
     elif not is_harmless(rule, value):
@@ -118,11 +118,11 @@ def _string(message: bytes, start: int, end: int, rule: str) -> Iterator[Finding
 
 
 def value_end(message: bytes, start: int, backslashes: int) -> int:
-    """Where a string ends whose quotes have that many backslashes; a broken one ends with its line."""
+    """Return the end of a string whose quotes have that many backslashes; a broken one ends with its line."""
     for match in _QUOTE.finditer(message, start):
         run = len(match[1])
         if run < backslashes:
-            return match.start()  # the end of a string around it
+            return match.start()  # the end of an enclosing string
         if run % (2 * backslashes + 2) == backslashes:
             return match.end() - 1 - backslashes
     end = message.find(b"\n", start)
@@ -131,7 +131,7 @@ def value_end(message: bytes, start: int, backslashes: int) -> int:
 
 _NAME: Final = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_.-")
 _BULLETS: Final = b" \t>*<-#+|'"
-_LINE_PREFIX: Final = 32  # bytes before a name in which its line may begin
+_LINE_PREFIX: Final = 32  # bytes before a name that are searched for the start of its line
 _BEFORE_VARIABLE: Final = frozenset((b"", b"export", b"set", b"env"))
 _BEFORE_MEMBER: Final = frozenset((b"{", b",", b"(", b"[", b"&", b"?", b";"))
 _REST_OF_LINE: Final = re.compile(rb"[^\0\r\n]*")
@@ -144,7 +144,7 @@ _QUOTED_LINE: Final = {
     b'"': re.compile(rb'"([^\0\r\n]*)"[\s,;)}\]]*\Z'),
 }
 
-_PROSE: Final = 256  # bytes of a word in a sentence in which a digit is looked for
+_PROSE: Final = 256  # bytes of a word in a sentence that are searched for a digit
 _DIGIT_IN_WORD: Final = re.compile(rb"['\"]?[^\s\0\"'`;&<>0-9]*[0-9]")
 _BLOCK: Final = re.compile(rb"[|>][1-9+-]{0,2}[ \t]{0,16}\r?\n")  # a YAML block scalar begins
 _LINE: Final = re.compile(rb"([ ]*)([^\0\r\n]*)(?:\r?\n)?")
@@ -155,7 +155,7 @@ def find_assignments(view: View, names: Names = TELLING, *, quoted: bool = False
 
     Args:
         view: the text.
-        names: what the names are.
+        names: the names that count.
         quoted: names may be in double quotes, of JSON that is not found as such: in a URL.
     """
     at = 0
@@ -180,7 +180,7 @@ def _name_start(lowered: bytes, at: int) -> int:
 
 
 def _secret_part(text: bytes, start: int, end: int, rule: str) -> Iterator[tuple[str, tuple[int, int]]]:
-    """The part of a value that is to be hidden, if any: without the scheme of a header, before a placeholder."""
+    """Yield the part of a value to be redacted: without the scheme of a header, and up to the first placeholder."""
     value = text[start:end].rstrip()
     if scheme := SCHEME.match(value):
         start, rule = start + scheme.end(), credential_rule(scheme[1])
@@ -191,7 +191,7 @@ def _secret_part(text: bytes, start: int, end: int, rule: str) -> Iterator[tuple
 
 
 def _value(view: View, match: re.Match[bytes], start: int) -> tuple[int, int]:
-    """Where the value is that belongs to the name at ``start``; an empty stretch where there is none."""
+    """Return the span of the value that belongs to the name at ``start``; an empty span if there is none."""
     text, at = view.text, match.end()
     if text.startswith(b"--", start):
         return (at, at) if text.startswith(b"-", at) else _simple(text, at, _WORD)
@@ -211,7 +211,7 @@ def _value(view: View, match: re.Match[bytes], start: int) -> tuple[int, int]:
 
 
 def _simple(text: bytes, at: int, pattern: re.Pattern[bytes]) -> tuple[int, int]:
-    """A value in quotes, or as far as the pattern goes."""
+    """Return the span of a value in quotes, or of the match of the pattern."""
     quoted = _QUOTED.get(text[at : at + 1])
     found = quoted.match(text, at) if quoted else pattern.match(text, at)
     return found.span(1 if quoted else 0) if found else (at, at)
@@ -229,7 +229,7 @@ def _rest_of_line(text: bytes, at: int, *, indentation: int) -> tuple[int, int]:
 
 
 def _block(text: bytes, at: int, indentation: int) -> tuple[int, int]:
-    """The lines of a block scalar: those further to the right than its key."""
+    """Return the span of the lines of a block scalar: those that are indented deeper than its key."""
     first = last = at
     while line := _LINE.match(text, at):
         if line[2] and len(line[1]) <= indentation:

@@ -1,7 +1,7 @@
-"""Finding the data of Kubernetes secrets, whatever their keys are called.
+"""Search for the data of Kubernetes secrets, whatever their keys are called.
 
-In a message that shows an object of kind Secret, all members of every ``data`` and ``stringData`` are hidden: in a
-list of mixed kinds that is more than needed, and never less.
+In a message with an object of kind Secret, all members of every ``data`` and ``stringData`` are redacted: in a list of
+mixed kinds that is more than needed, and never less.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _ENTRY: Final = re.compile(rb"([ ]{0,256})([^\0\r\n]*)(?:\r?\n)?")
 
 
 def find_secret_data(message: bytes, lowered: bytes, view: View) -> Iterator[Finding]:
-    """The values in ``data`` and ``stringData`` of Secret objects, in JSON at any depth and in YAML."""
+    """Yield the values in ``data`` and ``stringData`` of Secret objects, in JSON at any depth and in YAML."""
     if _KIND.search(lowered):
         for match in _DATA.finditer(lowered):
             yield from _members(message, match.end(), match[1])
@@ -43,7 +43,7 @@ def find_secret_data(message: bytes, lowered: bytes, view: View) -> Iterator[Fin
 
 
 def _members(message: bytes, at: int, quote: bytes) -> Iterator[Finding]:
-    """The strings of a flat object whose first member begins here."""
+    """Yield the strings of a flat object whose first member begins here."""
     depth, width = len(quote) - 1, len(quote)
     while message.startswith(quote, at):
         key_end = value_end(message, at + width, depth)
@@ -59,7 +59,7 @@ def _members(message: bytes, at: int, quote: bytes) -> Iterator[Finding]:
 
 
 def _lines(view: View, at: int, indentation: int) -> Iterator[Finding]:
-    """The values of ``key: value`` lines further to the right, and the lines of block scalars among them."""
+    """Yield the values of ``key: value`` lines that are indented deeper, and the lines of block scalars among them."""
     while entry := _ENTRY.match(view.text, at):
         if entry.end() == at or (entry[2] and len(entry[1]) <= indentation):
             return

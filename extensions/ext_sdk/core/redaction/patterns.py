@@ -1,7 +1,7 @@
 """Regular expressions that several finders use. Importing this module imports ``re``.
 
-Every pattern of the redactor takes time in proportion to the text, whatever the text: what is repeated can begin in
-one place only, or is bounded.
+Every pattern of the redactor takes time in proportion to the text: each repetition is bounded, or can begin in one
+place only.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ SPACE: Final = rb"(?:\s|\\++[nrt]){0,32}"  # between the tokens of JSON, in a st
 
 
 class Names:
-    """Names of members, lines and options whose values are secret.
+    """Names of members, lines and options with secret values.
 
     Args:
         core: pattern of a part that each of these names has, in lower case.
-        tells: whether a name is one of them.
+        tells: returns True for one of these names.
         number: pattern of the numbers that are secret under such a name.
 
     Attributes:
-        member: matches the rest of a member's key from the core on, its quote, and what follows.
-        assignment: matches the rest of another name, a quote, and what is before the value.
-        quoted: the same; the name may be in double quotes, of JSON that is not found as such: in a URL.
+        member: matches the rest of a member's key from the core on, its quote, and the text up to the value.
+        assignment: matches the rest of another name, a quote, and the text up to the value.
+        quoted: like `assignment`; the name may be in double quotes, of JSON that is not found as such: in a URL.
     """
 
     __slots__ = ("assignment", "member", "number", "quoted", "tells")
@@ -58,7 +58,7 @@ class Names:
         self.tells = tells
 
 
-# What stands where a secret would, and is none: a variable, a blank to be filled, a value somebody hid already.
+# Values that replace a secret: a variable, a blank to be filled, a value that was redacted already.
 _HARMLESS: Final = re.compile(
     rb"\$\{[^{}]{1,80}\}|\$[A-Z_][A-Z0-9_]*|\$\([^()]{1,80}\)|\{\{[^{}]{1,80}\}\}|<[^<>]{1,80}>|\*+|x{3,}|\.{3}|"
     rb"\[?redacted\]?|data\+omitted|null|none|nil|true|false|undefined|~|"
@@ -66,9 +66,9 @@ _HARMLESS: Final = re.compile(
     re.IGNORECASE,
 )
 
-_SHORTEST_REST: Final = 12  # bytes; less than that beside a placeholder is no secret of its own
+_SHORTEST_REST: Final = 12  # bytes; a shorter text next to a placeholder is not a secret of its own
 
-# An authorization header's value: the scheme may be seen, what follows may not.
+# Value of an authorization header: the scheme is kept, the rest is redacted.
 SCHEME: Final = re.compile(
     rb"(bearer|basic|token|digest|negotiate|ntlm|apikey|aws4-hmac-sha256)[ \t]+(?=\S)", re.IGNORECASE
 )
@@ -78,7 +78,7 @@ TELLING: Final = Names(_TELLING, lru_cache(maxsize=1024)(looks_secret), re.compi
 
 
 def is_harmless(rule: str, value: bytes) -> bool:
-    """Whether a value under a telling key is no secret: nothing, a blank, a variable, a directory."""
+    """Return True if a value under a telling key is not a secret: empty, a blank, a variable, a directory."""
     value = value.strip()
     rest, placeholders = PLACEHOLDER.subn(b"", value)
     if placeholders:
@@ -91,32 +91,34 @@ def is_harmless(rule: str, value: bytes) -> bool:
 
 
 def before_placeholder(text: bytes, start: int, end: int) -> int:
-    """Where a stretch ends, or the first placeholder in it begins."""
+    """Return the end of a span, or the start of the first placeholder in it."""
     mark = text.find(_MARK, start, end)
     return mark if mark >= 0 else end
 
 
 def beside_placeholder(text: bytes, start: int, end: int) -> bool:
-    """Whether a stretch touches a placeholder.
+    """Return True if a span is next to a placeholder.
 
-    It was longer once, somebody saw it whole and left this part: only what is cut off makes it look like something.
+    Such a span is the rest of a longer text that was redacted; it looks like a secret only because it was cut.
     """
     before = text[start - 1 : start] == b"]" and _AFTER.search(text, max(0, start - _LONGEST), start) is not None
     return before or text.startswith(_MARK, end)
 
 
 def credential_rule(scheme: bytes) -> str:
-    """The rule for what follows the scheme of an authorization header."""
+    """Return the rule for the credentials after the scheme of an authorization header."""
     name = scheme.decode().lower()
     return name if name in {"bearer", "basic"} else "authorization"
 
 
 def same_but_for_numbers(one: str, other: str) -> bool:
-    """Whether two redacted texts are the same request.
+    """Return True if two redacted texts are the same request.
 
-    Placeholders stand for each other if they do so throughout: where one text has the same value twice, so has the
-    other. Their numbers may differ, because these depend on what was seen before; so may their rules, because a value
-    that was known by its variable on one machine is recognised by its key on another.
+    Placeholders match if they do so consistently: where one text repeats a value, the other must as well. Their numbers
+    may
+    differ, because these depend on earlier messages; so may their rules, because a value that is known by its variable
+    on
+    one machine is recognised by its key on another.
     """
     if one == other:
         return True

@@ -1,27 +1,24 @@
-"""The redactor: what everyone else uses. A text without anything secret passes in a microsecond or two."""
+"""Redactor of messages. A text without secrets passes in a microsecond or two."""
 
 from __future__ import annotations
 
 from _thread import allocate_lock
 
-from .encodings import Secret, secret
+from .encodings import Secret, secret_of
 from .spans import Numbers, rule_name
 from .token_formats import A_RUN, AS_RUNS, SHORTER, may_have_token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from typing import Final, Protocol
+    from collections.abc import Mapping
+    from typing import Final
 
-    from .escapes import View
     from .scanner import Search
-    from .spans import Finding
-else:
-    Protocol = object
+    from .spans import CustomRules
 
-# A text in lower case without any of these, and without the prefix of a token, has nothing that a rule would find.
+# A text in lower case without any of these, and without the prefix of a token, is not searched by rules.
 _SUSPICIOUS: Final = (*("pass", "secret", "token", "key", "auth", "cred", "cookie", "pwd", "bearer", "basic "),)
-# Further ones, only searched if the one character is found that they all have. `\u0041` may hide any of them.
+# Further ones, searched only if the text has the character that they share. `\u0041` may encode any of them.
 _SUSPICIOUS_WITH: Final = (
     ("-", ("-----begin", "-signature")),
     ("=", ("sig=", "signature=")),
@@ -31,42 +28,28 @@ _SUSPICIOUS_WITH: Final = (
     ("\\", ("\\u004", "\\u005", "\\u006", "\\u007")),
 )
 _SHORTER: Final = tuple((gate, (prefix,)) for gate, prefix in SHORTER)
-# Programs that take a password with an option of one letter, see `commands`.
+# Programs that accept a password with an option of one letter, see `command_options`.
 _PROGRAMS: Final = ('"-p', "mysql", "mariadb", "redis-cli", "curl", "mongo", "login", "mosquitto", "smbclient", "ldap")
 # A line as long as this, of one word, may be one of a private key that comes line by line.
 _BARE_LINE: Final = 60  # characters
-# What may stand for a character of a known value that no encoder has to escape.
+# Escapes that may replace a character of a known value, although encoders need not escape it.
 _ESCAPES: Final = (("\\", ("\\u00", "\\x", "\\/")), ("%", ("%",)))
-_MOST_LEARNED: Final = 32  # values; each costs a look at every message
-
-
-class Own(Protocol):
-    """Rules and exceptions of users."""
-
-    def may_find(self, lowered: str) -> bool:
-        """Return whether a rule may find something in a text in lower case, as Latin-1."""
-
-    def find(self, message: bytes, seen: View, *, json: bool) -> Iterable[Finding]:
-        """Return what the rules find in a message; `json`: it is valid JSON."""
-
-    def spares(self, finding: Finding) -> bool:
-        """Return whether a finding is not to be replaced."""
-
-    def spared(self, message: bytes, *, json: bool) -> list[tuple[int, int]]:
-        """Return the parts of a message that are left as they are."""
+_MOST_LEARNED: Final = 32  # values; each is searched in every message
 
 
 class Redactor:
-    """Replaces secrets in whole messages.
+    """Replaces secrets in complete messages.
 
-    A message is a line, a payload or any other text that is written at once; a valid JSON text stays one. What was
-    replaced once is left alone, so redacting twice gives the same. Calls from several threads are safe.
+    A message is a line, a payload or any other text that is written at once; a valid JSON text stays valid.
+    Placeholders are
+    kept, so redacting twice gives the same. Thread-safe.
 
     Args:
         secrets: known values by name; the name becomes the rule in the placeholder.
-        rules: also find what looks like a secret: authorization headers, members and lines with telling keys, tokens
-            of well-known shapes, passwords in URLs, private keys, the data of Kubernetes secrets. A long value that
-            was found by a rule is known from then on, and found wherever it is repeated.
+        rules: also find texts that look like a secret: authorization headers, members and lines with telling keys,
+            tokens
+            of well-known formats, passwords in URLs, private keys, the data of Kubernetes secrets. A long value that a
+            rule found is known from then on, and found wherever it is repeated.
         own: further rules, and exceptions.
     """
 
@@ -82,7 +65,7 @@ class Redactor:
     )
 
     def __init__(
-        self, secrets: Mapping[str, str] | None = None, *, rules: bool = False, own: Own | None = None
+        self, secrets: Mapping[str, str] | None = None, *, rules: bool = False, own: CustomRules | None = None
     ) -> None:
         self._secrets: tuple[Secret, ...] = ()
         self._learned: tuple[Secret, ...] = ()
@@ -95,10 +78,10 @@ class Redactor:
             self.add(name, value)
 
     def add(self, name: str, value: str) -> None:
-        """Make a value known. Values under 4 characters, and words that every message has, are ignored."""
-        added = secret(rule_name(name), value)
+        """Add a known value. Values under 4 characters, and words that every message has, are ignored."""
+        added = secret_of(rule_name(name), value)
         with self._lock:
-            if added and all(each.value != added.value for each in self._secrets):
+            if added and all(secret_of.value != added.value for secret_of in self._secrets):
                 self._secrets = (*self._secrets, added)
                 self._note_needles()
 
@@ -116,7 +99,7 @@ class Redactor:
             return self._search(data, rules=rules).redacted(self._numbers)
 
     def replacements(self, data: bytes) -> list[tuple[int, int, bytes]]:
-        """Return what `redact` replaces, in order: start, end, and what is written instead."""
+        """Return the replacements that `redact` makes, in order: start, end, new bytes."""
         rules = self._searches(data)
         if rules is None:
             return []
@@ -124,13 +107,13 @@ class Redactor:
             return list(self._search(data, rules=rules).replacements(self._numbers))
 
     def redact_text(self, text: str) -> str:
-        """The same for a text."""
+        """Return a text with placeholders for its secrets; the same object if it has none."""
         data = text.encode("utf-8", "surrogatepass")
         redacted = self.redact(data)
         return text if redacted is data else redacted.decode("utf-8", "surrogatepass")
 
     def _searches(self, data: bytes) -> bool | None:
-        """Return whether the built-in rules may find something in a message; None if nothing is secret in it."""
+        """Return True if the built-in rules may find something in a message; None if nothing in it can be secret."""
         if not self._rules and not self._needles and not self._own:
             return None
         # Searching a str takes half the time of searching bytes; as Latin-1 they are the same.
@@ -152,31 +135,24 @@ class Redactor:
 
     def _note_needles(self) -> None:
         known = (*self._secrets, *self._learned)
-        needles = {needle.decode("latin-1"): None for each in known for needle in each.needles}
-        if any(each.escapable for each in known):
+        needles = {needle.decode("latin-1"): None for secret_of in known for needle in secret_of.needles}
+        if any(secret_of.escapable for secret_of in known):
             needles["\\"] = None
         self._needles = tuple(needles)
-        self._lowered_needles = tuple(each.hexadecimal.decode() for each in known)
+        self._lowered_needles = tuple(secret_of.hexadecimal.decode() for secret_of in known)
 
     def _search(self, data: bytes, *, rules: bool) -> Search:
         from .scanner import Search
 
         search = Search(data, (*self._secrets, *self._learned), self._own, rules=rules, any_bytes=self._rules)
-        self._learn(search.learned)
-        return search
-
-    def _learn(self, found: tuple[Secret, ...]) -> None:
-        if found:
-            self._learned = (*self._learned, *found)[-_MOST_LEARNED:]
+        if search.learned:
+            self._learned = (*self._learned, *search.learned)[-_MOST_LEARNED:]
             self._note_needles()
-
-
-def _is_bare_line(text: str) -> bool:
-    return len(text) >= _BARE_LINE and " " not in text and '"' not in text
+        return search
 
 
 def _may_be_secret(data: bytes, text: str, lowered: str) -> bool:
-    """Return whether a rule may find something. False is certain. All messages pass here: calls are inlined."""
+    """Return True if a rule may find something. False is certain. All messages pass here: calls are inlined."""
     for needle in _SUSPICIOUS:
         if needle in lowered:
             return True
@@ -187,7 +163,7 @@ def _may_be_secret(data: bytes, text: str, lowered: str) -> bool:
                     return True
     if data.translate(AS_RUNS).find(A_RUN) >= 0 and may_have_token(data):
         return True
-    if '"' not in lowered and _is_bare_line(lowered):
+    if len(lowered) >= _BARE_LINE and '"' not in lowered and " " not in lowered:
         return True
     # A command line with a password after an option of one letter.
     if (" -" in lowered or '"-' in lowered) and any(program in lowered for program in _PROGRAMS):
@@ -196,7 +172,7 @@ def _may_be_secret(data: bytes, text: str, lowered: str) -> bool:
 
 
 def _has_any(gated: tuple[tuple[str, tuple[str, ...]], ...], text: str) -> bool:
-    """Return whether a text has one of the needles; those whose character is missing are not searched."""
+    """Return True if a text has one of the needles; those whose character is missing are not searched."""
     for character, needles in gated:
         if character in text:
             for needle in needles:

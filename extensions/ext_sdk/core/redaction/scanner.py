@@ -1,8 +1,9 @@
-"""Parts of a message in which guesses are not made: bytes that are not text, and tokens that a protocol defines.
+"""Search for the secrets of one message: the slow path of the redactor, for texts that may hold one.
 
-In random bytes every short format occurs sooner or later, and a replaced byte makes a file another one. A progress
-token or a cursor correlates messages and gives no access. Values that are known to be secret are replaced in both, in
-bytes that are not text only if they are long enough not to be there by chance.
+Rules guess, and skip bytes that are not text, and tokens that a protocol defines. In random bytes every short format
+occurs sooner or later, and a replaced byte corrupts a file. A progress token or a cursor correlates messages and gives
+no
+access. Known secrets are replaced in both, in bytes that are not text only if they are too long to occur by chance.
 """
 
 from __future__ import annotations
@@ -28,17 +29,16 @@ from .token_formats import BASE64_JSON
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .redactor import Own
-    from .spans import Finding, Numbers
+    from .spans import CustomRules, Finding, Numbers
 
 
 SHORTEST_IN_BINARY: Final = 8  # bytes of a known value
 _NO_TEXT: Final = bytes(byte for byte in range(32) if byte not in b"\t\n\r\b\a\f\v\x1b") + b"\x7f"
-_MARKS: Final = (b"\n", b"\r", b"\0")  # a line ends there, or an item of a list as `env -0` writes it
-_CONTEXT: Final = 4096  # bytes before and after a finding that are judged with it
+_MARKS: Final = (b"\n", b"\r", b"\0")  # ends of a line, or of a list item as `env -0` writes it
+_CONTEXT: Final = 4096  # bytes before and after a finding that are checked with it
 _TOLERATED: Final = 8  # one byte in 8 may not be text: another encoding than UTF-8, a stray control character
 
-# What a message has in it, its method (b"" for any), and the place of a value that correlates messages.
+# Bytes in the message, its method ("" for any), and the JSON pointer to a value that correlates messages.
 _CORRELATING: Final = (
     (b"$/progress", "$/progress", "/params/token"),
     (b"window/workDoneProgress/", "window/workDoneProgress/", "/params/token"),
@@ -52,7 +52,7 @@ _CORRELATING: Final = (
 
 
 def is_text(data: bytes) -> bool:
-    """Return whether bytes are UTF-8 without control characters other than those of texts and terminals."""
+    """Return True if bytes are UTF-8 without control characters other than those of texts and terminals."""
     if len(data.translate(None, _NO_TEXT)) != len(data):
         return False
     try:
@@ -63,20 +63,20 @@ def is_text(data: bytes) -> bool:
 
 
 def is_in_text(message: bytes, start: int, end: int) -> bool:
-    """Return whether the line with this stretch is text, but for few bytes."""
+    """Return True if the line around a span is text, except for a few bytes."""
     first, last = max(0, start - _CONTEXT), min(len(message), end + _CONTEXT)
     first = max(first, *(message.rfind(mark, first, start) + 1 for mark in _MARKS))
     for mark in _MARKS:
-        found = message.find(mark, end, last)
-        last = found if found >= 0 else last
+        position = message.find(mark, end, last)
+        last = position if position >= 0 else last
     line = message[first:last]
     no_text = len(line) - len(line.translate(None, _NO_TEXT.replace(b"\0", b"")))
-    no_text += sum("\udc80" <= each <= "\udcff" for each in line.decode("utf-8", "surrogateescape"))
+    no_text += sum("\udc80" <= character <= "\udcff" for character in line.decode("utf-8", "surrogateescape"))
     return no_text * _TOLERATED <= len(line)
 
 
 def correlating(message: bytes) -> Iterator[tuple[int, int]]:
-    """Yield where a message has values that the protocol uses to correlate messages, or to turn pages."""
+    """Yield the spans of values that the protocol uses to correlate messages, or to turn pages."""
     rows = [row for row in _CORRELATING if row[0] in message]
     if not rows:
         return
@@ -96,21 +96,20 @@ _BASE64: Final = re.compile(
     rb"(?<![A-Za-z0-9+/_-])(?:%b)[A-Za-z0-9+/_-]{12,}+={0,2}+(?![A-Za-z0-9+/_.-])" % b"|".join(_BASE64_BEGINS)
 )
 
-_LONGEST_PARSED: Final = 4 * 1024 * 1024  # bytes; parsed it takes thirty times as much memory
+_LONGEST_PARSED: Final = 4 * 1024 * 1024  # bytes; parsed values take thirty times as much memory
 
-# A value of this length that a rule found is remembered, and found where it is repeated without a telling key.
+# A value of this length that a rule found becomes a known value, found also where no telling key is beside it.
 _SHORTEST_LEARNED, _LONGEST_LEARNED = 16, 4096  # bytes
 
 
 class Search:
-    """What is secret in one message.
+    """Secrets of one message.
 
     Args:
-        message: any bytes.
         known: values that are secret.
         own: rules of users.
-        rules: also search what looks like a secret.
-        any_bytes: the message may be no text, and short values be there by chance.
+        rules: also find texts that look like a secret.
+        any_bytes: the message may not be text, so that short values may occur in it by chance.
 
     Attributes:
         learned: values that rules found and that should be known in later messages too.
@@ -119,26 +118,26 @@ class Search:
     __slots__ = ("_findings", "_known", "_message", "_protected", "learned")
 
     def __init__(
-        self, message: bytes, known: tuple[Secret, ...], own: Own | None, *, rules: bool, any_bytes: bool
+        self, message: bytes, known: tuple[Secret, ...], own: CustomRules | None, *, rules: bool, any_bytes: bool
     ) -> None:
         json = _is_json(message)
         seen = view(message, barriers=json)
         self._message = message
         self._protected = _placeholders(message)
-        found = list(_guesses(message, seen)) if rules else []
-        wanted: list[Finding] = []
+        guessed = list(_guesses(message, seen)) if rules else []
+        custom: list[Finding] = []
         if own:
-            wanted = list(own.find(message, seen, json=json))
-            found = [each for each in found if not own.spares(each)]
+            custom = list(own.find(message, seen, json=json))
+            guessed = [finding for finding in guessed if not own.spares(finding)]
             self._protected += own.spared(message, json=json)
-            self._protected.sort(key=lambda stretch: stretch[::-1])
-        named = [each for each in wanted if each.replacement is None and not (own and own.spares(each))]
-        self.learned = _worth_knowing([*named, *found], known)
+            self._protected.sort(key=lambda span: span[::-1])
+        named = [finding for finding in custom if finding.replacement is None and not (own and own.spares(finding))]
+        self.learned = _worth_knowing([*named, *guessed], known)
         self._known = (*known, *self.learned)
         sure = find_known(message, seen, self._known, json=json)
-        self._findings = [*(_probable(message, sure) if any_bytes else sure), *found]
+        self._findings = [*(_probable(message, sure) if any_bytes else sure), *guessed]
         if own:
-            self._findings = [each for each in (*wanted, *self._findings) if not own.spares(each)]
+            self._findings = [finding for finding in (*custom, *self._findings) if not own.spares(finding)]
 
     def redacted(self, numbers: Numbers) -> bytes:
         """Return the message with a placeholder for each finding."""
@@ -154,43 +153,43 @@ class Search:
         for start, end in _placeholders(self._message):
             rule, _, number = self._message[start + len(MARK) : end - 1].decode().rpartition("#")
             numbers.reserve(rule, int(number))
-        for each in without_overlaps(self._message, self._findings, self._protected):
-            if each.replacement is None:
-                placeholder = numbers.placeholder(self._safe(each.rule), each.value)
+        for finding in without_overlaps(self._message, self._findings, self._protected):
+            if finding.replacement is None:
+                placeholder = numbers.placeholder(self._safe(finding.rule), finding.value)
             else:
-                placeholder = each.replacement
-                numbers.replaced(each.rule)
-            yield each.start, each.end, each.quote + placeholder + each.quote
+                placeholder = finding.replacement
+                numbers.replaced(finding.rule)
+            yield finding.start, finding.end, finding.quote + placeholder + finding.quote
 
     def _safe(self, rule: str) -> str:
-        """A rule is named after its key, and a key may have a secret in it."""
+        """Return a rule's name, or "key" if the name, which is that of its key, has a secret in it."""
         name = rule.encode()
         return "key" if any(needle in name for each in self._known for needle in each.plain) else rule
 
 
 def _guesses(message: bytes, seen: View) -> Iterator[Finding]:
-    """Yield what rules find, where guesses are made."""
-    found = list(_by_rules(message, seen))
-    if not found:
+    """Yield the findings of rules, except those in correlating values and in bytes that are not text."""
+    findings = list(_by_rules(message, seen))
+    if not findings:
         return
     exempt = list(correlating(message))
     text = is_text(message)
-    for each in found:
-        if not any(start <= each.start and each.end <= end for start, end in exempt) and (
-            text or is_in_text(message, each.start, each.end)
+    for finding in findings:
+        if not any(start <= finding.start and finding.end <= end for start, end in exempt) and (
+            text or is_in_text(message, finding.start, finding.end)
         ):
-            yield each
+            yield finding
 
 
-def _probable(message: bytes, found: Iterator[Finding]) -> Iterator[Finding]:
-    """Yield findings of known values but for short ones in bytes that are not text."""
+def _probable(message: bytes, findings: Iterator[Finding]) -> Iterator[Finding]:
+    """Yield findings of known values, except short ones in bytes that are not text."""
     text: bool | None = None
-    for each in found:
-        if len(each.value) < SHORTEST_IN_BINARY:
+    for finding in findings:
+        if len(finding.value) < SHORTEST_IN_BINARY:
             text = is_text(message) if text is None else text
-            if not text and not is_in_text(message, each.start, each.end):
+            if not text and not is_in_text(message, finding.start, finding.end):
                 continue
-        yield each
+        yield finding
 
 
 def _by_rules(message: bytes, seen: View) -> Iterator[Finding]:
@@ -214,9 +213,9 @@ def _in_text(seen: View, *, quoted: bool = False) -> Iterator[Finding]:
 
 
 def _beside_controls(message: bytes, seen: View) -> Iterator[Finding]:
-    """Yield what is found only after control sequences of terminals, or spaces, are left out of a text.
+    """Yield findings that need control sequences of terminals removed, or replaced by spaces.
 
-    One may be between a key and its value, or the only thing between a word and a token.
+    One may be between a key and its value, or the only separator of a word and a token.
     """
     plain = plain_view(View(message))
     yield from below(plain, find_members(plain.text, plain.text.lower()))
@@ -226,7 +225,7 @@ def _beside_controls(message: bytes, seen: View) -> Iterator[Finding]:
 
 
 def _in_base64(seen: View) -> Iterator[Finding]:
-    """Yield JSON in base64 that has something secret in it."""
+    """Yield JSON in base64 that has a secret in it."""
     if not any(each in seen.text for each in _BASE64_BEGINS):
         return
     for match in _BASE64.finditer(seen.text):
@@ -237,7 +236,7 @@ def _in_base64(seen: View) -> Iterator[Finding]:
 
 
 def _placeholders(message: bytes) -> list[tuple[int, int]]:
-    """Where earlier placeholders stand."""
+    """Return the spans of placeholders that the message has already."""
     return [match.span() for match in PLACEHOLDER.finditer(message)] if MARK.encode() in message else []
 
 
@@ -248,7 +247,7 @@ def _worth_knowing(findings: list[Finding], known: tuple[Secret, ...]) -> tuple[
 
 
 def _is_long_and_mixed(value: bytes) -> bool:
-    """Whether a text that has this value in it has it for no other reason."""
+    """Return True if a text that contains this value can't contain it by chance."""
     if not _SHORTEST_LEARNED <= len(value) <= _LONGEST_LEARNED or value[:1] in b"/~.":
         return False
     digits = sum(byte in b"0123456789" for byte in value)
@@ -256,7 +255,7 @@ def _is_long_and_mixed(value: bytes) -> bool:
 
 
 def _is_json(message: bytes) -> bool:
-    """Whether quotes and numbers are JSON's, so that what is written must be JSON again."""
+    """Return True if quotes and numbers are those of JSON, so that the redacted message must be JSON again."""
     text = message.strip()
     if text[:1] not in _JSON_BEGINS or text[-1:] not in _JSON_ENDS:  # most lines on stderr
         return False

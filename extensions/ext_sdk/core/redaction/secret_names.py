@@ -1,4 +1,4 @@
-"""Which names announce a secret: of JSON members, YAML keys, headers, options and environment variables."""
+"""Names of secrets: of JSON members, YAML keys, headers, options and environment variables."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Final
 
-LONGEST: Final = 64  # characters of a name that is looked at
+LONGEST: Final = 64  # characters; longer names are not checked
 
 
 def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# A name is cut into words (``clientKeyData`` -> client, key, data) and its last word decides.
+# A name is split into words (``clientKeyData`` -> client, key, data), and its last word decides.
 _SECRET_WORDS: Final = _set(
     "password passwd passphrase passcode passwort pwd secret secrets token apikey credential credentials "
     "authorization cookie cookies jwt"
@@ -30,7 +30,7 @@ _SECRET_PAIRS: Final = {
     "pass": _set("db database smtp user admin root ftp mail proxy basic login ssh sudo registry"),
     "auth": _set("basic http proxy registry docker"),
     "id": frozenset(["secret"]),  # Vault's secret_id
-    "signature": _set("amz goog"),  # of signed URLs; that of a function is none
+    "signature": _set("amz goog"),  # of signed URLs; a function has a signature as well
 }
 # Words after the one that decides: ``client-key-data``, ``DB_PASSWORD_VALUE``, ``AWS_ACCESS_KEY_ID``.
 _QUALIFIERS: Final = _set("data value val base64 b64 old new current previous raw plain text")
@@ -40,7 +40,7 @@ _HARMLESS_TOKENS: Final = _set(
     "starting scroll delta change watch resumption idempotency eos bos pad unk stop sep mask cls max min image video "
     "audio"
 )
-# A variable with one of these at its end tells where a secret is, or how much of it, not the secret.
+# A variable with one of these as its last word holds a property of a secret, not the secret.
 _ABOUT_SECRETS: Final = _set(
     "file files path paths dir directory url uri sock socket name names host port user username type kind ttl expiry "
     "expires expiration timeout count limit length size max min enabled disabled required region endpoint version "
@@ -53,12 +53,12 @@ _PATHS: Final = tuple(
 _HARMLESS_VALUES: Final = _set(
     "true false yes no on off none null undefined enabled disabled required optional always never"
 )
-_SHORTEST: Final = 4  # characters of a value that counts as a secret
+_SHORTEST: Final = 4  # characters; shorter values are not secrets
 
 
 def words(name: str) -> list[str]:
-    """The words of a name in lower case: at separators, and where camelCase has its humps."""
-    found: list[str] = []
+    """Return the words of a name in lower case, split at separators and at the humps of camelCase."""
+    parts: list[str] = []
     word = ""
     previous = ""
     for at, character in enumerate(name):
@@ -68,31 +68,30 @@ def words(name: str) -> list[str]:
             following = name[at + 1 : at + 2]
             hump = character.isupper() and (not previous.isupper() or following.islower())
         if hump and word:
-            found.append(word.lower())
+            parts.append(word.lower())
             word = ""
         if character.isalnum():
             word += character
         previous = character
-    return [*found, word.lower()] if word else found
+    return [*parts, word.lower()] if word else parts
 
 
 def looks_secret(name: str) -> bool:
-    """Whether the value of a member, key, header or option of this name should not be shown."""
+    """Return True if the value of a member, key, header or option of this name should not be shown."""
     if len(name) > LONGEST:
         return False
     parts = words(name)
     while len(parts) > 1 and (parts[-1] in _QUALIFIERS or parts[-1].isdigit()):
         parts.pop()
-    parts[-1:] = [each.rstrip("0123456789") or each for each in parts[-1:]]
+    parts[-1:] = [word.rstrip("0123456789") or word for word in parts[-1:]]
     if parts[-3:] == ["access", "key", "id"]:
         parts.pop()
-    return bool(parts) and _decides(parts[-1], parts[-2] if len(parts) > 1 else "", alone=len(parts) == 1)
-
-
-def _decides(last: str, before: str, *, alone: bool) -> bool:
+    if not parts:
+        return False
+    last, before = parts[-1], parts[-2] if len(parts) > 1 else ""
     if last == "token":
         return before not in _HARMLESS_TOKENS
-    if last in _SECRET_WORDS or (last == "auth" and alone):
+    if last in _SECRET_WORDS or parts == ["auth"]:
         return True
     if last in _SECRET_PAIRS:
         return before in _SECRET_PAIRS[last]
@@ -100,19 +99,20 @@ def _decides(last: str, before: str, *, alone: bool) -> bool:
 
 
 def secret_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables of an environment that hold secrets.
+    """Return the variables of an environment that hold secrets.
 
-    By their names (``API_TOKEN``, ``DB_PASSWORD_VALUE``), or because their value is a URL with a password in it.
+    The name of a variable decides (``API_TOKEN``, ``DB_PASSWORD_VALUE``), or a URL with a password as its value.
 
     Returns:
         ``{"env.API_TOKEN": value}``, sorted by name.
     """
-    found: dict[str, str] = {}
+    secrets: dict[str, str] = {}
     for name, value in sorted(environ.items()):
         secret = value.strip() if _names_secret(name) else _url_password(value)
-        if len(secret) >= _SHORTEST and secret.lower() not in _HARMLESS_VALUES and not _is_path(secret):
-            found[f"env.{name}"] = secret
-    return found
+        is_path = secret.startswith(_PATHS) and not secret.endswith("=") and len(secret) < 4096
+        if len(secret) >= _SHORTEST and secret.lower() not in _HARMLESS_VALUES and not is_path:
+            secrets[f"env.{name}"] = secret
+    return secrets
 
 
 def _names_secret(name: str) -> bool:
@@ -126,12 +126,8 @@ def _names_secret(name: str) -> bool:
     return any(looks_secret("_".join(parts[:end])) for end in range(1, len(parts) + 1))
 
 
-def _is_path(value: str) -> bool:
-    return value.startswith(_PATHS) and not value.endswith("=") and len(value) < 4096
-
-
 def _url_password(value: str) -> str:
-    """The password in ``scheme://user:password@host``; "" where there is none."""
+    """Return the password in ``scheme://user:password@host``; "" if there is none."""
     scheme, found, rest = value.partition("://")
     if not found or not scheme.replace("+", "").replace("-", "").replace(".", "").isalnum():
         return ""

@@ -7,21 +7,23 @@ from bisect import bisect_right
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Final
+    from typing import Final, Protocol
 
     from .escapes import View
+else:
+    Protocol = object
 
 
 class Finding:
-    """One stretch to be replaced.
+    """Span of a message to be replaced.
 
     Attributes:
         start: offset in the message.
-        end: offset behind it.
-        rule: the name for the placeholder.
-        value: the secret with its escapes undone; the same value gets the same number.
-        quote: what to put around the placeholder, because a number or the like is replaced by a string.
-        replacement: what to write instead of a placeholder; None for a placeholder.
+        end: offset after the span.
+        rule: name of the rule, for the placeholder.
+        value: the secret with its escapes decoded; equal values get equal numbers.
+        quote: quotes for the placeholder, needed where a string replaces a number or the like.
+        replacement: text to write instead of a placeholder; None for a placeholder.
     """
 
     __slots__ = ("end", "quote", "replacement", "rule", "start", "value")
@@ -35,38 +37,54 @@ class Finding:
         self.replacement: bytes | None = None
 
     def at(self, start: int, end: int, value: bytes) -> Finding:
-        """Return the same finding with another stretch and value."""
-        found = Finding(start, end, self.rule, value, quote=self.quote)
-        found.replacement = self.replacement
-        return found
+        """Return a copy with another span and value."""
+        copy = Finding(start, end, self.rule, value, quote=self.quote)
+        copy.replacement = self.replacement
+        return copy
+
+
+class CustomRules(Protocol):
+    """Rules and exceptions of users."""
+
+    def may_find(self, lowered: str) -> bool:
+        """Return True if a rule may find something in a text in lower case, as Latin-1."""
+
+    def find(self, message: bytes, seen: View, *, json: bool) -> Iterable[Finding]:
+        """Yield the findings of the rules in a message; `json`: it is valid JSON."""
+
+    def spares(self, finding: Finding) -> bool:
+        """Return True if a finding is not to be replaced."""
+
+    def spared(self, message: bytes, *, json: bool) -> list[tuple[int, int]]:
+        """Return the parts of a message that stay as they are."""
 
 
 def in_view(view: View, start: int, end: int, rule: str) -> Finding:
-    """A finding at ``view.text[start:end]``."""
+    """Return a finding at ``view.text[start:end]``."""
     return Finding(*view.origin(start, end), rule, view.text[start:end])
 
 
 def below(view: View, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield findings in the text of a view as findings in the message that the view is of."""
-    for each in findings:
-        yield each.at(*view.origin(each.start, each.end), each.value)
+    """Yield findings in the text of a view as findings in the message under it."""
+    for finding in findings:
+        yield finding.at(*view.origin(finding.start, finding.end), finding.value)
 
 
 def without_overlaps(
     message: bytes, findings: Iterable[Finding], protected: list[tuple[int, int]]
 ) -> Iterator[Finding]:
-    """The findings in order, cut so that none touches another or a protected stretch.
+    """Yield the findings in order, cut so that none overlaps another or a protected span.
 
-    Where several begin together the longest counts, and of equally long ones the first given.
+    Of findings with the same start the longest counts, and of equally long ones the first given.
     """
     at = 0
-    for each in sorted(findings, key=lambda each: (each.start, -each.end)):
-        for start, end in _gaps(protected, max(each.start, at), each.end):
-            if (start, end) == (each.start, each.end):
-                yield each
+    for finding in sorted(findings, key=lambda finding: (finding.start, -finding.end)):
+        for start, end in _gaps(protected, max(finding.start, at), finding.end):
+            if (start, end) == (finding.start, finding.end):
+                yield finding
             else:
-                yield each.at(start, end, message[start:end])
-        at = max(at, each.end)
+                yield finding.at(start, end, message[start:end])
+        at = max(at, finding.end)
 
 
 def _gaps(protected: list[tuple[int, int]], start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -86,12 +104,12 @@ _LONGEST_RULE: Final = 96  # characters
 
 
 def rule_name(text: str) -> str:
-    """A name in the form that placeholders carry: any other character becomes ``_``."""
+    """Return a name in the form that placeholders have: any other character becomes ``_``."""
     return "".join(each if each in _SAFE else "_" for each in text[:_LONGEST_RULE]) or "secret"
 
 
 class Numbers:
-    """Which number each value has within its rule. Keeps no value, only its hash in this process."""
+    """Number of each value within its rule. Keeps no value, only its hash in this process."""
 
     __slots__ = ("_counts", "_numbers")
 
@@ -105,7 +123,7 @@ class Numbers:
         return tuple(sorted({rule for rule, _ in self._numbers}))
 
     def placeholder(self, rule: str, value: bytes) -> bytes:
-        """What stands for this value from now on."""
+        """Return the placeholder of a value: always the same for the same value."""
         key = (rule, hash(value))
         number = self._numbers.get(key)
         if number is None:
@@ -118,5 +136,5 @@ class Numbers:
         self._numbers.setdefault((rule, 0), 0)
 
     def reserve(self, rule: str, number: int) -> None:
-        """Leave out the numbers up to this one: a placeholder that came in from outside has it."""
+        """Skip the numbers up to this one: a placeholder of the input has it."""
         self._counts[rule] = max(number, self._counts.get(rule, 0))

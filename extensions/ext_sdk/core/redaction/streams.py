@@ -1,4 +1,4 @@
-"""Bytes without secrets, for files: output of commands may be long, and never seems to end in logs."""
+"""Redaction of long outputs: pieces of bytes, and files that are written while a command runs."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 PIECE_BYTES = 256 * 1024  # redacted at once; the redactor needs some fifty times as much memory
-LONGEST_SECRET = 16 * 1024  # bytes, in any spelling, that are found across the end of a piece
-CANDIDATES = 64  # places tried for the end of a piece
+LONGEST_SECRET = 16 * 1024  # bytes, in any encoding, that are found across the end of a piece
+CANDIDATES = 64  # positions tried for the end of a piece
 
 
 def redacted(data: bytes, secrets: Secrets) -> bytes:
-    """The bytes without secrets; those that are no UTF-8 stay as they are."""
+    """Return the bytes without secrets; bytes that are not UTF-8 stay as they are."""
     text = data.decode("utf-8", "surrogateescape")
     hidden = secrets.redact(text)
     return data if hidden is text else hidden.encode("utf-8", "surrogateescape")
 
 
 def redacted_pieces(data: bytes, secrets: Secrets) -> Iterator[bytes]:
-    """The same in pieces, cut where no secret is."""
+    """Yield the bytes without secrets in pieces, split at positions outside of secrets."""
     at = 0
     while len(data) - at > PIECE_BYTES:
         end = _safe_cut(data, at, at + PIECE_BYTES, secrets)
@@ -39,11 +39,13 @@ def redacted_pieces(data: bytes, secrets: Secrets) -> Iterator[bytes]:
 
 
 def _safe_cut(data: bytes, start: int, wanted: int, secrets: Secrets) -> int:
-    """The last place up to `wanted` at which nothing secret is cut in two, ends of lines first."""
+    """Return the last position up to `wanted` that splits no secret, preferably an end of a line."""
     cut = wanted
     for _ in range(CANDIDATES):
         line_end = data.rfind(b"\n", max(start, cut - 1024), cut) + 1
-        cut = line_end or _character_start(data, cut)
+        while not line_end and cut > 0 and data[cut] & 0xC0 == 0x80:  # within a character of UTF-8
+            cut -= 1
+        cut = line_end or cut
         if cut <= start:
             break
         before, after = data[max(start, cut - LONGEST_SECRET) : cut], data[cut : cut + LONGEST_SECRET]
@@ -53,19 +55,12 @@ def _safe_cut(data: bytes, start: int, wanted: int, secrets: Secrets) -> int:
     return wanted
 
 
-def _character_start(data: bytes, at: int) -> int:
-    while at > 0 and data[at] & 0xC0 == 0x80:
-        at -= 1
-    return at
-
-
 class RedactingFile:
-    """Writes several streams to one file without secrets, line by line, up to a cap; then a note, and nothing more.
+    """Redacted file for several streams, written line by line up to a limit; a note ends a file that reached it.
 
     Args:
-        path: of the file, which is opened when there is something to write.
-        secrets: what must not be seen.
-        cap: bytes that are written.
+        path: path of the file, which is opened when there is something to write.
+        cap: limit in bytes.
     """
 
     def __init__(self, path: Path, secrets: Secrets, cap: int) -> None:
@@ -77,7 +72,7 @@ class RedactingFile:
         self._pending: dict[str, bytes] = {}
 
     def write(self, stream: str, data: bytes) -> None:
-        """Take what came next on a stream. Raises OSError where the file can't be written."""
+        """Append output of a stream. Raises OSError if the file can't be written."""
         if self._room <= 0:
             return
         pending = self._pending.get(stream, b"") + data[: self._room]

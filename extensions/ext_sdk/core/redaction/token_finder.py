@@ -1,4 +1,4 @@
-"""Finding secrets by what they look like, wherever they stand: tokens, credentials in headers and URLs, keys."""
+"""Search for secrets by their format, in any place: tokens, credentials in headers and URLs, private keys."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _tokens(view: View) -> Iterator[Finding]:
 
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> re.Pattern[bytes]:
-    """Return the pattern where a word begins, so that a long word is searched once.
+    """Return the pattern anchored at the beginning of a word, so that a long word is searched once.
 
     The condition follows the literal characters of the pattern, because `re` searches these quickly if they are first.
     """
@@ -103,13 +103,13 @@ def _is_user_and_password(value: bytes) -> bool:
 
 
 def _private_keys(view: View) -> Iterator[Finding]:
-    """What stands between the lines that begin and end a key; as far as the text goes where none ends it."""
+    """Yield the text between the lines that begin and end a key; up to the end of the text if none ends it."""
     at = 0
     while match := _BEGIN.search(view.text, at):
         end = len(view.text)
         for mark in (_END, BARRIER):
-            found = view.text.find(mark, match.end(), end)
-            end = found if found >= 0 else end
+            position = view.text.find(mark, match.end(), end)
+            end = position if position >= 0 else end
         body = view.text[match.end() : end]
         start = match.end() + len(body) - len(body.lstrip())
         at = max(end, match.end())

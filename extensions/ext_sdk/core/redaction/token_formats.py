@@ -1,6 +1,6 @@
-"""Formats of the tokens that services issue, as data: each begins with a prefix of its own.
+"""Formats of the tokens that services issue, as data; each begins with a prefix.
 
-No pattern is compiled here: :func:`may_have_token` dismisses a text without importing ``re``, most texts because they
+No pattern is compiled here: :func:`may_have_token` rejects a text without importing ``re``, most texts because they
 have no long run of letters and digits. A prefix that ends with one of ``_-.`` is not searched by itself: a text is
 split at that character once, and the last characters before each are looked up in a set, which takes the same time for
 ten formats as for a hundred.
@@ -111,7 +111,7 @@ TOKENS: Final = (
     ("xai", "xai-", f"xai-{_ALNUM}{{60,}}"),
 )  # fmt: skip
 
-# Every format has as many characters of this kind in a row, and most texts don't; but see SHORTER.
+# Every format has this many characters of this kind in a row, unlike most texts; for exceptions see SHORTER.
 _RUN: Final = 16
 _RUN_CHARACTERS: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
 _X: Final = b"x"
@@ -125,7 +125,7 @@ _TAIL: Final = 3  # characters before a separator that are looked up
 _COMMON_TAILS: Final = frozenset(("ale", "api", "app", "ems", "est", "ive", "org", "rod"))
 # Prefixes of formats whose tokens may have only short runs: web tokens, and PEM in base64.
 SHORTER: Final = (("J", "eyJ"), ("L", "LS0tLS1"))
-# A short prefix, which is in every blob of base64: searched with the digits behind it.
+# A short prefix, which is in every blob of base64: searched with the digits after it.
 _SHORT: Final = "SK"
 _SHORT_DIGITS: Final = 32
 _HEXADECIMAL: Final = frozenset("0123456789abcdef")
@@ -134,7 +134,7 @@ BASE64_JSON: Final = ("eyJ", "eyAi", "ewo", "W3si")
 
 
 def _split(prefix: str) -> tuple[str, str]:
-    """Return the separator that a prefix ends with and the characters before it; empty if it is to be searched."""
+    """Return the separator that a prefix ends with and the characters before it; empty if it is searched by itself."""
     separator = prefix[-1]
     tail = prefix[:-1].rpartition(separator)[2][-_TAIL:]
     if separator not in "_-." or not prefix.islower() or tail in _COMMON_TAILS:
@@ -144,17 +144,17 @@ def _split(prefix: str) -> tuple[str, str]:
 
 def _gate(prefix: str) -> str:
     """Return a character of a prefix that few texts have."""
-    capital = min((each for each in prefix if each.isupper()), default="")
-    return capital or next((each for each in prefix if each in "_-.~:/"), "") or max(prefix)
+    capital = min((character for character in prefix if character.isupper()), default="")
+    return capital or next((character for character in prefix if character in "_-.~:/"), "") or max(prefix)
 
 
 class _Prefixes:
-    """All prefixes, by the way in which they are searched; values are positions in :data:`TOKENS`.
+    """Prefixes of all formats, by the method of search; values are positions in :data:`TOKENS`.
 
     Attributes:
         tails: by separator, then by the characters before it.
         lowered: by a character of the prefix, for a text in lower case.
-        exact: the same for a text as it is.
+        exact: by a character of the prefix, for a text as it is.
         short: the formats of the short prefix.
     """
 
@@ -196,20 +196,20 @@ class _Prefixes:
 
 
 def _has_short(text: str) -> bool:
-    pieces = text.split(_SHORT)
-    return any(len(each) >= _SHORT_DIGITS and _HEXADECIMAL.issuperset(each[:_SHORT_DIGITS]) for each in pieces[1:])
+    pieces = text.split(_SHORT)[1:]
+    return any(len(piece) >= _SHORT_DIGITS and _HEXADECIMAL.issuperset(piece[:_SHORT_DIGITS]) for piece in pieces)
 
 
 _PREFIXES: Final = _Prefixes()
 
 
 def may_have_token(text: bytes) -> bool:
-    """Return whether a text with a run may have a token of one of the formats, or JSON in base64."""
+    """Return True if a text with a run may have a token of one of the formats, or JSON in base64."""
     return any(True for _ in _PREFIXES.found(_long_words(text)))
 
 
 def candidates(text: bytes) -> list[tuple[str, str]]:
-    """Return rule and pattern of the formats whose prefixes are in a text, in the order of :data:`TOKENS`."""
+    """Return rule and pattern of the formats with a prefix in a text, in the order of :data:`TOKENS`."""
     shorter = [prefix for _, prefix in SHORTER if prefix.encode() in text]
     found = {position for prefix in shorter for position in _PREFIXES.exact[_gate(prefix)][prefix]}
     if A_RUN in text.translate(AS_RUNS):
@@ -218,7 +218,7 @@ def candidates(text: bytes) -> list[tuple[str, str]]:
 
 
 def _long_words(text: bytes) -> str:
-    """Return the words in which a token may be; of a long text all of it, which takes less memory than its words."""
+    """Return the words that may hold a token; a long text entirely, which takes less memory than its words."""
     if len(text) > _LONG:
         return text.decode("latin-1")
     shortest = 1 if b"\x1b" in text or b"1b[" in text else _RUN  # a control sequence may follow a prefix

@@ -1,18 +1,20 @@
 """One side of a connection: bytes to calls and calls to bytes, for a host as well as for its child.
 
-Each side makes calls of its own, and both may count their ids from 1, so a call is known by its direction
-*and* its id. The types of ids matter: 1, 1.0 and "1" are three.
+Each side makes calls of its own, and both may count their ids from 1, so a call is identified by its direction
+*and* its id. The types of ids matter: 1, 1.0 and "1" are three ids.
 """
 
 from __future__ import annotations
 
-from .errors import INVALID_REQUEST, CallError, MessageError, RpcError
-from .framing import Decoder, Framing, Junk
-from .jsonrpc import ErrorResponse, Id, Message, Notification, Request, Response, encode, parse
+from .errors import INVALID_REQUEST, CallError, Id, MessageError, RpcError
+from .frames import Junk
+from .jsonrpc import ErrorResponse, Message, Notification, Request, Response, encode, parse
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
+
+    from .framing import Decoder, Framing
 
     Direction = Literal["received", "sent"]
 else:
@@ -20,12 +22,12 @@ else:
 
 
 class Malformed:
-    """A frame that holds no message, or an answer that fits no call; the session goes on.
+    """Frame without a message, or response without an open call; the session continues.
 
     Attributes:
         payload: the frame's payload.
-        error: a MessageError, whose `code` and `id` an error answer should carry, or, for an answer that
-            nobody waits for, a CallError, which is answered by nothing.
+        error: a MessageError, with `code` and `id` for the error response; or a CallError for a response without an
+            open call, which gets no response.
     """
 
     __slots__ = ("error", "payload")
@@ -39,7 +41,7 @@ class Malformed:
 
 
 class Answer:
-    """A response together with the request that it answers. `result` or `error` is set."""
+    """Response together with its request. `result` or `error` is set."""
 
     __slots__ = ("error", "request", "result")
 
@@ -59,15 +61,14 @@ if TYPE_CHECKING:
 class Connection:
     """Calls in both directions over one framing.
 
-    Feed it with `receive_data`, take what came with `next_event`, and write the bytes that the other methods
-    return. Each of these raises what encoding raises (TypeError, ValueError, FrameTooLong) for a message that can't be
-    sent, and then nothing has changed. It does no I/O, and, but for `settle`, is not to be used from several threads
-    at once.
+    Pass received bytes to `receive_data`, read events from `next_event`, and write the bytes that the other methods
+    return. Those raise what encoding raises (TypeError, ValueError, FrameTooLong) for a message that can't be sent, and
+    then leave the state unchanged. The class does no I/O, and only `settle` is thread-safe.
 
     Args:
-        framing: how messages are told apart.
-        limit: the longest payload accepted, in bytes; None: any.
-        batches: accept arrays of messages; their elements come as single events.
+        framing: separates messages.
+        limit: longest payload accepted, in bytes; None: unlimited.
+        batches: accept arrays of messages; each element becomes an event.
     """
 
     def __init__(self, framing: Framing, *, limit: int | None = None, batches: bool = False) -> None:
@@ -83,11 +84,11 @@ class Connection:
         self._decoder.receive_data(data)
 
     def receive_eof(self) -> None:
-        """The other side will send no more."""
+        """Note that the other side will send nothing more."""
         self._decoder.receive_eof()
 
     def next_event(self) -> Event | None:
-        """The next thing received, or None when more bytes are needed. Raises nothing, whatever the bytes."""
+        """Return the next event, or None if more bytes are needed. Raises nothing, whatever the bytes."""
         if not self._backlog:
             piece = self._decoder.next_event()
             if piece is None or isinstance(piece, Junk):
@@ -96,48 +97,48 @@ class Connection:
         return self._backlog.pop(0)
 
     def open_calls(self, direction: Direction) -> list[Request]:
-        """The requests of one direction that have no answer yet, in their order."""
+        """Return the requests of one direction that have no response yet, in their order."""
         return [request for key, request in self._open.items() if key[0] == direction]
 
     def request(self, method: str, params: object = None, *, id: Id = None) -> tuple[Id, bytes]:
-        """A call of our own: its id (counted from 1 where none is given) and its bytes.
+        """Open a call, and return its id (counted from 1 if omitted) and its bytes.
 
         Raises:
             CallError: the id is in use.
         """
         if id is None:
-            id = self._new_id()
+            while _key("sent", self._next_id) in self._open:  # an id that the caller chose
+                self._next_id += 1
+            id = self._next_id
+            self._next_id += 1
         request = Request(id, method, params)
         line = self._frame(request)
         self._begin("sent", request)
         return id, line
 
     def notification(self, method: str, params: object = None) -> bytes:
-        """The bytes of a notification."""
+        """Return the bytes of a notification."""
         return self._frame(Notification(method, params))
 
     def response(self, id: Id, result: object) -> bytes:
-        """The bytes of the answer to a received request. Raises CallError where none with this id is open."""
+        """Return the bytes of the response to a received request. Raises CallError if none with this id is open."""
         line = self._frame(Response(id, result))
         self._end("received", id)
         return line
 
     def error(self, id: Id, error: RpcError) -> bytes:
-        """The bytes of an error answer. `id` None answers what could not be read (JSON-RPC 2.0, section 5)."""
+        """Return the bytes of an error response.
+
+        `id` None is for a message that could not be read (JSON-RPC 2.0, section 5).
+        """
         line = self._frame(ErrorResponse(id, error))
         if id is not None or _key("received", None) in self._open:
             self._end("received", id)
         return line
 
     def settle(self, id: Id) -> None:
-        """Take a received request as answered by bytes made elsewhere; unknown ids are ignored. From any thread."""
+        """Close a received request whose response was encoded elsewhere; ignore an unknown id. Thread-safe."""
         self._open.pop(_key("received", id), None)
-
-    def _new_id(self) -> int:
-        while _key("sent", self._next_id) in self._open:  # its user chose this one
-            self._next_id += 1
-        self._next_id += 1
-        return self._next_id - 1
 
     def _frame(self, message: Message) -> bytes:
         return self._framing.encode(encode(message))
@@ -155,7 +156,7 @@ class Connection:
             return Malformed(payload, message)
         try:
             if isinstance(message, Request):
-                return self._received(payload, message)
+                return self._begin_received(payload, message)
             if isinstance(message, Response):
                 return Answer(self._end("sent", message.id), message.result, None)
             if isinstance(message, ErrorResponse):
@@ -164,10 +165,10 @@ class Connection:
             return Malformed(payload, error)
         return message
 
-    def _received(self, payload: bytes, request: Request) -> Event:
+    def _begin_received(self, payload: bytes, request: Request) -> Event:
         try:
             self._begin("received", request)
-        except CallError as error:  # told with id null: an answer with this id is still to come
+        except CallError as error:  # its response has id null: the call that has this id is still to get one
             return Malformed(payload, MessageError(INVALID_REQUEST, str(error)))
         return request
 

@@ -1,17 +1,20 @@
-"""Every error that `ext_sdk.wire` raises. Anything else that comes out of it is a bug.
+"""Errors that `ext_sdk.wire` raises. Any other exception that leaves it is a bug.
 
 WireError
-├── MessageError     a frame that holds no JSON-RPC message: the peer is told, the session goes on
-├── RpcError         an error object of JSON-RPC: raised by who answers a request, received by who asked
-├── CallError        a call that the connection does not know, or knows already
-└── FrameTooLong     a message of our own that is over the limit of the framing
+├── MessageError     a frame without a JSON-RPC message: the peer gets an error response, the session continues
+├── RpcError         error object of JSON-RPC: raised by the server of a request, received by its client
+├── CallError        a call that is unknown to the connection, or known already
+└── FrameTooLong     a message to be sent that is over the limit of the framing
 """
 
 from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .jsonrpc import Id
+    # JSON-RPC 2.0, section 4: a string, a number (fractions are advised against) or null.
+    Id = str | int | float | None
+else:
+    Id = object
 
 # JSON-RPC 2.0, section 5.1
 PARSE_ERROR = -32700
@@ -22,15 +25,15 @@ INTERNAL_ERROR = -32603
 
 
 class WireError(Exception):
-    """The base of the errors of this package; never raised itself."""
+    """Base class of the errors of this package; never raised itself."""
 
 
 class MessageError(WireError):
     """A frame's payload is not a JSON-RPC 2.0 message.
 
     Attributes:
-        code: PARSE_ERROR (not JSON) or INVALID_REQUEST (JSON, but no message).
-        id: the id that the answer should carry: the message's own where it could be read, else None.
+        code: PARSE_ERROR (not JSON) or INVALID_REQUEST (JSON, but not a message).
+        id: id for the error response: that of the message if it could be read, else None.
     """
 
     def __init__(self, code: int, text: str, id: Id = None) -> None:
@@ -43,9 +46,9 @@ class RpcError(WireError):
     """The `error` object of a response (JSON-RPC 2.0, section 5.1).
 
     Attributes:
-        code: an integer; -32768 to -32000 are reserved.
+        code: -32768 to -32000 are reserved.
         message: one sentence.
-        data: any JSON value, or None where the member is missing.
+        data: any JSON value; None if the member is missing.
     """
 
     def __init__(self, code: int, message: str, data: object = None) -> None:
@@ -66,8 +69,8 @@ class RpcError(WireError):
 
 
 class CallError(WireError):
-    """A call that can't be: an id that is still in use, or an answer to a request that nobody made."""
+    """Call that is not possible: its id is still in use, or a response has no request."""
 
 
 class FrameTooLong(WireError):
-    """A payload to be sent is longer than the framing can carry."""
+    """Payload that is longer than the framing can carry."""

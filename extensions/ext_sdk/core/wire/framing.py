@@ -1,19 +1,31 @@
-"""Three framings: where one message ends and the next begins.
+"""Framings: boundaries of messages in a stream of bytes.
 
-| name             | a frame                                                  | spoken by                  |
+| name             | a frame                                                  | protocols                  |
 |------------------|----------------------------------------------------------|----------------------------|
 | `ndjson`         | one line, ended by a line feed                           | gevals, Pi, waza, MCP, ACP |
 | `content-length` | header lines, an empty line, then that many bytes        | Kaiak, LSP, DAP            |
 | `uint32`         | four bytes, big-endian: the length, then that many bytes | G-Assist                   |
 
-A decoder stores what it is given (`receive_data`) and hands it over piece by piece (`next_event`): a `Frame`,
-or `Junk` for bytes that are no frame. No byte is lost: the `wire` bytes of all events, joined, are the bytes
-received, and the events do not depend on how the bytes were cut into chunks.
+A decoder stores received bytes (`receive_data`) and returns them piece by piece (`next_event`): as a `Frame`, or as
+`Junk` for bytes outside of frames. No byte is lost: the `wire` bytes of all events, joined, are the bytes received, and
+the events do not depend on how the bytes were split into chunks.
 """
 
 from __future__ import annotations
 
 from .errors import FrameTooLong
+from .frames import (
+    HEAD_LIMIT_BYTES,
+    JUNK_PIECE_BYTES,
+    Buffer,
+    Frame,
+    Junk,
+    Overlong,
+    decimal_length,
+    header_field,
+    is_content_length,
+    with_content_length,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,154 +35,51 @@ if TYPE_CHECKING:
         """Bytes in, frames out. One for each direction of each connection."""
 
         def receive_data(self, data: bytes) -> None:
-            """Store bytes. Nothing is looked at yet, and nothing raised."""
+            """Store bytes, without parsing them. Raises nothing."""
 
         def receive_eof(self) -> None:
-            """No more bytes will come; what is left is handed over as Junk."""
+            """Note the end of the input: the remaining bytes are returned as Junk."""
 
         def next_event(self) -> Frame | Junk | None:
-            """The next piece, or None when more bytes are needed. Raises nothing, whatever the bytes are."""
+            """Return the next piece, or None if more bytes are needed. Raises nothing, whatever the bytes."""
 
         def __len__(self) -> int:
-            """Return the number of bytes that are stored and not handed over."""
+            """Return the number of stored bytes that were not returned yet."""
 
         def lone(self, data: bytes) -> bytes | None:
-            """The payload, where these bytes are one frame and nothing is stored: the usual case, three times as fast.
+            """Return the payload if these bytes are one frame and nothing is stored; three times as fast as events.
 
-            None: nothing was done, and they are for `receive_data`.
+            None if not: the state is unchanged, and the bytes are for `receive_data`.
             """
 
     class Framing(Protocol):
-        """One way to tell messages apart."""
+        """Rules that separate messages."""
 
         name: str
 
         def decoder(self, limit: int | None = None) -> Decoder:
-            """A new decoder. A frame with a payload over `limit` bytes is Junk; None: the framing's own."""
+            """Return a new decoder.
+
+            A frame with a payload over `limit` bytes is Junk; None: the framing's own limit.
+            """
 
         def encode(self, payload: bytes, head: tuple[str, ...] = ()) -> bytes:
-            """The bytes of one frame. Raises FrameTooLong, or ValueError for what the framing can't carry."""
+            """Return the bytes of one frame.
+
+            Raises:
+                FrameTooLong: see there.
+                ValueError: the framing can't carry the payload.
+            """
 else:
     Decoder = Framing = object
 
 
-# Junk is handed over in pieces of this many bytes, so that a stream without any frame does not fill the
-# memory.
-JUNK_PIECE_BYTES = 65_536
-# A header block longer than this is no header block. LSP servers send two lines, some 80 bytes.
-HEAD_LIMIT_BYTES = 8_192
-# The field of four bytes could say 4 GiB. G-Assist allows 10 MB (protocol v2, "Message Framing").
+# Four bytes could carry 4 GiB. G-Assist allows 10 MB (protocol v2, "Message Framing").
 UINT32_LIMIT_BYTES = 10_485_760
 
 
-class Frame:
-    """One message's bytes.
-
-    Attributes:
-        payload: the message, without its framing.
-        wire: the exact bytes as received, framing included.
-        head: the header lines without their line ends; () for framings that have none.
-    """
-
-    __slots__ = ("head", "payload", "wire")
-
-    def __init__(self, payload: bytes, wire: bytes, head: tuple[str, ...] = ()) -> None:
-        self.payload = payload
-        self.wire = wire
-        self.head = head
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Frame):
-            return NotImplemented
-        return (self.payload, self.wire, self.head) == (other.payload, other.wire, other.head)
-
-    def __hash__(self) -> int:
-        return hash((self.payload, self.wire, self.head))
-
-    def __repr__(self) -> str:
-        return f"Frame({self.payload!r})"
-
-
-class Junk:
-    """Bytes that are no frame.
-
-    Attributes:
-        wire: the exact bytes.
-        reason: why they are no frame, for a person.
-    """
-
-    __slots__ = ("reason", "wire")
-
-    def __init__(self, wire: bytes, reason: str) -> None:
-        self.wire = wire
-        self.reason = reason
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Junk):
-            return NotImplemented
-        return (self.wire, self.reason) == (other.wire, other.reason)
-
-    def __hash__(self) -> int:
-        return hash((self.wire, self.reason))
-
-    def __repr__(self) -> str:
-        return f"Junk({self.wire!r}, {self.reason!r})"
-
-
-class Overlong(Junk):
-    """A piece of a frame over the limit.
-
-    Attributes:
-        wire, reason: see Junk.
-        ends: the frame ends with this piece.
-    """
-
-    __slots__ = ("ends",)
-
-    def __init__(self, wire: bytes, reason: str, *, ends: bool) -> None:
-        super().__init__(wire, reason)
-        self.ends = ends
-
-
-class _Buffer:
-    """Received bytes with a read position, so that taking a frame does not move the rest."""
-
-    __slots__ = ("data", "eof", "position")
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self.position = 0
-        self.eof = False
-
-    def receive_data(self, data: bytes) -> None:
-        if self.position:
-            del self.data[: self.position]
-            self.position = 0
-        self.data += data
-
-    def receive_eof(self) -> None:
-        self.eof = True
-
-    def lone(self, data: bytes) -> bytes | None:
-        return None
-
-    def __len__(self) -> int:
-        return len(self.data) - self.position
-
-    def take(self, count: int) -> bytes:
-        start = self.position
-        self.position = end = start + count
-        return bytes(self.data[start:end])
-
-    def tail(self, reason: str) -> Junk | None:
-        """At end of file, what is left is junk; before it, more is needed."""
-        if self.eof and len(self):
-            return Junk(self.take(len(self)), reason)
-        return None
-
-
-class LineDecoder(_Buffer):
-    """Newline-delimited frames. A line is a frame whether or not it is JSON: that is for the layer above to say."""
+class LineDecoder(Buffer):
+    """Newline-delimited frames. A line is a frame even if it is not JSON: parsing is left to the caller."""
 
     __slots__ = ("_limit", "_overlong", "_searched")
 
@@ -210,7 +119,7 @@ class LineDecoder(_Buffer):
         return self._limit is not None and length > self._limit
 
     def _overlong_piece(self) -> Junk | None:
-        """Return the next piece of an overlong line, of a fixed size, so that the line is never held entirely."""
+        """Return the next piece of an overlong line, of a fixed size, so that the line is never in memory entirely."""
         start = self.position
         newline = self.data.find(b"\n", start, start + JUNK_PIECE_BYTES)  # the whole buffer would take quadratic time
         count = min(len(self), JUNK_PIECE_BYTES) if newline < 0 else newline + 1 - start
@@ -226,12 +135,11 @@ class LineDecoder(_Buffer):
         return tail
 
 
-class HeaderDecoder(_Buffer):
-    """Content-Length frames. Lines between them that are no header lines (logs, mostly) are junk, one by one.
+class HeaderDecoder(Buffer):
+    """Content-Length frames. Other lines between them (logs, mostly) are junk, line by line.
 
-    Header names are compared without regard to case, a lone line feed ends a line as well, and further
-    headers are kept: real peers do all three. The body of a frame over the limit is junk too: what is in it is
-    not looked at.
+    Header names are compared without regard to case, a lone line feed ends a line as well, and further headers are
+    kept: real peers send all three. The body of a frame over the limit is junk too, and is not parsed.
     """
 
     __slots__ = ("_limit", "_refused")
@@ -252,12 +160,12 @@ class HeaderDecoder(_Buffer):
             at = newline + 1
             if not line and length >= 0:
                 return self._body(at, length, tuple(lines))
-            field = _header_field(line)
+            field = header_field(line)
             if field is None or at - self.position > HEAD_LIMIT_BYTES:
                 return Junk(self.take(at - self.position), _junk_reason(line, bool(lines)))
             lines.append(line.decode("latin-1"))
             if field[0] == "content-length":
-                length = _decimal(field[1])
+                length = decimal_length(field[1])
                 if length < 0:
                     return Junk(self.take(at - self.position), f"Content-Length {field[1]!r} is no length")
         if len(self.data) - at >= HEAD_LIMIT_BYTES:
@@ -294,27 +202,10 @@ def _junk_reason(line: bytes, in_header: bool) -> str:
     return "text between frames" if line else "blank line"
 
 
-_TOKEN = frozenset("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyz")  # RFC 9110, 5.6.2, in lower case
+class LengthDecoder(Buffer):
+    """Frames after four bytes of length.
 
-
-def _header_field(line: bytes) -> tuple[str, str] | None:
-    """Split `Name: value`; None where the line is no header field."""
-    name, colon, value = line.decode("latin-1").partition(":")
-    name = name.lower()
-    if not colon or not name or not _TOKEN.issuperset(name):
-        return None
-    return name, value.strip(" \t")
-
-
-def _decimal(text: str) -> int:
-    """The value of a length in decimal digits, or -1. 18 digits are beyond any memory and still an int64."""
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else -1
-
-
-class LengthDecoder(_Buffer):
-    """Frames behind four bytes of length.
-
-    After a length that can't be, nothing tells where the next frame begins: all that follows is junk.
+    After an impossible length the next frame can't be found: all further bytes are junk.
     """
 
     __slots__ = ("_limit", "_lost")
@@ -369,23 +260,11 @@ class _ContentLength:
 
     def encode(self, payload: bytes, head: tuple[str, ...] = ()) -> bytes:
         """`head` gives the header lines; the number in its Content-Length becomes the payload's."""
-        lines = [_with_length(line, len(payload)) for line in head or ("Content-Length: 0",)]
+        lines = [with_content_length(line, len(payload)) for line in head or ("Content-Length: 0",)]
         text = "\r\n".join([*lines, "", ""])
-        if not any(map(_is_length, lines)) or text.count("\n") != len(lines) + 1:
+        if not any(map(is_content_length, lines)) or text.count("\n") != len(lines) + 1:
             raise ValueError(f"header lines of a frame, one of them Content-Length, can't be {list(head)!r:.200}")
         return text.encode("latin-1") + payload
-
-
-def _is_length(line: str) -> bool:
-    return line.partition(":")[0].lower() == "content-length"
-
-
-def _with_length(line: str, length: int) -> str:
-    if not _is_length(line):
-        return line
-    name, _, value = line.partition(":")
-    digits = value.strip(" \t")
-    return f"{name}:{value.replace(digits, str(length), 1)}" if digits else f"{name}: {length}"
 
 
 class _Uint32:
@@ -403,7 +282,7 @@ class _Uint32:
 
 
 class _Framings(dict[str, Framing]):
-    """Framings by name. That of HTTP, which only sockets have, is made when it is asked for, and is not listed."""
+    """Framings by name. That of HTTP, which only sockets use, is imported on demand and not listed."""
 
     def __missing__(self, name: str) -> Framing:
         if name != "http":

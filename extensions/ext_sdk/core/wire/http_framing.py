@@ -1,10 +1,10 @@
-"""HTTP/1.1 as a framing: one message is one frame, whose payload is what a person would call it.
+"""HTTP/1.1 as a framing: each message is one frame, with a payload that people can read.
 
     POST /mcp {"jsonrpc":"2.0",…}     a request: method, target, body
     200 {"jsonrpc":"2.0",…}           a response: status, body
     data: {…}                         a chunk of a streamed body (server-sent events, lines of JSON)
 
-What else is in the start line, the header lines and the sizes of the chunks are the head of the frame, so that `encode`
+The rest of the start line, the header lines and the sizes of the chunks are the head of the frame, so that `encode`
 writes the bytes that were received. No library is used: those that parse HTTP keep neither the bytes nor the chunks.
 """
 
@@ -12,12 +12,22 @@ from __future__ import annotations
 
 from collections import deque
 
-from .framing import JUNK_PIECE_BYTES, Frame, Junk, Overlong, _Buffer, _decimal, _header_field, _is_length, _with_length
+from .frames import (
+    JUNK_PIECE_BYTES,
+    Buffer,
+    Frame,
+    Junk,
+    Overlong,
+    decimal_length,
+    header_field,
+    is_content_length,
+    with_content_length,
+)
 
-# The head of a message is no longer than this; servers refuse some 8 to 32 KB.
+# Longest head of a message; servers refuse heads of more than 8 to 32 KB.
 HEAD_LIMIT_BYTES = 131_072
 _SIZE_LINE_BYTES = 256  # a chunk size with its extensions
-# Bodies of these types are streams: they are handed over as they come, cut at the ends of what is complete.
+# Bodies of these types are streams: their complete events are returned as they arrive.
 _STREAMS = {"text/event-stream": (b"\n\n", b"\r\n\r\n", b"\r\r")}
 _LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl", "application/stream+json")
 _UPPER = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ-_")
@@ -25,12 +35,12 @@ _HEX = frozenset("0123456789abcdefABCDEF")
 _CHUNK, _CHUNKS = "chunk", "chunks"  # words of a head; a header line has a colon
 
 
-class HttpDecoder(_Buffer):
+class HttpDecoder(Buffer):
     """Messages of one direction of one connection.
 
     Attributes:
-        methods: of the requests that wait for a response; to be shared by both directions, because the response to HEAD
-            has no body. A response may come before the body of its request.
+        methods: methods of the requests that wait for a response; shared by both directions, because the response to
+            HEAD has no body. A response may arrive before the body of its request.
     """
 
     __slots__ = (
@@ -50,11 +60,11 @@ class HttpDecoder(_Buffer):
         super().__init__()
         self._limit = limit
         self._announced = False  # the method of the request whose body is still to come is known
-        self._lost = ""  # why nothing that follows is a message
+        self._lost = ""  # reason why no further message can be found
         self._refused = 0  # bytes still to come of a body over the limit
-        self._ends: tuple[bytes, ...] = ()  # ends of what is complete in a streamed body
-        self._scanned = 0  # bytes behind `position` whose chunks are in `_parts`
-        self._last = 0  # bytes of the end of the chunks
+        self._ends: tuple[bytes, ...] = ()  # ends of a complete event in a streamed body
+        self._scanned = 0  # bytes after `position` whose chunks are in `_parts`
+        self._last = 0  # bytes of the last chunk and its trailers
         self._parts: list[bytes] = []
         self._sizes: list[str] = []
         self.methods: deque[str] = deque()
@@ -86,7 +96,7 @@ class HttpDecoder(_Buffer):
                 return self.tail("unterminated head")
             return self._lose("not HTTP/1.1")
         line, *headers = bytes(self.data[start:end]).decode("latin-1").split("\r\n")
-        fields = [_header_field(header.encode("latin-1")) for header in headers]
+        fields = [header_field(header.encode("latin-1")) for header in headers]
         begun = _begun(line)
         if begun is None or None in fields:
             return self._lose("not HTTP/1.1")
@@ -95,7 +105,7 @@ class HttpDecoder(_Buffer):
         return self._body(end + 4, payload, (first, *headers), known)
 
     def _may_begin(self, data: bytes) -> bool:
-        """Return True if a head may begin like this: with a version or a method."""
+        """Return True if a head may begin with these bytes: with a version or a method."""
         word = data.partition(b" ")[0].decode("latin-1")
         return b"HTTP/1.".startswith(data[:7]) or data.startswith(b"HTTP/1.") or _UPPER.issuperset(word)
 
@@ -113,7 +123,7 @@ class HttpDecoder(_Buffer):
         elif chunked and not bodiless:
             return self._chunked(at, payload, head, fields)
         elif "content-length" in fields and not bodiless:
-            length = _decimal(fields["content-length"])
+            length = decimal_length(fields["content-length"])
             if length < 0:
                 return self._lose("a Content-Length that is no length")
             if self._limit is not None and length > self._limit:
@@ -131,7 +141,7 @@ class HttpDecoder(_Buffer):
         return self._taken(Frame(payload, self.take(at - self.position), head), payload)
 
     def _taken(self, item: Frame | Overlong, payload: bytes) -> Frame | Overlong:
-        """Forget the method of a request when its final response has come."""
+        """Forget the method of a request when its final response has arrived."""
         if not payload[:3].isdigit():
             self._announced = False
         elif self.methods and payload[:1] != b"1":
@@ -172,7 +182,7 @@ class HttpDecoder(_Buffer):
         return self.tail("unterminated body")
 
     def _streamed(self) -> Frame | Junk | None:
-        """Return the next chunks of a stream that are something complete; the last one ends the message."""
+        """Return the next chunks of a stream that make a complete event; the last one ends the message."""
         while (size := self._next_chunk()) is not None:
             if size < 0:
                 return self._lose("a chunk without a size")
@@ -193,7 +203,7 @@ class HttpDecoder(_Buffer):
         return wire
 
     def _next_chunk(self) -> int | None:
-        """Pass the next chunk. Return its size, 0 at the end of the body, -1 for no chunk; None until it has come."""
+        """Skip the next chunk. Return its size, 0 at the end of the body, -1 if invalid; None until it has arrived."""
         at = self.position + self._scanned
         line_end = self.data.find(b"\r\n", at, at + _SIZE_LINE_BYTES)
         if line_end < 0:
@@ -249,8 +259,8 @@ class _Http:
             tail = (_in_chunks(body, sizes) if body else b"") + b"0\r\n\r\n"
         else:
             tail = body
-            if body and any(map(_is_length, headers)):
-                headers = [_with_length(line, len(body)) for line in headers]
+            if body and any(map(is_content_length, headers)):
+                headers = [with_content_length(line, len(body)) for line in headers]
             elif body:
                 headers += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
             elif not head and payload[:3].isdigit():

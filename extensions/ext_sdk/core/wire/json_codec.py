@@ -1,8 +1,7 @@
-"""JSON text to values and back, strictly, and without importing `re` for the reading.
+"""JSON parsed strictly, without importing `re`, and JSON encoded.
 
-CPython's `json` package imports `re`, which takes longer than all else an extension does before its first
-answer. The C scanner underneath does not need it, so it is used directly; where an interpreter has none,
-`json` itself serves.
+CPython's `json` package imports `re`, which takes longer than everything else that an extension does before its first
+response. The C scanner below `json` does not need it, so it is used directly; `json` itself is the fallback.
 """
 
 from __future__ import annotations
@@ -44,8 +43,8 @@ __all__ = [
     "skip_whitespace",
 ]
 
-# Arrays and objects within each other. Every supported interpreter reads and writes so many, with room for the
-# recursions of Python code over such a value.
+# Levels of arrays and objects. Every supported interpreter reads and writes this many, and has room for Python code
+# that recurses over such a value.
 DEPTH_LIMIT = 300
 
 WHITESPACE = " \t\n\r"  # RFC 8259, section 2
@@ -53,19 +52,19 @@ _INFINITY = float("inf")
 
 
 class DuplicateKey(ValueError):
-    """An object has a name twice; which value counts is nobody's rule (RFC 8259, section 4)."""
+    """Object with a name twice; which value counts is not defined (RFC 8259, section 4)."""
 
 
 class _NotJson(ValueError):
-    """A number that JSON, or Go, does not have."""
+    """Number that does not exist in JSON, or in Go."""
 
 
 def _refuse_constant(name: str) -> object:
-    raise _NotJson(f"{name} is no JSON value")
+    raise _NotJson(f"{name} is not a JSON value")
 
 
 def _finite(digits: str) -> float:
-    """1e999 would be infinity, which is no JSON value and could not be written again; Go refuses it as well."""
+    """Return a float, or refuse infinity, such as 1e999: it could not be encoded again; Go refuses it as well."""
     number = float(digits)
     if number in (_INFINITY, -_INFINITY):
         raise _NotJson(f"the number {digits[:40]} is out of range")
@@ -81,7 +80,7 @@ def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 class _Settings:
-    """What the scanner asks its maker for."""
+    """Attributes of a decoder that the scanner reads."""
 
     strict = True
     object_hook = None
@@ -100,7 +99,7 @@ def _integer_or_none(digits: str) -> int | None:
 
 
 class _LenientSettings(_Settings):
-    """Reads also integers that are too long, as null."""
+    """Settings that read integers that are too long as null."""
 
     parse_int = staticmethod(_integer_or_none)
 
@@ -112,16 +111,16 @@ _scan_unique_value = make_scanner(_Settings(_unique))
 
 
 def scan_value(text: str, start: int, *, unique: bool = False, lenient: bool = False) -> tuple[object, int]:
-    """Read one value.
+    """Parse one value.
 
     Args:
         text: JSON.
-        start: where the value begins; not at white space.
-        unique: raise DuplicateKey where an object within has a name twice.
-        lenient: read also what is over the limits of depth and digits; the value of a long integer is None.
+        start: position of the first character of the value; not white space.
+        unique: raise DuplicateKey if an object in the value has a name twice.
+        lenient: accept values over the limits of depth and digits; the value of a long integer is None.
 
     Returns:
-        The value and the position behind it.
+        The value and the position after it.
 
     Raises:
         MessageError: PARSE_ERROR, with the position; INVALID_REQUEST for JSON that is over a limit.
@@ -137,11 +136,11 @@ def scan_value(text: str, start: int, *, unique: bool = False, lenient: bool = F
     except RecursionError:
         raise _too_deep() from None
     except ValueError as error:
-        if type(error) is ValueError:  # of int(); all others have classes of their own
+        if type(error) is ValueError:  # raised by int(); all others are subclasses
             most = f"{sys.get_int_max_str_digits():,}"
             raise MessageError(INVALID_REQUEST, f"the JSON has an integer of more than {most} digits") from None
         raise MessageError(PARSE_ERROR, f"not JSON: {error}") from None
-    # The text is counted first, for that is quick: all that is deeper than the limit has more brackets.
+    # Brackets are counted first because that is fast: JSON deeper than the limit has more of them than the limit.
     if not lenient and text.count("[", start, end) + text.count("{", start, end) > DEPTH_LIMIT and is_too_deep(value):
         raise _too_deep()
     return value, end
@@ -152,21 +151,21 @@ def _too_deep() -> MessageError:
 
 
 def _told(read: Reader[T], text: str, start: int) -> tuple[T, int]:
-    """Call a C reader so that its errors have a text.
+    """Call a C reader so that its errors have a message.
 
-    It looks for their class in `json.decoder` without importing that (CPython 3.11 to 3.14), and ends in a
-    SystemError instead.
+    The reader takes the class of its errors from `json.decoder`, which it does not import (CPython 3.11 to 3.14), and
+    ends in a SystemError instead.
     """
     try:
         return read(text, start)
     except SystemError:
-        import json.decoder  # noqa: F401  (its presence is what counts)
+        import json.decoder  # noqa: F401  (imported for the reader)
 
         return read(text, start)
 
 
 def is_too_deep(value: object) -> bool:
-    """Return True if arrays and objects are within each other more than DEPTH_LIMIT times; a cycle is, too."""
+    """Return True if arrays and objects are nested deeper than DEPTH_LIMIT, as those of a cycle are."""
     level = [value]
     for _ in range(DEPTH_LIMIT):
         level = [item for one in level if isinstance(one, (dict, list)) for item in _items(one)]
@@ -180,14 +179,14 @@ def _items(container: dict[object, object] | list[object]) -> Iterable[object]:
 
 
 def skip_whitespace(text: str, at: int) -> int:
-    """The first position from `at` on that holds no white space."""
+    """Return the first position from `at` on that is not white space."""
     while at < len(text) and text[at] in WHITESPACE:
         at += 1
     return at
 
 
 def scan_string(text: str, start: int) -> tuple[str, int]:
-    """Read a string that begins at `start`: its value and the position behind it. Raises MessageError."""
+    """Parse the string that begins at `start`, and return it with the position after it. Raises MessageError."""
     try:
         return _told(scanstring, text, start + 1)
     except ValueError as error:
@@ -195,7 +194,7 @@ def scan_string(text: str, start: int) -> tuple[str, int]:
 
 
 def loads(text: str) -> object:
-    """The value of a JSON text; of a name given twice the last counts. Raises MessageError, whatever the text."""
+    """Parse a JSON text; the last of duplicate names counts. Raises MessageError and nothing else."""
     value, end = scan_value(text, skip_whitespace(text, 0))
     end = skip_whitespace(text, end)
     if end != len(text):
@@ -204,17 +203,18 @@ def loads(text: str) -> object:
 
 
 def dumps(value: object) -> str:
-    """Compact JSON, characters as they are. Raises TypeError for no JSON value, ValueError for NaN or a cycle."""
-    return _encoder()(value)
+    """Return compact JSON with characters unescaped.
 
-
-_encoders: list[Callable[[object], str]] = []
-
-
-def _encoder() -> Callable[[object], str]:
-    """Made at the first use: `json` imports `re`, and nothing is encoded before the manifest is out."""
+    Raises:
+        TypeError: the value is not JSON.
+        ValueError: NaN, infinity, or a cycle.
+    """
     if not _encoders:
         from json import JSONEncoder
 
         _encoders.append(JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode)
-    return _encoders[0]
+    return _encoders[0](value)
+
+
+# Filled at the first use: `json` imports `re`, and nothing is encoded before the manifest is sent.
+_encoders: list[Callable[[object], str]] = []

@@ -1,8 +1,7 @@
-"""A JSON object with the place of each of its members in the text.
+"""JSON object with the position of each of its members in the text.
 
-`scan` is the one parser. It keeps the spelling of every top-level member, so that an id can be replaced, or a
-message compared, without touching the rest of the text: number spelling, key order, escapes and duplicate
-names survive.
+`scan` keeps the text of every top-level member, so that an id can be replaced, or a message compared, without changing
+the rest: the form of numbers, the order of keys, escapes and duplicate names stay.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from .json_codec import DuplicateKey, loads, scan_string, scan_value, skip_white
 
 
 class Member:
-    """One member of an object: its value, and where that is spelled: `text[start:end]`."""
+    """Member of an object: its value, and the position of the value: `text[start:end]`."""
 
     __slots__ = ("end", "start", "value")
 
@@ -23,10 +22,10 @@ class Member:
 
 
 class Envelope:
-    """A JSON object with the places of its members.
+    """JSON object with the positions of its members.
 
     Attributes:
-        text: the whole text.
+        text: the complete text.
         members: name to member, in the order of the text; of a name given twice, the last.
         duplicates: the names given twice.
     """
@@ -39,18 +38,18 @@ class Envelope:
         self.duplicates = duplicates
 
     def value(self, name: str) -> object:
-        """The value of a member, or None where there is none."""
+        """Return the value of a member, or None if it is missing."""
         member = self.members.get(name)
         return member.value if member else None
 
-    def spelling(self, name: str) -> str | None:
-        """A member's value as it is written, or None where there is none."""
+    def member_text(self, name: str) -> str | None:
+        """Return the text of a member's value, or None if the member is missing."""
         member = self.members.get(name)
         return self.text[member.start : member.end] if member else None
 
 
 def scan(text: str, *, unique: bool = False, lenient: bool = False) -> Envelope:
-    """Read a JSON object once, from end to end.
+    """Parse a JSON object in one pass.
 
     Args:
         text: one JSON object, white space around it allowed.
@@ -58,8 +57,8 @@ def scan(text: str, *, unique: bool = False, lenient: bool = False) -> Envelope:
         lenient: see `scan_value`.
 
     Raises:
-        MessageError: PARSE_ERROR where it is not JSON, INVALID_REQUEST where it is no object, has a name twice, or is
-        over a limit of depth or digits.
+        MessageError: PARSE_ERROR if it is not JSON; INVALID_REQUEST if it is not an object, has a name twice, or is
+            over a limit of depth or digits.
     """
     at = skip_whitespace(text, 0)
     if text[at : at + 1] != "{":

@@ -1,4 +1,4 @@
-"""JSON pointers (RFC 6901): the value at a place, and where in a text that value is spelled."""
+"""JSON pointers (RFC 6901): the value that one refers to, and the position of that value in a text."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-MISSING = object()  # what `resolve` gives where nothing is
+MISSING = object()  # result of `resolve` if the pointer refers to nothing
 
 
 def parts(pointer: str) -> list[str]:
-    """The tokens of a pointer. Raises ValueError where it is none."""
+    """Return the tokens of a pointer. Raises ValueError if it is not a JSON pointer."""
     if pointer == "":
         return []
     if not pointer.startswith("/"):
-        raise ValueError(f"{pointer!r} is no JSON pointer: it begins with a slash, as in /params/args/file")
+        raise ValueError(f"{pointer!r} is not a JSON pointer: it must begin with a slash, as in /params/args/file")
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/")]
 
 
 def resolve(value: object, pointer: str) -> object:
-    """What stands at a pointer, or MISSING."""
+    """Return the value that a pointer refers to, or MISSING."""
     for token in parts(pointer):
         value = child(value, token)
     return value
 
 
 def child(value: object, token: str) -> object:
-    """A member or an item, or MISSING."""
+    """Return a member or an item, or MISSING."""
     if isinstance(value, dict):
         return value.get(token, MISSING)
     if isinstance(value, list) and token.isascii() and token.isdigit() and int(token) < len(value):
@@ -39,18 +39,18 @@ def child(value: object, token: str) -> object:
 
 
 def locate(text: str, pointers: Iterable[str]) -> Iterator[tuple[int, int, object]]:
-    """Where in a JSON text the values at these pointers stand: (start, end, value). Places without one are left out."""
+    """Yield (start, end, value) of the values that pointers refer to in a JSON text; skip pointers to nothing."""
     for pointer in pointers:
         start, end, value = 0, len(text), MISSING
         for token in parts(pointer):
             try:
-                found = _below(text, start, end, token)
+                position = _below(text, start, end, token)
             except MessageError:
-                found = None
-            if found is None:
+                position = None
+            if position is None:
                 value = MISSING
                 break
-            start, end, value = found
+            start, end, value = position
         if value is not MISSING:
             yield start, end, value
 

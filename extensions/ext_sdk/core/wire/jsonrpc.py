@@ -1,8 +1,8 @@
-"""JSON-RPC 2.0 messages: payload to message, and message to payload."""
+"""JSON-RPC 2.0 messages: parsed from payloads, and encoded to payloads."""
 
 from __future__ import annotations
 
-from .errors import INVALID_REQUEST, PARSE_ERROR, MessageError, RpcError
+from .errors import INVALID_REQUEST, PARSE_ERROR, Id, MessageError, RpcError
 from .json_codec import dumps, loads, scan_value, skip_whitespace
 from .json_object import scan
 
@@ -11,11 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .json_object import Envelope
-
-    # JSON-RPC 2.0, section 4: a string, a number (fractions are advised against) or null.
-    Id = str | int | float | None
-else:
-    Id = object
 
 
 class _Record:
@@ -36,7 +31,7 @@ class _Record:
 
 
 class Request(_Record):
-    """A call that wants an answer. `params` is an object, an array, or None where missing (or null, as Go writes)."""
+    """Call that requires a response. `params` is an object, an array, or None if missing (or null, as Go writes)."""
 
     __slots__ = ("id", "method", "params")
 
@@ -47,7 +42,7 @@ class Request(_Record):
 
 
 class Notification(_Record):
-    """A message that wants no answer."""
+    """Message without a response."""
 
     __slots__ = ("method", "params")
 
@@ -57,7 +52,7 @@ class Notification(_Record):
 
 
 class Response(_Record):
-    """The answer to a request."""
+    """Response with the result of a request."""
 
     __slots__ = ("id", "result")
 
@@ -67,7 +62,7 @@ class Response(_Record):
 
 
 class ErrorResponse(_Record):
-    """The answer to a request that can't be served. `id` is None where the request's could not be read."""
+    """Response to a request that failed. `id` is None if that of the request could not be read."""
 
     __slots__ = ("error", "id")
 
@@ -80,16 +75,16 @@ Message = Request | Notification | Response | ErrorResponse
 
 
 def parse(payload: bytes, *, batches: bool = False) -> Message | list[Message | MessageError]:
-    """Read one payload.
+    """Parse one payload.
 
     Args:
-        payload: what a frame holds: UTF-8, JSON.
-        batches: accept an array of messages (JSON-RPC 2.0, section 6); an element that is no message stands
-            in the list as its MessageError. False: an array is refused.
+        payload: payload of a frame: JSON in UTF-8.
+        batches: accept an array of messages (JSON-RPC 2.0, section 6); an invalid element becomes a MessageError in
+            the list. False: an array is refused.
 
     Raises:
-        MessageError: what is not UTF-8, not JSON, no JSON-RPC 2.0 message, has a name twice, or is a batch
-        that is refused.
+        MessageError: the payload is not UTF-8, not JSON, not a JSON-RPC 2.0 message, has a name twice, or is a batch
+            that is refused.
     """
     try:
         text = payload.decode("utf-8")
@@ -102,36 +97,36 @@ def parse(payload: bytes, *, batches: bool = False) -> Message | list[Message | 
 
 
 def _scan(text: str) -> Envelope:
-    """Read a message strictly; a refusal has its id, where that can be known, so that its sender does not wait."""
+    """Scan a message strictly. An error has the id of the message if it has exactly one, so that its sender gets it."""
     try:
         return scan(text, unique=True)
     except MessageError as error:
         if error.code == INVALID_REQUEST:
-            error.id = _known_id(text)
+            try:
+                envelope = scan(text, lenient=True)
+                error.id = None if "id" in envelope.duplicates else _id(envelope)
+            except MessageError:
+                pass
         raise
 
 
-def _known_id(text: str) -> Id:
-    """Return the id of a message that is refused; None if it has none, or more than one."""
-    try:
-        envelope = scan(text, lenient=True)
-        return None if "id" in envelope.duplicates else _id(envelope)
-    except MessageError:
-        return None
-
-
 def _batch(text: str, accepted: bool) -> list[Message | MessageError]:
-    loads(text)  # an array that is no JSON is one error, not one for each element
+    loads(text)  # an array that is not JSON is one error, not one for each element
     if not accepted:
         raise MessageError(INVALID_REQUEST, "batches are not accepted: send the messages one by one")
-    batch = [_batched(element) for element in _elements(text)]
+    batch: list[Message | MessageError] = []
+    for element in _elements(text):
+        try:
+            batch.append(_message(_scan(element)))
+        except MessageError as error:
+            batch.append(error)
     if not batch:
         raise MessageError(INVALID_REQUEST, "an empty batch")
     return batch
 
 
 def _elements(text: str) -> Iterator[str]:
-    """The elements of an array, as they are spelled there: a name given twice would be gone in their values."""
+    """Yield the text of each element of an array: in values, a name that is given twice would be lost."""
     at = skip_whitespace(text, skip_whitespace(text, 0) + 1)
     while text[at] != "]":
         end = scan_value(text, at)[1]
@@ -141,19 +136,12 @@ def _elements(text: str) -> Iterator[str]:
             at = skip_whitespace(text, at + 1)
 
 
-def _batched(element: str) -> Message | MessageError:
-    try:
-        return _message(_scan(element))
-    except MessageError as error:
-        return error
-
-
 def _message(envelope: Envelope) -> Message:
     members = envelope.members
     id = _id(envelope)
     if envelope.value("jsonrpc") != "2.0":
-        found = envelope.spelling("jsonrpc") or "nothing"
-        raise MessageError(INVALID_REQUEST, f'expected "jsonrpc": "2.0", found {found[:40]}', id)
+        version = envelope.member_text("jsonrpc") or "nothing"
+        raise MessageError(INVALID_REQUEST, f'expected "jsonrpc": "2.0", found {version[:40]}', id)
     if "method" in members:
         return _call(envelope, id)
     if "result" in members and "error" not in members and "id" in members:
@@ -166,22 +154,22 @@ def _message(envelope: Envelope) -> Message:
 def _id(envelope: Envelope) -> Id:
     id = envelope.value("id")
     if id is not None and (isinstance(id, bool) or not isinstance(id, (str, int, float))):
-        spelled = envelope.spelling("id") or ""
-        raise MessageError(INVALID_REQUEST, f"expected an id that is a string, a number or null, found {spelled[:40]}")
+        text = envelope.member_text("id") or ""
+        raise MessageError(INVALID_REQUEST, f"expected an id that is a string, a number or null, found {text[:40]}")
     return id
 
 
 def _call(envelope: Envelope, id: Id) -> Request | Notification:
     method = envelope.value("method")
     if not isinstance(method, str):
-        spelled = envelope.spelling("method") or ""
-        raise MessageError(INVALID_REQUEST, f"expected a method that is a string, found {spelled[:40]}", id)
+        text = envelope.member_text("method") or ""
+        raise MessageError(INVALID_REQUEST, f"expected a method that is a string, found {text[:40]}", id)
     if "result" in envelope.members or "error" in envelope.members:
         raise MessageError(INVALID_REQUEST, "a message with a method has neither result nor error", id)
     params = envelope.value("params")
     if params is not None and not isinstance(params, (dict, list)):
-        spelled = envelope.spelling("params") or ""
-        raise MessageError(INVALID_REQUEST, f"expected params that are an object or an array, found {spelled[:40]}", id)
+        text = envelope.member_text("params") or ""
+        raise MessageError(INVALID_REQUEST, f"expected params that are an object or an array, found {text[:40]}", id)
     return Request(id, method, params) if "id" in envelope.members else Notification(method, params)
 
 
@@ -195,17 +183,13 @@ def _error(value: object, id: Id) -> RpcError:
 
 
 def encode(message: Message) -> bytes:
-    """One message as JSON on one line, without the line's end.
+    """Return a message as JSON on one line, without a line feed.
 
     A lone surrogate is written as its escape, so that the bytes are always UTF-8.
 
     Raises:
-        TypeError, ValueError: the message holds what JSON can't.
+        TypeError, ValueError: the message holds a value that is not JSON.
     """
-    return dumps(_members(message)).encode("utf-8", "backslashreplace")
-
-
-def _members(message: Message) -> dict[str, object]:
     members: dict[str, object] = {"jsonrpc": "2.0"}
     if not isinstance(message, Notification):
         members["id"] = message.id
@@ -220,4 +204,4 @@ def _members(message: Message) -> dict[str, object]:
         members["method"] = message.method
         if message.params is not None:
             members["params"] = message.params
-    return members
+    return dumps(members).encode("utf-8", "backslashreplace")

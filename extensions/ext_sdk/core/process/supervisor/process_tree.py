@@ -36,7 +36,7 @@ class ProcessTree:
         return _with_descendants([self._root], _living(), skip)
 
     def busy(self) -> bool:
-        """Whether a descendant runs, or would if it had a processor or its disk: it has not come to rest."""
+        """Return True if a descendant runs, or would if it had a processor or its disk: it has not come to rest."""
         return any(_stat(str(pid))[2] in "RD" for pid in self.members())
 
     def send(self, number: int) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from ext_sdk.core.wire.connection import Answer, Connection, Malformed
-from ext_sdk.core.wire.errors import CallError, MessageError, RpcError
-from ext_sdk.core.wire.framing import FRAMINGS, Junk
-from ext_sdk.core.wire.jsonrpc import Id, Notification, Request, encode
+from ext_sdk.core.wire.errors import CallError, Id, MessageError, RpcError
+from ext_sdk.core.wire.frames import Junk
+from ext_sdk.core.wire.framing import FRAMINGS
+from ext_sdk.core.wire.jsonrpc import Notification, Request, encode
 
 EVERY_TYPE_OF_ID: list[Id] = [0, 1, -1, 10**30, 1.0, 1.5, "", "1", "\ud800", "a" * 5000, None]
 

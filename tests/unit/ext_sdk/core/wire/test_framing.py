@@ -7,7 +7,8 @@ from itertools import pairwise
 import pytest
 
 from ext_sdk.core.wire.errors import FrameTooLong
-from ext_sdk.core.wire.framing import FRAMINGS, HEAD_LIMIT_BYTES, JUNK_PIECE_BYTES, UINT32_LIMIT_BYTES, Frame, Junk
+from ext_sdk.core.wire.frames import HEAD_LIMIT_BYTES, JUNK_PIECE_BYTES, Frame, Junk
+from ext_sdk.core.wire.framing import FRAMINGS, UINT32_LIMIT_BYTES
 
 Event = Frame | Junk
 

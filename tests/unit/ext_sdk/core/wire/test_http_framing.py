@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_sdk.core.wire.framing import FRAMINGS, Frame, Junk, Overlong
+from ext_sdk.core.wire.frames import Frame, Junk, Overlong
+from ext_sdk.core.wire.framing import FRAMINGS
 
 HTTP = FRAMINGS["http"]
 POST = b'POST /mcp?x=1 HTTP/1.1\r\nHost: a\r\ncontent-length: 7\r\n\r\n{"a":1}'

@@ -7,7 +7,7 @@ from ext_sdk.core.wire.json_object import scan
 
 def test_scan_gives_each_member_with_its_spelling() -> None:
     envelope = scan('  { "id" : 1.00 , "\\u0061" : "\\u0062" , "list":[ 1 , 2 ], "id2":0.1e1 } ')
-    assert {name: envelope.spelling(name) for name in envelope.members} == {
+    assert {name: envelope.member_text(name) for name in envelope.members} == {
         "id": "1.00",
         "a": '"\\u0062"',
         "list": "[ 1 , 2 ]",
@@ -15,13 +15,13 @@ def test_scan_gives_each_member_with_its_spelling() -> None:
     }
     assert envelope.value("a") == "b"
     assert envelope.value("missing") is None
-    assert envelope.spelling("missing") is None
+    assert envelope.member_text("missing") is None
 
 
 def test_scan_takes_names_given_twice_and_tells_them() -> None:
     envelope = scan('{"a":1,"b":2,"a":3,"a":4}')
     assert envelope.value("a") == 4
-    assert envelope.spelling("a") == "4"
+    assert envelope.member_text("a") == "4"
     assert envelope.duplicates == ("a", "a")
 
 
