@@ -1,4 +1,4 @@
-"""A file that is there with all its bytes or not at all: written beside, then renamed."""
+"""Atomic writes: a file appears with all its bytes or not at all."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import BinaryIO
 
-NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC  # a file that nobody else has
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC  # flags that create a file
 NEW_FILE = 0o666  # permissions, less the umask
 
 
 @contextmanager
 def atomic_write(name: str, directory: int, mode: int | None) -> Iterator[BinaryIO]:
-    """A stream to a temporary file that takes the name when the block ends well, and goes when it does not.
+    """Open a temporary file that is renamed when the block succeeds, and removed when it fails.
 
     Args:
         name: of the file, in the directory.

@@ -1,4 +1,4 @@
-"""Files of a working directory, with nothing outside of it in reach, whatever paths and symbolic links say."""
+"""Files of a working directory. No path and no symbolic link leads out of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong with files: failures of the operation that asked for them."""
+"""Errors of files: failures of the operation that uses them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
 
 
 class PathEscapes(OperationFailed):
-    """A path leads out of the working directory: by `..`, as an absolute path, or through a symbolic link."""
+    """Path that leads out of the working directory: by `..`, as an absolute path, or through a symbolic link."""
 
     def __init__(self, path: str, root: str, how: str) -> None:
         super().__init__(
-            f"{path!r} is no path inside of the working directory",
-            error=f"{path!r} is no path inside of the working directory {root}: {how}",
+            f"{path!r} is not a path inside the working directory",
+            error=f"{path!r} is not a path inside the working directory {root}: {how}",
         )
 
 
 class NotRegular(OperationFailed):
-    """A path leads to something else than a regular file: reading a FIFO or a device could wait forever."""
+    """Path to something else than a regular file: reading a FIFO or a device could wait forever."""
 
     def __init__(self, path: str, kind: str) -> None:
         super().__init__(f"{path!r} is not a regular file", error=f"{path}: expected a regular file, got a {kind}")
@@ -30,7 +30,7 @@ class NotRegular(OperationFailed):
 
 
 class TooLarge(OperationFailed):
-    """A file is larger than the limit, in bytes."""
+    """File over a limit in bytes."""
 
     def __init__(self, path: str, limit: int) -> None:
         super().__init__(
@@ -40,12 +40,12 @@ class TooLarge(OperationFailed):
 
 @contextmanager
 def os_errors(action: str, path: str, *, exists: str = "`overwrite: true` replaces it") -> Iterator[None]:
-    """Turn what the operating system says into a failure of the operation.
+    """Convert an OSError to a failure of the operation.
 
     Args:
-        action: what was being done, in words: `write`.
-        path: to what, as the user wrote it.
-        exists: advice for a file that exists already.
+        action: the failed action, as a verb: `write`.
+        path: as the user wrote it.
+        exists: remedy for a file that exists already.
 
     Raises:
         OperationFailed: for any OSError.
@@ -55,20 +55,14 @@ def os_errors(action: str, path: str, *, exists: str = "`overwrite: true` replac
     except OSError as error:
         reason = error.strerror or str(error)
         message = f"could not {action} {path!r}"
-        raise OperationFailed(message, error=f"{message}: {reason}{_advice(action, error, exists)}") from error
-
-
-def _advice(action: str, error: OSError, exists: str) -> str:
-    if isinstance(error, FileExistsError):
-        return f"; {exists}"
-    for kind, advice in _ADVICE:
-        if isinstance(error, kind):
-            makes = ", and `parents: true` makes its directories" * (kind is FileNotFoundError and action == "write")
-            return f"; {advice}{makes}"
-    return ""
-
-
-_ADVICE: tuple[tuple[type[OSError], str], ...] = (
-    (FileNotFoundError, "is the path right? It starts in the working directory"),
-    (PermissionError, "the user that runs the extension may not do this"),
-)
+        if isinstance(error, FileExistsError):
+            remedy = f"; {exists}"
+        elif isinstance(error, FileNotFoundError):
+            remedy = "; is the path right? It starts in the working directory"
+            if action == "write":
+                remedy += ", and `parents: true` makes its directories"
+        elif isinstance(error, PermissionError):
+            remedy = "; the user that runs the extension may not do this"
+        else:
+            remedy = ""
+        raise OperationFailed(message, error=f"{message}: {reason}{remedy}") from error

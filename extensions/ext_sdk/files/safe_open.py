@@ -1,9 +1,9 @@
-"""Opening a path beneath a directory: symbolic links are followed as long as they stay inside.
+"""Safe open of a path beneath a directory: symbolic links are followed if they stay inside.
 
-Linux does it in one call, openat2(2) with RESOLVE_BENEATH. Elsewhere, or where a sandbox forbids the call, the path
-is walked component by component, each opened relative to the one before and never through a link; links are read
-and their text is walked in turn. Both refuse absolute links, even such as point inside. Neither can be tricked by
-exchanging a directory for a link in between: every step starts from a directory that is already open.
+Linux does it in one call, openat2(2) with RESOLVE_BENEATH. Elsewhere, or in a sandbox that forbids the call, the path
+is walked component by component, each opened relative to the one before and never through a link; the target of a link
+is walked in turn. Both refuse absolute links, even those that point inside. Replacing a directory by a link meanwhile
+defeats neither: every step starts from a directory that is already open.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 SYS_OPENAT2 = 437  # the same number on every architecture but Alpha, where the walk takes over
 RESOLVE_NO_MAGICLINKS = 0x02
 RESOLVE_BENEATH = 0x08
-MOST_LINKS = 40  # as Linux has it
-MOST_ATTEMPTS = 50  # openat2 gives EAGAIN when a directory is renamed in the meantime
-# Enough to go through a directory, or to look at a file without opening it; elsewhere it needs read permission.
+MOST_LINKS = 40  # the limit of Linux
+MOST_ATTEMPTS = 50  # openat2 gives EAGAIN when a directory is renamed meanwhile
+# Enough to traverse a directory, or to stat a file without opening it; without O_PATH it needs read permission.
 SEARCH = getattr(os, "O_PATH", os.O_RDONLY)
 
 
 @cache
 def safe_opener() -> Opener:
-    """Return the best way that this system has."""
+    """Return the best function of this system."""
     by_kernel = _kernel_opener()
     return by_kernel if by_kernel and _works(by_kernel) else open_by_walk
 
@@ -73,7 +73,7 @@ def _works(open_beneath: Opener) -> bool:
     directory = os.open("/", os.O_RDONLY)
     try:
         os.close(open_beneath(directory, ".", SEARCH, 0))
-    except OSError:  # an older kernel, another one, or a sandbox that filters calls
+    except OSError:  # an older or another kernel, or a sandbox that filters calls
         return False
     finally:
         os.close(directory)
@@ -81,7 +81,7 @@ def _works(open_beneath: Opener) -> bool:
 
 
 def open_by_walk(directory: int, path: str, flags: int, mode: int) -> int:
-    """Open a path component by component. Raises OSError, EXDEV where the path escapes."""
+    """Open a path component by component. Raises OSError, with EXDEV if the path escapes."""
     opened = [os.dup(directory)]
     parts = deque(_parts(path))
     links = 0
@@ -89,7 +89,9 @@ def open_by_walk(directory: int, path: str, flags: int, mode: int) -> int:
         while parts:
             part = parts.popleft()
             if part == "..":
-                _go_up(opened, path)
+                if len(opened) == 1:
+                    raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
+                os.close(opened.pop())
             elif target := _link(part, opened[-1], follow=bool(parts) or not flags & os.O_NOFOLLOW):
                 links += 1
                 parts.extendleft(reversed(_link_parts(target, path, links)))
@@ -107,14 +109,8 @@ def _parts(path: str) -> list[str]:
     return [part for part in path.split("/") if part not in {"", "."}]
 
 
-def _go_up(opened: list[int], path: str) -> None:
-    if len(opened) == 1:
-        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
-    os.close(opened.pop())
-
-
 def _link(part: str, directory: int, *, follow: bool) -> str:
-    """Return the text of a link that is to be followed, "" for anything else."""
+    """Return the target of a link that is to be followed, "" for anything else."""
     try:
         is_link = stat.S_ISLNK(os.stat(part, dir_fd=directory, follow_symlinks=False).st_mode)
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a directory entry is."""
+"""Working directory: read, write and remove files beneath it, by paths of users."""
 
 from __future__ import annotations
 
@@ -38,20 +38,22 @@ def kind_of(mode: int) -> str:
     return _KINDS.get(stat.S_IFMT(mode), "unknown")
 
 
-CHUNK = 1024 * 1024  # bytes read at once
+CHUNK = 1024 * 1024  # bytes of one read
 NEW_DIRECTORY = 0o777  # permissions, less the umask
 
 
 class Workdir:
-    """The files beneath a directory.
+    """Files beneath a directory.
 
-    Paths are texts as users write them: relative to the directory, or absolute and inside of it. `a/../b` is
-    `b`. Symbolic links are followed when they stay inside and are relative. Every method raises PathEscapes for a
-    path that does not stay inside, and OSError for what the operating system refuses.
+    Paths are those that users write: relative to the directory, or absolute and inside. `a/../b` is `b`. Symbolic links
+    are
+    followed if they stay inside and are relative. Every method raises PathEscapes for a path that leads out, and
+    OSError if
+    the operating system refuses.
 
     Args:
         root: the directory; it must exist once a method is called.
-        opener: how to open beneath it; the best way of this system where left out.
+        opener: opens beneath it. Default: the best function of this system.
     """
 
     def __init__(self, root: Path, opener: Opener | None = None) -> None:
@@ -82,12 +84,12 @@ class Workdir:
         raise PathEscapes(text, str(self.root), "it is absolute and elsewhere")
 
     def path(self, text: str) -> Path:
-        """Return the absolute path, for programs that take paths; what it names must exist. It was inside just now."""
+        """Return the absolute path of an existing entry, for programs that accept paths. It was inside when checked."""
         os.close(self.open(text, safe_open.SEARCH))
         return self.root / self.relative(text)
 
     def open(self, text: str, flags: int, mode: int = NEW_FILE) -> int:
-        """Return a file descriptor of what is there, closed on exec.
+        """Return a file descriptor of an entry, closed on exec.
 
         Args:
             text: the path.
@@ -97,7 +99,7 @@ class Workdir:
         return self._open(text, self.relative(text), flags, mode)
 
     def _open(self, text: str, relative: str, flags: int, mode: int = NEW_FILE) -> int:
-        """Open a relative path, in which `..` goes up from where links lead; `text` is the path of the user."""
+        """Open a relative path, in which `..` after a link goes up from its target; `text` is the path of the user."""
         root = os.open(self.root, safe_open.SEARCH | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             return self._open_beneath(root, relative, flags, mode)
@@ -110,14 +112,14 @@ class Workdir:
 
     @contextmanager
     def parent(self, text: str, *, make: bool = False) -> Iterator[tuple[int, str]]:
-        """The open directory that holds an entry, and the entry's name in it; the entry itself is not followed.
+        """Open the directory that holds an entry, and yield it with the entry's name; the entry itself is not followed.
 
         Args:
             text: the path of the entry, which need not exist.
-            make: whether to make the directory, and those above it.
+            make: make the directory, and those above it.
 
         Raises:
-            PathEscapes: also for the directory itself, which is in no directory of ours.
+            PathEscapes: also for the working directory itself.
         """
         relative = PurePosixPath(self.relative(text))
         if relative == PurePosixPath():
@@ -132,7 +134,7 @@ class Workdir:
 
     @contextmanager
     def _destination(self, text: str, *, make: bool) -> Iterator[tuple[int, str]]:
-        """The same as `parent`, of the file that a symbolic link leads to, which must be inside and need not exist."""
+        """Open the directory of a file as `parent` does, but follow symbolic links; the target must be inside."""
         path = PurePosixPath(self.relative(text))
         with self.parent(text, make=make) as (parent, _):
             directory = os.dup(parent)
@@ -156,10 +158,10 @@ class Workdir:
             os.close(directory)
 
     def mkdir(self, text: str) -> None:
-        """Make a directory and those above it; one that is there already is left as it is.
+        """Make a directory and those above it; keep those that exist.
 
         Raises:
-            NotADirectoryError: something else has the name of one of them.
+            NotADirectoryError: one of them exists and is not a directory.
         """
         parts = PurePosixPath(self.relative(text)).parts
         for length in range(1, len(parts) + 1):
@@ -168,16 +170,16 @@ class Workdir:
                 try:
                     os.mkdir(name, NEW_DIRECTORY, dir_fd=directory)
                 except FileExistsError:
-                    if not stat.S_ISDIR((found := self.stat(step)).st_mode):
-                        why = f"{step!r} is a {kind_of(found.st_mode)}, not a directory"
+                    if not stat.S_ISDIR((existing := self.stat(step)).st_mode):
+                        why = f"{step!r} is a {kind_of(existing.st_mode)}, not a directory"
                         raise NotADirectoryError(errno.ENOTDIR, why) from None
 
     def stat(self, text: str, *, follow: bool = True) -> os.stat_result:
-        """What the system knows about an entry.
+        """Return the status of an entry.
 
         Args:
             text: the path.
-            follow: whether to look at what a symbolic link points to, or else at the link.
+            follow: of the target of a symbolic link; False: of the link itself.
         """
         if not follow and self.relative(text) != ".":
             with self.parent(text) as (directory, name):
@@ -189,7 +191,7 @@ class Workdir:
             os.close(descriptor)
 
     def exists(self, text: str) -> bool:
-        """Return True if there is an entry of this name; a symbolic link counts, wherever it leads."""
+        """Return True if an entry has this name; a symbolic link counts, whatever its target."""
         try:
             self.stat(text, follow=False)
         except (FileNotFoundError, NotADirectoryError):
@@ -220,13 +222,13 @@ class Workdir:
         try:
             return kind_of(self.stat(text).st_mode)
         except FileNotFoundError:
-            return "file"  # is yet to be made, or opening it tells
+            return "file"  # it is yet to be created, or opening it raises
 
     def read(self, text: str, *, limit: int) -> bytes:
         """Return the bytes of a regular file. Raises TooLarge for more than `limit` bytes."""
         data = bytearray()
         with self.open_regular(text) as file:
-            while chunk := file.read(min(CHUNK, limit + 1 - len(data))):  # one byte more shows that it is too large
+            while chunk := file.read(min(CHUNK, limit + 1 - len(data))):  # one more byte shows that it is too large
                 data += chunk
         if len(data) > limit:
             raise TooLarge(text, limit)
@@ -235,7 +237,7 @@ class Workdir:
     def write(
         self, text: str, data: bytes, *, mode: int | None = None, parents: bool = False, overwrite: bool = True
     ) -> None:
-        """Write a regular file; arguments as for `writing`."""
+        """Write a regular file; for the arguments see `writing`."""
         with self.writing(text, mode=mode, parents=parents, overwrite=overwrite) as file:
             file.write(data)
 
@@ -243,33 +245,33 @@ class Workdir:
     def writing(
         self, text: str, *, mode: int | None = None, parents: bool = False, overwrite: bool = True
     ) -> Iterator[BinaryIO]:
-        """A stream into a regular file, which appears or replaces the old one, whole, when the block ends well.
+        """Open a regular file that appears, or replaces the old one, when the block succeeds.
 
-        A symbolic link that stays inside is followed, as by cp and tee: what it leads to is replaced, or made.
+        A symbolic link that stays inside is followed, as by cp and tee: its target is replaced, or created.
 
         Args:
             text: the path.
-            mode: permissions; where left out those of the file that is replaced, or 0666 less the umask.
-            parents: whether to make missing directories.
-            overwrite: whether a file may be replaced. Raises FileExistsError otherwise.
+            mode: permissions. Default: those of the file that is replaced, or 0666 less the umask.
+            parents: make missing directories.
+            overwrite: replace an existing file; False: raise FileExistsError.
 
         Raises:
-            NotRegular: something else than a file has this name.
+            NotRegular: the path is that of something else than a file.
         """
-        found = self._destination(text, make=parents) if overwrite else self.parent(text, make=parents)
-        with found as (directory, name):
+        destination = self._destination(text, make=parents) if overwrite else self.parent(text, make=parents)
+        with destination as (directory, name):
             existing = _lstat(name, directory)
             if existing and kind_of(existing.st_mode) not in {"file", "symlink"}:
                 raise NotRegular(text, kind_of(existing.st_mode))
             if not overwrite:
-                os.close(os.open(name, NEW, NEW_FILE, dir_fd=directory))  # the name is ours, or is not to be had
+                os.close(os.open(name, NEW, NEW_FILE, dir_fd=directory))  # reserves the name, or raises
             elif mode is None and existing and stat.S_ISREG(existing.st_mode):
                 mode = stat.S_IMODE(existing.st_mode)
             with atomic_write(name, directory, mode) as file:
                 yield file
 
     def append(self, text: str, data: bytes, *, mode: int | None = None, parents: bool = False) -> None:
-        """Add to the end of a regular file, which is made where there is none; arguments as for `write`."""
+        """Append to a regular file, which is created if missing; for the arguments see `write`."""
         if parents:
             with self.parent(text, make=True):
                 pass
@@ -279,7 +281,7 @@ class Workdir:
             file.write(data)
 
     def remove(self, text: str) -> None:
-        """Remove an entry; a directory with all that is in it, a symbolic link and not what it leads to."""
+        """Remove an entry: a directory with its content, a symbolic link without its target."""
         with self.parent(text) as (directory, name):
             if stat.S_ISDIR(os.stat(name, dir_fd=directory, follow_symlinks=False).st_mode):
                 shutil.rmtree(name, dir_fd=directory)

@@ -1,4 +1,4 @@
-"""Clients that an extension keeps for as long as its process lives: one for each set of settings."""
+"""Cache of clients for the lifetime of an extension: one for each set of settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Generic, Protocol, TypeVar
 
 
 class Closing(Protocol):
-    """What has connections to end."""
+    """Object with connections to close."""
 
     def close(self) -> None: ...
 
@@ -17,10 +17,10 @@ Client = TypeVar("Client", bound=Closing)
 
 
 class KeptClients(Generic[Settings, Client]):
-    """Makes clients, and keeps them; safe in several threads. A subclass says how one is made.
+    """Cache of clients, which a subclass creates. Thread-safe.
 
     Attributes:
-        most: clients that are kept; the one that was made first makes room. 0: any number.
+        most: maximum number of clients; the oldest makes room. 0: unlimited.
     """
 
     most = 0
@@ -34,17 +34,17 @@ class KeptClients(Generic[Settings, Client]):
         raise NotImplementedError
 
     def get(self, settings: Settings) -> Client:
-        """Return the client of these settings, made at the first call."""
+        """Return the client of these settings; create it at the first call."""
         with self._lock:
             client = self._clients.get(settings)
             if client is None:
                 if self.most and len(self._clients) >= self.most:
-                    del self._clients[next(iter(self._clients))]  # its connections end when nobody uses it any more
+                    del self._clients[next(iter(self._clients))]  # its connections close when it is no longer used
                 client = self._clients[settings] = self.make(settings)
             return client
 
     def close(self) -> None:
-        """End all connections."""
+        """Close all connections."""
         with self._lock:
             clients, self._clients = self._clients, {}
         for client in clients.values():

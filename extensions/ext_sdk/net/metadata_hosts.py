@@ -1,7 +1,7 @@
-"""Addresses at which clouds hand out credentials to whoever asks from inside: nothing that a task names is asked there.
+"""Hosts at which clouds hand out credentials to any client inside: extensions send no request of a task there.
 
-A name may stand for such an address, so what counts is what a name turned out to mean, and that very address has to be
-connected to: a name that is looked up twice may mean two things.
+A name may resolve to such an address, so the resolved address counts, and must be the one that is connected to: a name
+that is resolved twice may give two addresses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 def hands_out_credentials(host: str) -> bool:
-    """Return True if a name, or an address in any of its spellings, is such a one."""
+    """Return True if a name, or an address in any notation, is one of these hosts."""
     try:
         address = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -39,7 +39,7 @@ def hands_out_credentials(host: str) -> bool:
 
 
 def unwrapped(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 one stands for (mapped, 6to4, NAT64); any other as it is."""
+    """Return the IPv4 address in an IPv6 one (mapped, 6to4, NAT64); any other unchanged."""
     if not isinstance(address, ipaddress.IPv6Address):
         return address
     if address in _NAT64:

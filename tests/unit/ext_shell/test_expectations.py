@@ -99,7 +99,7 @@ def test_checks_end_with_the_timeout(shell: Extension) -> None:
 
 def test_an_expected_file_outside_of_the_workdir_is_not_looked_at(shell: Extension) -> None:
     answer = shell.failed("run", command=["true"], expect={"files": {"../x": {"exists": False}}})
-    assert "'../x' is no path inside of the working directory" in answer.error
+    assert "'../x' is not a path inside the working directory" in answer.error
 
 
 def test_a_check_that_only_a_secret_fails_does_not_show_it(shell: Extension) -> None:

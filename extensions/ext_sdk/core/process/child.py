@@ -1,4 +1,4 @@
-"""A command that runs under a supervisor."""
+"""Command that runs under a supervisor, as its owner sees it."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 READ_BYTES = 4096
-KILL_ROUNDS = 50  # a fork storm may outrun a round
+KILL_ROUNDS = 50  # processes may fork while a round kills others
 
 
 class ExitStatus:
-    """How a command ended.
+    """Exit status of a command.
 
     Attributes:
-        code: its exit code; None where a signal ended it.
-        signal: the number of that signal; None where it exited.
+        code: its exit code; None if a signal ended it.
+        signal: the number of that signal; None if it exited.
     """
 
     __slots__ = ("code", "signal")
@@ -38,7 +38,7 @@ class ExitStatus:
 
     @property
     def signal_name(self) -> str:
-        """SIGTERM and the like; "" where the command exited."""
+        """Name of the signal, such as SIGTERM; "" if the command exited."""
         return "" if self.signal is None else signal_name(self.signal)
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class ExitStatus:
 
 
 def signal_name(number: int) -> str:
-    """SIGTERM for 15; real-time signals have no names of their own: SIGRTMIN+1, SIG40."""
+    """Return SIGTERM for 15; real-time signals have no names in Python: SIG40."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -60,24 +60,24 @@ def signal_name(number: int) -> str:
 
 
 class Child:
-    """A command and all that it starts, until nothing of it is left. Made by Spawner.spawn.
+    """Command and all processes that it starts, until none is left. Created by Spawner.spawn.
 
-    Its reports are taken in by `update` and `wait`, from one thread; orders may come from any.
-    Closing it, or the death of this process, ends the command's whole tree: SIGTERM, grace, SIGKILL.
+    `update` and `wait` read its reports, in one thread; any thread may send orders. Closing it, or the death of this
+    process, ends the command's complete tree: SIGTERM, grace period, SIGKILL.
 
     Attributes:
         name: of the command, for messages.
-        pid: the command's process id, and its process group's.
-        status: how the command itself ended; None while it runs.
+        pid: id of the command's process, and of its process group.
+        status: exit status of the command itself; None while it runs.
         left: names of the processes that it left behind and that were stopped; "" for none.
         stuck: names of processes that survive SIGKILL; "" for none.
-        watched: a supervisor has begun with it; before that, nothing has been started.
-        gone: nothing of it is left.
-        lost: the supervisor was killed, and so was what it left; status may stay None.
+        watched: a supervisor has begun; before that, nothing was started.
+        gone: no process of it is left.
+        lost: the supervisor was killed, and the rest of the tree with it; status may stay None.
     """
 
     def __init__(self, control: socket.socket, name: str) -> None:
-        control.setblocking(False)  # noqa: FBT003 - the only way to say it
+        control.setblocking(False)  # noqa: FBT003 - the parameter has no name
         self._control = control
         self._pending = b""
         self._failure: CommandNotStarted | None = None
@@ -91,11 +91,11 @@ class Child:
         self.lost = False
 
     def fileno(self) -> int:
-        """Return a descriptor that is readable when `update` has something to take in; -1 when closed."""
+        """Return a descriptor that is readable when `update` has reports to read; -1 when closed."""
         return self._control.fileno()
 
     def update(self) -> None:
-        """Take in what the supervisor has reported so far, without waiting."""
+        """Read the reports of the supervisor, without waiting."""
         while not self.gone:
             try:
                 data = self._control.recv(READ_BYTES)
@@ -111,18 +111,18 @@ class Child:
                 self._take(line.decode())
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until nothing of the command is left.
+        """Wait until no process of the command is left.
 
         Args:
-            timeout: in seconds; None waits for ever.
+            timeout: in seconds; None waits forever.
 
         Returns:
-            whether that is so.
+            True if none is left.
         """
         return self._wait(lambda: self.gone, timeout)
 
     def wait_for_exit(self, timeout: float | None = None) -> bool:
-        """Wait until the command itself has ended; processes that it left may still be there."""
+        """Wait until the command itself has exited; processes that it left may still run."""
         return self._wait(lambda: self.gone or self.status is not None, timeout)
 
     def started(self, timeout: float) -> None:
@@ -130,7 +130,7 @@ class Child:
 
         Raises:
             CommandNotStarted: the system refused.
-            SupervisionLost: there is no supervisor.
+            SupervisionLost: the supervisor was killed, or did not respond.
         """
         known = self._wait(lambda: self.gone or bool(self.pid) or self._failure is not None, timeout)
         if self._failure:
@@ -148,7 +148,7 @@ class Child:
         self._order(f"stop {int(number)} {grace}")
 
     def close(self) -> None:
-        """Let go of it: what is left is ended by the supervisor, with the grace period of the launch."""
+        """Close the control socket: the supervisor stops what is left, with the grace period of the launch."""
         self._control.close()
 
     def __enter__(self) -> Self:
@@ -160,11 +160,11 @@ class Child:
         self.close()
 
     def _order(self, line: str) -> None:
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the supervisor has exited
             self._control.send(line.encode() + b"\n")
 
     def _kill_unsupervised(self) -> None:
-        """Kill what the supervisor, which was killed, has left: the fork server, which does this too, may be gone."""
+        """Kill what a killed supervisor has left. The fork server does this too, but may have been killed as well."""
         if self.pid and sys.platform == "linux":
             left = Session(self.pid)
             for _ in range(KILL_ROUNDS):

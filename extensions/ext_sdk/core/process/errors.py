@@ -1,4 +1,4 @@
-"""What can go wrong with a command before it runs, and with its supervision while it does.
+"""Errors of commands that could not be started, or whose supervision failed.
 
 - ProcessError
     - CommandNotFound: no such executable in PATH
@@ -12,7 +12,7 @@ import errno
 import os
 
 _HINTS = {
-    (errno.ENOENT, "exec"): "no such file, or its #! line names an interpreter that is not there",
+    (errno.ENOENT, "exec"): "no such file, or its #! line names an interpreter that does not exist",
     (errno.EACCES, "exec"): "it is not executable (chmod +x) or a directory",
     (errno.ENOEXEC, "exec"): "it is neither a program for this machine nor begins with a #! line",
     (errno.E2BIG, "exec"): "arguments and environment are too long; pass long values by stdin",
@@ -25,15 +25,15 @@ _HINTS = {
 
 
 class ProcessError(Exception):
-    """The base of all errors here."""
+    """Base class of these errors."""
 
 
 class CommandNotFound(ProcessError):
-    """There is no executable of this name.
+    """No executable has this name.
 
     Args:
         name: of the command.
-        path: the directories that were searched, as PATH has them.
+        path: the directories that were searched, in the form of PATH.
     """
 
     def __init__(self, name: str, path: str) -> None:
@@ -48,7 +48,7 @@ class CommandNotStarted(ProcessError):
     Args:
         name: of the command.
         number: the errno.
-        stage: where it failed: fork, session, cwd, limits, exec, supervisor.
+        stage: the step that failed: fork, session, cwd, limits, exec, supervisor.
     """
 
     def __init__(self, name: str, number: int, stage: str) -> None:
@@ -60,4 +60,4 @@ class CommandNotStarted(ProcessError):
 
 
 class SupervisionLost(ProcessError):
-    """The supervisor ended before its command's tree did; nothing can be said of the command."""
+    """The supervisor ended before its command's tree; the state of the command is unknown."""

@@ -1,4 +1,4 @@
-"""What a command wrote on one stream, in bounded memory."""
+"""Output of a command on one stream, in bounded memory."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ TAIL_BYTES = 64 * 1024
 
 
 class Output:
-    """Keeps the beginning of a stream up to a cap, and the last 64 KiB of what came after it.
+    """Beginning of a stream up to a limit, and the last 64 KiB of the rest.
 
     It stays in memory, because a file could hold secrets that only become known when the command has ended.
 
     Args:
-        cap: bytes to keep of the beginning.
+        cap: limit of the beginning, in bytes.
 
     Attributes:
         size: bytes written so far, kept or not.
@@ -26,7 +26,7 @@ class Output:
         self.size = 0
 
     def write(self, data: bytes) -> None:
-        """Take what came next."""
+        """Append output."""
         self.size += len(data)
         room = self._cap - len(self._head)
         if room > 0:
@@ -36,25 +36,25 @@ class Output:
             del self._tail[:-TAIL_BYTES]
 
     def copy(self) -> Output:
-        """Return the same as it is now, for somebody who looks at it while it grows."""
+        """Return a snapshot, for reading while the output grows."""
         copied = Output(self._cap)
         copied._head, copied._tail, copied.size = self._head[:], self._tail[:], self.size
         return copied
 
     def since(self, offset: int) -> tuple[bytes, int]:
-        """What was written from an offset on, as far as it was kept, and the offset of what comes next."""
+        """Return the output from an offset on, as far as it was kept, and the next offset."""
         tail_begins = self.size - len(self._tail)
         tail = self._tail[max(0, offset - tail_begins) :] if offset < self.size else b""
         return bytes(self._head[offset:]) + bytes(tail), self.size
 
     @property
     def lost(self) -> int:
-        """How many bytes were not kept."""
+        """Number of bytes that were not kept."""
         return self.size - len(self._head) - len(self._tail)
 
     @property
     def data(self) -> bytes:
-        """All that was kept; a note stands where bytes are missing."""
+        """All bytes that were kept; a note replaces missing ones."""
         if not self._tail:
             return bytes(self._head)
         note = f"\n[... {self.lost} of {self.size} bytes were not kept ...]\n".encode() if self.lost else b""
@@ -62,12 +62,12 @@ class Output:
 
     @property
     def text(self) -> str:
-        """The same as text; bytes that are no UTF-8 are replaced by U+FFFD."""
+        """`data` as text; bytes that are not UTF-8 are replaced by U+FFFD."""
         return self.data.decode("utf-8", "replace")
 
     @property
     def exact(self) -> bool:
-        """True if `text` says all: every byte was kept, and is UTF-8."""
+        """True if `text` is complete: every byte was kept, and is UTF-8."""
         if self.lost:
             return False
         try:
@@ -78,10 +78,10 @@ class Output:
 
 
 class LineSplitter:
-    """Cuts a stream into lines for somebody who reads along.
+    """Splits a stream into lines while it is read.
 
     Args:
-        limit: bytes of a line that are handed over; what is longer is cut there.
+        limit: longest line that is returned, in bytes; longer ones are cut.
     """
 
     __slots__ = ("_limit", "_pending", "_skipping")
@@ -89,10 +89,10 @@ class LineSplitter:
     def __init__(self, limit: int = 64 * 1024) -> None:
         self._limit = limit
         self._pending = b""
-        self._skipping = False  # inside of a line whose beginning has been handed over
+        self._skipping = False  # inside a line whose beginning was returned
 
     def feed(self, data: bytes) -> list[str]:
-        """Take what came next; return the lines that are complete now, without their ends."""
+        """Append output, and return the lines that it completes, without their line endings."""
         *ends, rest = data.split(b"\n")
         lines = [line for end in ends if (line := self._ended(end)) is not None]
         if not self._skipping:
@@ -103,7 +103,7 @@ class LineSplitter:
         return lines
 
     def skip(self, data: bytes) -> int:
-        """Take what came next, and return how many lines `feed` would give; they are not split, which is quick."""
+        """Append output, and return the number of lines that `feed` would return; they are not split, which is faster."""
         ends = data.count(b"\n")
         if not ends:
             return len(self.feed(data))
@@ -112,7 +112,7 @@ class LineSplitter:
         return ended + len(self.feed(data[data.rfind(b"\n") + 1 :]))
 
     def finish(self) -> list[str]:
-        """Return the last line, where it had no end."""
+        """Return the last line if it had no line ending."""
         line, self._pending = self._pending[: self._limit], b""
         return [_text(line)] if line else []
 

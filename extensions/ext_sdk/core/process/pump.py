@@ -1,4 +1,4 @@
-"""Move a command's input and output while it runs, in the thread of whoever waits for it."""
+"""Poll loop that moves the input and output of a command, in the thread that waits for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .child import Child
 
 READ_BYTES = 65_536
-QUIET = 0.1  # seconds of silence after which an output that nothing of the tree holds any more is let go
+QUIET = 0.1  # seconds without output after which the outputs of an ended command are closed
 
 Sink = Callable[[bytes], object]
 
@@ -23,9 +23,9 @@ class Pump:
     """One poll loop over a child's streams and its supervisor's reports.
 
     Args:
-        child: as spawned; its reports are taken in here from now on.
-        outputs: where to put the bytes of each descriptor to read; the descriptors are closed at their end.
-        stdin: descriptor to write `data` to; closed when all is written or nobody reads it; None for none.
+        child: as spawned; from now on its reports are read here.
+        outputs: sink of each descriptor to read; the descriptors are closed at end of file.
+        stdin: descriptor to write `data` to; closed when all is written or the command has closed it; None for none.
         data: the command's input.
     """
 
@@ -48,14 +48,14 @@ class Pump:
 
     @property
     def done(self) -> bool:
-        """True if nothing of the command is left and all that it wrote has been read."""
+        """True if no process of the command is left and all its output was read."""
         return self._child.gone and not self._sinks
 
     def step(self, timeout: float) -> bool:
-        """Move what can be moved, waiting at most so many seconds for the first of it.
+        """Move available bytes; wait for the first of them up to `timeout` seconds.
 
         Returns:
-            whether anything was there to be read.
+            True if there was output to read.
         """
         if self.done:
             return False
@@ -75,10 +75,10 @@ class Pump:
         return read
 
     def run(self, until: Callable[[], bool], tick: float = 0.05) -> bool:
-        """Move bytes until the command has ended or `until()` is true, which is asked every `tick` seconds.
+        """Move bytes until the command has ended or `until()`, which is called every `tick` seconds, returns True.
 
         Returns:
-            whether the command has ended.
+            True if the command has ended.
         """
         while not self.done:
             if until():
@@ -87,17 +87,17 @@ class Pump:
         return True
 
     def close(self) -> None:
-        """Close all descriptors; the child is not touched."""
+        """Close all descriptors; the child is unaffected."""
         for descriptor in list(self._sinks):
             self._drop(descriptor)
         self._close_stdin()
 
     def _after_the_end(self, *, silent: bool) -> None:
-        """Don't wait for a process outside the tree that an open output was handed to.
+        """Close outputs that a process outside the tree holds open.
 
         Args:
-            silent: nothing was there to be read just now; the clock alone does not tell, where this thread had to wait
-                for a processor.
+            silent: the last poll found no output; without this, a thread that waited for a processor would measure
+                silence that was none.
         """
         self._close_stdin()
         if self._watching:
@@ -121,7 +121,7 @@ class Pump:
             self._data = self._data[os.write(stdin, self._data[:READ_BYTES]) :]
         except BlockingIOError:
             return
-        except OSError:  # the command does not read it: its right
+        except OSError:  # the command closed its stdin, which is not an error
             self._data = self._data[:0]
         if not self._data:
             self._close_stdin()

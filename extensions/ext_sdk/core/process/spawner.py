@@ -1,4 +1,4 @@
-"""Start commands under supervision."""
+"""Spawner of commands under supervision."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ from .errors import CommandNotFound, ProcessError, SupervisionLost
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-START_TIMEOUT = 15.0  # seconds until a supervisor must have answered, on a machine under heavy load
+START_TIMEOUT = 15.0  # seconds for the first report of a supervisor, on a machine under heavy load
 PROGRAM = Path(__file__).parent / "supervisor" / "__main__.py"
 
 
 class Command:
-    """What to start.
+    """Command to start.
 
     Args:
-        argv: the command and its arguments; it is looked up in the PATH of `env` unless it has a slash.
-        env: all of its environment.
-        directory: descriptor of the working directory; a path could be swapped after it was checked.
+        argv: the command and its arguments; it is searched in the PATH of `env` unless it has a slash.
+        env: its complete environment.
+        directory: descriptor of the working directory; a path could be replaced after it was checked.
         limits: (soft, hard) by RLIMIT_ number.
-        umask: None leaves this process's.
+        umask: None keeps that of this process.
         grace: seconds between SIGTERM and SIGKILL when the owner dies or closes the child, or the command leaves
-            processes behind.
-        keep: what the command leaves behind lives on (a daemon) until a stop; else it is ended.
+            processes
+            behind.
+        keep: processes that the command leaves behind (daemons) run until a stop; else they are stopped.
     """
 
     __slots__ = ("argv", "directory", "env", "grace", "keep", "limits", "umask")
@@ -62,12 +63,12 @@ class Command:
 
 
 def find_executable(name: str, path: str) -> str:
-    """Return where a command is: as it stands if it has a slash, else the first executable file in PATH.
+    """Return the path of a command: unchanged if it has a slash, else the first executable file in PATH.
 
-    Relative directories in PATH are passed over: they would mean another place in each working directory.
+    Relative directories in PATH are skipped: they would depend on the working directory.
 
     Raises:
-        CommandNotFound: nowhere.
+        CommandNotFound: no directory has it.
     """
     if "/" in name:
         return name
@@ -79,17 +80,17 @@ def find_executable(name: str, path: str) -> str:
 
 
 class _NotWatched(SupervisionLost):
-    """It was lost before anything was started."""
+    """Supervision that was lost before anything was started."""
 
 
 class Spawner:
-    """Starts commands, each with a supervisor of its own, through one fork server. For any thread.
+    """Starts commands through one fork server, each with a supervisor of its own. Thread-safe.
 
-    The fork server starts with the first command, and again if somebody has killed it; it ends at `close`, or
-    with this process, as soon as no command is left.
+    The fork server starts with the first command, and again if it was killed; it exits after `close`, or after this
+    process, as soon as no command is left.
 
     Args:
-        contained: whether the system can keep a whole tree together (Linux); else process groups are all.
+        contained: the system can contain a complete tree (Linux); False: only process groups.
     """
 
     def __init__(self, *, contained: bool = sys.platform == "linux") -> None:
@@ -101,7 +102,7 @@ class Spawner:
         """Start a command.
 
         Args:
-            command: what to start.
+            command: the command to start.
             stdin: descriptor; the caller keeps and closes its own copies of all three.
             stdout: descriptor.
             stderr: descriptor.
@@ -119,7 +120,7 @@ class Spawner:
             return self._spawn(command.argv[0], message, descriptors)  # by a new fork server
 
     def close(self) -> None:
-        """Let the fork server go; it ends when its last supervisor has."""
+        """Close the connection to the fork server, which exits after its last supervisor."""
         with self._lock:
             self._end_server()
 
@@ -154,14 +155,9 @@ class Spawner:
         if self._server is not None:
             process, requests = self._server
             requests.close()
-            _collect(process)
             self._server = None
-
-
-def _collect(process: subprocess.Popen[bytes]) -> None:
-    """Have the fork server collected; it outlasts its last supervisor, so a thread may have to wait."""
-    if process.poll() is None:
-        threading.Thread(target=process.wait, daemon=True, name="fork server").start()
+            if process.poll() is None:  # it runs until its last supervisor has exited
+                threading.Thread(target=process.wait, daemon=True, name="fork server").start()
 
 
 def _start_server(contained: bool) -> tuple[subprocess.Popen[bytes], socket.socket]:
@@ -170,7 +166,7 @@ def _start_server(contained: bool) -> tuple[subprocess.Popen[bytes], socket.sock
     with theirs:
         try:
             # No environment: commands can read that of their ancestors.
-            # No stderr: a host that reads ours to its end would wait for this process too.
+            # No stderr: a host that reads stderr to its end would wait for this process too.
             process = subprocess.Popen(
                 argv,
                 stdin=theirs.fileno(),
@@ -207,5 +203,5 @@ def _fields(command: Command) -> dict[str, object]:
 
 def _encoded(what: str, text: str) -> bytes:
     if "\0" in text:
-        raise ValueError(f"{what} has a NUL character, which no program can be given; pass it by stdin or a file")
+        raise ValueError(f"{what} has a NUL character, which a program can't receive; pass it by stdin or a file")
     return text.encode("utf-8", "surrogateescape")

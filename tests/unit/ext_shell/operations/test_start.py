@@ -350,7 +350,7 @@ class TestFailures:
     def test_a_file_outside_of_the_workdir_is_no_condition(self, shell: Extension, canary: Canary) -> None:
         script = f"{canary.hold}; sleep 3600"
         answer = shell.failed("start", name="web", script=script, ready={"file": "../x"})
-        assert "'../x' is no path inside of the working directory" in answer.error
+        assert "'../x' is not a path inside the working directory" in answer.error
         assert not canary.left()
 
 

@@ -1,4 +1,4 @@
-"""The fork server: one process for each owner, which forks a supervisor for each launch."""
+"""Fork server: one process for each owner, which forks a supervisor for each launch."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DESCRIPTORS = 5  # control socket, working directory, stdin, stdout, stderr
 
 
 class ForkServer:
-    """Forks a supervisor for each launch that comes over the socket, until the socket ends."""
+    """Forks a supervisor for each launch received on the socket, until the socket ends."""
 
     def __init__(self, requests: _socket.socket, contained: bool) -> None:
         self._requests = requests
@@ -36,7 +36,7 @@ class ForkServer:
         self._tree = ProcessTree()
 
     def serve(self) -> None:
-        """Serve launches; then wait until every supervisor has done its work."""
+        """Serve launches; then wait until every supervisor has exited."""
         wakeups = wake_on(_signal.SIGCHLD)
         poll = select.poll()
         poll.register(wakeups, select.POLLIN)
@@ -53,7 +53,7 @@ class ForkServer:
                     served = False
 
     def _collect(self) -> bool:
-        """Collect ended supervisors; kill what else is found here, for it was left by one that was killed."""
+        """Reap supervisors, and kill other processes: those were left by a supervisor that was killed."""
         ended, left = self._tree.reap()
         well = all(status == 0 and pid in self._supervisors for pid, status in ended)
         self._supervisors.difference_update(pid for pid, _ in ended)
@@ -78,7 +78,7 @@ class ForkServer:
 
 
 def _supervise(control: _socket.socket, launch: Launch, descriptors: list[int], contained: bool) -> NoReturn:
-    """Be the supervisor of one command."""
+    """Run as the supervisor of one command."""
     status = 1
     try:
         os.setsid()
@@ -86,7 +86,7 @@ def _supervise(control: _socket.socket, launch: Launch, descriptors: list[int], 
         wakeups = wake_on(_signal.SIGCHLD, *STOP_SIGNALS)
         if contained:
             become_subreaper()
-        control.sendall(b"watched\n")  # raises where the owner has gone: then nothing is started
+        control.sendall(b"watched\n")  # raises if the owner has exited: then nothing is started
         command, failure = start(launch, descriptors[0], descriptors[1:])
         tree = ProcessTree() if contained else ProcessGroup(command)
         supervisor = Supervisor(control, launch, command, tree)
@@ -100,16 +100,16 @@ def _supervise(control: _socket.socket, launch: Launch, descriptors: list[int], 
 
 def _report_failure(control: _socket.socket, error: BaseException, stage: str) -> None:
     number = (error.errno if isinstance(error, OSError) else None) or errno.EIO
-    try:  # noqa: SIM105 - contextlib takes as long to import as all that is here
+    try:  # noqa: SIM105 - importing contextlib takes as long as this complete program
         control.send(f"error {number} {stage}\n".encode())
     except OSError:
-        pass  # nobody is listening
+        pass  # the owner has exited
 
 
 def _receive(requests: _socket.socket) -> tuple[Launch, list[int]] | None:
     """Read one launch: 4 bytes of length, which carry the descriptors, then its marshalled fields.
 
-    Marshal is safe here: the one peer is the owner, which runs this same interpreter as this same user.
+    Marshal is safe here: the only peer is the owner, which runs this same interpreter as this same user.
     """
     try:
         head, ancillary, _, _ = requests.recvmsg(4, _socket.CMSG_SPACE(DESCRIPTORS * 4))
@@ -127,7 +127,7 @@ def _receive(requests: _socket.socket) -> tuple[Launch, list[int]] | None:
 
 
 def _read(requests: _socket.socket, size: int) -> bytes:
-    """Read exactly so many bytes, or none where the socket ends before."""
+    """Read exactly `size` bytes; b"" if the socket ends before."""
     parts = []
     while size:
         part = requests.recv(size)
@@ -141,7 +141,7 @@ def _read(requests: _socket.socket, size: int) -> bytes:
 def main() -> None:
     """Serve the socket at fd 0. With `--group` only process groups are contained, as without Linux."""
     for number in STOP_SIGNALS:
-        _signal.signal(number, _signal.SIG_IGN)  # it ends with its owner, not before
+        _signal.signal(number, _signal.SIG_IGN)  # it exits after its owner, not before
     _signal.pthread_sigmask(_signal.SIG_SETMASK, ())
     contained = "--group" not in sys.argv
     if contained:

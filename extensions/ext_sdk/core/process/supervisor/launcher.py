@@ -1,4 +1,4 @@
-"""Turn a launch into a running command."""
+"""Launch of a command: fork, limits, exec."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Launch", "start"]
 
 
 class Launch:
-    """What to start, and how its end is handled. The fields are what `marshal` can carry."""
+    """Command to start, and the handling of its end. The fields are those that `marshal` can carry."""
 
     __slots__ = ("argv", "env", "executable", "grace", "keep", "limits", "umask")
 
@@ -36,15 +36,15 @@ class Launch:
         self.env = env
         self.limits = limits  # (resource, soft, hard), as for setrlimit
         self.umask = umask  # -1: as it is
-        self.grace = grace  # seconds between SIGTERM and SIGKILL when nobody says otherwise
-        self.keep = keep  # processes that the command leaves behind live on until a stop
+        self.grace = grace  # seconds between SIGTERM and SIGKILL unless an order has its own
+        self.keep = keep  # processes that the command leaves behind run until a stop
 
 
 def start(launch: Launch, directory: int, streams: Sequence[int]) -> tuple[int, str]:
     """Fork and execute the command; close its descriptors here.
 
     Returns:
-        its process id and, where it could not be executed, the line that reports it.
+        Its process id, and the line that reports a failure to execute it; "" if it runs.
     """
     reader, writer = os.pipe()
     pid = os.fork()
@@ -71,12 +71,12 @@ def _become(launch: Launch, directory: int, streams: Sequence[int], failures: in
         _restrict(launch)
         stage = "exec"
         reset_signals()
-        os.execve(launch.executable, launch.argv, launch.env)  # noqa: S606 - a shell is what was asked for, or none
+        os.execve(launch.executable, launch.argv, launch.env)  # noqa: S606 - it is the caller's command
     except OSError as error:
         number = error.errno or errno.EIO
     except MemoryError:  # of the limit just set
         number = errno.ENOMEM
-    except BaseException:  # noqa: BLE001 - nobody above can hear it
+    except BaseException:  # noqa: BLE001 - there is no caller in this process
         number = errno.EINVAL
     os.write(failures, f"error {number} {stage}".encode())
     os._exit(127)

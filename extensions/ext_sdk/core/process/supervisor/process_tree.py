@@ -1,4 +1,4 @@
-"""What a command has started: find it, signal it, kill it, collect it."""
+"""Processes that a command has started: find, signal, kill and reap them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ else:
 
 __all__ = ["ProcessGroup", "ProcessTree", "Session", "describe"]
 
-FREEZE_ROUNDS = 50  # a fork storm may outrun the count; the caller kills again until nothing is left
+FREEZE_ROUNDS = 50  # processes may fork while others are stopped; the caller kills again until nothing is left
 NAMES_SHOWN = 10
 
 
 class ProcessTree:
     """All descendants of this process, found in /proc (Linux).
 
-    Between finding a process and signalling it, its id could go to a stranger only if it were collected and
-    the kernel came round through all process ids meanwhile; that chance is taken.
+    Between finding a process and signalling it, its id could be reused only if it were reaped and the kernel went
+    through
+    all process ids meanwhile; that chance is taken.
     """
 
-    silent = False  # the end of a member is announced by SIGCHLD
+    silent = False  # SIGCHLD reports the end of a member
 
     def __init__(self) -> None:
         self._root = os.getpid()
@@ -36,30 +37,30 @@ class ProcessTree:
         return _with_descendants([self._root], _living(), skip)
 
     def busy(self) -> bool:
-        """Return True if a descendant runs, or would if it had a processor or its disk: it has not come to rest."""
+        """Return True if a descendant runs, or waits for a processor or its disk: it has not come to rest."""
         return any(_stat(str(pid))[2] in "RD" for pid in self.members())
 
     def send(self, number: int) -> None:
-        """Send a signal to every descendant; stopped ones are continued, or they would never see it."""
+        """Send a signal to every descendant; continue stopped ones, or they would never receive it."""
         for pid in self.members():
             send(pid, number)
             send(pid, _signal.SIGCONT)
 
     def kill(self, skip: Collection[int] = ()) -> None:
-        """Stop every descendant first, so that none can fork while they are counted, then kill them all."""
+        """Stop every descendant first, so that none can fork meanwhile, then kill them all."""
         frozen: set[int] = set()
         for _ in range(FREEZE_ROUNDS):
-            fresh = self.members(skip).keys() - frozen
-            if not fresh:
+            running = self.members(skip).keys() - frozen
+            if not running:
                 break
-            for pid in fresh:
+            for pid in running:
                 send(pid, _signal.SIGSTOP)
-            frozen |= fresh
+            frozen |= running
         for pid in frozen:
             send(pid, _signal.SIGKILL)
 
     def reap(self) -> tuple[list[tuple[int, int]], bool]:
-        """Collect ended children as (process id, status); return also whether any member is left."""
+        """Reap ended children as (process id, status); return also True if any member is left."""
         ended: list[tuple[int, int]] = []
         while True:
             try:
@@ -72,7 +73,7 @@ class ProcessTree:
 
 
 class Session(ProcessTree):
-    """The processes of a session and all that they have started: what is left of a command without a supervisor.
+    """Processes of a session and all that they have started: what is left of a command without a supervisor.
 
     A daemon that has a session of its own, and whose parent has ended, is not among them.
     """
@@ -88,7 +89,7 @@ class Session(ProcessTree):
 
 
 class ProcessGroup(ProcessTree):
-    """The command's process group: all that can be reached where there is neither subreaper nor /proc."""
+    """Process group of the command: all that can be reached without subreaper and /proc."""
 
     silent = True
 
@@ -104,7 +105,7 @@ class ProcessGroup(ProcessTree):
         return {self._group: "process group"}
 
     def busy(self) -> bool:
-        return False  # nothing tells
+        return False  # unknown
 
     def send(self, number: int) -> None:
         send(-self._group, number)
@@ -120,13 +121,13 @@ class ProcessGroup(ProcessTree):
 
 def _living() -> dict[int, tuple[int, int, str]]:
     """Return (parent, session, name) of every process by its id."""
-    found = {}
+    processes = {}
     for entry in os.listdir("/proc"):  # noqa: PTH208 - pathlib is as big as this program
         if entry.isdecimal():
             parent, session, state, name = _stat(entry)
             if state not in "ZX":
-                found[int(entry)] = parent, session, name
-    return found
+                processes[int(entry)] = parent, session, name
+    return processes
 
 
 def _with_descendants(
@@ -136,18 +137,18 @@ def _with_descendants(
     children: dict[int, list[tuple[int, str]]] = {}
     for pid, (parent, _, name) in living.items():
         children.setdefault(parent, []).append((pid, name))
-    found: dict[int, str] = {}
+    descendants: dict[int, str] = {}
     parents = roots
     while parents:
         for pid, name in children.get(parents.pop(), ()):
-            if pid not in skip and pid not in found:
-                found[pid] = name
+            if pid not in skip and pid not in descendants:
+                descendants[pid] = name
                 parents.append(pid)
-    return found
+    return descendants
 
 
 def describe(members: Mapping[int, str]) -> str:
-    """Name processes for people, on one line: `sleep(17), nginx(18)`."""
+    """Return names of processes on one line, for people: `sleep(17), nginx(18)`."""
     shown = [f"{name.replace(chr(10), '?')}({pid})" for pid, name in list(members.items())[:NAMES_SHOWN]]
     more = len(members) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

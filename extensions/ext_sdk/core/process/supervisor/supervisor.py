@@ -1,4 +1,4 @@
-"""Watch over one command and all that it starts, until nothing of it is left."""
+"""Supervisor of one command and all that it starts, until nothing of it is left."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ else:
 
 __all__ = ["Supervisor"]
 
-LINGER = 0.25  # seconds in which what a command left may end by itself: bash does not wait for `>(tee log)`
-LINGER_BUSY = 2.0  # the same where it has not come to rest: on a busy machine it may not even have begun
-LINGER_AGAIN = 0.05  # seconds between two looks whether it has
+LINGER = 0.25  # seconds for leftover processes to exit by themselves: bash does not wait for `>(tee log)`
+LINGER_BUSY = 2.0  # seconds for those that are still busy: on a loaded machine they may not even have begun
+LINGER_AGAIN = 0.05  # seconds between two polls of busy processes
 STUCK = 2.0  # seconds after the first SIGKILL until survivors are reported
 KILL_AGAIN = 5  # milliseconds between two rounds of SIGKILL
-LOOK_AGAIN = 100  # milliseconds between two looks at processes whose end is not announced, or that nothing kills
+POLL_AGAIN = 100  # milliseconds between two polls of processes whose end is not reported, or that survive SIGKILL
 
 
 class Supervisor:
@@ -37,16 +37,16 @@ class Supervisor:
         self._launch = launch
         self._command = command
         self._tree = tree
-        self._orders = b""  # an order that has not come whole yet
+        self._orders = b""  # beginning of an incomplete order
         self._owned = True
-        self._sweep_at: float | None = None  # when processes left by the command are told to stop
-        self._sweep_latest = 0.0  # the same, be they as busy as they like
-        self._kill_at: float | None = None  # when SIGTERM will not have been enough
+        self._sweep_at: float | None = None  # time to stop processes that the command left
+        self._sweep_latest = 0.0  # time to stop them even if they are busy
+        self._kill_at: float | None = None  # end of the grace period
         self._killing_since: float | None = None
         self._stuck = False
 
     def watch(self, wakeups: int) -> None:
-        """Obey orders and collect ended processes; return when the tree is empty."""
+        """Follow orders and reap processes; return when the tree is empty."""
         poll = select.poll()
         poll.register(wakeups, select.POLLIN)
         poll.register(self._control.fileno(), select.POLLIN)
@@ -61,7 +61,7 @@ class Supervisor:
         self.report("gone")
 
     def report(self, line: str) -> None:
-        """Tell the owner, if there still is one."""
+        """Send a line to the owner, if it has not exited."""
         if self._owned:
             try:
                 self._control.sendall(line.encode() + b"\n")
@@ -79,7 +79,7 @@ class Supervisor:
         return left
 
     def _act(self) -> int | None:
-        """Do what is due; return the milliseconds until something is due again, None for never."""
+        """Do what is due; return the milliseconds until the next action, None for none."""
         now = time.monotonic()
         if self._killing_since is not None:
             return self._kill(now - self._killing_since)
@@ -90,7 +90,7 @@ class Supervisor:
             return 0
         due = [int((at - now) * 1000) + 1 for at in (self._kill_at, self._sweep_at) if at is not None]
         if self._tree.silent:
-            due.append(LOOK_AGAIN)
+            due.append(POLL_AGAIN)
         return max(0, min(due)) if due else None
 
     def _sweep(self, now: float) -> None:
@@ -107,10 +107,10 @@ class Supervisor:
         if not self._stuck:
             self._stuck = True
             self.report("stuck " + describe(self._tree.members()))
-        return LOOK_AGAIN
+        return POLL_AGAIN
 
     def _stop(self, number: int, grace: float) -> None:
-        """Send the signal to all there are; what their handlers start is spared until SIGKILL comes.
+        """Send the signal to the complete tree. Processes that its handlers start run until SIGKILL.
 
         A later stop may shorten the time that is left, never lengthen it.
         """
@@ -120,7 +120,7 @@ class Supervisor:
         self._kill_at = kill_at if self._kill_at is None else min(kill_at, self._kill_at)
 
     def _obey(self) -> bool:
-        """Follow the owner's orders; return False when there is no owner any more."""
+        """Follow the owner's orders; return False when the owner has closed the socket."""
         try:
             data = self._control.recv(4096)
         except OSError:

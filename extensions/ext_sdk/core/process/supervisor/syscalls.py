@@ -1,4 +1,4 @@
-"""The few system calls that everything here shares."""
+"""System calls that the modules of this program share."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ STOP_SIGNALS = (_signal.SIGHUP, _signal.SIGINT, _signal.SIGTERM)
 
 
 def become_subreaper() -> None:
-    """Make orphans below this process its children. Not inherited: each supervisor asks for itself."""
+    """Make orphans below this process its children. Not inherited: each supervisor calls this for itself."""
     import ctypes
 
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def reset_signals() -> None:
-    """Give every signal its default: Python ignores SIGPIPE and SIGXFSZ, and exec would hand that on."""
+    """Reset every signal to its default: Python ignores SIGPIPE and SIGXFSZ, which exec would keep."""
     for number in range(1, _signal.NSIG):
         try:
             _signal.signal(number, _signal.SIG_DFL)
@@ -34,15 +34,15 @@ def reset_signals() -> None:
 
 
 def send(pid: int, number: int) -> None:
-    """Send a signal; a process that has ended or is not ours to signal is passed over."""
-    try:  # noqa: SIM105 - contextlib takes as long to import as all that is here
+    """Send a signal; skip a process that has ended or that this user may not signal."""
+    try:  # noqa: SIM105 - importing contextlib takes as long as this complete program
         os.kill(pid, number)
     except OSError:
         pass
 
 
 def wake_on(*signals: int) -> int:
-    """Have these signals written as bytes to a pipe, so that `poll` sees them; return its end to read."""
+    """Write these signals as bytes to a pipe, so that `poll` reports them; return the end to read."""
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     _signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
