@@ -41,7 +41,7 @@ def test_hurl_543_json_schema(http: Extension, stub: Stub) -> None:
 
 def test_hurl_5289_no_symbolic_link_leads_out(http: Extension, stub: Stub) -> None:
     (http.workdir / "link.txt").symlink_to("/etc/hostname")
-    assert "no path inside" in http.failed("request", url=stub.url(), body={"file": "link.txt"}).error
+    assert "not a path inside" in http.failed("request", url=stub.url(), body={"file": "link.txt"}).error
 
 
 def test_hurl_retries_have_one_deadline_and_not_one_each(http: Extension, stub: Stub) -> None:

@@ -103,7 +103,7 @@ class LineSplitter:
         return lines
 
     def skip(self, data: bytes) -> int:
-        """Append output, and return the number of lines that `feed` would return; they are not split, which is faster."""
+        """Append output, and return the number of lines that `feed` would return, without splitting them."""
         ends = data.count(b"\n")
         if not ends:
             return len(self.feed(data))

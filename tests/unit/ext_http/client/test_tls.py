@@ -157,7 +157,7 @@ def test_tls_that_can_not_be_is_refused(tls: object, told: str, http: Extension,
 
 def test_a_certificate_file_outside_of_the_workdir_is_not_read(http: Extension) -> None:
     error = http.failed("request", url="https://127.0.0.1:1/", tls={"ca": "/etc/ssl/certs/ca-certificates.crt"}).error
-    assert "no path inside of the working directory" in error
+    assert "not a path inside the working directory" in error
 
 
 def test_waiting_does_not_mend_a_certificate(http: Extension, authority: Authority) -> None:

@@ -120,7 +120,7 @@ def test_a_unix_socket_out_of_a_variable_stays_in_the_workdir(http: Extension, s
     elsewhere = tmp_path.parent / "else.sock"
     http.get(stub.json("/", {"p": str(elsewhere)}), capture={"p": {"json": "$.p"}}, **{"as": "told"})
     error = http.failed("request", url="http://docker/", unixSocket="${told.p}").error
-    assert "no path inside of the working directory" in error
+    assert "not a path inside the working directory" in error
 
 
 @pytest.mark.parametrize("resolve", [{"a/b": "1.2.3.4"}, {"": "1.2.3.4"}, {"a:b": "1.2.3.4"}, {"a": ""}])

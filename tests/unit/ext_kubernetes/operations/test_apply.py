@@ -38,7 +38,7 @@ def test_all_manifests_of_a_directory_are_applied(kube: Extension, api: FakeApi)
 
 def test_a_file_outside_of_the_workdir_is_refused(kube: Extension) -> None:
     (kube.workdir.parent / "outside.yaml").write_text(CONFIG % "a")
-    assert "no path inside of the working directory" in kube.failed("apply", {"file": "../outside.yaml"})
+    assert "not a path inside the working directory" in kube.failed("apply", {"file": "../outside.yaml"})
 
 
 @pytest.mark.parametrize(

@@ -76,7 +76,7 @@ def test_an_absolute_path_inside_is_taken(workdir: Workdir, root: Path, tmp_path
 )
 def test_a_path_that_leads_out_or_names_nothing_is_refused(workdir: Workdir, text: str) -> None:
     for access in (workdir.relative, workdir.exists, workdir.stat, workdir.mkdir, workdir.remove, workdir.names):
-        with pytest.raises(PathEscapes, match="no path inside of the working directory"):
+        with pytest.raises(PathEscapes, match="not a path inside the working directory"):
             access(text)
 
 
@@ -130,9 +130,9 @@ def test_a_link_that_stays_inside_is_followed(workdir: Workdir, text: str) -> No
     ["out", "out-dir/secret", "out-absolute/secret", "absolute-inside/file", "out-and-in-again", "in-dir/../out"],
 )
 def test_a_link_that_leads_out_is_not_followed(workdir: Workdir, text: str) -> None:
-    with pytest.raises(PathEscapes, match="no path inside"):
+    with pytest.raises(PathEscapes, match="not a path inside"):
         workdir.read(text, limit=100)
-    with pytest.raises(PathEscapes, match="no path inside"):
+    with pytest.raises(PathEscapes, match="not a path inside"):
         workdir.append(text, b"x")
 
 

@@ -69,8 +69,8 @@ FAIL: list[tuple[dict[str, object], str]] = [
     ({"path": "fifo", "content": "x"}, "fifo: expected a regular file, got a fifo"),
     ({"path": "fifo", "sha256": HELLO}, "fifo: expected a regular file, got a fifo"),
     ({"path": "file", "content": "x", "maxSize": 1}, "file: expected at most 1 bytes, got more"),
-    ({"path": "out", "content": "secret"}, "no path inside of the working directory"),
-    ({"path": "../outside/secret"}, "no path inside of the working directory"),
+    ({"path": "out", "content": "secret"}, "not a path inside the working directory"),
+    ({"path": "../outside/secret"}, "not a path inside the working directory"),
     (
         {"path": "data.json", "content": {"json": [{"path": "$.items[0].id", "equals": "9007199254740993"}]}},
         'data.json at $.items[0].id: expected to equal "9007199254740993", got 9007199254740993 (integer)',

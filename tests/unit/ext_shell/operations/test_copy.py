@@ -125,7 +125,7 @@ def test_a_link_in_a_directory_that_leads_out_is_a_failure(host: FileHost, workd
     (workdir / "a").mkdir()
     (workdir / "a" / "link").symlink_to(target)
     failure = host.failed("copy", source="a", destination="b")
-    assert "no path inside of the working directory" in failure.error
+    assert "not a path inside the working directory" in failure.error
     assert entries(workdir / "b") == {}
 
 
@@ -134,7 +134,7 @@ def test_a_link_that_would_lead_out_only_at_its_new_place_is_a_failure(host: Fil
     (workdir / "a" / "deep" / "link").symlink_to("../../outside/secret")
     host.ok("copy", source="a/deep", destination="b/deep")
     failure = host.failed("copy", source="a/deep", destination="c")
-    assert "no path inside of the working directory" in failure.error
+    assert "not a path inside the working directory" in failure.error
     assert entries(workdir / "c") == {}
 
 
@@ -146,7 +146,7 @@ def test_nothing_outside_is_read_or_written(host: FileHost, workdir: Path, sourc
     (workdir / "out").symlink_to("../outside")
     (workdir / "file").write_text("x")
     failure = host.failed("copy", source=source, destination=destination)
-    assert "no path inside of the working directory" in failure.error
+    assert "not a path inside the working directory" in failure.error
     assert entries(workdir.parent / "outside") == {"secret": "secret"}
     assert not (workdir / "a").exists()
 

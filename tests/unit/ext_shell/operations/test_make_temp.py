@@ -67,7 +67,7 @@ def test_a_private_one_is_outside_usable_by_the_file_operations_and_gone_at_the_
 def test_a_private_one_is_no_way_out(host: FileHost, workdir: Path, beyond: str) -> None:
     path = host.ok("make-temp", location="private").outputs["path"]
     failure = host.failed("read-file", path=f"{path}/../{beyond.format(workdir=workdir.name)}")
-    assert "no path inside" in failure.error
+    assert "not a path inside" in failure.error
 
 
 def test_the_private_one_of_another_working_directory_is_out_of_reach(
@@ -77,7 +77,7 @@ def test_the_private_one_of_another_working_directory_is_out_of_reach(
     host.ok("write-file", path=path, content="mine")
     (tmp_path / "other").mkdir()
     host.workdir = tmp_path / "other"
-    assert "no path inside" in host.failed("read-file", path=path).error
+    assert "not a path inside" in host.failed("read-file", path=path).error
     host.workdir = workdir
     assert host.ok("read-file", path=path).outputs["content"] == "mine"
 

@@ -61,7 +61,7 @@ def test_nothing_outside_is_read(host: FileHost, workdir: Path, path: str) -> No
     (workdir / "out-dir").symlink_to("../outside")
     (workdir / "absolute").symlink_to(workdir.parent / "outside" / "secret")
     failure = host.failed("read-file", path=path)
-    assert "no path inside of the working directory" in failure.error
+    assert "not a path inside the working directory" in failure.error
     assert failure.outputs == {}
 
 

@@ -112,7 +112,7 @@ def test_a_value_of_an_earlier_step_is_filled_in_and_is_never_a_path_that_leads_
     host.ok("write-file", path="name", content="../outside/secret")
     host.ok("read-file", path="name", **{"as": "NAME"})
     failure = host.failed("write-file", path="${NAME.content}", content="x")
-    assert "no path inside of the working directory" in failure.message
+    assert "not a path inside the working directory" in failure.message
     host.ok("write-file", path="copy", content="<${NAME.content}> $${NAME.content}")
     assert (workdir / "copy").read_text() == "<../outside/secret> ${NAME.content}"
 
