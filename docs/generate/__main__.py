@@ -1,10 +1,10 @@
-"""Write what is generated from the code: `python -m docs.generate`, or `--check` to see whether it is fresh.
+"""Generate files from the code: `python -m docs.generate`; `--check` only checks that they are up to date.
 
-- what is prepared of each extension, package data that a start answers `initialize` from: manifest, and schema of the
+- prepared files of each extension, from which it responds to `initialize`: the manifest, and the schema of the
   configuration;
 - `docs/reference/ext-*.md`, from the classes of arguments and from the command line of the recorder;
-- in pages, code blocks that name a file (```` ```python file=docs/examples/greeter.py ````), and the tables between
-  `<!-- operations: ext-shell -->` and `<!-- /operations -->`.
+- in pages, code blocks that name a file (```` ```python file=docs/examples/greeter.py ````), and tables between
+  `<!-- names: ext-shell -->` and `<!-- /names -->`.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 
 
 def load(target: str) -> Extension:
-    """The extension that `package.module:name` names."""
+    """Return the extension that `package.module:name` names."""
     module, _, name = target.partition(":")
     extension: object = getattr(import_module(module), name)
     if not isinstance(extension, Extension):
-        raise TypeError(f"{target} is no Extension")
+        raise TypeError(f"{target} is not an Extension")
     return extension
 
 
 def generated() -> Iterator[tuple[Path, str]]:
-    """Every generated file with what it must hold."""
+    """Yield every generated file with its content."""
     tables = conformance_tables.tables()
     for program, target in EXTENSIONS.items():
         extension = load(target)
@@ -55,13 +55,13 @@ def generated() -> Iterator[tuple[Path, str]]:
 
 
 def main(arguments: list[str]) -> int:
-    """Write, or with `--check` say what would be written; exit code 1 where there is such a thing."""
+    """Write the files, or with `--check` list those that are out of date. Return 1 if `--check` finds any."""
     check = arguments == ["--check"]
     if arguments and not check:
         sys.exit(f"expected --check or nothing, found {' '.join(arguments)}")
     stale = [(path, text) for path, text in generated() if not path.is_file() or path.read_text() != text]
     for path, text in stale:
-        print(f"{path.relative_to(ROOT)}: {'not what the code says; run `make docs`' if check else 'written'}")
+        print(f"{path.relative_to(ROOT)}: {'out of date; run `make docs`' if check else 'written'}")
         if not check:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)

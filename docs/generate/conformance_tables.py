@@ -1,4 +1,4 @@
-"""The tables of docs/conformance.md: the clauses, and the entries of a profile."""
+"""Tables of docs/conformance.md: the clauses, and the entries of a profile."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ if TYPE_CHECKING:
 
 
 def tables() -> dict[str, str]:
-    """The tables by the names that the page gives them."""
+    """Return the tables by their names in the page."""
     entries = "".join(f"| `{name}` | {text} |\n" for name, text in ENTRIES.items())
     return {
         "clauses: spec": clause_table(SPEC),
         "clauses: host": clause_table(HOST),
-        "profile: entries": f"| entry | what it names |\n|---|---|\n{entries}",
+        "profile: entries": f"| entry | meaning |\n|---|---|\n{entries}",
         "profile: others": other_profiles(),
         **{f"clauses: {protocol}": clause_table(clauses_of(protocol)) for protocol in CONVERSATIONS},
     }
 
 
 def other_profiles() -> str:
-    """The entries of the profiles of other protocols."""
+    """Return the table of the entries in profiles of other protocols."""
     rows = "".join(
         f"| {protocol} | `{name}` | {text} |\n"
         for protocol, conversation in CONVERSATIONS.items()
         for name, text in conversation.profile.items()
     )
-    return f"| protocol | entry | what it names |\n|---|---|---|\n{rows}"
+    return f"| protocol | entry | meaning |\n|---|---|---|\n{rows}"
 
 
 def clause_table(clauses: Iterable[Clause]) -> str:
-    """Clauses with their sections."""
+    """Return a table of clauses with their sections."""
     rows = "".join(f"| `{clause.id}` | {clause.section} | {clause.text} |\n" for clause in clauses)
     return f"| clause | section | requirement |\n|---|---|---|\n{rows}"

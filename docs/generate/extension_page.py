@@ -1,62 +1,70 @@
-"""The reference page of an extension, from its operations and their classes of arguments."""
+"""Reference page of an extension, generated from its operations and the classes of their arguments.
+
+Outputs, causes of failures and further examples are not in the code: they are in `shell_texts`, `http_texts` and
+`kubernetes_texts`.
+"""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import yaml
 
 from ext_sdk.args import rules_text
-from ext_sdk.server.schema import object_schema
 
-from .outputs import OUTPUTS
+from . import http_texts, kubernetes_texts, shell_texts
+from .argument_types import BUILT_IN, ArgumentTypes, description_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import msgspec
 
     from ext_sdk import Extension, Operation
 
-Told = dict[str, str]  # the members of an object, as JSON, and where the page lists them
-
+TEXTS = {"ext-http": http_texts, "ext-kubernetes": kubernetes_texts, "ext-shell": shell_texts}
 HEAD = """\
 <!-- Generated from the code by `make docs`; changes belong there. -->
 
 # {program}
 
-{description}. Names of nested arguments are written with dots, `NAME` stands for a name of the user's, `[]` for the
-items of a list. An argument without a default is optional unless it says *required*. Durations are Go's: `30s`,
-`1m30s`, `100ms`.
+{description}.
 
-Every operation also takes `as: NAME`, which keeps its outputs: later steps of the same workdir write `${{NAME.key}}`
-for them. A later step gets the complete value, also of an output that is shown shortened or redacted; see
-[Results](../writing-extensions.md#results) for the limits. A call that fails unsets its NAME, and a later reference to
-it is refused.
+- **Arguments** without a default are optional unless they are marked *required*. Types with a link have a section in
+  [Types](#types). A `map` has names of your choice.
+- **Variables**: every operation also accepts `as: NAME`, which keeps its outputs. Later steps of the same workdir write
+  `${{NAME.key}}` for them and get the complete values, even of outputs that are shown shortened or redacted (see
+  [Results](../writing-extensions.md#results) for the limits). A call that fails unsets its NAME.
+- **Scope**: names, processes, mocks, sessions and namespaces belong to the workdir, which for mcpchecker is the folder
+  of the task file. Use one folder per task that runs in parallel, or the same `scope: NAME` in each step of a task.
+- **Outputs** whose description has an *if* are only present under that condition.
+- **Failures**: a failed operation returns `success: false`, with the reason in `message` and `error`. In addition to
+  the causes listed for an operation, it fails if its deadline passes, or if a reference `${{NAME.key}}` has no value.
+  Arguments that do not match the manifest give the JSON-RPC error -32602
+  ([all codes](../writing-extensions.md#errors-and-failures)).
+- **By hand**: `{program} call OPERATION --describe` prints the arguments, `{program} call OPERATION '{{…}}'` runs an
+  operation.
 
-Names, processes, mocks, sessions and namespaces belong to the workdir, and mcpchecker's workdir is the folder of the
-task file: tasks in one folder share them. So use one folder for each task that runs in parallel, or give every step of
-a task the same `scope: NAME`, which every operation takes. Each scope of a workdir has its own.
-
-`{program} call OPERATION --describe` shows the arguments in a terminal, and `{program} call OPERATION '{{…}}'` runs an
-operation by hand. The examples are steps of one task, one after the other.
+The examples of this page are steps of one task, in this order.
 """
-
+OTHER_NAMES = "A task that was written for mcpchecker's own Kubernetes extension runs unchanged"
 HEADING = "Other names"
 ANCHOR = HEADING.lower().replace(" ", "-")
-OTHER_NAMES = "A task that was written for mcpchecker's own Kubernetes extension runs unchanged"
 
 
 def page(program: str, extension: Extension) -> str:
-    """The whole page, in Markdown."""
+    """Return the complete page, in Markdown."""
+    operations = [operation for operation in extension.operations.values() if not operation.same_as]
+    types = ArgumentTypes([*(operation.args_type for operation in operations), extension.config_type])
     parts = [HEAD.format(program=program, description=extension.description)]
     if extension.requires:
         commands = ", ".join(f"`{command}`" for command in extension.requires)
-        parts.append(f"Needs in PATH: {commands}.\n")
+        parts.append(f"Commands required in PATH: {commands}.\n")
     parts.append(contents(extension))
-    told: Told = {}
-    parts.extend(operation_section(program, one, told) for one in extension.operations.values() if not one.same_as)
+    parts.extend(operation_section(program, operation, types) for operation in operations)
     parts.extend(other_names_section(program, extension))
-    parts.append(configuration(program, extension))
+    parts.append(configuration(program, extension, types))
+    parts.append(types_section(types))
     return "\n".join(parts)
 
 
@@ -80,140 +88,107 @@ def contents(extension: Extension) -> str:
 
 
 def other_names_section(program: str, extension: Extension) -> Iterator[str]:
-    """The operations that are known by another name, too; nothing where there are none."""
-    others = [one for one in extension.operations.values() if one.same_as]
+    """Yield the section of the operations that have another name; nothing if there are none."""
+    others = [operation for operation in extension.operations.values() if operation.same_as]
     if not others:
         return
     rows = []
-    for one in others:
-        told = first_sentence(one.description)
-        same = told == first_sentence(extension.operations[one.same_as].description)
-        rows.append(f"| `{one.name}` | {link(one.same_as)} | {'' if same else told} |")
+    for operation in others:
+        purpose = first_sentence(operation.description)
+        same = purpose == first_sentence(extension.operations[operation.same_as].description)
+        rows.append(f"| `{operation.name}` | {link(operation.same_as)} | {'' if same else purpose} |")
     yield f"## {HEADING}\n\n{OTHER_NAMES}, because these names are accepted too.\n"
-    yield "\n".join(["| name | operation | where it differs |", "|---|---|---|", *rows, ""])
-    yield "\n".join(["```yaml", *(step(program, one) for one in others), "```", ""])
+    yield "\n".join(["| name | operation | difference |", "|---|---|---|", *rows, ""])
+    yield block([{key(program, operation): operation.example} for operation in others])
 
 
 def link(operation: str, page: str = "") -> str:
-    """A link to the section of an operation."""
+    """Return a link to the section of an operation."""
     return f"[`{operation}`]({page}#{operation.lower()})"
 
 
-def operation_section(program: str, operation: Operation, told: Told) -> str:
-    """One operation: description, arguments, outputs, an example."""
-    rows = list(argument_rows(object_schema(operation.args_type), told, operation.name))
+def operation_section(program: str, operation: Operation, types: ArgumentTypes) -> str:
+    """Return the section of an operation: description, arguments, outputs, failures, examples."""
+    texts = TEXTS[program]
     parts = [f"## {operation.name}", "", operation.description, ""]
     if rules := rules_text(operation.args_type):
         parts += [f"Requires {rules}.", ""]
-    if rows:
-        parts += ["| argument | type | default | |", "|---|---|---|---|", *rows, ""]
-    if outputs := OUTPUTS[program][operation.name]:
-        parts += ["| output | |", "|---|---|", *(f"| `{name}` | {text} |" for name, text in outputs.items()), ""]
+    parts += table(operation.args_type, types, "argument")
+    if outputs := texts.OUTPUTS[operation.name]:
+        rows = (f"| `{name.rstrip('?')}` | {text} |" for name, text in outputs.items())
+        parts += ["| output | description |", "|---|---|", *rows, ""]
+    if failures := texts.FAILURES[operation.name]:
+        parts += ["Fails if", "", *(f"- {cause};" for cause in failures[:-1]), f"- {failures[-1]}.", ""]
     if operation.example is not None:
-        parts += ["```yaml", step(program, operation), "```", ""]
+        parts.append(block([{key(program, operation): operation.example}]))
+    for title, steps in texts.EXAMPLES.get(operation.name, {}).items():
+        parts += [f"{title}:", "", block([{f"{program.removeprefix('ext-')}.{name}": args} for name, args in steps])]
     return "\n".join(parts)
 
 
-def step(program: str, operation: Operation) -> str:
-    """The example of an operation as a step of an eval task."""
-    key = f"{program.removeprefix('ext-')}.{operation.name}"
-    text: str = yaml.safe_dump([{key: operation.example}], sort_keys=False, allow_unicode=True, width=100)
-    return text.rstrip()
+def key(program: str, operation: Operation) -> str:
+    """Return the name of an operation as a step of an eval task."""
+    return f"{program.removeprefix('ext-')}.{operation.name}"
 
 
-def configuration(program: str, extension: Extension) -> str:
-    """What the host may configure."""
-    rows = argument_rows(object_schema(extension.config_type), {}, "")
+class Dumper(yaml.SafeDumper):
+    """Writer of steps as people write them: objects of plain values on one line, texts of several lines as blocks."""
+
+
+def _text(dumper: Dumper, text: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text.rstrip("\n") else None)
+
+
+Dumper.add_representer(str, _text)
+
+
+def block(steps: Sequence[Mapping[str, object]]) -> str:
+    """Return a code block with steps of an eval task."""
+    text: str = yaml.dump(
+        list(steps), Dumper=Dumper, sort_keys=False, allow_unicode=True, width=110, default_flow_style=None
+    )
+    return f"```yaml\n{text.rstrip()}\n```\n"
+
+
+def configuration(program: str, extension: Extension, types: ArgumentTypes) -> str:
+    """Return the section of the configuration."""
     text = (
-        "A host hands these over as `config` of `initialize`, which in an eval file is `config` of the extension; "
-        f"for a call by hand it is `{program} --config '{{…}}'`."
+        "A host sends these settings as `config` of `initialize`, which in an eval file is `config` of the extension. "
+        f"For a call by hand, use `{program} --config '{{…}}'`."
     )
-    return "\n".join(
-        ["## Configuration", "", text, "", "| setting | type | default | |", "|---|---|---|---|", *rows, ""]
-    )
+    return "\n".join(["## Configuration", "", text, "", *table(extension.config_type, types, "setting")])
 
 
-def argument_rows(schema: Mapping[str, object], told: Told, operation: str, prefix: str = "") -> Iterator[str]:
-    """Rows of the table of arguments, nested ones after the one that holds them.
-
-    Args:
-        schema: of an object.
-        told: objects whose members a table on this page has; what this one adds is noted in it.
-        operation: whose arguments these are.
-        prefix: the path to the object, with its dot.
-    """
-    required = schema.get("required", [])
-    for name, value in members(schema.get("properties")).items():
-        shape = members(value)
-        needed = isinstance(required, list) and name in required
-        default = "*required*" if needed else shown_default(shape)
-        description = escaped(str(shape.get("description", "")))
-        nested = list(nested_objects(shape))
-        known = {told[key] for _, inner in nested if (key := json.dumps(inner["properties"])) in told}
-        reference = "".join(f" Members as of {place}." for place in sorted(known))
-        yield f"| `{prefix}{name}` | {kind(shape)} | {default} | {sentence(description, reference)} |"
-        for suffix, inner in nested:
-            path, key = f"{prefix}{name}{suffix}", json.dumps(inner["properties"])
-            if key not in told:  # "one, or a list of such" has its members once
-                told[key] = f"`{path}` in [{operation}](#{operation.lower()})"
-                yield from argument_rows(inner, told, operation, f"{path}.")
+def types_section(types: ArgumentTypes) -> str:
+    """Return the section of the types that arguments refer to."""
+    sections = {name: type_section(args_type, types) for name, args_type in types.classes.items()}
+    sections |= {name: f"{BUILT_IN[name]}\n" for name in types.built_in}
+    parts = [f"### {name}\n\n{sections[name]}" for name in sorted(sections)]
+    return "\n".join(["## Types", "", *parts])
 
 
-def sentence(description: str, more: str) -> str:
-    """A description with something after it."""
-    return f"{description.rstrip('.')}.{more}" if description and more else description + more.lstrip()
+def type_section(args_type: type[msgspec.Struct], types: ArgumentTypes) -> str:
+    """Return the section of a class, without its heading."""
+    forms = types.short_forms(args_type)
+    short = [f"Short forms: {', '.join(forms)}.", ""] if forms else []
+    return "\n".join([description_of(args_type), "", *short, *table(args_type, types, "member")])
 
 
-def nested_objects(shape: Mapping[str, object]) -> Iterator[tuple[str, Mapping[str, object]]]:
-    """The objects with named members in an argument, and how the path to them goes on."""
-    if "properties" in shape:
-        yield "", shape
-    for key, suffix in (("items", "[]"), ("additionalProperties", ".NAME")):
-        if key in shape:
-            for rest, nested in nested_objects(members(shape[key])):
-                yield suffix + rest, nested
-    for branch in branches(shape):
-        yield from nested_objects(branch)
-
-
-def kind(shape: Mapping[str, object]) -> str:
-    """The type of an argument in words."""
-    if "enum" in shape and isinstance(values := shape["enum"], list):
-        return ", ".join(f"`{json.dumps(value, ensure_ascii=False)}`" for value in values)
-    if shapes := branches(shape):
-        return " or ".join(dict.fromkeys(kind(branch) for branch in shapes))
-    if shape.get("type") == "array":
-        return f"list of {kind(members(shape.get('items')))}"
-    if shape.get("type") == "object" and isinstance(shape.get("additionalProperties"), dict):
-        return f"map of {kind(members(shape['additionalProperties']))}"
-    if shape.get("title") == "duration":
-        return "duration"
-    return str(shape.get("type", "any"))
-
-
-def shown_default(shape: Mapping[str, object]) -> str:
-    """The default as a user would write it; nothing where it is empty."""
-    default = shape.get("default")
-    return "" if default in (None, "", [], {}) else f"`{json.dumps(default, ensure_ascii=False)}`"
-
-
-def branches(shape: Mapping[str, object]) -> list[Mapping[str, object]]:
-    """The alternatives of a schema, without null."""
-    found = [] if "properties" in shape else shape.get("anyOf", [])
-    assert isinstance(found, list)
-    return [members(branch) for branch in found if members(branch).get("type") != "null"]
-
-
-def members(value: object) -> Mapping[str, object]:
-    """The value where it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
+def table(args_type: type[msgspec.Struct], types: ArgumentTypes, title: str) -> list[str]:
+    """Return the lines of a table of arguments; none if there are no arguments."""
+    rows = [
+        f"| `{member.name}` | {member.type} | {'*required*' if member.required else escaped(member.default)} "
+        f"| {escaped(member.description)} |"
+        for member in types.members(args_type)
+    ]
+    return [f"| {title} | type | default | description |", "|---|---|---|---|", *rows, ""] if rows else []
 
 
 def escaped(text: str) -> str:
-    """Text for a cell of a table."""
+    """Return a text as a cell of a table."""
     return text.replace("|", "\\|").replace("\n", " ").replace("<", "&lt;")
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence, for a table."""
+    """Return the first sentence of a description, as a cell of a table."""
     return escaped(" ".join(text.split()).partition(". ")[0].rstrip("."))

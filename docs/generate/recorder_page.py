@@ -1,4 +1,4 @@
-"""The reference page of the recorder, from its command line."""
+"""Reference page of the recorder, generated from its command line."""
 
 from __future__ import annotations
 
@@ -18,23 +18,24 @@ HEAD = """\
 
 # ext-recorder
 
-What `ext-recorder --help` and `ext-recorder COMMAND --help` say. Each command at work, with what it puts out, is in
-[Cassettes](../cassettes.md) (record, replay, recover), [Working with cassettes](../recorder.md),
-[Testing](../testing.md) (shim, faults, sockets), [Protocols](../protocols.md) (lint), [Conformance](../conformance.md).
+The output of `ext-recorder --help` and `ext-recorder COMMAND --help`. Examples of all commands, with their output, are
+in [Cassettes](../cassettes.md) (record, replay, recover), [Working with cassettes](../recorder.md),
+[Testing](../testing.md) (shim, faults, sockets), [Protocols](../protocols.md) (lint) and
+[Conformance](../conformance.md). The [glossary](../glossary.md) defines the terms.
 """
 KEYS = """\
 
 ## Project file
 
-Keys of `ext-recorder.toml`, and of `[tool.ext-recorder]` in `pyproject.toml`, with the commands that they apply to.
-A key means what the option of the same name means. [Project file](../recorder.md#project-file): how the file is found.
+Keys of `ext-recorder.toml`, and of `[tool.ext-recorder]` in `pyproject.toml`, with the commands that they apply to. A
+key has the meaning of the option with the same name. See [Project file](../recorder.md#project-file).
 
 | key | value | commands |
 |---|---|---|"""
 
 
 def page() -> str:
-    """The whole page, in Markdown."""
+    """Return the complete page, in Markdown."""
     program = group()
     context = click.Context(program, info_name="ext-recorder", terminal_width=WIDTH)
     parts = [HEAD, block(program.get_help(context))]
@@ -74,5 +75,5 @@ def _form(option: Option) -> str:
 
 
 def block(text: str) -> str:
-    """Help text as it stands."""
+    """Return a code block with a help text."""
     return f"```text\n{text.rstrip()}\n```\n"

@@ -1,4 +1,4 @@
-"""Parts of pages that are kept by the generator: code blocks that name a file, and tables of operations."""
+"""Generated parts of pages: code blocks that name a file, and tables."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ TABLE = re.compile(r"^<!-- (?P<name>(?P<kind>\w+): \S+) -->\n(?:.*\n)*?<!-- /(?P
 
 
 def with_tables(page: str, tables: Mapping[str, str]) -> str:
-    """The page with each table between its comments: `<!-- operations: ext-shell -->` and `<!-- /operations -->`.
+    """Return the page with each table between its comments: `<!-- names: ext-shell -->` and `<!-- /names -->`.
 
     Raises:
         KeyError: a comment names an unknown table.
@@ -23,10 +23,10 @@ def with_tables(page: str, tables: Mapping[str, str]) -> str:
 
 
 def filled(page: str, root: Path) -> str:
-    """The page with the text of each named file in its block.
+    """Return the page with the text of each named file in its block.
 
     Raises:
-        FileNotFoundError: a block names a file that is not there.
+        FileNotFoundError: a block names a file that does not exist.
     """
 
     def block(match: re.Match[str]) -> str:

@@ -1,4 +1,4 @@
-"""What is generated from the code is what the code says."""
+"""Generated files are up to date."""
 
 from __future__ import annotations
 

@@ -1,0 +1,179 @@
+"""Outputs, causes of failures and further examples of ext-http, for its reference page.
+
+An output whose name ends with `?` is not always present. Tests run all examples and compare the outputs.
+"""
+
+from __future__ import annotations
+
+RESPONSE = {
+    "status": "status of the response, such as `200`",
+    "body": "body as text; of a long one the beginning and the end. Later steps get the complete body",
+    "bodyFile?": "path of a file with the complete body, if `body` is shortened",
+    "duration": "duration, such as `12ms`",
+    "url": "last requested URL; after a redirect it differs from the given one",
+    "attempts": "number of requests",
+    "NAME?": "captured value, if `capture` has this name",
+}
+
+MOCK = {
+    "calls": "number of calls",
+    "unmatched": "number of calls that matched no route",
+    "journalFile": "path of a file with one line of JSON per call, without secrets",
+}
+
+OUTPUTS = {
+    "request": RESPONSE,
+    "wait": RESPONSE,
+    "download": {
+        "path": "absolute path of the file",
+        "size": "size of the file in bytes",
+        "sha256": "SHA-256 of the file in hex",
+        "status": "status of the response, such as `200`",
+        "duration": "duration, such as `1.2s`",
+        "url": "last requested URL; after a redirect it differs from the given one",
+        "attempts": "number of requests",
+    },
+    "graphql": RESPONSE
+    | {
+        "data": "member `data` of the response, as JSON",
+        "errors?": "member `errors` of the response as JSON, if there are any",
+    },
+    "session": {"name": "name of the session"},
+    "mock-start": {
+        "name": "name of the mock",
+        "url": "root URL, such as `http://127.0.0.1:40711`",
+        "port": "port number",
+        "caFile?": "path of the certificate authority to trust, if `tls` is given",
+        "journalFile": MOCK["journalFile"],
+    },
+    "mock-verify": MOCK,
+    "mock-stop": MOCK | {"routes": "number of calls of each route, as JSON"},
+}
+
+UNREACHABLE = "the server cannot be reached, or its certificate is not trusted"
+REFUSED = "the host comes from a variable or a redirect, or is a metadata address, and `allowHosts` does not list it"
+BODY = "the body is larger than `maxBody`, and a check or a capture needs the rest"
+CAPTURE = "a captured value is not found, and has no default"
+NO_MOCK = "there is no mock of this name in the workdir and scope"
+
+FAILURES = {
+    "request": (
+        UNREACHABLE,
+        "the status is not 200 to 299, or the response does not match `expect`",
+        REFUSED,
+        BODY,
+        CAPTURE,
+    ),
+    "wait": (
+        "the response does not match `expect` before `timeout`; the error lists all attempts",
+        "a response or an error listed in `giveUpOn` occurs",
+        REFUSED,
+        CAPTURE,
+    ),
+    "download": (
+        UNREACHABLE,
+        "the status is not 200 to 299, or the response does not match `expect`",
+        "the file is larger than `maxSize`, or its SHA-256 differs",
+        "the path leads outside of the workdir",
+        REFUSED,
+    ),
+    "graphql": (
+        UNREACHABLE,
+        "the response contains `errors`, unless `expect` accepts them, or neither data nor errors",
+        "the response does not match `expect`",
+        REFUSED,
+        CAPTURE,
+    ),
+    "session": ("`baseUrl` or a header is invalid",),
+    "mock-start": ("a mock of this name is already running", "the port is in use"),
+    "mock-verify": (NO_MOCK, "the calls do not match `calls` or `unmatched`; the error shows the closest calls"),
+    "mock-stop": (f"{NO_MOCK}, unless `ignoreMissing` is given",),
+}
+
+EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
+    "request": {
+        "Authentication, with a password from an environment variable": [
+            (
+                "request",
+                {
+                    "url": "http://127.0.0.1:8080/items/7",
+                    "auth": {"basic": {"username": "ada", "password": {"env": "SHOP_PASSWORD"}}},
+                    "secretHeaders": {"X-Api-Key": {"env": "SHOP_KEY"}},
+                },
+            )
+        ],
+        "A captured value, used in the next request": [
+            (
+                "request",
+                {
+                    "url": "http://127.0.0.1:8080/items/7",
+                    "capture": {"id": {"json": "$.id"}, "type": {"from": "header", "header": "Content-Type"}},
+                    "as": "item",
+                },
+            ),
+            ("request", {"url": "http://127.0.0.1:8080/items/${item.id}", "query": {"colour": ["blue", "green"]}}),
+        ],
+        "Checks by JSONPath, of headers and of the duration": [
+            (
+                "request",
+                {
+                    "method": "POST",
+                    "url": "http://127.0.0.1:8080/items/7",
+                    "body": {"json": {"count": 2}},
+                    "expect": {
+                        "status": [200, 201],
+                        "headers": {"content-type": {"startsWith": "application/json"}},
+                        "duration": {"lt": "10s"},
+                        "body": {
+                            "json": [
+                                {"path": "$.name", "type": "string", "matches": "^l"},
+                                {"path": "$..price", "exists": False},
+                            ]
+                        },
+                    },
+                },
+            )
+        ],
+    },
+    "session": {
+        "A request of the session": [
+            ("request", {"url": "/items/7", "session": "shop", "expect": {"body": {"contains": "lamp"}}}),
+        ]
+    },
+    "mock-start": {
+        "Faults and retries: a wait succeeds after a reset connection and a slow response with status 503": [
+            (
+                "mock-start",
+                {
+                    "name": "unreliable",
+                    "routes": [
+                        {
+                            "name": "health",
+                            "path": "/healthz",
+                            "answer": [{"fault": "reset"}, {"status": 503, "delay": "50ms"}, {"text": "ok"}],
+                        }
+                    ],
+                    "as": "unreliable",
+                },
+            ),
+            (
+                "wait",
+                {"url": "${unreliable.url}/healthz", "interval": "100ms", "timeout": "20s", "expect": {"body": "ok"}},
+            ),
+            ("mock-stop", {"name": "unreliable"}),
+        ],
+        "TLS, with the certificate authority of the mock": [
+            (
+                "mock-start",
+                {
+                    "name": "secure",
+                    "tls": True,
+                    "routes": [{"path": "/", "answer": {"text": "hello"}}],
+                    "as": "secure",
+                },
+            ),
+            ("request", {"url": "${secure.url}/", "tls": {"ca": "${secure.caFile}"}, "expect": {"body": "hello"}}),
+            ("mock-stop", {"name": "secure"}),
+        ],
+    },
+}

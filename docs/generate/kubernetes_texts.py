@@ -1,0 +1,354 @@
+"""Outputs, causes of failures and further examples of ext-kubernetes, for its reference page.
+
+An output whose name ends with `?` is not always present. Tests run all examples and compare the outputs.
+"""
+
+from __future__ import annotations
+
+IDENTITY = {
+    "name": "name of the object",
+    "namespace": "namespace of the object; empty for a cluster-wide kind",
+    "uid": "unique id of the object",
+    "resourceVersion": "stored version of the object",
+}
+ONE = {f"{name}?": f"{text}, if there is one object" for name, text in IDENTITY.items()}
+SENT = {"count": "number of objects", "resources": "each object with its result, one per line"} | ONE
+APPLIED = SENT | {
+    "created": "number of created objects",
+    "configured": "number of changed objects",
+    "unchanged": "number of unchanged objects",
+}
+GENERATED = {"count": "number of deleted namespaces", "namespaces?": "their names, one per line, if there are any"}
+ACCESS = {
+    "allowed?": "`true` or `false`, if a verb is given",
+    "reason?": "reason given by the server, if a verb is given",
+    "count?": "number of rules, if `list` is given",
+    "rules?": "the rules, one per line, if `list` is given",
+    "incomplete?": "`true` if the server cannot list all rules, if `list` is given",
+}
+FAILED = {
+    "status?": "last seen state, if the wait failed",
+    "attempts?": "number of reads, if the wait failed",
+}
+REPORT = {"storyFile?": "path of the complete failure report, if the wait failed and there is an object"}
+SECONDS = {"seconds": "duration in seconds"}
+WAITED = (
+    SECONDS
+    | {"count": "number of objects at the end", "status": "last seen state", "attempts?": FAILED["attempts?"]}
+    | REPORT
+)
+CHANGED = (
+    ONE
+    | {"count": "number of objects", "changed": "number of changed objects"}
+    | FAILED
+    | {"seconds?": "duration in seconds, if the wait failed"}
+    | REPORT
+)
+CONTEXTS = {"current": "current context", "count": "number of contexts", "contexts": "their names, one per line"}
+CURRENT = {
+    "context": "name of the context",
+    "cluster": "name of its cluster",
+    "user": "name of its user",
+    "namespace": "its namespace; may be empty",
+}
+CONFIG = {"config": "kubeconfig as YAML, with credentials redacted"}
+HELM = {"stdout": "standard output of helm", "stderr": "standard error of helm, such as warnings"}
+CHART = HELM | {
+    "name": "name of the release",
+    "status": "status of the release: `deployed`",
+    "revision": "revision of the release",
+}
+RELEASES = {"count": "number of releases", "names": "their names, one per line", "releases": "the releases as JSON"}
+
+OUTPUTS = {
+    "create-namespace": IDENTITY | {"namespace": "name of the namespace"},
+    "delete-generated-namespaces": GENERATED,
+    "delete-namespace": {"namespace": "name of the namespace"},
+    "apply": APPLIED,
+    "create": SENT,
+    "replace": SENT,
+    "create-secret": IDENTITY,
+    "create-configmap": IDENTITY,
+    "get": ONE
+    | {
+        "found": "`true` if there is an object",
+        "count?": "number of objects, if only a kind is given",
+        "names?": "names of the objects, one per line, if only a kind is given",
+        "NAME?": "value of the JSONPath, if `outputs` has this name",
+    },
+    "patch": IDENTITY,
+    "delete": {"count": "number of deleted objects", "resources": "their kinds and names, one per line"},
+    "condition": WAITED
+    | {
+        "status": "status of the condition; if the wait failed, the last seen state",
+        "reason?": "reason of the condition, if it exists",
+        "message?": "message of the condition, if it exists",
+    },
+    "wait": WAITED | ONE | {"value?": "the value, if `jsonPath` is given"},
+    "stable": SECONDS
+    | {"changes": "number of changes of the state", "count": "number of objects at the end"}
+    | FAILED
+    | REPORT,
+    "assert": SECONDS | {"count": "number of matching objects"} | FAILED | REPORT | ONE,
+    "rollout": {
+        "status?": "last seen state, if it was waited for",
+        "seconds?": "duration in seconds, if it was waited for",
+        "replicas?": "number of pods, if it was waited for",
+        "updatedReplicas?": "number of pods with the newest template, if it was waited for",
+        "readyReplicas?": "number of ready pods, if it was waited for",
+        "availableReplicas?": "number of available pods, if it was waited for",
+        "revision?": "revision of a Deployment, if it was waited for, or undone",
+        "toRevision?": "revision that was restored, if it was undone",
+        "restartedAt?": "time of the restart, if it was restarted",
+        "paused?": "`true` if it is paused, if it was paused or resumed",
+        "revisions?": "revisions with their images, one per line, if the history was requested",
+        "current?": "newest revision, if the history was requested",
+        "count?": "number of revisions, if the history was requested",
+        "attempts?": "number of reads, if the wait failed",
+    }
+    | REPORT,
+    "scale": {
+        "replicas": "new number of replicas",
+        "previous": "previous number of replicas",
+        "seconds?": "duration in seconds, if `wait` is true",
+    }
+    | FAILED
+    | REPORT,
+    "label": CHANGED,
+    "annotate": CHANGED,
+    "events": {
+        "count": "number of events",
+        "events": "the events, one per line, the latest first",
+        "reasons": "their reasons, separated by commas",
+    }
+    | FAILED
+    | {"seconds?": "duration in seconds, if the wait failed"},
+    "exec": {
+        "exitCode": "exit code of the command",
+        "stdout": "standard output of the command",
+        "stderr": "standard error of the command",
+        "pod": "name of the pod",
+        "container": "name of the container",
+    },
+    "copy": {
+        "files": "number of copied files",
+        "pod": "name of the pod",
+        "skipped?": "files that were left out, one per line, if they come from a container",
+    },
+    "port-forward": {
+        "localPort?": "local port, if it was started",
+        "address?": "loopback address with the local port, if it was started",
+        "pod?": "name of the pod, if it was started",
+        "port?": "port of the pod, if it was started",
+        "count?": "number of stopped forwards, if they were stopped",
+        "problems?": "last error of each forward, one per line, if they were stopped",
+    },
+    "logs": {
+        "log": "the logs, one after the other",
+        "lines": "number of lines",
+        "pods": "names of the pods, one per line",
+        "cut?": "containers with a log over the limit, one per line",
+    },
+    "run-job": {
+        "name": "name of the Job",
+        "namespace": "namespace of the Job",
+        "pod": "name of its last pod",
+        "log": "log of its last pod; empty if it cannot be read",
+        "exitCode?": "exit code of its last pod, if it has ended",
+        "succeeded?": "`true` if it was completed, if it has ended",
+        "seconds": "duration in seconds",
+    }
+    | FAILED
+    | REPORT,
+    "helm-install": CHART,
+    "helm-upgrade": CHART,
+    "helm-list": RELEASES,
+    "helm-uninstall": HELM,
+    "auth-can-i": ACCESS,
+    "list-contexts": CONTEXTS,
+    "current-context": CURRENT,
+    "view-config": CONFIG,
+    "createNamespace": IDENTITY | {"namespace": "name of the namespace"},
+    "deleteGeneratedNamespaces": GENERATED,
+    "authCanI": ACCESS,
+    "listContexts": CONTEXTS,
+    "getCurrentContext": CURRENT,
+    "viewConfig": CONFIG,
+    "helmInstall": CHART,
+    "helmList": RELEASES,
+    "helmUninstall": HELM,
+}
+
+SERVER = "the API server refuses the request, or does not respond before the deadline"
+KIND = "the kind is unknown, or the name is ambiguous"
+MISSING = "the object does not exist"
+NAMESPACE = "no namespace is given, and `create-namespace` failed or created several"
+HOPELESS = (
+    "the state cannot be reached any more, such as after a crash loop or a failed image pull; the wait ends early"
+)
+MANIFEST = "a manifest is not valid YAML, or has fields that the kind does not have"
+KUBECONFIG = "the kubeconfig cannot be read, or lacks the context"
+HELM_FAILS = "helm is not in PATH, or exits with an error, which is in `error`"
+POD = "there is no running pod"
+
+FAILURES = {
+    "create-namespace": ("the namespace exists", SERVER),
+    "delete-generated-namespaces": (
+        "there are several namespaces, and neither `name`, `names` nor `prefix` is given",
+        "a given name was not generated by `create-namespace` in this workdir and scope",
+        "with `wait`, a namespace still exists at the deadline; the error names its pods",
+        SERVER,
+    ),
+    "delete-namespace": (
+        "the namespace does not exist, unless `ignoreNotFound` is given",
+        "with `wait`, it still exists at the deadline; the error names its pods",
+        SERVER,
+    ),
+    "apply": (
+        MANIFEST,
+        "another field manager owns a field, unless `force` is given",
+        "with `wait`, an object is not ready before the deadline",
+        KIND,
+        NAMESPACE,
+        SERVER,
+    ),
+    "create": (MANIFEST, "an object exists", KIND, NAMESPACE, SERVER),
+    "replace": (
+        MANIFEST,
+        MISSING,
+        "`metadata.resourceVersion` is given, and the object has changed",
+        KIND,
+        NAMESPACE,
+        SERVER,
+    ),
+    "create-secret": ("it exists, unless `replace` is given", "a file cannot be read", NAMESPACE, SERVER),
+    "create-configmap": ("it exists, unless `replace` is given", "a file cannot be read", NAMESPACE, SERVER),
+    "get": (
+        f"{MISSING}, unless `ignoreNotFound` is given",
+        "a JSONPath finds nothing, and the output has no default",
+        KIND,
+        NAMESPACE,
+        SERVER,
+    ),
+    "patch": (MISSING, "the patch does not apply", KIND, NAMESPACE, SERVER),
+    "delete": (
+        f"{MISSING}, unless `ignoreNotFound` is given",
+        "an object still exists at the deadline",
+        KIND,
+        NAMESPACE,
+        SERVER,
+    ),
+    "condition": ("the condition does not hold before `timeout`", HOPELESS, KIND, NAMESPACE, SERVER),
+    "wait": ("the state is not reached before `timeout`", HOPELESS, KIND, NAMESPACE, SERVER),
+    "stable": ("the state does not hold for the duration before `timeout`", KIND, NAMESPACE, SERVER),
+    "assert": ("the object does not match before `timeout`; the error lists the differences", KIND, NAMESPACE, SERVER),
+    "rollout": (
+        "the rollout is not complete before `timeout`",
+        HOPELESS,
+        "there is no previous revision, or not the given one, to undo to",
+        "it is paused, and a restart or undo is requested",
+        KIND,
+        NAMESPACE,
+        SERVER,
+    ),
+    "scale": (
+        "the kind has no subresource scale",
+        "`currentReplicas` is given, and differs",
+        "with `wait`, the replicas are not ready before `timeout`",
+        KIND,
+        NAMESPACE,
+        SERVER,
+    ),
+    "label": (MISSING, "a label has another value, and `overwrite` is false", KIND, NAMESPACE, SERVER),
+    "annotate": (MISSING, "an annotation has another value, and `overwrite` is false", KIND, NAMESPACE, SERVER),
+    "events": ("with `count`, the number of events does not match before `timeout`", NAMESPACE, SERVER),
+    "exec": (
+        POD,
+        "the exit code is not 0, or the result does not match `expect`",
+        "the command cannot be started",
+        NAMESPACE,
+        SERVER,
+    ),
+    "copy": (
+        POD,
+        "tar is missing in the container",
+        "the files exceed 64 MiB",
+        "a local path leads outside of the workdir",
+        NAMESPACE,
+    ),
+    "port-forward": (POD, "the local port is in use", "the pod has no such port", NAMESPACE, SERVER),
+    "logs": (
+        "no pods are found",
+        "the log does not match `expect`, or does not match before `timeout` with `follow`",
+        NAMESPACE,
+        SERVER,
+    ),
+    "run-job": (
+        "the result does not match `expect`",
+        "the Job is not complete before `timeout`",
+        HOPELESS,
+        NAMESPACE,
+        SERVER,
+    ),
+    "helm-install": (HELM_FAILS, "the release exists", "with `wait`, the resources are not ready before `timeout`"),
+    "helm-upgrade": (HELM_FAILS, "the release does not exist, unless `install` is given"),
+    "helm-list": (HELM_FAILS,),
+    "helm-uninstall": (HELM_FAILS, "the release does not exist, unless `ignoreNotFound` is given"),
+    "auth-can-i": ("the result differs from `expect`", SERVER),
+    "list-contexts": (KUBECONFIG,),
+    "current-context": (KUBECONFIG,),
+    "view-config": (KUBECONFIG,),
+}
+
+MANIFESTS = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: colours
+data:
+  main: blue
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: sizes
+data:
+  main: large
+"""
+
+EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
+    "apply": {"Several objects, as text": [("apply", {"manifest": MANIFESTS, "namespace": "web"})]},
+    "get": {
+        "JSONPath of RFC 9535, a default, and a variable for later steps": [
+            (
+                "get",
+                {
+                    "resource": "configmap/settings",
+                    "outputs": {
+                        "colour": "$.data.colour",
+                        "sizes": {"path": "$.data.sizes", "default": "none"},
+                    },
+                    "as": "settings",
+                },
+            ),
+            ("assert", {"resource": "configmap/settings", "expected": {"data": {"colour": "${settings.colour}"}}}),
+        ]
+    },
+    "wait": {
+        "A value by JSONPath, and several objects by label": [
+            ("wait", {"resource": "pod/nginx", "jsonPath": "{.status.phase}", "value": "Running", "timeout": "20s"}),
+        ]
+    },
+    "assert": {
+        "Comparison operators, and an object that must not exist": [
+            (
+                "assert",
+                {
+                    "resource": "deploy/web",
+                    "expected": {"status": {"readyReplicas": {"$gte": 1}, "updatedReplicas": {"$in": [1, 2]}}},
+                },
+            ),
+            ("assert", {"resource": "pod/missing", "absent": True}),
+        ]
+    },
+}

@@ -1,0 +1,185 @@
+"""Outputs, causes of failures and further examples of ext-shell, for its reference page.
+
+An output whose name ends with `?` is not always present. Tests run all examples and compare the outputs.
+"""
+
+from __future__ import annotations
+
+COMMAND = {
+    "exitCode?": "exit code, if the command exited by itself",
+    "signal?": "name of the signal, such as `SIGTERM`, if a signal ended the command",
+    "stdout": "standard output; of a long text the beginning and the end",
+    "stderr": "standard error; of a long text the beginning and the end",
+    "stdoutFile?": "path of a file with the complete output, if `stdout` is shortened",
+    "stderrFile?": "path of a file with the complete output, if `stderr` is shortened",
+    "duration": "run time, such as `1.52s`",
+    "NAME?": "captured value, if `capture` has this name",
+}
+PROCESS = {
+    "name": "name of the process",
+    "pid": "process id",
+    "logFile": "path of the file with all output of the process",
+    "port?": "port number, if `start` chose one",
+}
+FILE = {
+    "path": "absolute path",
+    "size": "size in bytes",
+    "sha256": "SHA-256 of the content, in hex",
+}
+
+OUTPUTS = {
+    "run": COMMAND | {"attempts?": "number of runs, if `retry` is given"},
+    "start": PROCESS,
+    "wait": PROCESS | COMMAND | {"running": "`true` if the process is still running"},
+    "stop": PROCESS | COMMAND | {"running": "`true` if the process is still running"},
+    "write-file": FILE,
+    "read-file": FILE
+    | {
+        "content": "the text; with `encoding: base64` the bytes",
+        "encoding": "`utf-8` or `base64`",
+        "mode": "permissions, such as `0644`",
+    },
+    "assert-file": {
+        "path": "absolute path",
+        "exists": "`true` or `false`",
+        "type?": "`file`, `directory` or another kind, if the path exists",
+        "size?": "size in bytes, if the path exists",
+        "mode?": "permissions, such as `0644`, if the path exists",
+        "sha256?": "SHA-256 of the content in hex, if `sha256` is given",
+        "attempts": "number of checks",
+    },
+    "copy": {
+        "path": "absolute path of the copy",
+        "files": "number of copied files",
+        "size": "total size in bytes",
+    },
+    "make-temp": {"path": "absolute path", "name": "last component of the path"},
+    "remove": {"removed": "number of removed entries"},
+    "assert-agent": {"output?": "output of the agent, if the host sends it"},
+}
+
+NOT_FOUND = "the program is not found, or cannot be executed"
+NO_PROCESS = "there is no process of this name in the workdir and scope"
+OUTSIDE = "a path leads outside of the workdir"
+
+FAILURES = {
+    "run": (
+        NOT_FOUND,
+        "the exit code is not 0, or the result does not match `expect`",
+        "the command runs longer than `timeout`, or exceeds one of `limits`",
+        "a captured value is not found, and has no default",
+    ),
+    "start": (
+        NOT_FOUND,
+        "a process of this name is already running",
+        "the process exits before it is ready, or is not ready before `timeout`",
+        "the port is in use, or the file of `ready` already exists",
+    ),
+    "wait": (
+        NO_PROCESS,
+        "the process is still running at `timeout`, unless `allowRunning` is given",
+        "the exit code is not 0, or the result does not match `expect`",
+    ),
+    "stop": (
+        f"{NO_PROCESS}, unless `ignoreMissing` is given",
+        "the process does not end",
+        "the result does not match `expect`",
+    ),
+    "write-file": (
+        OUTSIDE,
+        "the file exists, and `overwrite` is false",
+        "the directory is missing, and `parents` is false",
+    ),
+    "read-file": (
+        OUTSIDE,
+        "the file is missing, or is larger than `maxSize`",
+        "`encoding` is utf-8, and the content is not",
+    ),
+    "assert-file": (OUTSIDE, "a check does not hold, or does not hold before `timeout`"),
+    "copy": (
+        OUTSIDE,
+        "the source is missing",
+        "the destination exists, and `overwrite` is false",
+        "a symbolic link in a directory leads outside of the workdir",
+    ),
+    "make-temp": ("the directory cannot be written",),
+    "remove": (
+        OUTSIDE,
+        "nothing exists at the path, unless `ignoreMissing` is given",
+        "it is a directory, and `recursive` is false",
+    ),
+    "assert-agent": (
+        "the host does not send the agent's output, as in phases other than verify",
+        "the output or the prompt does not match",
+    ),
+}
+
+EXAMPLES: dict[str, dict[str, list[tuple[str, dict[str, object]]]]] = {
+    "run": {
+        "A script with variables and limits; the output of one step is used in the next": [
+            (
+                "run",
+                {
+                    "script": 'for name in ada grace; do\n  echo "$GREETING, $name"\ndone\n',
+                    "env": {"GREETING": "hello"},
+                    "limits": {"cpu": "10s", "memory": "1GiB", "openFiles": 64},
+                    "expect": {"stdout": {"lineCount": 2, "matches": "(?m)^hello, grace$"}},
+                    "capture": {"first": {"regex": "hello, (\\w+)"}},
+                    "as": "greeting",
+                },
+            ),
+            ("run", {"command": ["echo", "${greeting.first}"], "expect": {"stdout": "ada"}}),
+        ],
+        "JSON output, checked and captured by JSONPath": [
+            (
+                "run",
+                {
+                    "command": ["echo", '{"items": [{"name": "lamp", "price": 12}]}'],
+                    "expect": {
+                        "stdout": {
+                            "json": [
+                                {"path": "$.items", "length": 1},
+                                {"path": "$.items[0].price", "gte": 10, "lt": 20},
+                            ]
+                        }
+                    },
+                    "capture": {"item": {"json": "$.items[0].name"}},
+                },
+            )
+        ],
+        "Run again until the command succeeds": [
+            (
+                "run",
+                {
+                    "script": "echo x >> attempts\ntest $(wc -l < attempts) -ge 3\n",
+                    "retry": {"attempts": 5, "interval": "100ms", "backoff": 2},
+                    "timeout": "10s",
+                },
+            )
+        ],
+    },
+    "start": {
+        "A server on a free port, ready when it answers": [
+            (
+                "start",
+                {
+                    "name": "files",
+                    "script": 'exec python3 -m http.server --bind 127.0.0.1 "$PORT"',
+                    "port": "auto",
+                    "ready": {"http": "/"},
+                    "as": "files",
+                },
+            ),
+            ("stop", {"name": "files"}),
+        ]
+    },
+    "assert-file": {
+        "JSON in a file, with members of any order": [
+            ("write-file", {"path": "settings.json", "json": {"colour": "blue", "sizes": [1, 2]}}),
+            (
+                "assert-file",
+                {"path": "settings.json", "content": {"jsonContains": {"sizes": [2, 1]}, "lists": "unordered"}},
+            ),
+        ]
+    },
+}
