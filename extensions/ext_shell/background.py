@@ -1,4 +1,4 @@
-"""Background processes: a registry for each workdir and scope, and how operations find and end them."""
+"""Background processes: one registry for each working directory and scope, and how operations find and stop them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ext_sdk.process import Output
 from .args import Name
 from .capture import capture_streams
 from .command import place_of
-from .expectations import check_attempt, redact_streams
+from .expectations import check_run, withhold_streams
 from .output_excerpt import end_of, show
 from .result import RunResult
 from .runner import CommandRun, bounded_grace
@@ -30,36 +30,38 @@ if TYPE_CHECKING:
     from ext_sdk.expect import Searcher
     from ext_sdk.process import Child, ExitStatus, Pump, Spawner
 
+    from .args import Ready
     from .capture import Capture
-    from .command import Prepared
+    from .command import PreparedCommand
     from .expectations import OutputExpectation
-    from .readiness import Ready
 
 
 STREAMS = ("stdout", "stderr")
-CLOSING_GRACE = 1.0  # seconds between SIGTERM and SIGKILL when the extension ends
-CLOSING_TIME = 2.0  # seconds in which all must have ended then
+CLOSING_GRACE = 1.0  # seconds between SIGTERM and SIGKILL when the extension shuts down
+CLOSING_TIME = 2.0  # seconds in which all processes must have ended then
+AFTER_KILL = 2.0  # seconds after SIGKILL that a response waits for processes that do not end
 STEP = 1.0  # seconds; the pump wakes up by itself when there is something to do
+ProcessName = Annotated[Name, Meta(description="Name of a process that `start` started in this working directory")]
 
 
 class Process:
-    """A command in the background, its output and its log. A thread moves its bytes until nothing of it is left.
+    """Background command with its output and its log. A thread moves its output until all of its processes have ended.
 
     Attributes:
         name: by which operations find it.
-        place: where that name counts: the workdir, and the scope if there is one.
-        prepared: the command.
-        log_path: where its output is written, without secrets.
-        port: that it was given, or None.
-        ready: what was waited for when it was started, or None.
-        kept: what it leaves running goes on, so that its own end is not the end of all.
-        status: how the command itself ended; None while it runs, or while there is output of it to be read.
+        place: where that name is valid: the working directory, and the scope if there is one.
+        command: the command.
+        log_path: file with its output, without secrets.
+        port: TCP port that was assigned to it, or None.
+        ready: conditions that its `start` waited for, or None.
+        kept: True if processes that the command leaves behind are not stopped, but are part of this process.
+        status: exit status of the command itself; None while it runs, or while it has unread output.
     """
 
     def __init__(
         self,
         name: str,
-        prepared: Prepared,
+        command: PreparedCommand,
         *,
         log: RedactingFile,
         log_path: Path,
@@ -70,7 +72,7 @@ class Process:
     ) -> None:
         self.name = name
         self.place = place
-        self.prepared = prepared
+        self.command = command
         self.log_path = log_path
         self.port = port
         self.ready = ready
@@ -82,57 +84,57 @@ class Process:
         self._seconds = 0.0
         self.kept = False
         self.status: ExitStatus | None = None
-        self._begun = 0.0
+        self._began = 0.0
         self._child: Child | None = None
 
     def start(self, spawner: Spawner, *, keep: bool) -> None:
-        """Start it; see Prepared.start for what is raised."""
-        child, pump = self.prepared.start(spawner, self._sink("stdout"), self._sink("stderr"), keep=keep)
+        """Start the command. Raises as PreparedCommand.start."""
+        child, pump = self.command.start(spawner, self._sink("stdout"), self._sink("stderr"), keep=keep)
         self._child = child
         self.kept = keep
-        self._begun = time.monotonic()
-        threading.Thread(target=self._work, args=(child, pump), daemon=True, name=f"pump {self.name}").start()
+        self._began = time.monotonic()
+        threading.Thread(target=self._pump, args=(child, pump), daemon=True, name=f"pump {self.name}").start()
 
     @property
     def pid(self) -> int:
-        """The command's process id."""
+        """Return the process id of the command."""
         return self._started.pid
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """The ports that its `start` named."""
-        of_ready = None if self.ready is None or isinstance(self.ready.port, UnsetType) else self.ready.port
-        return tuple(port for port in (self.port, of_ready) if port is not None and not isinstance(port, bool))
+        """Return the ports that its `start` named."""
+        ready_port = None if self.ready is None or isinstance(self.ready.port, UnsetType) else self.ready.port
+        return tuple(port for port in (self.port, ready_port) if port is not None and not isinstance(port, bool))
 
     @property
     def exited(self) -> bool:
-        """Whether the command itself has ended, and all that it wrote has been read."""
+        """Return True if the command itself has exited, and all its output has been read."""
         return self.status is not None or self._ended.is_set()
 
     @property
     def ended(self) -> bool:
-        """Whether nothing of it is left, and all its output has been read."""
+        """Return True if all processes of it have ended, and all output has been read."""
         return self._ended.is_set()
 
     def stop(self, number: int, grace: float) -> None:
-        """Send a signal to all of it, and SIGKILL after `grace` seconds."""
+        """Send a signal to all its processes, and SIGKILL after `grace` seconds."""
         self._started.stop(number, grace)
 
     def wait(self, seconds: float) -> bool:
-        """Wait until nothing of it is left. Returns whether that is so."""
+        """Wait until all its processes have ended. Return True if that is so."""
         return self._ended.wait(seconds)
 
     def written_since(self, stream: str, offset: int) -> tuple[bytes, int]:
-        """What it wrote on a stream from an offset on, and the offset of what comes next; see Output.since."""
+        """Return the output of a stream from an offset on, and the offset of the next byte; see Output.since."""
         with self._lock:
             return self._outputs[stream].since(offset)
 
-    def attempt(self) -> CommandRun:
-        """What it has done so far."""
+    def so_far(self) -> CommandRun:
+        """Return a copy of the outputs, and the exit status, at this time."""
         child = self._started
         with self._lock:
             outputs = {stream: output.copy() for stream, output in self._outputs.items()}
-        seconds = self._seconds if self._ended.is_set() else time.monotonic() - self._begun
+        seconds = self._seconds if self._ended.is_set() else time.monotonic() - self._began
         return CommandRun(
             status=child.status if self.exited else None,
             stdout=outputs["stdout"],
@@ -149,27 +151,24 @@ class Process:
         return self._child
 
     def _sink(self, stream: str) -> Callable[[bytes], None]:
-        def take(data: bytes) -> None:
-            self._write_log(stream, data)  # first: what somebody waited for is in the file then
+        def receive(data: bytes) -> None:
+            try:
+                if self._log:
+                    self._log.write(stream, data)  # first, so that a line that ends a wait is in the file
+            except OSError:  # the disk is full: the process continues without its log
+                self._log = None
             with self._lock:
                 self._outputs[stream].write(data)
 
-        return take
+        return receive
 
-    def _write_log(self, stream: str, data: bytes) -> None:
-        try:
-            if self._log:
-                self._log.write(stream, data)
-        except OSError:  # no space: the process goes on without its log
-            self._log = None
-
-    def _work(self, child: Child, pump: Pump) -> None:
+    def _pump(self, child: Child, pump: Pump) -> None:
         while not pump.done:
-            # Reports overtake bytes: an end is told when there is nothing left to be read of what was before it.
+            # The report of an exit overtakes output: the status counts once nothing is left to be read before it.
             read = pump.step(STEP if child.status is None or self.status is not None else 0)
             if not read and child.status is not None:
                 self.status = child.status
-        self._seconds = time.monotonic() - self._begun
+        self._seconds = time.monotonic() - self._began
         self.status = child.status
         try:
             if self._log:
@@ -180,8 +179,8 @@ class Process:
         child.close()
 
 
-class Running:
-    """All processes of this extension, to say in a failure which of them has a name or a port."""
+class RunningProcesses:
+    """Running processes of the entire extension, to name the owner of a name or a port in a failure."""
 
     def __init__(self) -> None:
         self._processes: weakref.WeakSet[Process] = weakref.WeakSet()
@@ -193,18 +192,18 @@ class Running:
             self._processes.add(process)
 
     def named(self, name: str) -> Process | None:
-        """Return a process of this name, of whatever place, that has not ended."""
+        """Return a running process of this name, of any place."""
         with self._lock:
-            return next((each for each in self._processes if not each.ended and each.name == name), None)
+            return next((process for process in self._processes if not process.ended and process.name == name), None)
 
     def at_port(self, port: int) -> Process | None:
-        """Return the process that was started for a port and has not ended."""
+        """Return the running process that was started for a port."""
         with self._lock:
-            return next((each for each in self._processes if not each.ended and port in each.ports), None)
+            return next((process for process in self._processes if not process.ended and port in process.ports), None)
 
 
 class Processes:
-    """The background processes of one workdir, by name."""
+    """Background processes of one working directory and scope, by name. Thread-safe."""
 
     def __init__(self) -> None:
         self._processes: dict[str, Process] = {}
@@ -212,20 +211,20 @@ class Processes:
         self._closed = False
 
     def start(self, process: Process, spawner: Spawner, *, keep: bool) -> None:
-        """Start a process and register it; what had its name and has ended is forgotten.
+        """Start and register a process; it replaces an ended process of its name.
 
         Raises:
-            OperationFailed: one of its name still runs, or the extension ends; and what Process.start raises.
+            OperationFailed: a process of its name is running, or the extension shuts down; and as Process.start.
         """
         with self._lock:
             self._refuse_running(process.name)
             if self._closed:
-                raise ext_sdk.OperationFailed("the extension was told to end and starts nothing more")
+                raise ext_sdk.OperationFailed("the extension is shutting down and starts no more processes")
             process.start(spawner, keep=keep)
             self._processes[process.name] = process
 
     def refuse_running(self, name: str) -> None:
-        """Raise OperationFailed if a process of this name runs."""
+        """Raise OperationFailed if a process of this name is running."""
         with self._lock:
             self._refuse_running(name)
 
@@ -233,19 +232,19 @@ class Processes:
         other = self._processes.get(name)
         if other and not other.ended:
             raise ext_sdk.OperationFailed(
-                f"process {name!r} runs already",
+                f"process {name!r} is already running",
                 error=f"name: expected one that no process of {other.place} has, found {name!r}: a previous `start` "
-                f"ran {other.prepared.label} under it (pid {other.pid}, {other.attempt().duration} ago); stop that one "
-                "first, choose another name, or give each task that shares this folder a `scope`",
+                f"ran {other.command.label} under it (pid {other.pid}, {other.so_far().duration} ago); stop that "
+                "process first, choose another name, or give each task that shares this directory a `scope`",
             )
 
     def get(self, name: str) -> Process | None:
-        """The process of this name."""
+        """Return the process of this name, running or not."""
         with self._lock:
             return self._processes.get(name)
 
     def names(self) -> list[str]:
-        """All names, sorted."""
+        """Return all names, sorted."""
         with self._lock:
             return sorted(self._processes)
 
@@ -256,7 +255,7 @@ class Processes:
                 del self._processes[process.name]
 
     def close(self) -> None:
-        """Stop all of them, side by side."""
+        """Stop all processes at the same time."""
         with self._lock:
             self._closed = True
             processes, self._processes = list(self._processes.values()), {}
@@ -267,26 +266,25 @@ class Processes:
             process.wait(max(0.0, until - time.monotonic()))
 
 
-AFTER_KILL = 2.0  # seconds after SIGKILL that an answer waits for what does not go
-TICK = 0.05  # seconds between two looks at whether a call has to stop
-ProcessName = Annotated[Name, Meta(description="Name of a process that `start` of this workdir started")]
+def find_process(name: str, context: ext_sdk.Context) -> Process:
+    """Return the process of this name in the working directory and scope of a call.
 
-
-def find(name: str, context: ext_sdk.Context) -> Process:
-    """The process of this name and workdir. Raises OperationFailed, with the names that there are."""
+    Raises:
+        OperationFailed: it does not exist; the error suggests names that do.
+    """
     processes = context.state(Processes)
     process = processes.get(name)
     if process is not None:
         return process
-    told = suggest(name, processes.names(), none="none was started, or all were stopped")
-    if other := context.extension_state(Running).named(name):
-        told += f"; a process of this name is of {other.place}"
-    text = f"name: expected a process that `start` started in {place_of(context)}, found {name!r}; {told}"
-    raise ext_sdk.OperationFailed(f"there is no process {name!r}", error=text)
+    suggestion = suggest(name, processes.names(), none="none was started, or all were stopped")
+    if other := context.extension_state(RunningProcesses).named(name):
+        suggestion += f"; a process of this name belongs to {other.place}"
+    text = f"name: expected a process that `start` started in {place_of(context)}, found {name!r}; {suggestion}"
+    raise ext_sdk.OperationFailed(f"process {name!r} does not exist", error=text)
 
 
-def end(process: Process, grace: float, deadline: ext_sdk.Deadline, number: int = signal.SIGTERM) -> None:
-    """Send a signal to a whole process, SIGKILL after `grace` seconds at most, and wait for its end."""
+def stop_process(process: Process, grace: float, deadline: ext_sdk.Deadline, number: int = signal.SIGTERM) -> None:
+    """Send a signal to all processes of it, SIGKILL after at most `grace` seconds, and wait for their end."""
     if process.ended:
         return
     grace = bounded_grace(grace, deadline)
@@ -294,9 +292,9 @@ def end(process: Process, grace: float, deadline: ext_sdk.Deadline, number: int 
     process.wait(min(grace + AFTER_KILL, deadline.remaining_for_result()))
 
 
-def finish(
+def result_of(
     process: Process,
-    expect: OutputExpectation | None,
+    expect: OutputExpectation | UnsetType,
     captures: Mapping[str, Capture],
     context: ext_sdk.Context,
     searcher: Searcher,
@@ -305,29 +303,29 @@ def finish(
     any_end: bool = False,
     reason: str = "",
 ) -> RunResult:
-    """Check what a process has done so far.
+    """Check a process at this time, and capture values from its output.
 
     Args:
-        process: that process.
-        expect: what must hold; None for nothing.
-        captures: from its output.
-        context: of the call.
-        searcher: for regular expressions.
-        running: it has not ended.
-        any_end: see check_attempt.
-        reason: why this is a failure whatever holds; "" if it is none.
+        process: the process.
+        expect: expectation, if any.
+        captures: by name.
+        context: secrets and working directory.
+        searcher: runs regular expressions.
+        running: True if the process has not ended.
+        any_end: see check_run.
+        reason: why the operation failed, whatever the checks are; "" if only they decide.
     """
-    attempt = process.attempt()
-    captured = capture_streams(captures, attempt, context, searcher)
+    run = process.so_far()
+    captured = capture_streams(captures, run, context, searcher)
     checks = captured.failures
-    if expect is not None:
-        checks = check_attempt(expect, attempt, context, searcher, running=running, any_end=any_end) + checks
+    if not isinstance(expect, UnsetType):
+        checks = check_run(expect, run, context, searcher, running=running, any_end=any_end) + checks
     return RunResult(
-        f"{process.name}: {process.prepared.label}",
-        attempt,
-        redact_streams(checks, captured.withheld),
+        f"{process.name}: {process.command.label}",
+        run,
+        withhold_streams(checks, captured.withheld),
         captured,
-        limits=process.prepared.limits,
+        limits=process.command.limits,
         context=context,
         extra=outputs_of(process) | {"running": running},
         reason=reason,
@@ -336,14 +334,12 @@ def finish(
 
 
 def outputs_of(process: Process) -> dict[str, str | int | bool]:
-    """The outputs that tell a process from others."""
+    """Return the outputs that identify a process."""
     outputs: dict[str, str | int | bool] = {"name": process.name, "pid": process.pid, "logFile": str(process.log_path)}
     return outputs if process.port is None else outputs | {"port": process.port}
 
 
-def excerpt(process: Process, context: ext_sdk.Context) -> str:
-    """The ends of its outputs, for the text of a failure."""
-    attempt = process.attempt()
-    shown = {name: end_of(show(output, name, context)) for name, output in attempt.outputs.items()}
-    parts = [f"{name} ends with: {text}" for name, text in shown.items() if text]
-    return "; ".join(parts) or "it wrote nothing"
+def output_ends(process: Process, context: ext_sdk.Context) -> str:
+    """Return the ends of its outputs, for the text of a failure."""
+    ends = {name: end_of(show(output, name, context)) for name, output in process.so_far().outputs.items()}
+    return "; ".join(f"{name} ends with: {end}" for name, end in ends.items() if end) or "no output"

@@ -65,18 +65,14 @@ def capture_streams(
 
     def find(capture: Capture) -> str:
         text = streams[capture.from_]
-        if isinstance(capture.line, int):
-            value = _line(capture.line, text, capture.from_)
-        else:
+        if isinstance(capture.line, UnsetType):
             value = find_in_text(capture, text, searcher)
+        else:
+            lines = text.removesuffix("\n").split("\n") if text else []
+            index = capture.line - 1 if capture.line > 0 else capture.line
+            if not -len(lines) <= index < len(lines):
+                raise NotFound(f"no line {capture.line} in {capture.from_}, which has {len(lines)}")
+            value = lines[index].removesuffix("\r")
         return value.strip() if capture.trim else value
 
     return capture_all(captures, find, streams, context.secrets)
-
-
-def _line(number: int, text: str, where: str) -> str:
-    lines = text.removesuffix("\n").split("\n") if text else []
-    index = number - 1 if number > 0 else number
-    if not -len(lines) <= index < len(lines):
-        raise NotFound(f"no line {number} in {where}, which has {len(lines)}")
-    return lines[index].removesuffix("\r")

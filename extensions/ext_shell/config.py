@@ -1,4 +1,4 @@
-"""What a host may configure for all commands."""
+"""Configuration of ext-shell: what a host sets for all commands."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ class ShellConfig(ext_sdk.Config):
         list[str],
         Meta(
             description="Variables of the extension's own environment that every command gets; * and ? are wildcards. "
-            "All others are kept from commands, because a host's environment holds its API keys."
+            "Commands get no others, because the environment of a host contains its API keys."
         ),
     ] = field(default_factory=list)
     env: Annotated[dict[str, str], Meta(description="Variables that every command gets")] = field(default_factory=dict)
     secrets: Annotated[
         list[str],
         Meta(
-            description="Names of variables whose values must not be seen, beside those whose names say so (API_TOKEN, "
-            "DB_PASSWORD): they are replaced in every answer, log and file"
+            description="Names of further variables with secret values, which are redacted in all responses, logs and "
+            "files. Variables with names such as API_TOKEN or DB_PASSWORD always are"
         ),
     ] = field(default_factory=list)
-    shell: Annotated[Shell, Meta(description="Runs scripts where the operation names no shell")] = "bash"
-    limits: Annotated[Limits, Meta(description="For every command; an operation may set its own")] = field(
-        default_factory=Limits
+    shell: Annotated[Shell, Meta(description="Shell for scripts of operations that name none")] = "bash"
+    limits: Annotated[Limits, Meta(description="Resource limits of every command; an operation may set its own")] = (
+        field(default_factory=Limits)
     )
     output_limit: Annotated[
         Size,
         Meta(
-            description="How much of each output of a command is kept, as bytes or 16MiB. What comes after it is read "
-            "and counted, and only its last 64 KiB are kept; ${NAME.stdout} is refused then"
+            description="Kept size of each output of a command, as bytes or 16MiB. Of longer output the last 64 KiB "
+            "are kept in addition, and ${NAME.stdout} is refused"
         ),
     ] = DEFAULT_KEPT
 
 
 def config_of(context: ext_sdk.Context) -> ShellConfig:
-    """The configuration of a call. Raises TypeError where it is another extension's."""
+    """Return the configuration of a call. Raises TypeError if it is another extension's."""
     if not isinstance(context.config, ShellConfig):
         raise TypeError(f"expected the configuration of ext-shell, found {type(context.config).__name__}")
     return context.config

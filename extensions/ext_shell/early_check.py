@@ -1,4 +1,4 @@
-"""The checks of a configuration that run before the manifest is sent; see `ext_sdk.Config`."""
+"""Check of `limits` that runs before the manifest is sent, without msgspec; see `ext_sdk.Config`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from ext_sdk.duration import Duration
 
 
 def check_limits(members: dict[str, object]) -> None:
-    """Raise ValueError for what `Limits` refuses."""
+    """Raise ValueError for values that `Limits` refuses."""
     if Duration.parse(str(members.get("cpu", "1s"))).nanoseconds <= 0:
         raise ValueError("cpu: expected a duration over 0")

@@ -1,4 +1,4 @@
-"""The extension: its operations, in the order in which users read about them."""
+"""The extension with its operations, in the order of the reference page."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OPERATIONS = (
 extension = ext_sdk.Extension(
     "shell",
     version=ext_sdk.__version__,
-    description="Run programs and scripts, keep processes in the background, and look at files and answers",
+    description="Run programs and scripts, manage background processes, and check files and agent answers",
     config=ShellConfig,
 )
 

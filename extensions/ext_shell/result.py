@@ -1,4 +1,4 @@
-"""Results of commands: outputs and message."""
+"""Results of operations on commands: outputs, message and error text."""
 
 from __future__ import annotations
 
@@ -20,29 +20,29 @@ if TYPE_CHECKING:
     from .runner import CommandRun
 
 
-_WHY_WITHHELD = "a secret was to be captured from this output, and can't be hidden in it"
+_WHY_WITHHELD = "a secret was to be captured from this output, and cannot be redacted in it"
 WITHHELD = Shown(f"[withheld: {_WHY_WITHHELD}]", whole=ext_sdk.NotKept(_WHY_WITHHELD))
 
 
 class RunResult:
-    """What a command did, and what is to be said of it.
+    """A run of a command with its checks and captures, as a result of an operation.
 
     Args:
-        label: of the command.
-        attempt: what it did.
-        checks: of what was expected.
-        captured: from its output.
-        limits: that held for it.
-        context: of the call.
+        label: the command in messages.
+        run: result of the command.
+        checks: made on it.
+        captured: values from its output.
+        limits: resource limits of the command.
+        context: secrets, and the directory of files with long outputs.
         extra: further outputs.
-        reason: why it was stopped, where it was.
-        running: it has not ended.
+        reason: why the operation failed, whatever the checks are; "" if only they decide.
+        running: True if the command is still running.
     """
 
     def __init__(
         self,
         label: str,
-        attempt: CommandRun,
+        run: CommandRun,
         checks: list[Check],
         captured: Captured,
         *,
@@ -53,7 +53,7 @@ class RunResult:
         running: bool = False,
     ) -> None:
         self._label = label
-        self._attempt = attempt
+        self._run = run
         self._checks = checks
         self._captured = captured
         self._limits = limits
@@ -65,74 +65,61 @@ class RunResult:
 
     @property
     def good(self) -> bool:
-        """Whether all that was expected holds."""
-        return not self._reason and not self._attempt.stuck and all(check.ok for check in self._checks)
+        """Return True if the command ended as it should, and all checks passed."""
+        return not self._reason and not self._run.stuck and all(check.ok for check in self._checks)
 
     @property
     def failures(self) -> str:
-        """The checks that failed, as text; "" if none did."""
+        """Return the failed checks as text; "" if all passed."""
         return failure_text(self._checks)
 
     def note(self, text: str) -> None:
-        """Add a sentence to the text of a failure."""
+        """Add a sentence to the error text."""
         self._notes.append(text)
 
     def result(self) -> ext_sdk.Result:
-        """The result of the operation. Long outputs are written to files now."""
+        """Return the result of the operation, and write long outputs to files."""
+        run, status = self._run, self._run.status
         shown = {
             name: WITHHELD if name in self._captured.withheld else show(output, name, self._context)
-            for name, output in self._attempt.outputs.items()
+            for name, output in run.outputs.items()
         }
-        outputs = self._outputs(shown)
-        whole = {name: each.whole for name, each in shown.items()}
-        if self.good:
-            checked = f", {summary(self._checks)}" if self._checks else ""
-            message = f"{self._end()}{checked}{self._left()}"
-            return ext_sdk.Result.ok(message, outputs=outputs, secret_outputs=self._captured.secrets, whole=whole)
-        message = f"{self._end()}: {self._reason or summary(self._checks)}"
-        return ext_sdk.Result(
-            success=False,
-            message=message,
-            error=self._error(shown),
-            outputs=outputs,
-            secret_outputs=self._captured.secrets,
-            whole=whole,
-        )
-
-    def _end(self) -> str:
-        status = self._attempt.status
-        if status is None and self._running:
-            return f"{self._label}: running for {self._attempt.duration}"
-        unknown = "does not end" if self._attempt.stuck else "ended in an unknown way"
-        how = unknown if status is None else str(status)
-        return f"{self._label}: {how} after {self._attempt.duration}"
-
-    def _left(self) -> str:
-        left = self._attempt.left
-        return f"; stopped what it left running: {left} (use `start` for a process that goes on)" if left else ""
-
-    def _error(self, shown: Mapping[str, Shown]) -> str:
-        failed = failure_text(self._checks) if not self._reason else ""
-        parts = [self._reason, failed, *self._notes, f"command: {self._label}"]
-        status = self._attempt.status
-        if status is not None and (why := explanation(self._limits, status, self._attempt.outputs)):
-            parts.append(why)
-        if self._attempt.stuck:
-            parts.append(f"not gone yet in spite of SIGKILL: {self._attempt.stuck}")
-        ends = [f"{name} ends with: {end}" for name, each in shown.items() if (end := end_of(each))]
-        parts += ends or ["it wrote nothing"]
-        return "; ".join(filter(None, parts)) + self._left()
-
-    def _outputs(self, shown: Mapping[str, Shown]) -> dict[str, str | int | bool]:
-        status = self._attempt.status
         outputs: dict[str, str | int | bool] = dict(self._extra)
         if status is not None and status.code is not None:
             outputs["exitCode"] = status.code
         if status is not None and status.signal is not None:
             outputs["signal"] = status.signal_name
-        for name, each in shown.items():
-            outputs[name] = each.text
-            if each.path:
-                outputs[f"{name}File"] = each.path
-        outputs["duration"] = str(self._attempt.duration)
-        return outputs | self._captured.values
+        for name, output in shown.items():
+            outputs[name] = output.text
+            if output.path:
+                outputs[f"{name}File"] = output.path
+        outputs |= {"duration": str(run.duration)} | self._captured.values
+        how = "does not end" if run.stuck else "ended with an unknown status"
+        message = f"{self._label}: {how if status is None else status} after {run.duration}"
+        if status is None and self._running:
+            message = f"{self._label}: running for {run.duration}"
+        left = ""
+        if run.left:
+            left = f"; stopped the processes that it left running: {run.left} (use `start` for a background process)"
+        if self.good:
+            message += (f", {summary(self._checks)}" if self._checks else "") + left
+        else:
+            message += f": {self._reason or summary(self._checks)}"
+        return ext_sdk.Result(
+            success=self.good,
+            message=message,
+            error="" if self.good else self._error(shown) + left,
+            outputs=outputs,
+            secret_outputs=self._captured.secrets,
+            whole={name: output.whole for name, output in shown.items()},
+        )
+
+    def _error(self, shown: Mapping[str, Shown]) -> str:
+        parts = [self._reason or self.failures, *self._notes, f"command: {self._label}"]
+        status = self._run.status
+        if status is not None and (limit := explanation(self._limits, status, self._run.outputs)):
+            parts.append(limit)
+        if self._run.stuck:
+            parts.append(f"still running after SIGKILL: {self._run.stuck}")
+        ends = [f"{name} ends with: {end}" for name, output in shown.items() if (end := end_of(output))]
+        return "; ".join(filter(None, [*parts, *(ends or ["no output"])]))

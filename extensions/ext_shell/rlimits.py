@@ -1,4 +1,4 @@
-"""Resource limits of commands (setrlimit), and which limit ended one."""
+"""Resource limits of commands (setrlimit), and the explanation of an end that a limit caused."""
 
 from __future__ import annotations
 
@@ -27,20 +27,23 @@ Size = (
 
 
 class Limits(ext_sdk.Args):
-    """What each process of a command may use. Not given: what the extension itself may."""
+    """Resource limits of each process of a command; a limit that is not given is that of the extension."""
 
     early_check: ClassVar[str] = "ext_shell.early_check:check_limits"
 
     cpu: Annotated[
         ext_sdk.Duration | UnsetType,
-        Meta(description="Time on a processor, in whole seconds; then SIGXCPU"),
+        Meta(description="CPU time in whole seconds; after it a process gets SIGXCPU"),
     ] = UNSET
     memory: Annotated[Size | UnsetType, Meta(description="Address space, as bytes or 512MiB")] = UNSET
-    open_files: Annotated[Count | UnsetType, Meta(description="Files, sockets and pipes open at once")] = UNSET
-    file_size: Annotated[Size | UnsetType, Meta(description="Largest file it may write; then SIGXFSZ")] = UNSET
+    open_files: Annotated[Count | UnsetType, Meta(description="Number of open files, sockets and pipes")] = UNSET
+    file_size: Annotated[
+        Size | UnsetType,
+        Meta(description="Size of a written file; beyond it a process gets SIGXFSZ"),
+    ] = UNSET
     processes: Annotated[
         Count | UnsetType,
-        Meta(description="Processes and threads of the user; root has no limit"),
+        Meta(description="Number of processes and threads of the user; root has no limit"),
     ] = UNSET
 
     def __post_init__(self) -> None:
@@ -48,7 +51,7 @@ class Limits(ext_sdk.Args):
             raise ValueError(f"cpu: expected a duration over 0, found {self.cpu}")
 
     def merged(self, others: Limits) -> Limits:
-        """These, and the others where these are not given."""
+        """Return these limits, and the others for those that are not given."""
         given = {
             name: value
             for limits in (others, self)
@@ -59,7 +62,7 @@ class Limits(ext_sdk.Args):
 
 
 def size_in_bytes(size: int | str) -> int:
-    """Bytes of `65536`, `"64KiB"`."""
+    """Return the bytes of a size such as `65536` or `"64KiB"`."""
     if isinstance(size, int):
         return size
     digits = size.rstrip("KMGiBk")
@@ -67,15 +70,15 @@ def size_in_bytes(size: int | str) -> int:
 
 
 def as_rlimits(limits: Limits) -> Mapping[int, tuple[int, int]]:
-    """The limits as (soft, hard) by RLIMIT_ number. Core dumps are off: they would be left in the workdir.
+    """Return limits as (soft, hard) by RLIMIT_ number. Core dumps are off: they would stay in the working directory.
 
     Raises:
-        InvalidArgs: a limit above the extension's own hard one, which only root may raise.
+        InvalidArgs: a limit is above the hard limit of the extension, which only root may raise.
     """
-    wanted = {resource.RLIMIT_CORE: (0, 0)}
+    rlimits = {resource.RLIMIT_CORE: (0, 0)}
     if isinstance(limits.cpu, ext_sdk.Duration):
         seconds = math.ceil(limits.cpu.seconds)
-        wanted[resource.RLIMIT_CPU] = (seconds, seconds + 1)  # a process that handles SIGXCPU is killed later
+        rlimits[resource.RLIMIT_CPU] = (seconds, seconds + 1)  # a process that handles SIGXCPU is killed later
     sizes: tuple[tuple[str, int, int | str | UnsetType], ...] = (
         ("memory", resource.RLIMIT_AS, limits.memory),
         ("openFiles", resource.RLIMIT_NOFILE, limits.open_files),
@@ -84,21 +87,16 @@ def as_rlimits(limits: Limits) -> Mapping[int, tuple[int, int]]:
     )
     for name, number, value in sizes:
         if value is not UNSET:
-            size = size_in_bytes(value)
-            _refuse_over(name, size, resource.getrlimit(number)[1])
-            wanted[number] = (size, size)
-    return wanted
-
-
-def _refuse_over(name: str, value: int, hard: int) -> None:
-    if hard not in (-1, resource.RLIM_INFINITY) and value > hard:
-        raise ext_sdk.InvalidArgs(
-            f"limits.{name}", f"expected at most {hard}, which is the limit of this extension's process; found {value}"
-        )
+            size, (_, hard) = size_in_bytes(value), resource.getrlimit(number)
+            if hard not in (-1, resource.RLIM_INFINITY) and size > hard:
+                text = f"expected at most {hard}, which is the limit of the extension's process; found {size}"
+                raise ext_sdk.InvalidArgs(f"limits.{name}", text)
+            rlimits[number] = (size, size)
+    return rlimits
 
 
 class _Trace(NamedTuple):
-    """Signs of a limit in the end of a command, or in its output.
+    """Signs of a reached limit in the exit status of a command, or in its output.
 
     The kernel reports most limits to the process alone, as an errno, which programs translate to text.
     """
@@ -126,13 +124,7 @@ _READ = 64 * 1024  # bytes of the end of an output in which a text is looked for
 
 
 def explanation(limits: Limits, status: ExitStatus, outputs: Mapping[str, Output]) -> str:
-    """Return which limit ended a command, as far as its end and its outputs tell; "" for none.
-
-    Args:
-        limits: those of the command.
-        status: how it ended.
-        outputs: what it wrote, by name.
-    """
+    """Return the limit that ended a command, as far as its exit status and its outputs by name show it, or ""."""
     number = status.signal or (status.code or 0) - _OF_A_SHELL
     ends = {name: output.data[-_READ:].decode("utf-8", "replace").lower() for name, output in outputs.items()}
     for trace in _TRACES:
@@ -143,10 +135,10 @@ def explanation(limits: Limits, status: ExitStatus, outputs: Mapping[str, Output
         if number in trace.certain:
             return f"{name} was reached"
         for stream, text in ends.items() if status.code != 0 else ():
-            if said := next((each for each in trace.texts if each in text), ""):
-                return f"{name} was probably reached: {stream} has {said!r}"
+            if sign := next((sign for sign in trace.texts if sign in text), ""):
+                return f"{name} was probably reached: {stream} contains {sign!r}"
         if number in trace.likely:
-            return f"{name} may be too low for it"
+            return f"{name} may be too low"
     return ""
 
 

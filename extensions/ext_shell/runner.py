@@ -1,4 +1,4 @@
-"""One run of a command to its end, under a supervisor, with its deadline."""
+"""Run of one command to its end, or to its deadline."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import ext_sdk
-    from ext_sdk.process import Child, ExitStatus, Pump, Spawner
+    from ext_sdk.process import ExitStatus, Spawner
 
-    from .command import Prepared
+    from .command import PreparedCommand
 
 
-TICK = 0.05  # seconds between two looks at whether the call has to stop
-PATIENCE = 0.45  # seconds after SIGKILL that an answer waits
-RESERVE = 0.2  # seconds between the last SIGKILL and the moment from which the result of the call is lost
-STOP_GRACE = 0.5  # seconds, at most, between SIGTERM and SIGKILL when the extension itself has to end
+TICK = 0.05  # seconds between two checks of the deadline
+KILL_WAIT = 0.45  # seconds to wait for the end of processes after SIGKILL
+RESERVE = 0.2  # seconds between the last SIGKILL and the time from which on the result of the call is lost
+STOP_GRACE = 0.5  # maximum seconds between SIGTERM and SIGKILL when the extension itself shuts down
 
 
 class CommandRun:
-    """What a command did.
+    """Result of one run of a command.
 
     Attributes:
-        status: how it ended; None where nobody knows.
-        stdout: what it wrote.
-        stderr: what it wrote there.
+        status: exit status; None if it is unknown.
+        stdout: standard output.
+        stderr: standard error.
         duration: from start to end, in whole milliseconds, at least one.
-        timed_out: it was stopped because its time was up.
-        stopped: it was stopped because the extension ends.
-        left: names of processes that it left behind, which were stopped; "" for none.
-        stuck: names of processes that are still there after SIGKILL; "" for none.
+        timed_out: True if it was stopped at the deadline.
+        stopped: True if it was stopped because the extension shuts down.
+        left: names of the processes that it left behind, and that were stopped; "" if there were none.
+        stuck: names of the processes that still exist after SIGKILL; "" if there are none.
     """
 
     __slots__ = ("duration", "left", "status", "stderr", "stdout", "stopped", "stuck", "timed_out")
@@ -66,70 +66,65 @@ class CommandRun:
 
     @property
     def outputs(self) -> dict[str, Output]:
-        """Both, by name."""
+        """Standard output and standard error by name."""
         return {"stdout": self.stdout, "stderr": self.stderr}
 
 
 def run_command(
-    prepared: Prepared, spawner: Spawner, context: ext_sdk.Context, deadline: ext_sdk.Deadline, *, log: bool
+    command: PreparedCommand, spawner: Spawner, context: ext_sdk.Context, deadline: ext_sdk.Deadline, *, log: bool
 ) -> CommandRun:
-    """Run a command until it ends, or stop its whole tree at the deadline.
+    """Run a command until it exits, or stop all its processes at the deadline.
 
     Args:
-        prepared: what to run.
-        spawner: supervises it.
-        context: of the call.
-        deadline: of this attempt.
-        log: whether to log lines of its output.
+        command: the command.
+        spawner: starts and supervises it.
+        context: configuration, log and secrets.
+        deadline: of this run.
+        log: whether to send lines of its output as log notifications.
 
     Raises:
-        As Prepared.start.
+        Those of PreparedCommand.start.
     """
     limit = size_in_bytes(config_of(context).output_limit)
     outputs = {name: Output(limit) for name in ("stdout", "stderr")}
     logs = {name: LineLog(context.log, context.secrets, name if log else None) for name in outputs}
 
     def sink(name: str) -> Callable[[bytes], None]:
-        def take(data: bytes) -> None:
+        def receive(data: bytes) -> None:
             outputs[name].write(data)
             logs[name].feed(data)
 
-        return take
+        return receive
 
-    child, pump = prepared.start(spawner, sink("stdout"), sink("stderr"))
-    begun = time.monotonic()
+    child, pump = command.start(spawner, sink("stdout"), sink("stderr"))
+    began = time.monotonic()
+    ended = by_shutdown = False
     try:
-        stopped_by = _run(child, pump, prepared.grace, deadline)
+        ended = pump.run(lambda: deadline.expired, TICK)
+        if not ended:
+            by_shutdown = deadline.stopped.is_set()
+            pump.step(0)  # reads an end that was reported in the meantime
+            ended = child.status is not None
+            grace = min(command.grace, STOP_GRACE) if by_shutdown else bounded_grace(command.grace, deadline)
+            child.stop(grace=grace)
+            give_up = time.monotonic() + grace + KILL_WAIT
+            pump.run(lambda: time.monotonic() > give_up, TICK)
     finally:
         pump.close()
         child.close()
-    for each in logs.values():
-        each.finish()
+    for line_log in logs.values():
+        line_log.finish()
     return CommandRun(
         status=child.status,
         **outputs,
-        seconds=time.monotonic() - begun,
-        timed_out=stopped_by == "deadline",
-        stopped=stopped_by == "end",
+        seconds=time.monotonic() - began,
+        timed_out=not ended and not by_shutdown,
+        stopped=not ended and by_shutdown,
         left=child.left,
         stuck="" if child.gone else child.stuck or "processes of its tree",
     )
 
 
-def _run(child: Child, pump: Pump, grace: float, deadline: ext_sdk.Deadline) -> str:
-    """Run to the end; return what stopped it: "", "deadline" or "end" (of the extension)."""
-    if pump.run(lambda: deadline.expired, TICK):
-        return ""
-    stopped_by = "end" if deadline.stopped.is_set() else "deadline"
-    pump.step(0)  # takes in the end that may have been reported meanwhile
-    ended = child.status is not None
-    grace = min(grace, STOP_GRACE) if stopped_by == "end" else bounded_grace(grace, deadline)
-    child.stop(grace=grace)
-    give_up = time.monotonic() + grace + PATIENCE
-    pump.run(lambda: time.monotonic() > give_up, TICK)
-    return "" if ended else stopped_by
-
-
 def bounded_grace(grace: float, deadline: ext_sdk.Deadline) -> float:
-    """Return the seconds between SIGTERM and SIGKILL, no more than leave time to return a result."""
+    """Return the seconds between SIGTERM and SIGKILL, so that there is time left to return a result."""
     return max(0.0, min(grace, deadline.remaining_for_result() - RESERVE))

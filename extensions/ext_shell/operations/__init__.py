@@ -1,1 +1,1 @@
-"""One module for each operation. They import everything else, and never each other."""
+"""Operations of ext-shell: one module each. They do not import each other."""

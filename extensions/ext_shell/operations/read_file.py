@@ -1,4 +1,4 @@
-"""`read-file`: what is in a file, for later steps."""
+"""Operation `read-file`: return the content of a file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Meta
 
 import ext_sdk
 from ext_sdk.files import os_errors
-from ext_shell.files.common import DEFAULT_MAX_SIZE, FilePath, MaxSize, counted, permissions_text, workdir_for
+from ext_shell.files import DEFAULT_MAX_SIZE, FilePath, MaxSize, counted, permissions_text, workdir_for
 
 
 class ReadFile(ext_sdk.Args):
@@ -19,7 +19,7 @@ class ReadFile(ext_sdk.Args):
     path: FilePath
     encoding: Annotated[
         Literal["auto", "utf-8", "base64"],
-        Meta(description="How bytes become text; auto: UTF-8 if they are, else base64"),
+        Meta(description="Encoding of the output `content`; auto: utf-8 if the file is valid UTF-8, else base64"),
     ] = "auto"
     max_size: MaxSize = DEFAULT_MAX_SIZE
 
@@ -27,13 +27,23 @@ class ReadFile(ext_sdk.Args):
 def read_file(args: ReadFile, context: ext_sdk.Context) -> ext_sdk.Result:
     """Read a file of the working directory into the output `content`.
 
-    Content that does not fit an answer is cut, and whole in the file that the output `contentFile` names.
+    Content that does not fit in a response is shortened; the output `contentFile` is the path of a file with all of it.
     """
     workdir = workdir_for(context, args.path)
     with os_errors("read", args.path):
         data = workdir.read(args.path, limit=args.max_size)
         mode = workdir.stat(args.path).st_mode
-    content, encoding = _text(args, data)
+    content, encoding = base64.b64encode(data).decode(), "base64"
+    if args.encoding != "base64":
+        try:
+            content, encoding = data.decode(), "utf-8"
+        except UnicodeDecodeError as error:
+            if args.encoding == "utf-8":
+                raise ext_sdk.OperationFailed(
+                    f"{args.path} is not UTF-8",
+                    error=f"{args.path}: expected UTF-8, got byte 0x{data[error.start]:02x} at offset {error.start:,}; "
+                    "read it with `encoding: base64`",
+                ) from error
     return ext_sdk.Result.ok(
         f"Read {counted(len(data), 'byte')} from {args.path}",
         outputs={
@@ -45,17 +55,3 @@ def read_file(args: ReadFile, context: ext_sdk.Context) -> ext_sdk.Result:
             "sha256": hashlib.sha256(data).hexdigest(),
         },
     )
-
-
-def _text(args: ReadFile, data: bytes) -> tuple[str, str]:
-    if args.encoding != "base64":
-        try:
-            return data.decode(), "utf-8"
-        except UnicodeDecodeError as error:
-            if args.encoding == "utf-8":
-                raise ext_sdk.OperationFailed(
-                    f"{args.path} is not UTF-8",
-                    error=f"{args.path}: expected UTF-8, got byte 0x{data[error.start]:02x} at offset {error.start:,}; "
-                    "read it with `encoding: base64`",
-                ) from error
-    return base64.b64encode(data).decode(), "base64"

@@ -1,35 +1,42 @@
-"""`remove`: files and directories."""
+"""Operation `remove`: remove files and directories, by path or by pattern."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import fnmatch
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
 
 import ext_sdk
 from ext_sdk.files import Workdir, kind_of, os_errors
-from ext_shell.files.common import counted, in_time, workdir_for
-from ext_shell.files.glob import matches
+from ext_shell.files import check_time, counted, workdir_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 
 class Remove(ext_sdk.Args, one_of=("path", "glob")):
     """Arguments of `remove`."""
 
-    path: Annotated[str, Meta(description="What to remove; a symbolic link itself, not what it leads to")] = ""
+    path: Annotated[str, Meta(description="Path to remove; of a symbolic link the link itself, not its target")] = ""
     glob: Annotated[
-        str, Meta(description="Or all that match: * ? [a-z] in names, ** for any directories; links are not followed")
+        str,
+        Meta(
+            description="Pattern of the paths to remove: * ? [a-z] within names, ** for any number of directories; "
+            "symbolic links are not followed"
+        ),
     ] = ""
-    recursive: Annotated[bool, Meta(description="Also directories that are not empty")] = False
-    ignore_missing: Annotated[bool, Meta(description="Whether finding nothing is no failure")] = False
+    recursive: Annotated[bool, Meta(description="Remove directories with their contents")] = False
+    ignore_missing: Annotated[bool, Meta(description="Succeed if nothing exists to remove")] = False
 
 
 def remove(args: Remove, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Remove a file, a directory, or all that matches a pattern, inside the working directory, never that itself."""
+    """Remove a file, a directory, or all that match a pattern; the working directory itself is never removed."""
     workdir = workdir_for(context, args.path or args.glob)
-    paths = matches(workdir, args.glob, context.deadline) if args.glob else [args.path]
+    paths = matching_paths(workdir, args.glob, context.deadline) if args.glob else [args.path]
     removed = 0
     for path in paths:
-        in_time(context.deadline, f"removing {path!r}; {counted(removed, 'entry', 'entries')} removed before")
+        check_time(context.deadline, f"removing {path!r}; {counted(removed, 'entry', 'entries')} removed before")
         with os_errors("remove", path):
             removed += _remove_one(workdir, path, recursive=args.recursive)
     if not removed and not args.ignore_missing:
@@ -44,6 +51,7 @@ def remove(args: Remove, context: ext_sdk.Context) -> ext_sdk.Result:
 
 
 def _remove_one(workdir: Workdir, path: str, *, recursive: bool) -> bool:
+    """Remove an entry; return False if it does not exist."""
     if not workdir.exists(path):
         return False
     is_directory = kind_of(workdir.stat(path, follow=False).st_mode) == "directory"
@@ -55,6 +63,50 @@ def _remove_one(workdir: Workdir, path: str, *, recursive: bool) -> bool:
         )
     try:
         workdir.remove(path)
-    except FileNotFoundError:  # somebody else was faster
+    except FileNotFoundError:  # another process removed it first
         return False
     return True
+
+
+def matching_paths(workdir: Workdir, pattern: str, deadline: ext_sdk.Deadline) -> list[str]:
+    """Return the paths that match a pattern, each directory after its contents. Symbolic links are not followed.
+
+    Args:
+        workdir: searched directory.
+        pattern: `*`, `?` and `[a-z]` match within a name, and no name that begins with a dot unless the pattern
+            does; `**` as a complete component matches any number of directories, zero included.
+        deadline: for large trees.
+
+    Raises:
+        PathEscapes: the pattern leads out of the working directory.
+        OperationFailed: the deadline passed.
+    """
+    parts = workdir.relative(pattern).split("/")
+    paths = dict.fromkeys(_below(workdir, "", parts, deadline))
+    return sorted(paths, key=lambda path: (-path.count("/"), path))
+
+
+def _below(workdir: Workdir, directory: str, parts: Sequence[str], deadline: ext_sdk.Deadline) -> Iterator[str]:
+    """Yield the paths in a directory that match the components `parts`; one may come twice."""
+    check_time(deadline, f"searching {directory or '.'!r}")
+    try:
+        names = workdir.names(directory or ".")
+    except FileNotFoundError:  # another process removed it
+        return
+    part, rest = parts[0], parts[1:]
+    if part == "**":
+        yield from _below(workdir, directory, rest or ["*"], deadline)
+    for name in names:
+        path = f"{directory}/{name}" if directory else name
+        if part == "**":
+            if not name.startswith(".") and _is_directory(workdir, path):
+                yield from _below(workdir, path, parts, deadline)
+        elif fnmatch.fnmatchcase(name, part) and (part.startswith(".") or not name.startswith(".")):
+            if not rest:
+                yield path
+            elif _is_directory(workdir, path):
+                yield from _below(workdir, path, rest, deadline)
+
+
+def _is_directory(workdir: Workdir, path: str) -> bool:
+    return workdir.exists(path) and kind_of(workdir.stat(path, follow=False).st_mode) == "directory"

@@ -12,11 +12,11 @@ import ext_sdk
 from ext_sdk.core.redaction.streams import RedactingFile
 from ext_sdk.expect import Searcher
 from ext_sdk.process import Spawner
-from ext_shell.args import Name, OutputArgs
-from ext_shell.background import Process, Processes, Running, end, excerpt, outputs_of
-from ext_shell.command import Prepared, place_of
+from ext_shell.args import Name, OutputArgs, Port, Ready
+from ext_shell.background import Process, Processes, RunningProcesses, output_ends, outputs_of, stop_process
+from ext_shell.command import PreparedCommand, place_of
 from ext_shell.config import config_of
-from ext_shell.readiness import FileExists, HttpResponds, Port, PortOpen, Ready, await_ready, conditions_of
+from ext_shell.readiness import FileExists, HttpResponds, PortOpen, await_ready, conditions_of
 from ext_shell.rlimits import size_in_bytes
 
 if TYPE_CHECKING:
@@ -25,36 +25,36 @@ if TYPE_CHECKING:
     from ext_shell.readiness import Condition
 
 
-# Where `auto` looks for a port. Systems give out those from 32768 on to whoever asks for any (IANA: from 49152 on), so
-# one from there could be taken before the process opens it; from 30000 on Kubernetes has its node ports.
+# Range of `auto`. Systems assign ports from 32768 on to clients (IANA: from 49152 on), so one of those could be taken
+# before the process opens it; ports from 30000 on are the node ports of Kubernetes.
 AUTO_PORTS = range(20_000, 30_000)
 MOST_TRIES = 100
 
 
 class Start(OutputArgs):
-    """What to start in the background, and when it is ready."""
+    """Arguments of `start`."""
 
-    name: Annotated[Name, Meta(description="By which `wait` and `stop` of this workdir find it")]
+    name: Annotated[Name, Meta(description="Name for `wait` and `stop` in this working directory")]
     port: Annotated[
         Port | Literal["auto"] | UnsetType,
-        Meta(description="A TCP port for it, as variable PORT and output `port`; auto: a free one of this machine"),
+        Meta(description="TCP port, passed as variable PORT and output `port`; auto: a free port of this machine"),
     ] = UNSET
     ready: Annotated[
-        Ready | UnsetType, Meta(description="Wait until all of this holds; if left out, until the program runs")
+        Ready | UnsetType, Meta(description="Conditions to wait for; if omitted, the program only has to start")
     ] = UNSET
-    timeout: Annotated[ext_sdk.Duration, Meta(description="Until it must be ready; then it is stopped")] = (
-        ext_sdk.Duration.parse("20s")
-    )
+    timeout: Annotated[
+        ext_sdk.Duration, Meta(description="Time until it must be ready; then the operation fails and stops it")
+    ] = ext_sdk.Duration.parse("20s")
 
 
 def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Start a command, or a script, that goes on in the background, and wait until it is ready.
+    """Start a command or a script in the background, and wait until it is ready.
 
-    It is stopped, with all that it started, by `stop` and when the extension ends, however that ends. It may not end
-    before it is ready. This is also the way for work that takes longer than a call may: `start`, then `wait`. Tasks
-    that share a folder share the names of processes, unless each gives a `scope`.
+    It is stopped, with all processes that it started, by `stop` or when the extension exits, even if that is killed.
+    The operation fails if it exits before it is ready. For work that takes longer than the host's time limit for a
+    call, use `start`, then `wait`. Tasks that share a directory share process names unless each has a `scope`.
     """
-    port = _chosen(args.port)
+    port = _free_port() if args.port == "auto" else None if args.port is UNSET else args.port
     process = _process(args, context, port)
     with Searcher() as searcher:
         conditions = [] if process.ready is None else conditions_of(process.ready, process, context, searcher)
@@ -63,22 +63,25 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
         _refuse_taken(process, conditions, context)
         keep = process.ready is not None and process.ready.exit is not UNSET
         processes.start(process, context.extension_state(Spawner), keep=keep)
-        context.extension_state(Running).add(process)
+        context.extension_state(RunningProcesses).add(process)
         try:
             await_ready(process, conditions, context, log=args.log)
         except BaseException as error:
-            end(process, process.prepared.grace, context.deadline)
+            stop_process(process, process.command.grace, context.deadline)
             processes.remove(process)
             if isinstance(error, ext_sdk.OperationFailed):
-                raise _explained(error, process, context) from error
+                ends = output_ends(process, context)
+                text = f"{error.error}; it was stopped; command: {process.command.label}; {ends}"
+                raise ext_sdk.OperationFailed(error.message, error=text, outputs=outputs_of(process)) from error
             raise
-    ready = "" if process.ready is None else f", ready after {process.attempt().duration}"
-    message = f"started {args.name}: {process.prepared.label} (pid {process.pid}){ready}"
+    ready = "" if process.ready is None else f", ready after {process.so_far().duration}"
+    message = f"started {args.name}: {process.command.label} (pid {process.pid}){ready}"
     return ext_sdk.Result.ok(message, outputs=outputs_of(process))
 
 
 def _process(args: Start, context: ext_sdk.Context, port: int | None) -> Process:
-    prepared = Prepared(args, context, {} if port is None else {"PORT": str(port)})
+    """Return the process, and create its log file."""
+    command = PreparedCommand(args, context, {} if port is None else {"PORT": str(port)})
     limit = size_in_bytes(config_of(context).output_limit)
     try:
         log_path = context.artifact(f"{args.name}.log")
@@ -88,7 +91,7 @@ def _process(args: Start, context: ext_sdk.Context, port: int | None) -> Process
         raise ext_sdk.OperationFailed(message, error=reason) from error
     return Process(
         args.name,
-        prepared,
+        command,
         log=RedactingFile(log_path, context.secrets, limit),
         log_path=log_path,
         output_limit=limit,
@@ -98,48 +101,36 @@ def _process(args: Start, context: ext_sdk.Context, port: int | None) -> Process
     )
 
 
-def _chosen(port: int | str | UnsetType) -> int | None:
-    if port is UNSET:
-        return None
-    return port if isinstance(port, int) else _free_port()
-
-
 def _free_port() -> int:
-    """A port that is free now; others may take it before the process does, but only who wants this very one."""
+    """Return a port that is free now; only a process that requests this very port can take it before the command."""
     for _ in range(MOST_TRIES):
         port = AUTO_PORTS[int.from_bytes(os.urandom(4)) % len(AUTO_PORTS)]
         with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # one that was in use a moment ago will do
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # a port in TIME_WAIT is free
             try:
                 probe.bind(("", port))
             except OSError:
                 continue
         return port
     raise ext_sdk.OperationFailed(
-        "no port is free", error=f"port: expected a free one, found none in {MOST_TRIES} of {AUTO_PORTS}"
+        "no free port", error=f"port: expected a free one, found none in {MOST_TRIES} of {AUTO_PORTS}"
     )
 
 
 def _refuse_taken(process: Process, conditions: Sequence[Condition], context: ext_sdk.Context) -> None:
-    """Raise OperationFailed if a port or file is there before the process: another one would be taken for it."""
+    """Raise OperationFailed if a port or file exists before the process, which would look ready at once."""
     own = [] if process.port is None else [PortOpen(process.port)]
     for condition in (*own, *conditions):
         if not (taken := condition.taken()):
             continue
         if isinstance(condition, FileExists):
             text = f"ready.file: expected {taken} not to exist before {process.name!r} starts; `remove` it first"
-            raise ext_sdk.OperationFailed(f"{taken} exists already", error=text)
+            raise ext_sdk.OperationFailed(f"{taken} already exists", error=text)
         assert isinstance(condition, PortOpen | HttpResponds)
-        holder = context.extension_state(Running).at_port(condition.port)
-        has = f"{holder.name!r} of {holder.place} (pid {holder.pid})" if holder else "another process of this machine"
+        holder = context.extension_state(RunningProcesses).at_port(condition.port)
+        owner = f"{holder.name!r} of {holder.place} (pid {holder.pid})" if holder else "another process of this machine"
         raise ext_sdk.OperationFailed(
             f"{taken} is taken",
-            error=f"expected {taken} to be free before {process.name!r} starts, found that it takes connections: "
-            f"{has} has it; stop that one, or use `port: auto`",
+            error=f"expected {taken} to be free before {process.name!r} starts, found that it accepts connections of "
+            f"{owner}; stop that process, or use `port: auto`",
         )
-
-
-def _explained(failure: ext_sdk.OperationFailed, process: Process, context: ext_sdk.Context) -> ext_sdk.OperationFailed:
-    shown = excerpt(process, context)
-    error = f"{failure.error}; it was stopped; command: {process.prepared.label}; {shown}"
-    return ext_sdk.OperationFailed(failure.message, error=error, outputs=outputs_of(process))

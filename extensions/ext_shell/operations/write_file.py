@@ -1,4 +1,4 @@
-"""`write-file`: text, bytes or JSON into a file."""
+"""Operation `write-file`: write text, bytes or JSON to a file."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_sdk.files import os_errors
-from ext_shell.files.common import FilePath, Mode, counted, permissions, workdir_for
+from ext_shell.files import FilePath, Mode, counted, permissions, workdir_for
 
 
 class WriteFile(ext_sdk.Args, one_of=("content", "base64", "json")):
     """Arguments of `write-file`."""
 
     path: FilePath
-    content: Annotated[str | UnsetType, Meta(description="Text, written in UTF-8")] = UNSET
-    base64: Annotated[str | UnsetType, Meta(description="Bytes, in base64")] = UNSET
-    json: Annotated[Any, Meta(description="A value, written as indented JSON")] = UNSET
-    append: Annotated[bool, Meta(description="Add to the end of what is there")] = False
-    overwrite: Annotated[bool, Meta(description="Whether an existing file may be replaced")] = True
-    parents: Annotated[bool, Meta(description="Make missing directories")] = True
+    content: Annotated[str | UnsetType, Meta(description="Text, written as UTF-8")] = UNSET
+    base64: Annotated[str | UnsetType, Meta(description="Bytes in base64")] = UNSET
+    json: Annotated[Any, Meta(description="Value, written as indented JSON")] = UNSET
+    append: Annotated[bool, Meta(description="Append to an existing file")] = False
+    overwrite: Annotated[bool, Meta(description="Replace an existing file; false: fail if it exists")] = True
+    parents: Annotated[bool, Meta(description="Create missing parent directories")] = True
     mode: Mode | UnsetType = UNSET
 
     def __post_init__(self) -> None:
@@ -33,11 +33,19 @@ class WriteFile(ext_sdk.Args, one_of=("content", "base64", "json")):
 
 
 def write_file(args: WriteFile, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Write a file in the working directory, all of it or nothing.
+    """Write a file in the working directory, completely or not at all.
 
-    A symbolic link is followed as long as it is relative and stays inside: the file that it leads to is written.
+    A relative symbolic link that stays in the working directory is followed: its target is written.
     """
-    data = _data(args)
+    if isinstance(args.base64, str):
+        try:
+            data = base64.b64decode("".join(args.base64.split()), validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise ext_sdk.InvalidArgs("base64", f"not valid base64: {error}") from error
+    elif isinstance(args.content, str):
+        data = _encoded("content", args.content)
+    else:
+        data = _encoded("json", json.dumps(args.json, ensure_ascii=False, indent=2) + "\n")
     workdir = workdir_for(context, args.path)
     mode = permissions(args.mode)
     with os_errors("write", args.path):
@@ -56,20 +64,9 @@ def write_file(args: WriteFile, context: ext_sdk.Context) -> ext_sdk.Result:
     )
 
 
-def _data(args: WriteFile) -> bytes:
-    if isinstance(args.content, str):
-        return _encoded("content", args.content)
-    if isinstance(args.base64, str):
-        try:
-            return base64.b64decode("".join(args.base64.split()), validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise ext_sdk.InvalidArgs("base64", f"this is no base64: {error}") from error
-    return _encoded("json", json.dumps(args.json, ensure_ascii=False, indent=2) + "\n")
-
-
 def _encoded(field: str, text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        message = f"half a character (U+{ord(text[error.start]):04X}) has no place in UTF-8"
+        message = f"cannot be encoded in UTF-8: half a character (U+{ord(text[error.start]):04X})"
         raise ext_sdk.InvalidArgs(field, message) from error

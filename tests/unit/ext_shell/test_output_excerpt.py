@@ -61,7 +61,7 @@ def test_an_output_that_was_not_kept_whole_cannot_pass_a_check(fresh: Callable[.
     shell = fresh(config={"outputLimit": 1000})
     script = "head -c 1000 /dev/zero; echo hidden; head -c 100000 /dev/zero"
     answer = shell.failed("run", script=script, expect={"stdout": {"notContains": "hidden"}})
-    assert "stdout: expected to be checked whole, got 101007 bytes, of which" in answer.error
+    assert "stdout: expected to be checked completely, got 101007 bytes, of which" in answer.error
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_the_timeout_ends_the_waiting_and_the_last_look_is_told(host: FileHost) 
     attempts = int(failure.outputs["attempts"])
     assert attempts > 1
     assert failure.error == (
-        f'file: expected to equal "bye", got "hello" (looked {attempts} times until the timeout of 1s)'
+        f'file: expected to equal "bye", got "hello" (checked {attempts} times until the timeout of 1s)'
     )
 
 
@@ -182,7 +182,7 @@ def test_the_timeout_of_the_host_counts_too(host: FileHost) -> None:
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        ({"path": "a", "exists": False, "size": 1, "mode": "0644"}, "leaves nothing that mode and size could be about"),
+        ({"path": "a", "exists": False, "size": 1, "mode": "0644"}, "excludes mode and size"),
         ({"path": "a", "content": {}}, "content: this checks nothing"),
         ({"path": "a", "content": {"contains": []}}, "content.contains"),
         ({"path": "a", "sha256": "abc"}, "sha256"),

@@ -174,5 +174,5 @@ def test_a_copy_without_time_left_stops(host: FileHost, workdir: Path) -> None:
     (workdir / "a").mkdir()
     (workdir / "a" / "file").write_text("x")
     host.more_context = {"timeout": "1ns"}
-    assert "no time left" in host.failed("copy", source="a", destination="b").message
+    assert "the time was up" in host.failed("copy", source="a", destination="b").message
     assert not (workdir / "b" / "file").exists()

@@ -89,7 +89,7 @@ def test_a_name_that_is_taken_is_left_and_another_one_tried(
     names = iter(["taken", "free"])
     monkeypatch.setattr(secrets, "token_hex", lambda _: next(names, "taken"))
     assert host.ok("make-temp", kind="file").outputs["name"] == "tmp-free"
-    assert "no free name was found" in host.failed("make-temp", kind="file").message
+    assert "all 100 tried names" in host.failed("make-temp", kind="file").message
     assert (workdir / "tmp-taken").read_text() == "mine"
 
 

@@ -159,5 +159,5 @@ def test_a_directory_that_goes_while_a_pattern_is_looked_for_has_nothing_in_it(
 
 def test_a_removal_without_time_left_stops(host: FileHost, workdir: Path) -> None:
     host.more_context = {"timeout": "1ns"}
-    assert "no time left" in host.failed("remove", glob="**/*.txt").message
+    assert "the time was up" in host.failed("remove", glob="**/*.txt").message
     assert left(workdir) == ALL

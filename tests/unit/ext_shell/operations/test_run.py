@@ -46,7 +46,7 @@ def test_a_failure_says_what_was_expected_and_found_and_what_the_command_said(sh
 
 
 def test_a_failure_without_output_says_so(shell: Extension) -> None:
-    assert "it wrote nothing" in shell.failed("run", command=["false"]).error
+    assert "no output" in shell.failed("run", command=["false"]).error
 
 
 def test_a_command_that_a_signal_ends_has_a_signal_and_no_exit_code(shell: Extension) -> None:
@@ -195,7 +195,7 @@ class TestWhatCannotBeStarted:
             ({"command": []}, "command: expected an array of length >= 1"),
             ({"command": [""]}, "command: the name of the program is empty"),
             ({"command": "echo hi"}, "command: expected an array, found a string"),
-            ({"command": ["true"], "shell": "sh"}, "shell is for script"),
+            ({"command": ["true"], "shell": "sh"}, "`shell` requires `script`"),
             ({"command": ["true"], "stdin": "", "stdinFile": "x"}, "expected one of stdin and stdinFile, found both"),
             ({"command": ["true"], "comand": ["x"]}, "unknown argument 'comand'; did you mean 'command'?"),
             ({"command": ["true"], "timeout": "3"}, "timeout"),
@@ -216,7 +216,7 @@ class TestWhatCannotBeStarted:
 class TestTimeouts:
     def test_a_command_is_stopped_and_its_output_so_far_is_answered(self, shell: Extension) -> None:
         answer = shell.failed("run", script="echo so far; sleep 3600", timeout="2s")
-        why = "timed out: it did not end within `timeout` (2s) and was stopped with all that it started"
+        why = "timed out: it did not end within `timeout` (2s) and was stopped with all processes that it started"
         assert answer.message.endswith(why)
         assert f"{why}; raise `timeout` if it needs longer; command:" in answer.error
         assert "stdout ends with: so far" in answer.error
@@ -226,9 +226,9 @@ class TestTimeouts:
     def test_the_time_of_the_host_counts_as_well(self, fresh: Callable[..., Extension]) -> None:
         shell = fresh(config={"maxOperationTime": "2s"})
         answer = shell.failed("run", script="sleep 3600", timeout="1h")
-        why = "timed out: it did not end within the time that the host gives a call (2.0 s) and was stopped"
+        why = "timed out: it did not end within the host's time limit for a call (2.0 s) and was stopped"
         assert why in answer.message
-        assert f"{why} with all that it started; for longer work use `start`, and then `wait`" in answer.error
+        assert f"{why} with all processes that it started; for longer work use `start`, and then `wait`" in answer.error
         assert "raise" not in answer.error
 
     @pytest.mark.parametrize("operation", ["run", "start"])
@@ -271,7 +271,7 @@ class TestWhatIsLeftRunning:
     ) -> None:
         answer = shell.ok("run", script="sleep 3600 & echo done")
         assert answer.outputs["stdout"] == "done\n"
-        assert "stopped what it left running: sleep(" in answer.message
+        assert "stopped the processes that it left running: sleep(" in answer.message
         assert "use `start`" in answer.message
 
     def test_a_substituted_process_may_end_its_work(self, shell: Extension) -> None:
@@ -306,18 +306,18 @@ class TestLimits:
             (
                 """python3 -c 'with open("file", "wb") as file: file.write(bytes(2048))'""",
                 {"fileSize": 1024},
-                "limits.fileSize of 1024 was probably reached: stderr has 'file too large'",
+                "limits.fileSize of 1024 was probably reached: stderr contains 'file too large'",
             ),
             (
                 """python3 -c 'bytes(10**9)'""",
                 {"memory": "300MiB"},
-                "limits.memory of 300MiB was probably reached: stderr has 'memoryerror'",
+                "limits.memory of 300MiB was probably reached: stderr contains 'memoryerror'",
             ),
-            ("kill -KILL $$", {"memory": "300MiB"}, "limits.memory of 300MiB may be too low for it"),
+            ("kill -KILL $$", {"memory": "300MiB"}, "limits.memory of 300MiB may be too low"),
             (
                 """python3 -c 'a = [open("/dev/null") for _ in range(99)]'""",
                 {"openFiles": 20},
-                "limits.openFiles of 20 was probably reached: stderr has 'too many open files'",
+                "limits.openFiles of 20 was probably reached: stderr contains 'too many open files'",
             ),
         ],
     )
@@ -382,8 +382,8 @@ class TestSupervision:
         (shell.workdir / "go").write_text("on\n")
         answer = shell.answer(id, since)
         assert not answer.success
-        assert "ended in an unknown way" in answer.message
-        assert "no known end: its supervisor was killed" in answer.error
+        assert "ended with an unknown status" in answer.message
+        assert "its exit status is unknown, its supervisor was killed" in answer.error
         assert not canary.left()
         assert len((shell.workdir / "ran").read_text().split()) == 1
 
@@ -412,6 +412,6 @@ def test_a_limit_above_that_of_the_extension_is_refused(tmp_path: Path) -> None:
     )
     assert done.returncode != 0
     assert (
-        "limits.openFiles: expected at most 500, which is the limit of this extension's process"
+        "limits.openFiles: expected at most 500, which is the limit of the extension's process"
         in done.stdout + done.stderr
     )

@@ -49,14 +49,14 @@ def test_attempts_can_be_limited(shell: Extension) -> None:
 def test_there_is_one_deadline_for_all_attempts(shell: Extension) -> None:
     answer = shell.failed("run", script="exit 9", retry={"interval": "1ms", "backoff": 2}, timeout="4s")
     assert int(answer.outputs["attempts"]) > 1
-    assert "no time is left for another one" in answer.error
+    assert "no time is left for another attempt" in answer.error
     assert "exitCode: expected to equal 0, got 9" in answer.error
 
 
 def test_no_attempt_is_made_that_could_not_end_in_time(shell: Extension) -> None:
     answer = shell.failed("run", script=COUNT + "exit 9", retry={"interval": "1h", "maxInterval": "1h"}, timeout="60s")
     assert answer.outputs["attempts"] == "1"
-    assert "gave up after 1 attempt: no time is left for another one" in answer.error
+    assert "gave up after 1 attempt: no time is left for another attempt" in answer.error
 
 
 def test_an_attempt_can_have_a_timeout_of_its_own(shell: Extension) -> None:

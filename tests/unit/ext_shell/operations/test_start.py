@@ -119,7 +119,7 @@ def test_names_are_of_a_workdir(shell: Extension, tmp_path: Path) -> None:
     answer = shell.failed("start", name="web", command=["sleep", "3600"])
     assert f"expected one that no process of {shell.workdir} has, found 'web'" in answer.error
     assert "a previous `start` ran sleep 3600 under it (pid " in answer.error
-    assert "stop that one first, choose another name, or give each task" in answer.error
+    assert "stop that process first, choose another name, or give each task" in answer.error
     (tmp_path / "elsewhere").mkdir()
     shell.workdir = tmp_path / "elsewhere"
     shell.ok("start", name="web", command=["sleep", "3600"])
@@ -136,7 +136,7 @@ def test_names_are_of_a_scope(shell: Extension) -> None:
     shell.ok("start", name="web", command=["sleep", "3601"], scope="b")
     shell.ok("stop", name="web", scope="b")
     answer = shell.failed("stop", name="web")
-    assert f"none was started, or all were stopped; a process of this name is of scope 'a' of {shell.workdir}" in (
+    assert f"none was started, or all were stopped; a process of this name belongs to scope 'a' of {shell.workdir}" in (
         answer.error
     )
     shell.ok("stop", name="web", scope="a")
@@ -230,18 +230,18 @@ class TestFailures:
     def test_a_daemon_that_ends_before_its_port_opens_is_said_at_once(self, shell: Extension) -> None:
         ready = {"exit": 0, "port": True}
         answer = shell.failed("start", name="web", command=["true"], port="auto", ready=ready, timeout="1h")
-        assert "it ended before it was ready: exit code 0, and nothing that it started runs any more" in answer.error
-        assert "to take connections (last: Connection refused)" in answer.error
+        assert "it ended before it was ready: exit code 0, and all processes that it started have ended" in answer.error
+        assert "to accept connections (last: Connection refused)" in answer.error
 
     def test_a_daemon_of_a_command_that_fails_is_stopped(self, shell: Extension, canary: Canary) -> None:
         script = f"{canary.hold}; (setsid sleep 3600 &); exit 1"
         answer = shell.failed("start", name="web", script=script, port="auto", ready={"exit": 0, "port": True})
-        assert "expected it to end with exit code 0, got exit code 1" in answer.error
+        assert "expected it to exit with exit code 0, got exit code 1" in answer.error
         assert not canary.left()
 
     def test_a_command_that_has_become_a_daemon_is_told_how_to_be_waited_for(self, shell: Extension) -> None:
         answer = shell.failed("start", name="web", command=["true"], port="auto", ready={"port": True})
-        assert "for a program that goes into the background by itself, add `exit: 0`" in answer.error
+        assert "for a program that puts itself into the background, add `exit: 0`" in answer.error
 
     def test_a_process_that_ends_before_it_is_ready_is_said_at_once(self, shell: Extension) -> None:
         answer = shell.failed(
@@ -249,7 +249,8 @@ class TestFailures:
         )
         assert "it ended before it was ready: exit code 3" in answer.error
         assert (
-            "waited for a line of its output that matches 'never' (last: 1 lines, none of which does)" in answer.error
+            "waited for a line of its output that matches 'never' (last: 1 lines, none of which matches)"
+            in answer.error
         )
         assert "stderr ends with: bad luck" in answer.error
         assert answer.outputs["logFile"]
@@ -261,11 +262,11 @@ class TestFailures:
         answer = shell.failed(
             "start", name="web", script=f"{canary.hold}; echo wait; sleep 3600", ready={"file": "up"}, timeout="2s"
         )
-        assert "it was not ready in time" in answer.error
-        assert "waited for the file 'up' (last: it is not there)" in answer.error
+        assert "it was not ready before the deadline" in answer.error
+        assert "waited for the file 'up' (last: it does not exist)" in answer.error
         assert "stdout ends with: wait" in answer.error
         assert not canary.left()
-        assert "there is no process 'web'" in shell.failed("stop", name="web").message
+        assert "process 'web' does not exist" in shell.failed("stop", name="web").message
 
     def test_a_wrong_answer_is_told(self, shell: Extension) -> None:
         args = {"command": _server(503), "port": "auto", "ready": {"http": "/healthz"}, "timeout": "3s"}
@@ -276,16 +277,16 @@ class TestFailures:
         shell.ok("start", name="other", command=["sleep", "3600"])
         with _answering(b"SSH-2.0\n") as port:
             answer = shell.failed("wait", name="other", timeout="2s", **{"for": {"http": f"http://localhost:{port}/"}})
-        assert "no HTTP: it begins with b'SSH-2.0" in answer.error
+        assert "not an HTTP response: it begins with b'SSH-2.0" in answer.error
 
     def test_a_wrong_exit_code_is_told(self, shell: Extension) -> None:
         answer = shell.failed("start", name="web", command=["false"], ready={"exit": 0})
-        assert "expected it to end with exit code 0, got exit code 1" in answer.error
+        assert "expected it to exit with exit code 0, got exit code 1" in answer.error
 
     def test_a_port_that_is_taken_is_no_readiness(self, shell: Extension, taken_port: int) -> None:
         answer = shell.failed("start", name="web", command=["touch", "ran"], ready={"port": taken_port})
         assert f"expected port {taken_port} to be free before 'web' starts" in answer.error
-        assert "another process of this machine has it" in answer.error
+        assert "connections of another process of this machine" in answer.error
         assert not (shell.workdir / "ran").exists()
 
     @pytest.mark.parametrize("ready", [{}, {"ready": {"logLine": "x"}}, {"ready": {"http": "/"}}])
@@ -313,7 +314,7 @@ class TestFailures:
         port = int(old.outputs["port"])
         answer = shell.failed("start", name="web", command=_server(), port=port, ready={"port": port})
         shell.workdir = tmp_path
-        assert f"'web' of {tmp_path} (pid {old.outputs['pid']}) has it; stop that one" in answer.error
+        assert f"'web' of {tmp_path} (pid {old.outputs['pid']}); stop that process" in answer.error
 
     def test_a_command_that_cannot_be_started_leaves_the_name_free(self, shell: Extension) -> None:
         assert "command not found" in shell.failed("start", name="web", command=["no-such-command"]).error
@@ -322,14 +323,14 @@ class TestFailures:
     @pytest.mark.parametrize(
         ("args", "said"),
         [
-            ({"ready": {}}, "this waits for nothing"),
-            ({"ready": {"port": False}}, "this waits for nothing"),
-            ({"ready": {"httpStatus": 200, "file": "x"}}, "httpStatus is for http"),
+            ({"ready": {}}, "no condition is given"),
+            ({"ready": {"port": False}}, "no condition is given"),
+            ({"ready": {"httpStatus": 200, "file": "x"}}, "`httpStatus` requires `http`"),
             ({"ready": {"logLine": "("}}, "is not a regular expression"),
             ({"ready": {"port": 0}}, "ready.port"),
             ({"ready": {"port": 65536}}, "ready.port"),
-            ({"ready": {"port": True}}, "true stands for the process's `port`, which is not given"),
-            ({"ready": {"http": "/x"}}, "the path '/x' needs the process's `port`"),
+            ({"ready": {"port": True}}, "true means the `port` of the process, which is not given"),
+            ({"ready": {"http": "/x"}}, "the path '/x' requires `port`"),
             ({"ready": {"http": "http://example.com/"}}, "expected a path, or http://… on localhost"),
             ({"ready": {"http": "http://169.254.169.254/"}}, "expected a path, or http://… on localhost"),
             ({"ready": {"http": "https://localhost/"}}, "expected a path, or http://… on localhost"),

@@ -77,13 +77,13 @@ def test_output_that_was_not_expected_is_a_failure_but_an_end(
 ) -> None:
     shell.ok("start", name="web", script="echo up; sleep 3600", ready={"logLine": "up"})
     assert said in shell.failed("stop", name="web", **args).error
-    assert "there is no process" in shell.failed("stop", name="web").message
+    assert "does not exist" in shell.failed("stop", name="web").message
 
 
 def test_a_stopped_process_is_forgotten(shell: Extension) -> None:
     shell.ok("start", name="web", command=["sleep", "3600"])
     shell.ok("stop", name="web")
-    assert "there is no process 'web'" in shell.failed("stop", name="web").message
+    assert "process 'web' does not exist" in shell.failed("stop", name="web").message
     assert shell.ok("stop", name="web", ignoreMissing=True).success
 
 

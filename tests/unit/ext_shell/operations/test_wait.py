@@ -60,7 +60,7 @@ def test_what_has_ended_can_be_waited_for_again(shell: Extension) -> None:
 def test_a_process_that_still_runs_is_a_failure_that_says_what_to_do(shell: Extension) -> None:
     _start(shell, "echo so far; sleep 3600", ready={"logLine": "so far"})
     answer = shell.failed("wait", name="job", timeout="200ms")
-    assert "it still runs after" in answer.error
+    assert "it is still running after" in answer.error
     assert "wait again" in answer.error
     assert "allowRunning" in answer.error
     assert answer.outputs["running"] == "true"
@@ -87,7 +87,7 @@ def test_what_is_expected_of_a_process_that_may_still_run_is_checked(shell: Exte
     assert "1 check passed" in answer.message
     assert answer.outputs["id"] == "42"
     assert "stdout: expected to equal" in shell.failed("wait", **wait, expect={"stdout": "x"}).error
-    assert "got none (it still runs)" in shell.failed("wait", **wait, expect={"exitCode": 0}).error
+    assert "got none (it is still running)" in shell.failed("wait", **wait, expect={"exitCode": 0}).error
     assert "capture no: expected to be found" in shell.failed("wait", **wait, capture={"no": {"regex": "no"}}).error
 
 
@@ -126,7 +126,7 @@ def test_output_so_far_can_be_checked(shell: Extension) -> None:
     _start(shell, "echo one; echo two; sleep 3600")
     wait = {"name": "job", "for": {"logLine": "two"}}
     shell.ok("wait", **wait, expect={"stdout": "one\ntwo"})
-    assert "got none (it still runs)" in shell.failed("wait", **wait, expect={"exitCode": 0}).error
+    assert "got none (it is still running)" in shell.failed("wait", **wait, expect={"exitCode": 0}).error
 
 
 def test_an_unknown_name_is_a_failure_with_the_nearest_known_one(shell: Extension) -> None:
@@ -141,7 +141,7 @@ def test_an_unknown_name_is_a_failure_with_the_nearest_known_one(shell: Extensio
     [
         ({"for": "ever"}, "for"),
         ({"for": "ready"}, "was started without `ready`"),
-        ({"for": {}}, "this waits for nothing"),
+        ({"for": {}}, "no condition is given"),
         ({"expect": {}}, "this checks nothing"),
         ({"capture": {"pid": {}}}, "capture.pid: another output has this name"),
     ],

@@ -1,4 +1,4 @@
-"""What operations on files share: access beneath the working directory and private temporary folders."""
+"""File access that operations share: working directory, private temporary directories, permissions, checksums."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class PrivateTemps:
-    """The private temporary directories of one working directory; safe to use from several threads.
+    """Private temporary directories of one working directory. Thread-safe.
 
     Each is readable by its owner only. `close()` removes them all; an extension that is killed leaves them behind.
     """
@@ -31,37 +31,40 @@ class PrivateTemps:
         self._lock = threading.Lock()
 
     def make(self) -> Path:
-        """A new, empty directory. Raises OSError."""
+        """Create an empty directory. Raises OSError."""
         directory = Path(tempfile.mkdtemp(prefix="ext-shell-")).resolve()
         with self._lock:
             self._directories.append(directory)
         return directory
 
     def directory_of(self, path: str) -> Path | None:
-        """The private directory that an absolute path is in, or is."""
+        """Return the private directory that contains an absolute path, or is that path."""
         with self._lock:
-            return next((each for each in self._directories if PurePosixPath(path).is_relative_to(each)), None)
+            directories = (path_ for path_ in self._directories if PurePosixPath(path).is_relative_to(path_))
+            return next(directories, None)
 
     def close(self) -> None:
-        """Remove them, with all that is in them; what can't be removed stays."""
+        """Remove all directories and their contents; entries that cannot be removed stay."""
         with self._lock:
             directories, self._directories = self._directories, []
         for directory in directories:
             shutil.rmtree(directory, ignore_errors=True)
 
 
-FilePath = Annotated[str, Meta(min_length=1, description="In the working directory, or a path that make-temp gave")]
+FilePath = Annotated[
+    str, Meta(min_length=1, description="Path in the working directory, or one below the output of make-temp")
+]
 Mode = Annotated[str, Meta(pattern="^[0-7]{3,4}$", description="Permissions in octal, quoted", examples=["0644"])]
-MaxSize = Annotated[int, Meta(ge=0, description="Bytes; a larger file is a failure, not read")]
+MaxSize = Annotated[int, Meta(ge=0, description="Maximum size in bytes; the operation fails for a larger file")]
 DEFAULT_MAX_SIZE = 10 * 1024 * 1024  # bytes; whole files are held in memory
 CHUNK = 1024 * 1024  # bytes
 
 
 def workdir_for(context: Context, path: str) -> Workdir:
-    """The directory that a path of the user is in: a private temporary one, or else the task's working directory.
+    """Return the directory that a user's path is in: a private temporary one, else the task's working directory.
 
     Raises:
-        OperationFailed: the working directory is not there.
+        OperationFailed: the working directory does not exist.
     """
     private = context.state(PrivateTemps).directory_of(path)
     if private:
@@ -69,38 +72,38 @@ def workdir_for(context: Context, path: str) -> Workdir:
     if not context.workdir.is_dir():
         raise OperationFailed(
             "the working directory does not exist",
-            error=f"the working directory {context.workdir} does not exist, or is no directory; "
-            "the host has to make it before it calls",
+            error=f"the working directory {context.workdir} does not exist or is not a directory; "
+            "the host must create it before the call",
         )
     return Workdir(context.workdir)
 
 
 def permissions(mode: str | UnsetType) -> int | None:
-    """The number of permissions written in octal; None where none were given."""
+    """Return permissions that are given in octal as a number; None if they are not given."""
     return None if isinstance(mode, UnsetType) else int(mode, 8)
 
 
 def permissions_text(mode: int) -> str:
-    """Permissions in octal, four digits."""
+    """Return permissions as four octal digits."""
     return f"{stat.S_IMODE(mode):04o}"
 
 
 def sha256_of(workdir: Workdir, path: str, deadline: Deadline) -> str:
-    """The SHA-256 of a regular file, in hex. Raises OperationFailed where there is no time to read all of it."""
+    """Return the SHA-256 of a regular file, in hexadecimal. Raises OperationFailed if the deadline passes before."""
     digest = hashlib.sha256()
     with workdir.open_regular(path) as file:
         while chunk := file.read(CHUNK):
-            in_time(deadline, f"reading {path!r}")
+            check_time(deadline, f"reading {path!r}")
             digest.update(chunk)
     return digest.hexdigest()
 
 
-def in_time(deadline: Deadline, doing: str) -> None:
-    """Raise OperationFailed when the deadline is over."""
+def check_time(deadline: Deadline, doing: str) -> None:
+    """Raise OperationFailed if the deadline has passed."""
     if deadline.expired:
-        raise OperationFailed(f"there was no time left while {doing}")
+        raise OperationFailed(f"the time was up while {doing}")
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
-    """`1 file`, `2 files`, `2 directories`."""
+    """Return a number with its noun: `1 file`, `2 files`, `2 directories`."""
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
