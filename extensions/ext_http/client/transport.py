@@ -75,11 +75,11 @@ class _LazyContext:
         self._protocols: list[str] = []
 
     def set_alpn_protocols(self, protocols: list[str]) -> None:
-        """See ssl.SSLContext."""
+        """Act as the method of ssl.SSLContext."""
         self._protocols = protocols
 
     def wrap_socket(self, connection: object, server_hostname: str | None = None) -> object:
-        """See ssl.SSLContext."""
+        """Act as the method of ssl.SSLContext."""
         if self._context is None:
             self._context = create_context(self._settings.tls)
         self._context.set_alpn_protocols(self._protocols)

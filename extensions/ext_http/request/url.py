@@ -27,7 +27,7 @@ def target_of(url: str, query: Sequence[tuple[str, str]], session: Session | Non
         session: that may have a base URL.
 
     Raises:
-        InvalidArgs: the URL is not valid, or there is no base URL to complete it.
+        InvalidArgs: the URL is not valid, or the base URL is missing.
     """
     given = context.given.get("url", url)
     if url.startswith("/"):
@@ -35,7 +35,7 @@ def target_of(url: str, query: Sequence[tuple[str, str]], session: Session | Non
         if not base:
             base = base_given = config_of(context).base_url
         if not base:
-            problem = f"expected a URL with http:// or https://, found {url!r:.100}, and no baseUrl to complete it"
+            problem = f"expected a URL with http:// or https://, found {url!r:.100} without a baseUrl"
             raise ext_sdk.InvalidArgs("url", f"{problem}; set one in the configuration or with `session`")
         url, given = base.rstrip("/") + url, f"{base_given.rstrip('/')}{given}"
     target = parse(url)._replace(literal=isinstance(given, str) and host_is_literal(given, url))
