@@ -82,7 +82,8 @@ class ServerArgs(ext_sdk.Args):
     proxy: Annotated[
         Secret | UnsetType,
         Meta(
-            description="HTTP proxy: http://proxy:3128, or with USER:PASSWORD@ before the host; env: that of *_PROXY; none"
+            description="HTTP proxy: http://proxy:3128, or with USER:PASSWORD@ before the host; env: that of *_PROXY; "
+            "none"
         ),
     ] = UNSET
     unix_socket: Annotated[
