@@ -83,7 +83,7 @@ class AnyOrderPlayer(Player):
         self._events: Iterator[Event] = iter(reader)
         self._all_read = False
         self._cut = Cutter(ear, framing)
-        self._free = FreeThreads(ear)
+        self._free = FreeThreads(ear, ear.accepts)
         self._played = bytearray()  # by number: those that were taken
         self._running = Running(ear, stage, self._settle, self._play)
         self._left: list[Recorded] | None = None  # once nothing will be looked up any more: the first that never came

@@ -51,7 +51,14 @@ class OpenCalls:
         self.responses: set[tuple[int, bytes]] = set()
 
     def read(
-        self, reader: Reader, line: int, left: int, is_open: Callable[[Recorded | None], bool], *, shared: bool
+        self,
+        reader: Reader,
+        line: int,
+        left: int,
+        is_open: Callable[[Recorded | None], bool],
+        *,
+        shared: bool,
+        since: int = 0,
     ) -> None:
         """Find the open calls.
 
@@ -61,11 +68,14 @@ class OpenCalls:
             left: the number of messages of the host on this line that have not been played; 0 if none has.
             is_open: returns whether this message of the host is a call that has no answer yet.
             shared: also take the requests of the child that may belong to other calls.
+            since: the events above this line belong to calls that are not open.
         """
         cut = self._cut
         begun: list[tuple[int, Thread]] = [(0, cut.first)]
         reached, most = False, _PRUNED
         for event in reader:
+            if reader.line < since:
+                continue
             before = cut.place
             found = [(cut.place, thread) for thread in self._cut_up(cut, event, reader.line)]
             if not reached and reader.line >= line:

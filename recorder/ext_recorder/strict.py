@@ -10,7 +10,7 @@ there, so that one difference does not make every later message a miss; so does 
 
 from __future__ import annotations
 
-from itertools import chain, islice
+from itertools import chain
 
 from .cassette.events import MESSAGE_LIMIT_BYTES, Data, Mark, omitted
 from .errors import UsageError
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .running import Running, Spoiled
     from .stage import Stage
     from .threads import Thread
+    from .upcoming import Upcoming
     from .voice import Voice
 
 _CONTINUED = "the host continued after it"
@@ -68,7 +69,9 @@ class StrictPlayer(Player):
         self._apart_lines: set[int] = set()  # the lines of what belongs to them
         self._apart_responses: set[tuple[int, bytes]] = set()  # and of it the host's messages, (line, payload)
         self._unanswered: list[Recorded] | None = None  # once they were looked for
+        self._asks: bool | None = None  # see _child_asks; once it was needed
         self._asked: set[bytes] = set()  # ids of the recorded child's requests, as far as they were needed
+        self._upcoming: Upcoming | None = None  # once a message was a miss
         self._exchanges = None if self._is_coupled else exchanges(ear, voice, stage, framing)
 
     def start(self) -> None:
@@ -300,19 +303,27 @@ class StrictPlayer(Player):
             if not self._due:
                 self._release()
 
-    def _set_apart(self, is_chosen: Callable[[Recorded | None], bool], *, shared: bool) -> OpenCalls:
+    def _set_apart(self, is_chosen: Callable[[Recorded | None], bool], *, shared: bool, since: int = 0) -> OpenCalls:
         """Leave calls out of the recorded order, with all that belongs to them from here on.
 
         Args:
             is_chosen: returns whether this message of the host begins one of them.
             shared: with the requests of the child that may belong to other calls.
+            since: the line of the first of them, if nothing above it is open.
         """
         from .open_calls import OpenCalls
 
         left = len(self._due)
         found = OpenCalls(self._ear, self._framing, self._cut_up, self._apart_lines)
         with self._reader.again() as reader:
-            found.read(reader, self._reader.line + (not left and self._kept is None), left, is_chosen, shared=shared)
+            found.read(
+                reader,
+                self._reader.line + (not left and self._kept is None),
+                left,
+                is_chosen,
+                shared=shared,
+                since=since,
+            )
         if found.lines and not self._apart_lines:
             self._events = self._without_apart(self._events)
         self._apart_lines |= found.lines
@@ -338,46 +349,79 @@ class StrictPlayer(Player):
 
     def _left_of(self, event: Event, line: int) -> list[Recorded]:
         """Return the messages in something that the host wrote, without those played outside the recorded order."""
-        items = self._items(event, line) if isinstance(event, Data) and event.kind == "in" else []
-        return [item for item in items if (line, item.payload) not in self._apart_responses]
+        return [item for item in self._items_in(event, line) if not self._is_apart(item)]
+
+    def _items_in(self, event: Event, line: int) -> list[Recorded]:
+        return self._items(event, line) if isinstance(event, Data) and event.kind == "in" else []
+
+    def _is_apart(self, item: Recorded) -> bool:
+        return (item.line, item.payload) in self._apart_responses
 
     def _catch_up(self, payload: bytes) -> bool:
         """Skip to a later recorded message that this one matches. Return whether there is one."""
         ends = self._ends_session(payload)
         if self.diverges or not (self._lost or ends):
             return False
-        line = self._line_ahead(payload, within=None if ends else NEAR)
+        line = self._line_ahead(payload, ends=ends)
         if not line:
             return False
-        if self._ear.dialect.calls:
+        is_open = self._voice.owes or self._child_asks()
+        if self._ear.dialect.calls and is_open:
             self._take_apart()
-        self._skip_to(line, payload)
+        self._skip_to(line, payload, is_open=is_open)
         return True
 
-    def _line_ahead(self, payload: bytes, within: int | None) -> int:
+    def _line_ahead(self, payload: bytes, *, ends: bool) -> int:
         """Return the line of the next recorded message that this one matches; 0 if there is none.
 
         Args:
             payload: the live message.
-            within: the number of events to search; None: all of them.
+            ends: it ends the session: search all events, not only those near by.
         """
         here = self._reader.line
-        matches = (item for item in self._due[-2::-1] if self._ear.matches(item, payload))
-        if any(matches):
+        if any(self._ear.matches(item, payload) for item in self._due[-2::-1]):
             return here
-        with self._reader.again() as reader:
-            later = (
-                event for event in reader if reader.line > here or (reader.line == here and self._kept is not None)
-            )
-            for event in islice(later, within):
+        since = here + (self._kept is None)
+        if not ends:
+            if self._upcoming is None:
+                from .upcoming import Upcoming
+
+                beside = self._reader.beside()
+                self._upcoming = Upcoming(beside, self._ear, self._items_in, self._is_apart, NEAR)
+            return self._upcoming.line_of(payload, since)
+        with self._reader.again() as reader:  # an index of all events would take long to make
+            for event in reader:
                 if isinstance(event, Mark) and event.kind == "exit":
                     break  # the child answered nothing after it
-                if any(self._ear.matches(item, payload) for item in self._left_of(event, reader.line)):
+                if reader.line >= since and any(
+                    self._ear.matches(item, payload) for item in self._left_of(event, reader.line)
+                ):
                     return reader.line
         return 0
 
-    def _skip_to(self, line: int, payload: bytes) -> None:
-        """Make the message on this line, which the live one matches, the next one."""
+    def _child_asks(self) -> bool:
+        """Return True if calls may depend on requests of the child, or on what names neither call nor response."""
+        dialect = self._ear.dialect
+        if self._asks is None:
+            self._asks = not dialect.by_id
+            with self._reader.again() as reader:
+                self._asks = self._asks or any(
+                    isinstance(event, Data)
+                    and event.kind == "out"
+                    and (event.raw or b'"id"' in event.payload)
+                    and dialect.classify(event.payload).kind != "response"
+                    for event in reader
+                )
+        return self._asks
+
+    def _skip_to(self, line: int, payload: bytes, *, is_open: bool) -> None:
+        """Make the message on this line, which the live one matches, the next one.
+
+        Args:
+            line: its line.
+            payload: the live message.
+            is_open: a call or a request of the child may be open.
+        """
         self._mark = None
         before = len(self._skipped)
         if self._reader.line != line or self._kept is not None:
@@ -392,8 +436,9 @@ class StrictPlayer(Player):
         while self._due and not self._ear.matches(self._due[-1], payload):
             self._skipped.append(self._due.pop())
         skipped = {item.line for item in self._skipped[before:]}
-        if self._ear.dialect.calls:
-            self._set_apart(lambda item: item is not None and item.line in skipped, shared=False)
+        if self._ear.dialect.calls and skipped:
+            since = 0 if is_open else min(skipped)
+            self._set_apart(lambda item: item is not None and item.line in skipped, shared=False, since=since)
         for item in self._skipped[before:]:
             calls = self._apart.passed(item.line) if self._apart is not None else []
             self._give_up(calls, not_sent(item, describe(item.message(self._ear.dialect)), self._name, _CONTINUED))

@@ -58,6 +58,7 @@ class Reader:
         self.block: Block | None = None
         self.redacted: tuple[str, ...] | None = None
         self._trailer = False  # `redacted:` behind the events was seen: the file is whole
+        self._beside: list[Reader] = []
         self._whole: list[tuple[int, Event]] = []  # all events, once PyYAML had to read the file
         try:
             self._file: BufferedReader = open(path, "rb")  # noqa: PTH123, SIM115 - pathlib is not imported for this alone
@@ -78,6 +79,11 @@ class Reader:
         """Another reader of the same events, at their start."""
         return Reader(self.path)
 
+    def beside(self) -> Reader:
+        """Return another reader of the same events, at their start, which is closed together with this one."""
+        self._beside.append(self.again())
+        return self._beside[-1]
+
     def __enter__(self) -> Self:
         return self
 
@@ -87,6 +93,8 @@ class Reader:
     def close(self) -> None:
         """Close the file."""
         self._file.close()
+        for reader in self._beside:
+            reader.close()
 
     def __iter__(self) -> Iterator[Event]:
         count = 0
