@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.conformance.clauses import HOST, SPEC
 from ext_recorder.conformance.conversations import CONVERSATIONS
-from ext_recorder.conformance.ruled import clauses_of
+from ext_recorder.conformance.protocol_clauses import clauses_of
 from ext_recorder.conformance.target import ENTRIES
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ext_recorder.cli import group
-from ext_recorder.commands import COMMANDS
+from ext_recorder.cli.click_app import group
+from ext_recorder.cli.commands import COMMANDS
 
 if TYPE_CHECKING:
-    from ext_recorder.options import Option
+    from ext_recorder.cli.options import Option
 
 WIDTH = 100
 HEAD = """\

@@ -1,12 +1,19 @@
-"""ext-recorder: record a session of any child process on stdio, and play it again without the child.
+"""ext-recorder: record a session of any child process on stdio or a socket, and replay it without the child.
 
-commands, options, cli      the command line: one table, read the quick way or by click
-record, tap, outlets, …     the wire between host and child
-notes, scribe, transcript   from the wire to the cassette, in a process of its own
-cassette/                   the file format: header, events, reader, writer
-matching, bindings, replay  what a live message is compared with, and what is answered
-provenance, naming          the command a cassette was recorded from; names of cassettes that depend on the session
-targets, report             files that are written: none but files is replaced; the lines of --report
-show                        a cassette for people
-shim, cassette.recovery     an executable in the place of a child; what a crash has left
+The layers, each of which imports only those below it:
+
+    plugin/        pytest plugin
+    cli/           command line: parsers, options, project file, one module for each command
+    verify/        replay the host against a real child, and compare
+    conformance/   check a live extension against the clauses of its specification
+    tools/         commands on cassettes: show, view, stats, diff, lint, scrub, trim, merge, convert, shim
+    http/          HTTP traffic of a Python child: record and replay, with an agent inside the child
+    sockets/       sessions over TCP and Unix sockets: recording relay, replaying server
+    record/        proxy between host and child, event queue, writer process
+    replay/        players, request matching, responses, faults, event loop
+    batch/         many cassettes: selection, worker processes, reports
+    messages/      recorded and live messages: matching, ids, names, paths, redaction
+    cassette/      file format: events, header, reader, writer, recovery
+    protocols/     dialects and rules of protocols, as data
+    posix/         child processes, signals, non-blocking output
 """

@@ -6,9 +6,10 @@ import contextlib
 import os
 import sys
 
-from .commands import COMMANDS
+from ext_recorder.cli.command_line import read, run_command
+from ext_recorder.cli.commands import COMMANDS
+
 from .errors import RecorderError
-from .options import read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,10 +48,10 @@ def run(words: Sequence[str]) -> int:
     command = COMMANDS.get(words[0]) if words else None
     given = read(command, words[1:]) if command else None
     if command is None or given is None:
-        from .cli import run as run_by_click
+        from ext_recorder.cli.click_app import run as run_by_click
 
         return run_by_click(words)
-    return command.perform(given)
+    return run_command(command, given)
 
 
 def _say(message: str, code: int) -> int:

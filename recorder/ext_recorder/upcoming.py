@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections import deque
 
+from ext_recorder.replay.any_order import CallIndex
+from ext_recorder.replay.threads import CallChain
+
 from .cassette.events import Mark
-from .free import FreeThreads
-from .threads import Thread
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ext_recorder.replay.request_matcher import RecordedRequest, RequestMatcher
+
     from .cassette.events import Event
     from .cassette.reader import Reader
-    from .hearing import Ear, Recorded
 
 
 class Upcoming:
@@ -31,17 +33,17 @@ class Upcoming:
     def __init__(
         self,
         reader: Reader,
-        ear: Ear,
-        items_of: Callable[[Event, int], list[Recorded]],
-        is_apart: Callable[[Recorded], bool],
+        ear: RequestMatcher,
+        items_of: Callable[[Event, int], list[RecordedRequest]],
+        is_apart: Callable[[RecordedRequest], bool],
         size: int,
     ) -> None:
         self._reader = reader
         self._events = iter(reader)
         self._items_of = items_of
         self._size = size
-        self._threads: deque[Thread] = deque()
-        self._index = FreeThreads(ear, lambda item, payload: not is_apart(item) and ear.matches(item, payload))
+        self._threads: deque[CallChain] = deque()
+        self._index = CallIndex(ear, lambda item, payload: not is_apart(item) and ear.matches(item, payload))
         self._count = 0
 
     def line_of(self, payload: bytes, since: int) -> int:
@@ -52,7 +54,7 @@ class Upcoming:
                 self._events = iter(())  # the child answered nothing after it
             elif self._reader.line >= since:
                 for item in self._items_of(event, self._reader.line):
-                    threads.append(Thread(item, event.time, self._count))
+                    threads.append(CallChain(item, event.time, self._count))
                     index.add(threads[-1])
                     self._count += 1
         while threads and _line(threads[0]) < since:
@@ -61,5 +63,5 @@ class Upcoming:
         return _line(thread) if thread is not None else 0
 
 
-def _line(thread: Thread) -> int:
+def _line(thread: CallChain) -> int:
     return thread.origin.line if thread.origin is not None else 0

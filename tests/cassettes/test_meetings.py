@@ -9,7 +9,7 @@ import pytest
 
 from cassettes.peer_sessions import MEETINGS
 from cassettes.record import FOLDER
-from ext_recorder.lint.linting import lint
+from ext_recorder.tools.lint.linter import lint
 from tests.ext_recorder.recorded import RECORDER
 from tests.peers.conversations import Names, write_evals
 from tests.peers.listening import listening, recorder

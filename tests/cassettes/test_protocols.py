@@ -14,11 +14,11 @@ import yaml
 from cassettes.peer_sessions import SESSIONS
 from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.lint.linting import lint
-from ext_recorder.replay import ORDERS
+from ext_recorder.protocols.detection import Detector
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.replay.replay import ORDERS
+from ext_recorder.tools.lint.linter import lint
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.protocols.detect import Detector
-from ext_sdk.protocols.dialect import DIALECTS
 from tests.peers.conversations import Names
 from tests.peers.speaking import PATIENCE_S, Started
 

@@ -13,11 +13,11 @@ from copy import deepcopy
 from functools import partial
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from ext_recorder.protocols.dialect import DIALECTS
 from ext_sdk.core.wire.errors import MessageError
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_codec import dumps, loads
-from ext_sdk.protocols.dialect import DIALECTS
 from tests.peers.gassist import Plugin
 from tests.peers.kaiak import Kaiak
 from tests.peers.pi import Pi

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ext_recorder.conformance.host import json_object
-from ext_recorder.conformance.links import Peer
-from ext_recorder.conformance.ruled import ask
+from ext_recorder.conformance.peer import ChildUnderTest
+from ext_recorder.conformance.protocol_clauses import ask
+from ext_recorder.conformance.raw_host import json_object
 from tests.peers.conversations import INCIDENT, write_evals
 
 if TYPE_CHECKING:
@@ -49,5 +49,5 @@ def verdicts(
 ) -> dict[str, tuple[str, str]]:
     """The verdict on each clause: (word, reason)."""
     known = {"workdir": str(folder), "session": "conformance", **profile(protocol, folder)}
-    with Peer(command, folder, address) as asked:
+    with ChildUnderTest(command, folder, address) as asked:
         return ask(asked, protocol, known, only, patience)

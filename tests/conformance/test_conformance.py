@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.conformance.host import NotApplicable
+from ext_recorder.conformance.raw_host import NotApplicable
 from ext_recorder.conformance.target import Profile, Target
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.conformance.conversations import CONVERSATIONS
-from ext_recorder.conformance.ruled import clauses_of
+from ext_recorder.conformance.protocol_clauses import clauses_of
 from tests.conformance.faulty_peer import FAULTS
 from tests.conformance.reference_peers import ROOT, verdicts
 

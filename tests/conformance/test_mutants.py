@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ext_recorder.conformance.clauses import CLAUSES, Clause
-from ext_recorder.conformance.host import Violation
+from ext_recorder.conformance.raw_host import Violation
 from ext_recorder.conformance.target import Profile, Target
 
 HERE = Path(__file__).parent

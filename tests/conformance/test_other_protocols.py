@@ -12,13 +12,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from ext_recorder.conformance.conversation_runner import ConversationRunner
 from ext_recorder.conformance.conversations import CONVERSATIONS
-from ext_recorder.conformance.conversing import Talk
-from ext_recorder.conformance.links import Peer
-from ext_recorder.conformance.ruled import clauses_of
+from ext_recorder.conformance.peer import ChildUnderTest
+from ext_recorder.conformance.protocol_clauses import clauses_of
 from ext_recorder.errors import RecorderError
+from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.sockets.address import Address
-from ext_sdk.protocols.dialect import DIALECTS
 from tests.conformance.reference_peers import ROOT, peer, profile, verdicts
 from tests.ext_recorder.recorded import RECORDER
 
@@ -128,8 +128,8 @@ def test_an_address_without_a_server_is_told(tmp_path: Path) -> None:
 def test_the_host_answers_what_an_extension_calls_it_for_in_pieces_or_by_denial(tmp_path: Path) -> None:
     results = []
     for session in CONVERSATIONS["pi"].sessions[:2]:
-        with Peer(peer("pi"), tmp_path) as asked, asked.session() as place:
-            talk = Talk(place, "pi", profile("pi", tmp_path), session, PATIENCE_S)
+        with ChildUnderTest(peer("pi"), tmp_path) as asked, asked.session() as place:
+            talk = ConversationRunner(place, "pi", profile("pi", tmp_path), session, PATIENCE_S)
             talk.hold()
             heard = [each.value["payload"] for each in talk.exchange.heard if isinstance(each.value, dict)]
             results.append(
@@ -142,8 +142,8 @@ def test_the_host_answers_what_an_extension_calls_it_for_in_pieces_or_by_denial(
 def test_a_child_that_does_not_read_is_not_waited_for_longer_than_asked(tmp_path: Path) -> None:
     long = profile("pi", tmp_path) | {"input": {"text": "x" * 1_000_000}}
     deaf = 'import time; print(\'{"id":"1"}\', flush=True); time.sleep(600)'
-    with Peer([sys.executable, "-c", deaf], tmp_path) as asked, asked.session() as place:
-        talk = Talk(place, "pi", long, CONVERSATIONS["pi"].sessions[0], 0.5)
+    with ChildUnderTest([sys.executable, "-c", deaf], tmp_path) as asked, asked.session() as place:
+        talk = ConversationRunner(place, "pi", long, CONVERSATIONS["pi"].sessions[0], 0.5)
         talk.hold()
     assert talk.asked == {"order": ["register does not come"]}
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.commands.shared import PROTOCOLS
-from ext_sdk.protocols.dialect import DIALECTS
+from ext_recorder.cli.common_options import PROTOCOLS
+from ext_recorder.protocols.dialect import DIALECTS
 from tests.docs.pages import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ext_sdk.protocols.dialect import Dialect
+    from ext_recorder.protocols.dialect import Dialect
 
 
 def table() -> list[list[str]]:

@@ -15,8 +15,8 @@ import yaml
 
 from docs.generate.__main__ import EXTENSIONS
 from docs.generate.extension_page import TEXTS
-from ext_recorder.commands import COMMANDS as RECORDER_COMMANDS
-from ext_recorder.conformance.host import json_object
+from ext_recorder.cli.commands import COMMANDS as RECORDER_COMMANDS
+from ext_recorder.conformance.raw_host import json_object
 from ext_recorder.conformance.target import Profile, Target
 from tests.docs.pages import ROOT, blocks, commands
 from tests.support.example_server import EXAMPLE_SERVER, example_server

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from ext_recorder.cassette.header import Header, encode_header, encode_trailer
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.replay import Options, make_player, make_stage
-from ext_recorder.stage import Close, Exit, Stage
+from ext_recorder.replay.actions import ActionBuffer, Close, Exit
+from ext_recorder.replay.replay import Options, make_action_buffer, make_player
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from ext_recorder.stage import Action
+    from ext_recorder.replay.actions import Action
 
 WORKDIR = {"workdir": "/tmp/workdir"}
 END = "- {t: 9.1, eof: in}\n- {t: 9.2, exit: 0}"
@@ -50,9 +50,9 @@ class Host:
     def __init__(self, path: Path, options: Options | None = None, environ: Mapping[str, str] | None = None) -> None:
         self._reader = Reader(path)
         if options is not None and options.faults:
-            self._stage = make_stage(self._reader.header, options)
+            self._stage = make_action_buffer(self._reader.header, options)
         else:
-            self._stage = Stage(paced=bool(options and options.speed))
+            self._stage = ActionBuffer(paced=bool(options and options.speed))
         self.err = ""
         self.closed: list[str] = []
         self.status: int | str | None = None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder import age
+from ext_recorder.cassette import age
 from ext_recorder.cassette.header import Header
 from ext_recorder.errors import CassetteError, UsageError
 from tests.ext_recorder.recorded import ECHO, run

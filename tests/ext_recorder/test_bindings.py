@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.bindings import Playing, Recording, is_bindable, parse_bind
 from ext_recorder.errors import UsageError
-from ext_recorder.substitution import Substitution
-from ext_sdk.protocols.dialect import DIALECTS
+from ext_recorder.messages.path_bindings import RecordBindings, ReplayBindings, Substitution, is_bindable, parse_bind
+from ext_recorder.protocols.dialect import DIALECTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,8 +20,8 @@ def execute(workdir: object) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "execute", "params": params}).encode()
 
 
-def recording(*workdirs: object, given: Mapping[str, str] | None = None, home: str = "") -> Recording:
-    bindings = Recording(DIALECTS["gevals"], given, home)
+def recording(*workdirs: object, given: Mapping[str, str] | None = None, home: str = "") -> RecordBindings:
+    bindings = RecordBindings(DIALECTS["gevals"], given, home)
     for workdir in workdirs:
         bindings.observe(execute(workdir))
     return bindings
@@ -141,7 +140,7 @@ def test_a_binding_that_could_not_be_found_again_is_refused(option: str) -> None
 
 
 def test_a_replay_puts_live_values_in_and_takes_them_out() -> None:
-    playing = Playing({"workdir": "/tmp/workdir", "home": "/home/user"}, home="/home/me")
+    playing = ReplayBindings({"workdir": "/tmp/workdir", "home": "/home/user"}, home="/home/me")
     playing.bind("/tmp/workdir", "/home/me/w")
 
     assert playing.to_live(b'"/tmp/workdir/a /home/user/b"', json=True) == b'"/home/me/w/a /home/me/b"'
@@ -149,7 +148,7 @@ def test_a_replay_puts_live_values_in_and_takes_them_out() -> None:
 
 
 def test_a_live_value_is_not_taken_for_a_neutral_one() -> None:
-    playing = Playing({"workdir": "/tmp/workdir", "home": "/home/user"}, home="/home/other")
+    playing = ReplayBindings({"workdir": "/tmp/workdir", "home": "/home/user"}, home="/home/other")
     playing.bind("/tmp/workdir", "/home/user/w")  # lies where the neutral home does
 
     assert playing.to_live(b"/tmp/workdir /home/user", json=True) == b"/home/user/w /home/other"
@@ -157,7 +156,7 @@ def test_a_live_value_is_not_taken_for_a_neutral_one() -> None:
 
 
 def test_what_was_bound_by_mistake_is_forgotten() -> None:
-    playing = Playing({"workdir": "/tmp/workdir"})
+    playing = ReplayBindings({"workdir": "/tmp/workdir"})
     playing.bind("/tmp/workdir", "/w/a")
     playing.unbind("/tmp/workdir")
 
@@ -166,7 +165,7 @@ def test_what_was_bound_by_mistake_is_forgotten() -> None:
 
 
 def test_neutral_spellings_are_told_from_paths_that_only_look_like_them() -> None:
-    playing = Playing({"workdir": "/tmp/workdir"})
+    playing = ReplayBindings({"workdir": "/tmp/workdir"})
 
     assert playing.is_neutral("workdir", "/tmp/workdir")
     assert playing.is_neutral("workdir", "/tmp/workdir-12")

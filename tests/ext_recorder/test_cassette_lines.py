@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ext_recorder.cassette.events import STDERR_FRAMING, Data, Mark, event_line, mark_line, note, raw_line, text_line
-from ext_recorder.cassette.lines import parse_line
-from ext_recorder.cassette.rewrapped import load_line
+from ext_recorder.cassette.fast_parser import parse_line
+from ext_recorder.cassette.yaml_parser import load_line
 from ext_sdk.core.wire.frames import Frame, Junk
 from ext_sdk.core.wire.framing import FRAMINGS
 

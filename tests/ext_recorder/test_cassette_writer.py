@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.cassette.claim import partial_of
 from ext_recorder.cassette.events import Data, Mark, mark_line, text_line
 from ext_recorder.cassette.header import Header
+from ext_recorder.cassette.paths import partial_of
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.cassette.recovery import recover
 from ext_recorder.cassette.writer import Writer

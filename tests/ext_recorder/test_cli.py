@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder import __main__ as entry
-from ext_recorder import cli
-from ext_recorder.commands import COMMANDS
-from ext_recorder.commands.convert import FORMATS
-from ext_recorder.commands.shared import FRAMINGS, ORDERS, PROTOCOLS
-from ext_recorder.convert.formats import NAMES as KNOWN_FORMATS
-from ext_recorder.options import read
-from ext_recorder.replay import ORDERS as PLAYED_ORDERS
+from ext_recorder.cli import click_app
+from ext_recorder.cli.command_line import read
+from ext_recorder.cli.commands import COMMANDS
+from ext_recorder.cli.commands.convert import FORMATS
+from ext_recorder.cli.common_options import FRAMINGS, ORDERS, PROTOCOLS
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.replay.replay import ORDERS as PLAYED_ORDERS
+from ext_recorder.tools.convert.convert import NAMES as KNOWN_FORMATS
 from ext_sdk.core.wire.framing import FRAMINGS as KNOWN_FRAMINGS
-from ext_sdk.protocols.dialect import DIALECTS
 from tests.ext_recorder.recorded import ECHO, PATIENCE_S, RECORDER, run
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def test_the_examples_in_the_help_are_plainly_right(name: str) -> None:
     assert lines
     for _, called, *words in lines:
         assert called == name
-        assert cli.parsed(command, words) is not None
+        assert click_app.parsed(command, words) is not None
 
 
 def test_help_without_a_command_lists_the_commands() -> None:
@@ -110,7 +110,7 @@ LINES = [
 @pytest.mark.parametrize(("name", "words"), LINES)
 def test_the_quick_reader_says_what_click_says_or_nothing(name: str, words: list[str]) -> None:
     quick = read(COMMANDS[name], words)
-    assert quick is None or quick == cli.parsed(COMMANDS[name], words)
+    assert quick is None or quick == click_app.parsed(COMMANDS[name], words)
 
 
 def test_the_quick_reader_takes_what_hosts_and_shims_use() -> None:
@@ -134,15 +134,17 @@ def test_recording_and_replaying_import_neither_click_nor_yaml_nor_anything_slow
     done = subprocess.run(command, input=b"{}\n", capture_output=True, timeout=PATIENCE_S, check=True)
     assert done.stdout == b"{}\n"
     loaded = set(listed.read_text().split())
-    assert "ext_recorder.replay" in loaded
+    assert "ext_recorder.replay.replay" in loaded
     assert not loaded & {"click", "yaml", "re", "json", "subprocess", "threading", "asyncio", "typing", "dataclasses"}
 
 
 def test_the_recorder_forks_before_it_imports_anything_slow() -> None:
-    program = "import sys\nbefore = set(sys.modules)\nimport ext_recorder.record\nprint(*set(sys.modules) - before)"
+    program = (
+        "import sys\nbefore = set(sys.modules)\nimport ext_recorder.record.recorder\nprint(*set(sys.modules) - before)"
+    )
     done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, timeout=PATIENCE_S, check=True)
     loaded = set(done.stdout.decode().split())
-    assert "ext_recorder.tap" in loaded
+    assert "ext_recorder.record.proxy" in loaded
     slow = {
         "click",
         "yaml",

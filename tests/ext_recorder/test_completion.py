@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.commands import COMMANDS
+from ext_recorder.cli.commands import COMMANDS
 from tests.ext_recorder.played import cassette
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
 
@@ -192,8 +192,9 @@ def test_the_variable_of_completion_leaves_commands_as_they_are(folder: Path) ->
 
 def test_record_and_replay_import_nothing_of_it() -> None:
     code = (
-        "import sys; from ext_recorder.commands import COMMANDS; from ext_recorder import __main__;"
+        "import sys; from ext_recorder.cli.commands import COMMANDS; from ext_recorder import __main__;"
         "COMMANDS['record'], COMMANDS['replay'];"
-        "assert not {'click', 'ext_recorder.completion', 'ext_recorder.commands.completion'} & sys.modules.keys()"
+        "assert not {'click', 'ext_recorder.cli.completion', 'ext_recorder.cli.commands.completion'}"
+        " & sys.modules.keys()"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

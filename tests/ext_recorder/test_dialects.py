@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from ext_recorder.replay import Options
+from ext_recorder.replay.replay import Options
 from ext_sdk.core.wire.framing import FRAMINGS
 from tests.ext_recorder.played import END, Host, cassette
 from tests.ext_recorder.recorded import ECHO, messages, python, run

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.compare.diff import diff
 from ext_recorder.errors import CassetteError
+from ext_recorder.tools.diff import diff
 from tests.ext_recorder.played import cassette
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
 from tests.ext_recorder.test_trim import answer, ask, log

@@ -7,8 +7,8 @@ import socket
 import subprocess
 from typing import TYPE_CHECKING
 
-from ext_recorder.naming import expanded, is_unique, release, reserved
-from ext_recorder.provenance import Live
+from ext_recorder.cli.cassette_names import expanded, is_unique, release, reserved
+from ext_recorder.messages.provenance import Live
 from tests.ext_recorder.recorded import (
     ECHO,
     PATIENCE_S,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.player import Divergence
+from ext_recorder.replay.player import Divergence
 from tests.ext_recorder.played import Host, cassette
 
 if TYPE_CHECKING:
@@ -39,16 +39,16 @@ def pairs(count: int) -> list[str]:
 @pytest.fixture
 def looks(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The messages of the host that were not played by their bytes."""
-    from ext_recorder.hearing import Ear, Recorded
+    from ext_recorder.replay.request_matcher import RecordedRequest, RequestMatcher
 
     seen: list[bytes] = []
-    accepts = Ear.accepts
+    accepts = RequestMatcher.accepts
 
-    def looked_at(self: Ear, recorded: Recorded, payload: bytes) -> bool:
+    def looked_at(self: RequestMatcher, recorded: RecordedRequest, payload: bytes) -> bool:
         seen.append(payload)
         return accepts(self, recorded, payload)
 
-    monkeypatch.setattr(Ear, "accepts", looked_at)
+    monkeypatch.setattr(RequestMatcher, "accepts", looked_at)
     return seen
 
 

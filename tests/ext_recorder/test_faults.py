@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.errors import UsageError
-from ext_recorder.faults.rules import KINDS, read_rules
-from ext_sdk.protocols.dialect import DIALECTS
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.replay.faults import KINDS, parse_fault_rules
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def test_faults_are_framed_as_the_protocol_is(tmp_path: Path, framing: str, kind
 )
 def test_a_rule_that_can_t_be_understood_is_explained(rule: str, said: str) -> None:
     with pytest.raises(UsageError) as wrong:
-        read_rules([rule], "")
+        parse_fault_rules([rule], "")
     assert said in str(wrong.value)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.http.inject.ext_recorder_agent.peeking import peeks
+from ext_recorder.http.inject.ext_recorder_agent.connections import peeks
 from tests.ext_recorder.http_child import document, script
 from tests.ext_recorder.http_server import serving
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from ext_recorder.http.inject.ext_recorder_agent import repeating
-from ext_recorder.http.layer import KINDS
+from ext_recorder.http.controller import KINDS
+from ext_recorder.http.inject.ext_recorder_agent import determinism
 from tests.ext_recorder.http_child import document, record, replay, script
 from tests.ext_recorder.http_server import serving
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
@@ -182,7 +182,7 @@ def test_a_reading_is_none_before_what_the_thread_has_read(tmp_path: Path) -> No
             return next(self.functions)
 
     place = Place(["loop", "after", "loop", "loop"])
-    wall = repeating.Wall(cast("Any", place), cast("Any", Times()), 1)
+    wall = determinism.Wall(cast("Any", place), cast("Any", Times()), 1)
     moments = [wall.now() for _ in range(4)]
     assert moments[:3] == [10, 40, 90]
     assert all(one <= other for one, other in itertools.pairwise(moments))

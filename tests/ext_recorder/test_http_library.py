@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ext_recorder.http.body import Body
-from ext_recorder.http.interaction import CONNECT, Headers, Interaction
-from ext_recorder.http.keys import Subject
-from ext_recorder.http.library import TCP, Library
+from ext_recorder.http.interaction import CONNECT, Body, Headers, Interaction
+from ext_recorder.http.library import TCP, InteractionStore
+from ext_recorder.http.request_matching import Subject
 
 JSON = [("Content-Type", "application/json")]
 
@@ -32,8 +31,8 @@ def answered(
     return made
 
 
-def library(*interactions: Interaction) -> Library:
-    return Library(interactions, {}, {})
+def library(*interactions: Interaction) -> InteractionStore:
+    return InteractionStore(interactions, {}, {})
 
 
 def text(found: Interaction | str) -> str:

@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ext_recorder.errors import UsageError
-from ext_recorder.http.body import Body
-from ext_recorder.http.interaction import Headers, Interaction
-from ext_recorder.http.keys import Subject, different
-from ext_recorder.http.matching import WORDS, Matching
+from ext_recorder.http.interaction import Body, Headers, Interaction
+from ext_recorder.http.request_matching import WORDS, RequestRules, Subject, different
 from tests.ext_recorder.http_child import record, replay, script
 from tests.ext_recorder.http_server import serving
 
@@ -34,7 +32,7 @@ def request(
     return Interaction(method, uri, headers or JSON, Body(content))
 
 
-def same(one: Interaction, other: Interaction, matching: Matching | None) -> bool:
+def same(one: Interaction, other: Interaction, matching: RequestRules | None) -> bool:
     left, right = Subject(one, matching), Subject(other, matching)
     equal = left.key() == right.key()
     assert not equal or not different(left, right)
@@ -139,8 +137,8 @@ CASES: dict[str, tuple[Interaction, Interaction, dict[str, list[str]], dict[str,
 @pytest.mark.parametrize("case", CASES)
 def test_rules_decide_which_requests_are_the_same(case: str) -> None:
     recorded, live, loose, strict = CASES[case]
-    assert same(recorded, live, Matching(**loose, strict=True))
-    assert not same(recorded, live, Matching(**strict, strict=True))
+    assert same(recorded, live, RequestRules(**loose, strict=True))
+    assert not same(recorded, live, RequestRules(**strict, strict=True))
 
 
 def test_a_header_does_not_count_unless_it_is_named() -> None:
@@ -159,7 +157,7 @@ def test_the_default_rules_decide_as_no_rules_do(body: object, query: list[tuple
     from urllib.parse import urlencode
 
     one, other = request(f"https://h/a?{urlencode(query)}", body), request("https://h/a", body)
-    explicit = Matching(match_on=["method", "params"])
+    explicit = RequestRules(match_on=["method", "params"])
     assert same(one, other, explicit) == same(one, other, None)
     assert same(one, one, explicit)
 
@@ -178,11 +176,11 @@ def test_the_default_rules_decide_as_no_rules_do(body: object, query: list[tuple
 )
 def test_a_rule_of_no_form_is_refused(option: str, value: str, told: str) -> None:
     with pytest.raises(UsageError, match="--.*" + told.replace("(", r"\(")):
-        Matching(**{option: [value]}, strict=True)
+        RequestRules(**{option: [value]}, strict=True)
 
 
 def test_rules_for_messages_in_a_project_file_are_left_out() -> None:
-    rules = Matching(ignore=["/params/id", "tools/call /result"], match_on=["method", "/params/name"])
+    rules = RequestRules(ignore=["/params/id", "tools/call /result"], match_on=["method", "/params/name"])
     assert same(request(), request("https://h/b"), rules)
 
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.player import EXIT_DIFFERS
-from ext_recorder.redaction import Redaction
-from ext_recorder.scrub import scrub
+from ext_recorder.messages.redaction import Redaction
+from ext_recorder.replay.player import EXIT_DIFFERS
+from ext_recorder.tools.scrub import scrub
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, Session
 from tests.ext_recorder.test_sockets import Relay, running
 

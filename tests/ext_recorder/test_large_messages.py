@@ -10,16 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_recorder import any_order, strict, transcript
-from ext_recorder.bindings import Recording as Bindings
 from ext_recorder.cassette.events import MESSAGE_LIMIT_BYTES, Mark
-from ext_recorder.cassette.lines import parse_line
-from ext_recorder.cassette.rewrapped import load_line
-from ext_recorder.player import EXIT_DIFFERS
-from ext_recorder.replay import Options
+from ext_recorder.cassette.fast_parser import parse_line
+from ext_recorder.cassette.yaml_parser import load_line
+from ext_recorder.messages.path_bindings import RecordBindings as Bindings
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.record import event_encoder
+from ext_recorder.replay import any_order, strict
+from ext_recorder.replay.player import EXIT_DIFFERS
+from ext_recorder.replay.replay import Options
 from ext_sdk.core.wire.frames import JUNK_PIECE_BYTES, Frame, Overlong
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.protocols.dialect import DIALECTS
 from tests.ext_recorder.played import END, Host, cassette, error_of
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, events, patched, python, recorder
 
@@ -75,7 +76,7 @@ def test_an_overlong_frame_comes_in_pieces_of_which_the_last_one_says_so(
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (transcript, strict, any_order):
+    for module in (event_encoder, strict, any_order):
         monkeypatch.setattr(module, "MESSAGE_LIMIT_BYTES", SMALL)
 
 
@@ -83,7 +84,7 @@ def written(stream: str, data: bytes, *, protocol: str = "jsonrpc", chunk: int =
     bindings = Bindings(DIALECTS[protocol], {}, "")
     framing = FRAMINGS[DIALECTS[protocol].framing]
     keeps_long = not DIALECTS[protocol].calls
-    made = transcript.Transcript(framing, bytes, bindings, keeps_long=keeps_long)
+    made = event_encoder.EventEncoder(framing, bytes, bindings, keeps_long=keeps_long)
     notes = [(0.0, stream, data[start : start + chunk]) for start in range(0, len(data), chunk)]
     return [parse_line(line) for line in made.lines([*notes, (0.0, stream, b"")])]
 

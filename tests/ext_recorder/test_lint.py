@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from jsonschema import Draft202012Validator
 
-from ext_recorder.lint.linting import lint
-from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.protocols.rules.rule import RULES, WITH_RULES
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.protocols.rules import RULES, WITH_RULES
+from ext_recorder.tools.lint.linter import lint
 from tests.ext_recorder.played import cassette
 from tests.peers import conversations
 

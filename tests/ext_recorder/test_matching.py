@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.bindings import Playing
-from ext_recorder.calls import Calls
 from ext_recorder.errors import UsageError
-from ext_recorder.matching import Matcher
-from ext_sdk.protocols.dialect import DIALECTS, Dialect
+from ext_recorder.messages.id_map import IdMap
+from ext_recorder.messages.matcher import Matcher
+from ext_recorder.messages.path_bindings import ReplayBindings
+from ext_recorder.protocols.dialect import DIALECTS, Dialect
 
 if TYPE_CHECKING:
-    from ext_recorder.matching import Difference
+    from ext_recorder.messages.matcher import Difference
 
 GEVALS = DIALECTS["gevals"]
 
@@ -22,8 +22,8 @@ def matcher(
     dialect: Dialect = GEVALS, *, ignore: tuple[str, ...] = (), match_on: tuple[str, ...] | None = None
 ) -> Matcher:
     if match_on is None:
-        return Matcher(dialect, Playing({}), Calls(), ignore=ignore)
-    return Matcher(dialect, Playing({}), Calls(), ignore=ignore, match_on=match_on)
+        return Matcher(dialect, ReplayBindings({}), IdMap(), ignore=ignore)
+    return Matcher(dialect, ReplayBindings({}), IdMap(), ignore=ignore, match_on=match_on)
 
 
 def same(recorded: str, live: str, compare: Matcher | None = None) -> bool:

@@ -8,8 +8,8 @@ import pytest
 
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import CassetteError, UsageError
-from ext_recorder.merge import merge
-from ext_recorder.replay import Options
+from ext_recorder.replay.replay import Options
+from ext_recorder.tools.merge import merge
 from tests.ext_recorder.played import Host, cassette
 from tests.ext_recorder.recorded import events, marks, messages
 from tests.ext_recorder.test_trim import INITIALIZE, INITIALIZED, answer, ask, log

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder import outlets
-from ext_recorder.outlets import Outlet, host_outlet, tell
+from ext_recorder.posix import output
+from ext_recorder.posix.output import OutputSink, host_outlet, write_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,7 @@ def pipe() -> Iterator[tuple[int, int]]:
         os.close(fd)
 
 
-def fill(outlet: Outlet) -> int:
+def fill(outlet: OutputSink) -> int:
     """Write until there is no room. Returns how many bytes went."""
     count = 0
     while True:
@@ -98,16 +98,16 @@ def test_a_closed_outlet_ends_the_stream_and_leaves_dev_null_in_its_place() -> N
 
 
 def test_a_message_that_nobody_reads_is_given_up(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outlets, "TELL_MS", 1)
+    monkeypatch.setattr(output, "TELL_MS", 1)
     outlet = host_outlet(pipe[1])
     fill(outlet)
-    tell(outlet, "too late")
+    write_message(outlet, "too late")
     outlet.close()
 
 
 def test_a_message_is_one_line_that_says_who_speaks(pipe: tuple[int, int]) -> None:
     outlet = host_outlet(pipe[1])
-    tell(outlet, "a message with \udcff")
-    tell(outlet, "")
+    write_message(outlet, "a message with \udcff")
+    write_message(outlet, "")
     assert os.read(pipe[0], 99) == b"ext-recorder: a message with \\udcff\n"
     outlet.close()

@@ -11,18 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_recorder import pace, shell
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.faults.rules import read_rules
-from ext_recorder.faults.stage import FaultyStage
-from ext_recorder.outlets import pipe_outlet, unread
-from ext_recorder.pace import PATIENCE_S, PAUSE_S, POLL_S
-from ext_recorder.player import Divergence
-from ext_recorder.replay import MAX, Options, make_player, make_stage
-from ext_recorder.shell import Shell
-from ext_recorder.stage import Stage, Write
+from ext_recorder.posix.output import pipe_outlet, unread
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.replay import event_loop
+from ext_recorder.replay.actions import ActionBuffer, Write
+from ext_recorder.replay.event_loop import PATIENCE_S, PAUSE_S, POLL_S, PlayerDriver
+from ext_recorder.replay.faults import FaultInjector, parse_fault_rules
+from ext_recorder.replay.player import Divergence
+from ext_recorder.replay.replay import MAX, Options, make_action_buffer, make_player
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.protocols.dialect import DIALECTS
 from tests.ext_recorder.played import END, cassette
 from tests.ext_recorder.recorded import PATIENCE_S as PROCESS_PATIENCE_S
 from tests.ext_recorder.recorded import RECORDER
@@ -50,12 +48,12 @@ def wire(*lines: str) -> bytes:
 # --- What is kept apart ---------------------------------------------------------------------------------------------
 
 
-def writes(stage: Stage) -> list[tuple[bytes, bool]]:
+def writes(stage: ActionBuffer) -> list[tuple[bytes, bool]]:
     return [(action.data, action.apart) for action in stage.take() if isinstance(action, Write)]
 
 
 def test_a_response_and_the_notifications_around_it_are_written_apart() -> None:
-    stage = Stage(apart=True)
+    stage = ActionBuffer(apart=True)
     for data, answers in ((b"p", False), (b"p", False), (b"a", True), (b"b", True), (b"e", False)):
         stage.out(data, answers=answers)
 
@@ -64,7 +62,7 @@ def test_a_response_and_the_notifications_around_it_are_written_apart() -> None:
 
 
 def test_a_stage_remembers_what_it_wrote_last() -> None:
-    stage = Stage(apart=True)
+    stage = ActionBuffer(apart=True)
     stage.out(b"a", answers=True)
     assert stage.take_out() == b"a"
     stage.out(b"b", answers=True)
@@ -75,7 +73,7 @@ def test_a_stage_remembers_what_it_wrote_last() -> None:
 
 
 def test_as_fast_as_possible_is_one_write() -> None:
-    stage = Stage()
+    stage = ActionBuffer()
     stage.out(b"p")
     stage.out(b"a", answers=True)
     assert stage.take_out() == b"pa"
@@ -86,7 +84,7 @@ MESSAGES = st.lists(st.one_of(st.booleans(), st.sampled_from(["err", "take"])))
 
 @given(MESSAGES, st.booleans())
 def test_nothing_is_lost_or_comes_in_another_order(messages: list[bool | str], paced: bool) -> None:
-    stage, plain = Stage(apart=True, paced=paced), Stage()
+    stage, plain = ActionBuffer(apart=True, paced=paced), ActionBuffer()
     said: list[tuple[bytes, bool]] = []
     fast: list[tuple[bytes, bool]] = []
     for number, message in enumerate(messages):
@@ -111,7 +109,9 @@ def test_nothing_is_lost_or_comes_in_another_order(messages: list[bool | str], p
 
 
 def test_a_response_that_a_fault_delays_is_apart_as_well() -> None:
-    stage = FaultyStage(read_rules(("delay=2s@method=m",), ""), DIALECTS["jsonrpc"], FRAMINGS["ndjson"], "", apart=True)
+    stage = FaultInjector(
+        parse_fault_rules(("delay=2s@method=m",), ""), DIALECTS["jsonrpc"], FRAMINGS["ndjson"], "", apart=True
+    )
     stage.overhear(wire(CALL % 1))
     stage.out(wire(NOTE))
     stage.out(wire(ANSWER % 1), answers=True)
@@ -129,7 +129,7 @@ def test_the_speed_says_what_is_apart(tmp_path: Path, speed: float, apart: list[
     path = cassette(tmp_path / "c.yaml", session("> " + CALL % 1, NOTE, ANSWER % 1) + END, protocol="jsonrpc")
     options = Options(speed=speed)
     with Reader(path) as reader:
-        stage = make_stage(reader.header, options)
+        stage = make_action_buffer(reader.header, options)
         player = make_player(reader, stage, options, {})
         player.start()
         player.receive_data(wire(CALL % 7))
@@ -147,7 +147,7 @@ def test_an_event_of_dap_is_apart_from_the_response_before_it(tmp_path: Path, or
     path = cassette(tmp_path / "c.yaml", events, protocol="dap", framing="content-length")
     options = Options(order=order)
     with Reader(path) as reader:
-        stage = make_stage(reader.header, options)
+        stage = make_action_buffer(reader.header, options)
         player = make_player(reader, stage, options, {})
         player.start()
         player.receive_data(FRAMINGS["content-length"].encode(request.encode()))
@@ -170,8 +170,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(pace, "monotonic", clock)
-    monkeypatch.setattr(shell, "monotonic", clock)
+    monkeypatch.setattr(event_loop, "monotonic", clock)
+    monkeypatch.setattr(event_loop, "monotonic", clock)
     return clock
 
 
@@ -184,7 +184,7 @@ class Played:
 
     def __init__(self, path: Path, options: Options, clock: Clock) -> None:
         self._reader = Reader(path)
-        stage = make_stage(self._reader.header, options)
+        stage = make_action_buffer(self._reader.header, options)
         source, self._to = os.pipe()
         self._from, out = os.pipe()
         self._nowhere, err = os.pipe()
@@ -194,7 +194,7 @@ class Played:
         self._clock = clock
         self.player = make_player(self._reader, stage, options, {})
         outlets = {"out": pipe_outlet(out), "err": pipe_outlet(err)}
-        self.shell = Shell(self.player, stage, source, outlets, options.speed)  # type: ignore[arg-type]
+        self.shell = PlayerDriver(self.player, stage, source, outlets, options.speed)  # type: ignore[arg-type]
         self.shell.start()
 
     def say(self, *lines: str) -> None:

@@ -12,18 +12,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_recorder import cli
-from ext_recorder.commands import COMMANDS, NAMES
+from ext_recorder.cli import click_app
+from ext_recorder.cli.command_line import read, resolve_values
+from ext_recorder.cli.commands import COMMANDS, NAMES
+from ext_recorder.cli.options import GIVEN, Command, Option
+from ext_recorder.cli.project_file import ProjectFile, folders, searched
+from ext_recorder.cli.settings import Settings, toml
 from ext_recorder.errors import UsageError
-from ext_recorder.options import GIVEN, Command, Option, read
-from ext_recorder.project import ProjectFile, folders, searched
-from ext_recorder.settings import Settings, toml
 from tests.ext_recorder.recorded import ECHO, PATIENCE_S, RECORDER, run
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ext_recorder.options import Values
+    from ext_recorder.cli.options import Values
 
 
 @pytest.fixture
@@ -38,8 +39,8 @@ def values(name: str, *words: str) -> Values:
     """The values of a command line, with those of the project file."""
     found = read(COMMANDS[name], words)
     assert found is not None
-    assert found == cli.parsed(COMMANDS[name], words)
-    return COMMANDS[name].values(found)
+    assert found == click_app.parsed(COMMANDS[name], words)
+    return resolve_values(COMMANDS[name], found)
 
 
 def write(project: Path, text: str, name: str = "pyproject.toml") -> Path:
@@ -129,9 +130,9 @@ def test_a_key_means_what_its_option_means(name: str, project: Path) -> None:
     if command.tail:
         arguments[command.tail] = ()
     options = {option.name: sample(option) for option in command.options if option.key}
-    expected = command.values({**arguments, **{key: (text,) for key, (_, text) in options.items()}})
+    expected = resolve_values(command, {**arguments, **{key: (text,) for key, (_, text) in options.items()}})
     write(project, toml({key: value for key, (value, _) in options.items()}), "ext-recorder.toml")
-    found = command.values(arguments)
+    found = resolve_values(command, arguments)
     assert {key: found[key] for key in options} == {key: expected[key] for key in options}
     assert not set(found[GIVEN]) & set(options)
 
@@ -439,5 +440,5 @@ def test_without_a_file_no_toml_parser_is_imported(project: Path) -> None:
     command = [sys.executable, "-P", "-c", program, str(listed), "replay", str(cassette)]
     subprocess.run(command, input=b"{}\n", capture_output=True, timeout=PATIENCE_S, check=True)
     loaded = listed.read_text().split()
-    assert "ext_recorder.project" in loaded
-    assert not {"tomllib", "ext_recorder.settings", "re"} & set(loaded)
+    assert "ext_recorder.cli.project_file" in loaded
+    assert not {"tomllib", "ext_recorder.cli.settings", "re"} & set(loaded)

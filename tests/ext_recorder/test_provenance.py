@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ext_recorder.cassette.header import Header, encode_header
 from ext_recorder.cassette.reader import Reader, read_header
 from ext_recorder.errors import UsageError
-from ext_recorder.provenance import Live, check, headline, neutral_command
+from ext_recorder.messages.provenance import Live, check, headline, neutral_command
 from tests.ext_recorder.played import END, cassette
 from tests.ext_recorder.recorded import ECHO, PATIENCE_S, RECORDER, after_headline, python, run
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_recorder.commands import COMMANDS
+from ext_recorder.cli.command_line import read, resolve_values
+from ext_recorder.cli.commands import COMMANDS
 from ext_recorder.errors import UsageError
-from ext_recorder.options import read
-from ext_recorder.own_rules import PatternTooSlow
-from ext_recorder.redaction import Redaction, table
+from ext_recorder.messages.redaction import Redaction, table
+from ext_recorder.messages.redaction_rules import PatternTooSlow
 from tests.ext_recorder.http_child import record as record_http
 from tests.ext_recorder.http_child import script
 from tests.ext_recorder.http_server import serving
@@ -263,7 +263,7 @@ def test_a_wrong_table_is_refused_with_its_line(tmp_path: Path) -> None:
     found = read(COMMANDS["replay"], [str(tmp_path / "c.yaml")])
     assert found is not None
     with pytest.raises(UsageError, match=r"ext-recorder.toml:2: redact: unknown key 'patern'; known: key, name"):
-        COMMANDS["replay"].values(found)
+        resolve_values(COMMANDS["replay"], found)
 
 
 def scrub(*options: str) -> subprocess.CompletedProcess[str]:

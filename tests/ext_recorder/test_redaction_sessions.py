@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ext_recorder.cassette.events import Data, note
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.deltas import Delta, Deltas, may_be_delta
+from ext_recorder.record.split_secrets import SplitSecrets, StreamedText, may_be_delta
 from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
@@ -184,8 +184,8 @@ def test_a_long_text_is_released_before_it_ends_and_no_secret_with_it(cassette: 
 
 def held(payloads: list[bytes], redactor: Redactor) -> list[bytes]:
     """Return what becomes of messages that are held back."""
-    deltas = Deltas(redactor.replacements, lambda _, payload: redactor.redact(payload))
-    items = [Delta(0.0, Frame(payload, payload)) for payload in payloads]
+    deltas = SplitSecrets(redactor.replacements, lambda _, payload: redactor.redact(payload))
+    items = [StreamedText(0.0, Frame(payload, payload)) for payload in payloads]
     for item in items:
         deltas.take(item)
     deltas.release()
@@ -215,7 +215,7 @@ def test_pieces_stay_messages_and_nothing_else_is_lost(texts: list[str]) -> None
 )
 def test_messages_of_another_form_do_not_continue_a_text(other: bytes) -> None:
     first = b'{"jsonrpc":"2.0","method":"x","params":{"text":"a"}}'
-    found = Delta(0.0, Frame(first, first)).difference(Delta(0.0, Frame(other, other)))
+    found = StreamedText(0.0, Frame(first, first)).difference(StreamedText(0.0, Frame(other, other)))
     assert found in {-1, 7}  # 7: the method, under which nothing is streamed
     assert may_be_delta(first)
 

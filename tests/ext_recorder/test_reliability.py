@@ -11,16 +11,16 @@ import pytest
 from ext_recorder.cassette.events import OWN_FILES, Data, Mark
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
-from ext_recorder.replay import Options, make_player
+from ext_recorder.replay.actions import ActionBuffer, Exit, Write
+from ext_recorder.replay.replay import Options, make_player
+from ext_recorder.sockets.connection_matching import connections
 from ext_recorder.sockets.players import Part
-from ext_recorder.sockets.recorded import connections
-from ext_recorder.stage import Exit, Stage, Write
 from ext_sdk.core.wire.framing import FRAMINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ext_recorder.player import Player
+    from ext_recorder.replay.player import Player
 
 CASSETTES = Path(__file__).parents[2] / "cassettes"
 ALL = sorted(path for path in CASSETTES.glob("*/*.yaml") if not path.name.endswith(".http.yaml"))
@@ -41,7 +41,7 @@ class Told:
         self.data = b""
         self.status: int | str | None = None
 
-    def take(self, player: Player, stage: Stage) -> None:
+    def take(self, player: Player, stage: ActionBuffer) -> None:
         while True:
             for action in stage.take():
                 if isinstance(action, Write):
@@ -55,7 +55,7 @@ class Told:
 
 def play(reader: Reader, host: bytes, order: str = "strict", *, signal: str = "") -> Told:
     """All that a replay says to a host that says this, then closes its end."""
-    stage, told = Stage(), Told()
+    stage, told = ActionBuffer(), Told()
     player = make_player(reader, stage, Options(order=order), {})
     player.start()
     told.take(player, stage)
@@ -106,7 +106,7 @@ def test_every_replay_says_the_same_bytes(path: Path, order: str) -> None:
 def test_in_any_order_a_host_that_says_it_all_again_hears_it_all_again(path: Path) -> None:
     """Nothing is missing and nothing comes twice, whatever comes in between, and it ends as it ended."""
     for conn, host in sessions(path):
-        stage = Stage(paced=True)  # which keeps messages apart
+        stage = ActionBuffer(paced=True)  # which keeps messages apart
         with open_part(path, conn) as reader:
             player = make_player(reader, stage, Options(order="any"), {})
             player.start()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ext_recorder.replay import Options
+from ext_recorder.replay.replay import Options
 from tests.ext_recorder.played import END, Host, cassette, message_of
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
 

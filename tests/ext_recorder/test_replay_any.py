@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.errors import UsageError
-from ext_recorder.replay import Options
+from ext_recorder.replay.replay import Options
 from tests.ext_recorder.played import END, Host, cassette, message_of
 
 if TYPE_CHECKING:

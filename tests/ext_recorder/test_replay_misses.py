@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.matching import Matcher
-from ext_recorder.player import EXIT_DIFFERS
-from ext_recorder.replay import Options
+from ext_recorder.messages.matcher import Matcher
+from ext_recorder.replay.player import EXIT_DIFFERS
+from ext_recorder.replay.replay import Options
 from tests.ext_recorder.played import END, Host, cassette, error_of, message_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ext_sdk.protocols.dialect import Classified
+    from ext_recorder.protocols.dialect import ClassifiedMessage
 
 HELLO = '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"0.0.1"}}'
 RUN = '{"jsonrpc":"2.0","id":2,"method":"execute","params":{"operation":"run","args":{"command":["echo","hi"]}}}'
@@ -427,7 +427,7 @@ def test_many_requests_that_differ_compare_and_read_each_recorded_message_once(
     done: dict[str, int] = {"key": 0, "again": 0}
     key, again = Matcher.key, Reader.again
 
-    def counted_key(matcher: Matcher, message: Classified) -> str:
+    def counted_key(matcher: Matcher, message: ClassifiedMessage) -> str:
         done["key"] += 1
         return key(matcher, message)
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.loop import EXIT_CANNOT_PLAY
-from ext_recorder.player import EXIT_DIFFERS
+from ext_recorder.replay.event_loop import EXIT_CANNOT_PLAY
+from ext_recorder.replay.player import EXIT_DIFFERS
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 from tests.ext_recorder.played import END, cassette
@@ -330,7 +330,7 @@ def test_it_needs_neither_the_extension_nor_what_that_needs(path: Path) -> None:
         "        if name.partition('.')[0] in refused: raise ImportError(name)\n"
         "sys.meta_path.insert(0, Refuse())\n"
         "for name in refused & sys.modules.keys(): del sys.modules[name]\n"
-        "from ext_recorder.replay import run_replay\n"
+        "from ext_recorder.replay.replay import run_replay\n"
         "sys.exit(run_replay(sys.argv[1]))\n"
     )
     done = subprocess.run(

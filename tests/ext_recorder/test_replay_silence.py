@@ -11,7 +11,7 @@ import pytest
 
 from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.replay import Options
+from ext_recorder.replay.replay import Options
 from tests.ext_recorder.played import END, Host, cassette
 from tests.ext_recorder.recorded import end, hear_line, say
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.errors import CassetteError, UsageError
-from ext_recorder.player import EXIT_DIFFERS
-from ext_recorder.replay import Options
-from ext_recorder.stage import Write
+from ext_recorder.replay.actions import Write
+from ext_recorder.replay.player import EXIT_DIFFERS
+from ext_recorder.replay.replay import Options
 from tests.ext_recorder.played import END, Host, cassette, message_of
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.report import MOST, Report
+from ext_recorder.replay.report import MOST, Report
 from tests.ext_recorder.http_child import record
 from tests.ext_recorder.http_server import Server
 from tests.ext_recorder.played import END, cassette

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ext_recorder.errors import UsageError
-from ext_recorder.replay import Options
-from ext_recorder.rules import PRESETS, Mask, Places, split
+from ext_recorder.messages.comparison_rules import PRESETS, IgnoredPlaces, Mask, split
+from ext_recorder.replay.replay import Options
 from tests.ext_recorder.played import END, Host, cassette
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, run
 from tests.ext_recorder.test_diff import differences, told
@@ -54,11 +54,11 @@ def test_an_entry_is_a_pointer_or_a_method_and_a_pointer(entry: str, found: tupl
 
 
 def test_places_are_those_of_all_messages_of_the_method_and_of_its_subject() -> None:
-    places = Places("ignore", ["/a", "m /b", "m s /c", "n /d"])
+    places = IgnoredPlaces("ignore", ["/a", "m /b", "m s /c", "n /d"])
     assert places.of("m") == ("/a", "/b")
     assert places.of("m", "s") == ("/a", "/b", "/c")
     assert places.of("other", "s") == ("/a",)
-    assert (places.by_method, Places("ignore", ["/a"]).by_method) == (True, False)
+    assert (places.by_method, IgnoredPlaces("ignore", ["/a"]).by_method) == (True, False)
 
 
 @pytest.mark.parametrize("entry", ["tools/call", "m params", "params /", "m  "])
@@ -66,7 +66,7 @@ def test_what_is_not_an_entry_is_refused_with_the_form(entry: str) -> None:
     if split(entry)[1].startswith("/"):
         return
     with pytest.raises(UsageError, match=r"^--name .*'tools/call /params/name'"):
-        Places("name", [entry])
+        IgnoredPlaces("name", [entry])
 
 
 # --- Presets ----------------------------------------------------------------------------------------------------------

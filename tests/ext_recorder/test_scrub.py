@@ -13,8 +13,8 @@ import yaml
 
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import CassetteError
-from ext_recorder.redaction import Redaction
-from ext_recorder.scrub import scrub
+from ext_recorder.messages.redaction import Redaction
+from ext_recorder.tools.scrub import scrub
 from tests.ext_recorder.played import cassette
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, events
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder import shim
 from ext_recorder.errors import UsageError
-from ext_recorder.modes import MODES
+from ext_recorder.record.config import MODES
+from ext_recorder.tools import shim
 from tests.ext_recorder.recorded import ECHO, PATIENCE_S, RECORDER, hear_line, messages, run
 
 if TYPE_CHECKING:

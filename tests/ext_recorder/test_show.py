@@ -15,7 +15,7 @@ import pytest
 
 from ext_recorder.cassette.header import Header, encode_header, encode_trailer
 from ext_recorder.errors import CassetteError
-from ext_recorder.show import show
+from ext_recorder.tools.show import show
 from tests.ext_recorder.played import END, cassette
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.stats import Tally, collect, percentile, table, together
+from ext_recorder.tools.stats import MethodStats, collect, merge_stats, percentile, table
 from tests.ext_recorder.played import cassette
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
 
@@ -27,7 +27,7 @@ def call(number: int, began: float, took: float, *, method: str = "a", answer: s
     )
 
 
-def tallies(path: Path, events: str, protocol: str = "jsonrpc", **options: bool) -> dict[str, Tally]:
+def tallies(path: Path, events: str, protocol: str = "jsonrpc", **options: bool) -> dict[str, MethodStats]:
     file = cassette(path / "c.yaml", events + "- {t: 99, exit: 0}", protocol=protocol)
     return {f"{each.by} {each.method}": each for each in collect(file, "c", **options)}
 
@@ -96,14 +96,14 @@ def test_rows_may_be_operations_and_tools(tmp_path: Path) -> None:
 
 def test_several_cassettes_are_counted_together(tmp_path: Path) -> None:
     one, two = (list(tallies(tmp_path, call(1, 0, took)).values()) for took in (1.0, 3.0))
-    (both,) = together([one, two])
+    (both,) = merge_stats([one, two])
     assert both.count == 2
     assert sorted(both.times) == pytest.approx([1.0, 3.0])
 
 
 def test_the_table_has_units_and_is_aligned(tmp_path: Path) -> None:
     events = call(1, 0, 0.000123) + call(2, 1, 0.0123) + call(3, 2, 1.5) + call(4, 9, 2, method="longer")
-    lines = table(together([list(tallies(tmp_path, events).values())]))
+    lines = table(merge_stats([list(tallies(tmp_path, events).values())]))
     assert lines[0].split() == ["method", "count", "errors", "open", "p50", "p90", "p99", "max", "asked", "answered"]
     assert " ".join(lines[1].split()) == "→ a 3 0 0 12.3 ms 1.50 s 1.50 s 1.50 s 111 B 105 B"
     assert len({len(line) for line in lines}) == 1

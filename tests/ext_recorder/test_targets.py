@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ext_recorder.cassette.paths import target_of
 from ext_recorder.errors import UsageError
-from ext_recorder.targets import target_of
 from tests.ext_recorder.played import END, cassette
 from tests.ext_recorder.recorded import ECHO, PATIENCE_S, RECORDER, messages, run
 

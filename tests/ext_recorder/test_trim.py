@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.errors import CassetteError, UsageError
-from ext_recorder.trim import Part, parse_calls, trim
+from ext_recorder.tools.trim import Part, parse_calls, trim
 from tests.ext_recorder.played import Host, cassette
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, events, marks, messages
 

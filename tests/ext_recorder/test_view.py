@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ext_recorder.view import bodies, rows
-from ext_recorder.view.page import page
+from ext_recorder.tools.view import bodies, rows
+from ext_recorder.tools.view.page import page
 from tests.ext_recorder.browser import CHROMIUM, Browser
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
 
@@ -173,7 +173,7 @@ def test_the_page_is_allowed_to_run_its_own_script_and_nothing_else(tmp_path: Pa
 
 
 def test_the_script_makes_no_markup_of_texts() -> None:
-    scripts = (ROOT / "recorder/ext_recorder/view/scripts").glob("*.js")
+    scripts = (ROOT / "recorder/ext_recorder/tools/view/scripts").glob("*.js")
     markup = re.compile(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|new Function|DOMParser|\.href ="
     )
@@ -269,7 +269,7 @@ def test_memory_does_not_grow_with_the_messages(tmp_path: Path) -> None:
     def peak(count: int) -> int:
         path = write(tmp_path, "".join(f"- {{t: 1.0, err: '{'a few words ' * 9_000}'}}\n" for _ in range(count)))
         program = (
-            "import resource, sys\nfrom pathlib import Path\nfrom ext_recorder.view.page import page\n"
+            "import resource, sys\nfrom pathlib import Path\nfrom ext_recorder.tools.view.page import page\n"
             f"for _ in page(Path({str(path)!r})): pass\n"
             "sys.stdout.write(str(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss))"
         )

@@ -9,7 +9,7 @@ from configparser import ConfigParser
 from email.parser import Parser
 from typing import TYPE_CHECKING
 
-from ext_recorder.view.page import SCRIPTS
+from ext_recorder.tools.view.page import SCRIPTS
 from ext_sdk.core import version
 from tests.packaging.artefacts import ROOT, Shipped, build, run
 
@@ -25,8 +25,8 @@ DATA_FILES = {
     *(f"{package}/py.typed" for package in SOURCE_ROOTS),
     *(f"{one}/manifest.json" for one in EXTENSIONS),
     *(f"{one}/config-schema.json" for one in EXTENSIONS),
-    *(f"ext_recorder/view/page.{kind}" for kind in ("css", "html")),
-    *(f"ext_recorder/view/scripts/{name}.js" for name in SCRIPTS),
+    *(f"ext_recorder/tools/view/page.{kind}" for kind in ("css", "html")),
+    *(f"ext_recorder/tools/view/scripts/{name}.js" for name in SCRIPTS),
 }
 # What lies at the top, as DESIGN has it; a new name here is a decision.
 TOP_LEVEL = {

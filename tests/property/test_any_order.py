@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_recorder.replay import Options
+from ext_recorder.replay.replay import Options
 from tests.ext_recorder.played import END, Host, cassette
 
 if TYPE_CHECKING:

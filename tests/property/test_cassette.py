@@ -11,27 +11,27 @@ import yaml
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from ext_recorder.bindings import Playing, Recording
 from ext_recorder.cassette.events import STDERR_FRAMING, Data, Mark, event_line, note
+from ext_recorder.cassette.fast_parser import cut, parse_line
 from ext_recorder.cassette.header import Header, encode_header, encode_trailer
-from ext_recorder.cassette.lines import cut, parse_line
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.cassette.rewrapped import load_line
-from ext_recorder.cassette.scalars import parse_flow
+from ext_recorder.cassette.yaml_parser import load_line
+from ext_recorder.cassette.yaml_scalars import parse_flow
 from ext_recorder.errors import CassetteError
-from ext_recorder.pointers import differences
-from ext_recorder.replay import Options, make_player
-from ext_recorder.stage import Exit, Stage, Write
+from ext_recorder.messages.json_values import differences
+from ext_recorder.messages.path_bindings import RecordBindings, ReplayBindings
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.protocols.fast_id import scan_id
+from ext_recorder.replay.actions import ActionBuffer, Exit, Write
+from ext_recorder.replay.replay import Options, make_player
 from ext_sdk.core.wire.errors import FrameTooLong
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.protocols.dialect import DIALECTS
-from ext_sdk.protocols.glance import glance
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from ext_recorder.cassette.events import Event, Stream
-    from ext_recorder.cassette.scalars import Flow
+    from ext_recorder.cassette.yaml_scalars import Flow
     from ext_sdk.core.wire.frames import Frame, Junk
 
 # One file in a fixed place is written anew for each example: that is what the health check warns of, and what is
@@ -294,7 +294,7 @@ def test_a_glance_sees_what_a_scan_sees(
         members[kind] = value
         order = [name for name in order if name in members] + [kind]
     payload = json.dumps({name: members[name] for name in order}, separators=separators, ensure_ascii=False).encode()
-    seen = glance(payload)
+    seen = scan_id(payload)
     message = DIALECTS["jsonrpc"].classify(payload)
 
     if seen is not None:
@@ -319,13 +319,13 @@ paths = st.lists(st.text("abX-_.é\" \\'%~", min_size=1, max_size=6), min_size=2
 def test_a_path_goes_out_of_a_message_and_another_one_comes_back_in(there: str, here: str, around: str) -> None:
     assume(not there.startswith("/tmp/workdir") and not here.startswith("/tmp/workdir"))
     request = {"jsonrpc": "2.0", "id": 1, "method": "execute", "params": {"context": {"workdir": there}}}
-    recording = Recording(DIALECTS["gevals"])
+    recording = RecordBindings(DIALECTS["gevals"])
     recording.observe(json.dumps(request).encode())
     for ascii_only in (True, False):
         said = json.dumps({"text": around.format(there)}, ensure_ascii=ascii_only).encode()
 
         neutral = recording.clean(said)
-        playing = Playing(recording.neutral())
+        playing = ReplayBindings(recording.neutral())
         playing.bind("/tmp/workdir", here)
 
         assert json.loads(neutral)["text"] == around.format("/tmp/workdir")
@@ -390,7 +390,7 @@ def test_a_session_with_other_ids_and_in_any_chunks_is_replayed_as_it_was(
         Header("gevals", "ndjson"),
     )
     live = session(plan, first_id)
-    stage = Stage()
+    stage = ActionBuffer()
     with Reader(path) as reader:
         player = make_player(reader, stage, Options(), {})
         player.start()

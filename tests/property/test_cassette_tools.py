@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ext_recorder.compare.diff import diff
-from ext_recorder.convert.converting import Options, convert
+from ext_recorder.batch.reports import Case, json_line, junit, lines
 from ext_recorder.errors import RecorderError
-from ext_recorder.merge import merge
-from ext_recorder.redaction import Redaction
-from ext_recorder.reports.cases import Case, json_line, junit, lines
-from ext_recorder.scrub import scrub
-from ext_recorder.stats import collect, table
-from ext_recorder.trim import Part, trim
+from ext_recorder.messages.redaction import Redaction
+from ext_recorder.tools.convert.convert import Options, convert
+from ext_recorder.tools.diff import diff
+from ext_recorder.tools.merge import merge
+from ext_recorder.tools.scrub import scrub
+from ext_recorder.tools.stats import collect, table
+from ext_recorder.tools.trim import Part, trim
 from tests.ext_recorder.played import cassette
 from tests.ext_recorder.test_trim import SESSION
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_recorder import cli
-from ext_recorder.commands import COMMANDS
-from ext_recorder.options import Command, read
+from ext_recorder.cli import click_app
+from ext_recorder.cli.command_line import read
+from ext_recorder.cli.commands import COMMANDS
+
+if TYPE_CHECKING:
+    from ext_recorder.cli.options import Command
 
 OPTIONS = sorted({f"--{option.name}" for command in COMMANDS.values() for option in command.options})
 words = st.one_of(
@@ -23,4 +28,4 @@ words = st.one_of(
 @given(st.sampled_from(list(COMMANDS.values())), st.lists(words, max_size=8))
 def test_the_quick_reader_never_differs_from_click(command: Command, line: list[str]) -> None:
     quick = read(command, line)
-    assert quick is None or quick == cli.parsed(command, line)
+    assert quick is None or quick == click_app.parsed(command, line)

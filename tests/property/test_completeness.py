@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_recorder.unanswered import CompletenessCheck, _Calls
-from ext_sdk.protocols.dialect import DIALECTS
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.replay.unanswered import CompletenessCheck, _Calls
 
 FORMS = (
     b'{"jsonrpc":"2.0","id":%b,"method":"m","params":{}}',

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from ext_recorder.cassette.events import mark_line, text_line
 from ext_recorder.cassette.header import Header, encode_header, encode_trailer
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.replay import MAX, Options, make_player, make_stage
-from ext_recorder.stage import Close, Write
-from ext_recorder.strict import StrictPlayer
+from ext_recorder.replay.actions import Close, Write
+from ext_recorder.replay.replay import MAX, Options, make_action_buffer, make_player
+from ext_recorder.replay.strict import StrictPlayer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ext_recorder.stage import Action
+    from ext_recorder.replay.actions import Action
 
 # How peers write a message: compact, as Python's json does, with the id at the end, with another member before it.
 FORMS = (
@@ -140,7 +140,7 @@ def _lines(events: Sequence[tuple[str, str]], protocol: str) -> Iterator[bytes]:
 
 def _played(path: Path, options: Options, said: bytes, cuts: Sequence[int], *, plain: bool) -> Iterator[object]:
     with Reader(path) as reader:
-        stage = make_stage(reader.header, options)
+        stage = make_action_buffer(reader.header, options)
         player = make_player(reader, stage, options, {})
         assert isinstance(player, StrictPlayer)
         if not plain:

@@ -9,9 +9,8 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_recorder.http.body import Body, decoded, encoded
-from ext_recorder.http.interaction import TEXT_LIMIT, Headers, Interaction
-from ext_recorder.http.observer import Observer, Unreadable
+from ext_recorder.http.http1_observer import Http1Observer, Unreadable
+from ext_recorder.http.interaction import TEXT_LIMIT, Body, Headers, Interaction, decoded, encoded
 from ext_recorder.http.reader import load
 from ext_recorder.http.writer import Writer
 
@@ -59,7 +58,7 @@ def test_an_exchange_is_seen_however_its_bytes_are_cut(body: bytes, data: st.Dat
         b"%x\r\n%b\r\n" % (len(body), body) if body else b""
     )
     found: list[Interaction] = []
-    observer = Observer(found.append, "h", ["h", 80])
+    observer = Http1Observer(found.append, "h", ["h", 80])
     for piece in _cut(request, data):
         observer.sent(piece, 0.0, 1)
     for piece in _cut(answer + b"0\r\n\r\n", data):
@@ -73,7 +72,7 @@ def test_an_exchange_is_seen_however_its_bytes_are_cut(body: bytes, data: st.Dat
 
 @given(st.binary(min_size=8, max_size=400), st.binary(max_size=400))
 def test_bytes_of_any_kind_are_an_exchange_or_unreadable(sent: bytes, received: bytes) -> None:
-    observer = Observer(lambda each: None, "h", ["h", 80])
+    observer = Http1Observer(lambda each: None, "h", ["h", 80])
     with suppress(Unreadable):
         observer.sent(sent, 0.0, None)
         observer.received(received, 1.0)

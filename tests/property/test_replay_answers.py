@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from ext_recorder.cassette.events import OWN_FILES, Data, pieces
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.player import EXIT_DIFFERS
-from ext_recorder.replay import Options, make_player
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.replay.actions import ActionBuffer, Exit, Write
+from ext_recorder.replay.player import EXIT_DIFFERS
+from ext_recorder.replay.replay import Options, make_player
+from ext_recorder.sockets.connection_matching import connections
 from ext_recorder.sockets.players import Part
-from ext_recorder.sockets.recorded import connections
-from ext_recorder.stage import Exit, Stage, Write
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.protocols.dialect import DIALECTS
 from tests.ext_recorder.played import END, cassette
 from tests.property.test_any_order import SESSIONS, Session
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ext_recorder.cassette.events import Event
+    from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
     from ext_sdk.core.wire.framing import Framing
-    from ext_sdk.protocols.dialect import Classified, Dialect
 
 CASSETTES = Path(__file__).parents[2] / "cassettes"
 ALL = sorted(path for path in CASSETTES.glob("*/*.yaml") if not path.name.endswith(".http.yaml"))
@@ -114,7 +114,7 @@ class Run:
         header = self._reader.header
         self._dialect, self._framing = DIALECTS[header.protocol], FRAMINGS[header.framing]
         self._decoder = self._framing.decoder()
-        self._stage = Stage()
+        self._stage = ActionBuffer()
         self._player = make_player(self._reader, self._stage, Options(order=order), {})
         self._answers = {key: list(replies) for key, replies in recording.replies.items()}
         self.status: int | str | None = None
@@ -153,7 +153,7 @@ class Run:
             self._take()
 
     def _take(self) -> None:
-        asked: list[Classified] = []
+        asked: list[ClassifiedMessage] = []
         while True:
             for action in self._stage.take():
                 if isinstance(action, Exit):
@@ -168,7 +168,7 @@ class Run:
         for message in asked:
             self._reply(message)
 
-    def _hear(self, data: bytes) -> Iterator[Classified]:
+    def _hear(self, data: bytes) -> Iterator[ClassifiedMessage]:
         self._decoder.receive_data(data)
         while item := self._decoder.next_event():
             if not isinstance(item, Frame):
@@ -179,7 +179,7 @@ class Run:
             elif message.kind == "request" and message.key is not None:
                 yield message
 
-    def _reply(self, asked: Classified) -> None:
+    def _reply(self, asked: ClassifiedMessage) -> None:
         assert asked.key is not None
         left = self._answers.get(asked.key)
         if not left:
@@ -218,7 +218,7 @@ def replied(payload: bytes, how: str, dialect: Dialect) -> bytes:
     return again(value, message, dialect)
 
 
-def again(value: dict[str, object], message: Classified, dialect: Dialect) -> bytes:
+def again(value: dict[str, object], message: ClassifiedMessage, dialect: Dialect) -> bytes:
     """Return the message with other content, if it still is one of its kind with this id."""
     payload = json.dumps(value).encode()
     found = dialect.classify(payload)

@@ -8,21 +8,20 @@ from typing import TYPE_CHECKING
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ext_recorder import transcript as module
-from ext_recorder.bindings import Recording as Bindings
 from ext_recorder.cassette.events import Data
-from ext_recorder.cassette.lines import parse_line
-from ext_recorder.journal import Journal
-from ext_recorder.notes import pack
-from ext_recorder.transcript import Transcript
+from ext_recorder.cassette.fast_parser import parse_line
+from ext_recorder.messages.path_bindings import RecordBindings as Bindings
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.record import event_encoder as module
+from ext_recorder.record.event_encoder import EventEncoder
+from ext_recorder.record.event_queue import Journal, pack
 from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.protocols.dialect import DIALECTS
 
 if TYPE_CHECKING:
     import pytest
 
-    from ext_recorder.notes import Note
+    from ext_recorder.record.event_queue import Note
 
 SECRET = b"correct-horse-battery"
 
@@ -34,11 +33,11 @@ streams = st.lists(pieces, max_size=30).map(b"".join)
 framings = st.sampled_from(list(FRAMINGS))
 
 
-def transcript(framing: str) -> Transcript:
+def transcript(framing: str) -> EventEncoder:
     dialect = DIALECTS["jsonrpc"]
     bindings = Bindings(dialect, {}, "/home/me")
     redactor = Redactor({"env.SECRET": SECRET.decode()})
-    return Transcript(FRAMINGS[framing], lambda data: bindings.clean(redactor.redact(data)), bindings)
+    return EventEncoder(FRAMINGS[framing], lambda data: bindings.clean(redactor.redact(data)), bindings)
 
 
 def written(lines: list[bytes]) -> bytes:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.conformance.host import Host, json_object, text
+from ext_recorder.conformance.raw_host import Host, json_object, text
 from tests.support.process_tracker import Canary
 from tests.support.rejections import refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from ext_recorder.conformance.host import Line
+    from ext_recorder.conformance.raw_host import Line
 
 # What a host has in its environment: a command gets PATH and HOME of it, and nothing else.
 TOKEN = "sesame-opens-42"

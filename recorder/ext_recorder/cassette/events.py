@@ -28,7 +28,7 @@ from ext_sdk.core.wire.errors import FrameTooLong
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 
-from .scalars import escaped, holds, quoted
+from .yaml_scalars import escaped, holds, quoted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

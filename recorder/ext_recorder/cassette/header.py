@@ -5,13 +5,13 @@ from __future__ import annotations
 from ext_recorder.errors import CassetteError
 from ext_sdk.core.wire.framing import FRAMINGS
 
-from .scalars import flow_list, flow_map, scalar
+from .yaml_scalars import flow_list, flow_map, scalar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from .scalars import Flow
+    from .yaml_scalars import Flow
 
 VERSION = 1  # of the format; a reader refuses what it does not know
 SUFFIX = ".yaml"

@@ -11,11 +11,12 @@ import os
 from io import BytesIO
 
 from ext_recorder.errors import CassetteError
+from ext_recorder.protocols.dialect import DIALECTS
 
 from .events import Mark
+from .fast_parser import CUT_OFF, cut, parse_line
 from .header import header_of
-from .lines import CUT_OFF, cut, parse_line
-from .scalars import parse_flow
+from .yaml_scalars import parse_flow
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Self
 
+    from ext_recorder.protocols.dialect import Dialect
+
     from .events import Event
+    from .fast_parser import Block
     from .header import Header
-    from .lines import Block
-    from .scalars import Flow
+    from .yaml_scalars import Flow
+
 
 _BLOCK_BYTES = 32_768  # are looked at together; the first answer does not wait long for that
 _LONG_BYTES = 1_048_576  # a block with a line so long is not held several times
@@ -151,7 +155,7 @@ class Reader:
         return None
 
     def _by_yaml(self, line: bytes) -> Event | None:
-        from .rewrapped import load_line
+        from .yaml_parser import load_line
 
         return load_line(self.path, line)
 
@@ -174,10 +178,10 @@ class Reader:
             raise CassetteError(self.path, number, "the last line is cut off", _recover(self.path)) from error
 
     def _load(self) -> Header:
-        from . import rewrapped
+        from ext_recorder.cassette import yaml_parser
 
         self._file.seek(0)
-        file = rewrapped.load(self.path, self._file.read())
+        file = yaml_parser.load(self.path, self._file.read())
         self.redacted = (header := header_of(self.path, file.header, file.lines)).redacted
         if file.events is None:
             raise CassetteError(self.path, 0, "no `events` key", "record the session again")
@@ -228,3 +232,12 @@ def _flow(data: bytes) -> Flow | None:
         return parse_flow(data.decode().strip())
     except UnicodeDecodeError:
         return None
+
+
+def dialect_of(header: Header, path: str) -> Dialect:
+    """The dialect of a cassette. Raises CassetteError."""
+    dialect = DIALECTS.get(header.protocol)
+    if dialect is None:
+        known = ", ".join(DIALECTS)
+        raise CassetteError(path, 1, f"expected `protocol` to be one of {known}, found {header.protocol!r}")
+    return dialect

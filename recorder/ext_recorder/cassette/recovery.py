@@ -9,13 +9,13 @@ from __future__ import annotations
 from contextlib import suppress
 
 from ext_recorder.errors import CassetteError, UsageError
-from ext_recorder.targets import target_of
 
-from .claim import hold, partial_of
+from .fast_parser import parse_line
 from .header import encode_trailer
-from .lines import parse_line
+from .paths import partial_of, target_of
 from .reader import Reader, read_header
-from .rewrapped import load_line
+from .writer import hold
+from .yaml_parser import load_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,21 +1,110 @@
-"""Writing a cassette: lines go to NAME.partial as things happen, and a rename at the end makes it NAME.
+"""The claim on a cassette: whoever writes NAME.partial holds a lock on it, so that two writers never mix.
 
-A crash loses at most the last line, and never an older cassette of the same name.
+The lock is the kernel's (flock), so it is gone with its process, however that ended. A partial file without a
+lock is what a crashed recorder left: it is moved aside, not overwritten, for `ext-recorder recover`.
 """
 
 from __future__ import annotations
 
 import os
+from contextlib import contextmanager
 
-from ext_recorder.targets import target_of
+from ext_recorder.errors import CassetteInUse, UsageError
 
-from .claim import claim, partial_of
+from .events import OWN_FILES, STDERR_FRAMING, Data, event_line, raw_line
 from .header import Header, encode_header, encode_trailer
+from .paths import partial_of, target_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
     from typing import Self
+
+    from ext_sdk.core.wire.framing import Framing
+
+    from .events import Event
+
+
+try:
+    from fcntl import LOCK_EX, LOCK_NB, flock
+
+    LOCKS = True
+except ImportError:  # Windows: a claim is then the creation of the file alone, and a crash leaves it behind
+    LOCKS = False
+
+
+def claim(path: Path) -> tuple[int, Path | None]:
+    """Create NAME.partial and hold it.
+
+    Args:
+        path: the cassette, NAME.
+
+    Returns:
+        The file descriptor, empty and ready for appending, and where an earlier recorder's leftovers were
+        moved, if any.
+
+    Raises:
+        CassetteInUse: another process holds the claim.
+        OSError: the file can't be created.
+    """
+    partial = partial_of(path)
+    moved: Path | None = None
+    while True:
+        fd = os.open(partial, _FLAGS, 0o666)
+        try:
+            _lock(fd, path)
+            # Else its writer finished, and renamed it, between our open and our lock.
+            if _is_still(fd, partial):
+                if os.fstat(fd).st_size == 0:
+                    return fd, moved
+                moved = _free_name(partial)
+                partial.rename(moved)
+        except BaseException:
+            os.close(fd)
+            raise
+        os.close(fd)
+
+
+@contextmanager
+def hold(partial: Path) -> Iterator[None]:
+    """Keep others off a partial file that is there. Raises CassetteInUse; OSError where there is none."""
+    fd = os.open(partial, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
+    try:
+        _lock(fd, partial)
+        yield
+    finally:
+        os.close(fd)
+
+
+_FLAGS: int = (
+    (os.O_RDWR | os.O_CREAT | os.O_APPEND)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_NOFOLLOW", 0)
+    | (0 if LOCKS else os.O_EXCL)
+)
+
+
+def _lock(fd: int, path: Path) -> None:
+    if LOCKS:
+        try:
+            flock(fd, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            raise CassetteInUse(path) from None
+
+
+def _is_still(fd: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), path.stat(follow_symlinks=False))
+    except FileNotFoundError:
+        return False
+
+
+def _free_name(partial: Path) -> Path:
+    number = 1
+    while (name := partial.with_name(f"{partial.name}.{number}")).exists():
+        number += 1
+    return name
 
 
 class Writer:
@@ -112,3 +201,61 @@ class Writer:
             raise
         finally:
             self._size += written
+
+
+BATCH_LINES = 500  # are written at once
+
+
+def write_cassette(
+    path: Path, header: Header, lines: Iterable[bytes], redacted: Callable[[], tuple[str, ...]], *, replace: bool
+) -> int:
+    """Write a cassette; all of it, or nothing.
+
+    Args:
+        path: the file.
+        header: its first lines; its own `redacted` is left out, because it stands at the end.
+        lines: its events.
+        redacted: asked when all of them are written.
+        replace: a file that is there already gives way.
+
+    Returns:
+        The number of events.
+
+    Raises:
+        UsageError: the file is there already.
+        CassetteInUse: a recorder is writing it.
+        OSError: it can't be written.
+    """
+    if path.exists() and not replace:
+        raise UsageError(f"{path} is there already: choose another name, or replace it by --force")
+    writer = Writer(path, header)
+    count = 0
+    try:
+        batch: list[bytes] = []
+        for line in lines:
+            batch.append(line)
+            count += 1
+            if len(batch) >= BATCH_LINES:
+                writer.append(batch)
+                batch.clear()
+        writer.append(batch)
+        writer.finish(redacted())
+    except BaseException:
+        writer.discard()
+        raise
+    return count
+
+
+def encode_event(event: Event, framing: Framing) -> bytes:
+    """The line for an event, raw where YAML can't hold its text.
+
+    Args:
+        event: any; from another format, too.
+        framing: of the session's messages.
+    """
+    try:
+        return event_line(event)
+    except ValueError:
+        assert isinstance(event, Data)
+        own = STDERR_FRAMING if event.kind == "err" or event.conn == OWN_FILES else framing
+        return raw_line(event.kind, event.time, own.encode(event.payload, event.head), conn=event.conn)

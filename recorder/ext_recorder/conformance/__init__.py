@@ -1,10 +1,5 @@
-"""Does an extension conform? What specifications demand, clause by clause, asked of a running child.
+"""`conformance`: check a live extension against its specification, clause by clause.
 
-Spec 0: `clauses` is the list, `checks` has one module a section, `host` talks to the extension, and shares no code with
-`ext_sdk`; `target` says what may be asked of it.
-
-The others: `conversations` are what is said, as data; `conversing` says it, over an `exchange` of messages by `links`;
-`ruled` holds it against the rules that lint has, too.
-
-`running` asks them all.
+Clauses of the extension protocol are functions in `checks`, which use `raw_host`, a host that shares no code with
+ext_sdk. Clauses of other protocols are checked during `conversations`, which are data, by the rules that lint uses.
 """

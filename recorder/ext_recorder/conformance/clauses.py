@@ -12,25 +12,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ext_recorder.conformance.checks import (
-    durations,
-    errors,
-    execute,
-    hosts,
-    initialize,
-    log,
-    oneshot,
-    requests,
-    shutdown,
-    transport,
-)
+from .checks import durations, errors, execute, host_behaviour, initialize, log, one_shot, requests, shutdown, transport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ext_recorder.conformance.target import Target
 
-MODULES = (transport, requests, initialize, execute, log, shutdown, errors, oneshot, durations, hosts)
+MODULES = (transport, requests, initialize, execute, log, shutdown, errors, one_shot, durations, host_behaviour)
 
 
 @dataclass(frozen=True)
@@ -217,9 +206,9 @@ SPEC = (
         (
             "one-shot",
             "A single execute request is processed, its result written, and the process exits.",
-            oneshot.execute_without_initialize_is_answered_and_the_process_exits,
+            one_shot.execute_without_initialize_is_answered_and_the_process_exits,
         ),
-        ("one-shot-error", "An error is an answer too.", oneshot.errors_are_answered_too),
+        ("one-shot-error", "An error is an answer too.", one_shot.errors_are_answered_too),
     ),
     *clauses(
         "spec",
@@ -235,15 +224,15 @@ HOST = (
     *clauses(
         "host",
         "reads lines of 65,535 bytes at most",
-        ("line-limit", "No result is longer.", hosts.no_line_is_longer_than_hosts_read),
-        ("manifest-limit", "Nor is the manifest.", hosts.the_manifest_fits_a_line),
-        ("error-limit", "Nor is an error about a long name.", hosts.an_error_about_a_long_name_fits_a_line),
+        ("line-limit", "No result is longer.", host_behaviour.no_line_is_longer_than_hosts_read),
+        ("manifest-limit", "Nor is the manifest.", host_behaviour.the_manifest_fits_a_line),
+        ("error-limit", "Nor is an error about a long name.", host_behaviour.an_error_about_a_long_name_fits_a_line),
     ),
     *clauses(
         "host",
         "sends what the spec forbids",
-        ("args-null", "args may be null.", hosts.args_may_be_null),
-        ("phase-empty", "phase may be empty or missing.", hosts.the_phase_may_be_empty_or_missing),
+        ("args-null", "args may be null.", host_behaviour.args_may_be_null),
+        ("phase-empty", "phase may be empty or missing.", host_behaviour.the_phase_may_be_empty_or_missing),
         ("initialize-twice", "initialize may come twice.", initialize.a_second_initialize_does_no_harm),
         (
             "initialize-again",
@@ -258,16 +247,20 @@ HOST = (
         (
             "unfinished-line",
             "The last line may lack its end.",
-            hosts.an_unfinished_line_at_the_end_of_stdin_does_no_harm,
+            host_behaviour.an_unfinished_line_at_the_end_of_stdin_does_no_harm,
         ),
-        ("no-traceback", "Bad input gets no traceback.", hosts.stderr_tells_no_traceback_about_bad_input),
+        ("no-traceback", "Bad input gets no traceback.", host_behaviour.stderr_tells_no_traceback_about_bad_input),
     ),
     *clauses(
         "host",
         "sends the next call while one runs, and gives each 30 s",
-        ("concurrent", "A fast call does not wait for a slow one.", hosts.a_fast_call_does_not_wait_for_a_slow_one),
+        (
+            "concurrent",
+            "A fast call does not wait for a slow one.",
+            host_behaviour.a_fast_call_does_not_wait_for_a_slow_one,
+        ),
         ("many", "Thousands may be open at once.", requests.many_requests_may_be_open_at_once),
-        ("limited", "Without a phase an operation is limited.", hosts.without_a_phase_an_operation_is_limited),
+        ("limited", "Without a phase an operation is limited.", host_behaviour.without_a_phase_an_operation_is_limited),
         (
             "shutdown-at-once",
             "shutdown does not wait for an operation.",
@@ -277,11 +270,11 @@ HOST = (
     *clauses(
         "host",
         "validates by the schema alone, and shows message and error alone",
-        ("typos", "An unknown argument is -32602.", hosts.an_unknown_argument_is_refused),
-        ("typos-schema", "Schemas have additionalProperties: false.", hosts.schemas_refuse_unknown_arguments),
-        ("re2", "A pattern is RE2.", hosts.patterns_are_re2),
-        ("output-keys", "Keys of outputs have no dots.", hosts.keys_of_outputs_have_no_dots),
-        ("failure-told", "A failure has message and error.", hosts.a_failure_tells_why),
+        ("typos", "An unknown argument is -32602.", host_behaviour.an_unknown_argument_is_refused),
+        ("typos-schema", "Schemas have additionalProperties: false.", host_behaviour.schemas_refuse_unknown_arguments),
+        ("re2", "A pattern is RE2.", host_behaviour.patterns_are_re2),
+        ("output-keys", "Keys of outputs have no dots.", host_behaviour.keys_of_outputs_have_no_dots),
+        ("failure-told", "A failure has message and error.", host_behaviour.a_failure_tells_why),
     ),
     *clauses(
         "host",
@@ -289,25 +282,29 @@ HOST = (
         (
             "one-shot-open",
             "An answer does not wait for the end of stdin.",
-            oneshot.an_answer_does_not_wait_for_the_end_of_stdin,
+            one_shot.an_answer_does_not_wait_for_the_end_of_stdin,
         ),
         (
             "one-shot-config",
             "Configuration by the command line.",
-            oneshot.a_configuration_can_be_given_on_the_command_line,
+            one_shot.a_configuration_can_be_given_on_the_command_line,
         ),
     ),
     *clauses(
         "host",
         "ends in many ways",
-        ("eof", "The end of stdin ends the process.", hosts.the_end_of_stdin_ends_the_process),
-        ("sigterm", "SIGTERM ends the process.", hosts.sigterm_ends_the_process),
-        ("sigterm-busy", "while an operation runs, too.", hosts.sigterm_ends_the_process_while_an_operation_runs),
-        ("deaf", "A host that does not listen ends it.", hosts.a_host_that_does_not_listen_ends_the_process),
-        ("kin-shutdown", "shutdown leaves no process behind.", hosts.shutdown_leaves_no_process_behind),
-        ("kin-eof", "Nor does the end of stdin.", hosts.the_end_of_stdin_leaves_no_process_behind),
-        ("kin-sigterm", "Nor does SIGTERM.", hosts.sigterm_leaves_no_process_behind),
-        ("kin-sigkill", "Nor does SIGKILL.", hosts.sigkill_leaves_no_process_behind),
+        ("eof", "The end of stdin ends the process.", host_behaviour.the_end_of_stdin_ends_the_process),
+        ("sigterm", "SIGTERM ends the process.", host_behaviour.sigterm_ends_the_process),
+        (
+            "sigterm-busy",
+            "while an operation runs, too.",
+            host_behaviour.sigterm_ends_the_process_while_an_operation_runs,
+        ),
+        ("deaf", "A host that does not listen ends it.", host_behaviour.a_host_that_does_not_listen_ends_the_process),
+        ("kin-shutdown", "shutdown leaves no process behind.", host_behaviour.shutdown_leaves_no_process_behind),
+        ("kin-eof", "Nor does the end of stdin.", host_behaviour.the_end_of_stdin_leaves_no_process_behind),
+        ("kin-sigterm", "Nor does SIGTERM.", host_behaviour.sigterm_leaves_no_process_behind),
+        ("kin-sigkill", "Nor does SIGKILL.", host_behaviour.sigkill_leaves_no_process_behind),
     ),
 )
 

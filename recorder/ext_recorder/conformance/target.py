@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ext_recorder.conformance.host import PATIENCE_SECONDS, Host, NotApplicable, Violation, json_object, text
+from .raw_host import PATIENCE_SECONDS, Host, NotApplicable, Violation, json_object, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -143,6 +143,6 @@ def still_serves(target: Target, host: Host) -> None:
     error_code(unknown, -32601)
 
 
-def each(names: Sequence[str], what: str) -> str:
+def run_for_each(names: Sequence[str], what: str) -> str:
     """A list for a message."""
     return f"{what}: {', '.join(names)}"

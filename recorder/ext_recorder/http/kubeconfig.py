@@ -17,7 +17,7 @@ MOST_BYTES = 16 * 1024 * 1024
 CLUSTER = ("server", "tls-server-name", "insecure-skip-tls-verify")
 
 
-class Outline:
+class KubeconfigTemplate:
     """The kubeconfig that a child would use.
 
     Args:

@@ -16,13 +16,13 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from .interaction import CONNECT
-from .keys import Subject, different
+from .request_matching import Subject, different
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from .interaction import Call, Interaction
-    from .matching import Matching
+    from .request_matching import RequestRules
 
 SAFE = frozenset({"GET", "HEAD"})  # methods of polls
 LISTED = 5  # interactions that were never played, told one by one
@@ -36,7 +36,7 @@ class Entry:
 
     __slots__ = ("call", "interaction", "key", "number", "played", "subject")
 
-    def __init__(self, number: int, interaction: Interaction, matching: Matching | None) -> None:
+    def __init__(self, number: int, interaction: Interaction, matching: RequestRules | None) -> None:
         self.number = number
         self.interaction = interaction
         self.subject = Subject(interaction, matching)
@@ -45,7 +45,7 @@ class Entry:
         self.played = False
 
 
-class Shelf:
+class InteractionQueue:
     """The interactions of one request, by call."""
 
     __slots__ = ("all", "by_call")
@@ -55,7 +55,7 @@ class Shelf:
         self.by_call: dict[Call, deque[Entry]] = {}
 
 
-class Library:
+class InteractionStore:
     """All interactions.
 
     Args:
@@ -70,10 +70,10 @@ class Library:
         interactions: Iterable[Interaction],
         clocks: Mapping[tuple[Call, str], list[list[int]]],
         servers: Mapping[str, object],
-        matching: Matching | None = None,
+        matching: RequestRules | None = None,
     ) -> None:
         self._entries: list[Entry] = []
-        self._shelves: dict[bytes, Shelf] = {}
+        self._shelves: dict[bytes, InteractionQueue] = {}
         self._by_place: dict[tuple[str, str], list[Entry]] = {}
         self._refusals: dict[str, deque[Entry]] = {}
         self._at: dict[str, deque[Entry]] = {}  # everything at one address, in order
@@ -95,7 +95,7 @@ class Library:
             self._at.setdefault(address, deque()).append(entry)
         if each.uri.startswith((TCP, TLS)):
             return
-        shelf = self._shelves.setdefault(entry.key, Shelf())
+        shelf = self._shelves.setdefault(entry.key, InteractionQueue())
         shelf.all.append(entry)
         shelf.by_call.setdefault(entry.call, deque()).append(entry)
         self._by_place.setdefault((entry.subject.method, entry.subject.path), []).append(entry)
@@ -156,7 +156,7 @@ class Library:
                 return self._played(line.popleft())
         return self._again(shelf, live, call)
 
-    def _calls(self, shelf: Shelf, call: Call) -> list[Call]:
+    def _calls(self, shelf: InteractionQueue, call: Call) -> list[Call]:
         """Recorded calls that may have what a live one asks for, the best first."""
         if call in self._bound:
             return [self._bound[call], None]
@@ -168,7 +168,7 @@ class Library:
         entry.played = True
         return entry.interaction
 
-    def _again(self, shelf: Shelf, live: Subject, call: Call) -> Interaction | str:
+    def _again(self, shelf: InteractionQueue, live: Subject, call: Call) -> Interaction | str:
         recorded = self._bound.get(call, call)
         own = [entry for entry in shelf.all if call is None or entry.call == recorded]
         if live.method in SAFE and len(own) > 1:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.errors import CassetteError
+from ext_recorder.cassette.paths import target_of
+from ext_recorder.cassette.writer import hold
+from ext_recorder.errors import CassetteError, UsageError
 
-from .body import Body
-from .interaction import Interaction, call_id
-from .vcr import load_yaml
-from .writer import VERSION
+from .interaction import Body, Interaction, call_id
+from .writer import VERSION, load_yaml, without_clients
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -142,3 +142,40 @@ def _bytes(body: object) -> bytes:
 
 def _number(value: object) -> float:
     return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+END = b"\nversion: 1\n"
+
+
+def recover_traffic(partial: Path, path: Path, *, replace: bool = False) -> int:
+    """Give a file its name.
+
+    Args:
+        partial: NAME.http.yaml.partial.
+        path: the name.
+        replace: overwrite a file that is there.
+
+    Returns:
+        How many interactions it has.
+
+    Raises:
+        UsageError: there is such a file already.
+        CassetteInUse: it is still being recorded.
+        CassetteError: it is not whole, or no such file.
+        OSError: it can't be read or renamed.
+    """
+    path = type(path)(target_of(str(path)))
+    if path.exists() and not replace:
+        raise UsageError(f"{path} exists already: choose another name for the recovered file, or remove that one")
+    with hold(partial):
+        if END not in partial.read_bytes():
+            raise CassetteError(
+                partial,
+                0,
+                "its end is missing, in which a recording tells what names, clocks and TLS said: it can't be recovered",
+                "record the session again, and remove this file",
+            )
+        without_clients()
+        count = len(load(partial).interactions)
+        partial.replace(path)
+    return count

@@ -1,60 +1,75 @@
-"""Writing the file: a cassette as vcrpy has it, with what vcrpy does not know beside it.
+"""vcrpy: its format, by its own serializer and its safe loader. The only module that imports it.
 
-    # The HTTP traffic of a recorded session. …
-    http: 1                       the version of what is said here; vcrpy looks at none of it
-    recorder: 0.1.0
-    recorded: 2026-11-22T02:00:00Z
-    epoch: 1790000000000000000    when the session began, nanoseconds since 1970
-    seed: …                       where `random` begins for each call
-    bindings: {home: /home/user}
-    deterministic: [time, uuid]   which values of the child are replayed, on request
-    interactions:
-    - request: {…}                as vcrpy has it, and so
-      response: {…}
-      call: 3                     the id of the request of the host that it served
-      t: 0.123456                 seconds since the start
-      elapsed: 0.004210
-      …                           what `EXTRAS` names, and the order of the headers, where there is something to say
-    version: 1                    vcrpy's
-    kubeconfig: |                 what the child finds as its kubeconfig, without credentials
-    hosts: {example.com: [93.184.215.14]}
-    servers: {…}                  version, ALPN and certificate of their TLS, by host and port
-    clock: [{call: 3, ns: […]}]   what the clock said to each call, nanoseconds since the last time; a list for each
-                                  time that a connection did something for it
-    readings: {…: […]}            what the wall clock said to each function, nanoseconds since the last time
-    unrecorded: […]               what could not be recorded
-    redacted: […]
-
-Interactions are written as they end; NAME.partial becomes NAME when the session has ended. Where the recorder was
-killed NAME.partial is whole all the same, but for `call` where it is found out in the end; `recover` gives it its name.
+Its patches are not wanted, and neither are the client libraries that it imports to patch them, which takes a third of a
+second: in this process, which is a service of its own, they are said not to be there.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from base64 import b64encode
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from uuid import uuid4
 
 import yaml
 
-from ext_recorder.cassette.claim import claim
-from ext_recorder.targets import target_of
+from ext_recorder.cassette.paths import target_of
+from ext_recorder.cassette.writer import claim
 
 from .interaction import TEXT_LIMIT
-from .vcr import serialized
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
-    from .body import Body
-    from .interaction import Call, Headers, Interaction
+    from .interaction import Body, Call, Headers, Interaction
+
+
+CLIENTS = (
+    "aiohttp", "botocore", "httplib2", "httpx", "httpx2", "httpx_curl_cffi", "pyreqwest", "requests", "tornado",
+    "urllib3",
+)  # fmt: skip
+
+
+def without_clients() -> None:
+    """Have vcrpy find no client library. For a process that needs none."""
+    for name in CLIENTS:
+        sys.modules.setdefault(name, cast("type[object]", None))  # type: ignore[arg-type]  # import says: not there
+
+
+def serialized(
+    method: str, uri: str, body: bytes | None, headers: Mapping[str, str], response: Mapping[str, object]
+) -> str:
+    """One interaction in the way of vcrpy: an item of a list in YAML, from `- request:` on."""
+    from vcr.request import Request  # type: ignore[import-untyped]
+    from vcr.serialize import serialize  # type: ignore[import-untyped]
+    from vcr.serializers import yamlserializer  # type: ignore[import-untyped]
+
+    make = cast("Callable[..., object]", Request)
+    write = cast("Callable[..., str]", serialize)
+    text = write({"requests": [make(method, uri, body, dict(headers))], "responses": [dict(response)]}, yamlserializer)
+    return text.removeprefix("interactions:\n").rpartition("version:")[0]
+
+
+def load_yaml(text: str) -> object:
+    """A file as data. Nothing in it is run. Raises ValueError where it is no YAML, or has more than data in it."""
+    import yaml
+    from vcr.serializers import yamlserializer
+
+    read = cast("Callable[[str], object]", yamlserializer.deserialize)
+    try:
+        return read(text)
+    except yaml.YAMLError as error:
+        raise ValueError(" ".join(str(error).split())) from None
+
 
 VERSION = 1
 TITLE = "# The HTTP traffic of a recorded session. Play it: ext-recorder replay --http FILE -- COMMAND…\n"
+
 # Stand for long bodies in what the serializer gives; nobody can have written them before.
 REQUEST_MARK, RESPONSE_MARK = f"@@request {uuid4().hex}@@", f"@@response {uuid4().hex}@@"
+
 UNCLAIMED = b"  call: null\n"
 BINARY_LINE = 57  # bytes in a line of base64, 76 characters
 NEVER_FOLD = 1 << 20  # columns

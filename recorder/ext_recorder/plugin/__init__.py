@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from .stale import Stale
+from .cassette_files import Stale
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -61,7 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture(scope="module")
 def recorder_cassette_dir(request: pytest.FixtureRequest) -> Path:
     """Where the cassettes of this module are: `cassettes/<module>` beside it. Override it to have them elsewhere."""
-    from .names import cassette_dir
+    from .cassette_files import cassette_dir
 
     return cassette_dir(request.path)
 

@@ -10,19 +10,20 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.commands.record import COMMAND as RECORD
-from ext_recorder.commands.shared import one
+from ext_recorder.cassette.paths import beside
+from ext_recorder.cli.command_line import resolve_values
+from ext_recorder.cli.commands.record import COMMAND as RECORD
+from ext_recorder.cli.common_options import one
 from ext_recorder.errors import UsageError
-from ext_recorder.http.naming import beside
-from ext_sdk.protocols.dialect import DIALECTS
+from ext_recorder.protocols.dialect import DIALECTS
 
-from .names import cassette_name
+from .cassette_files import cassette_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ext_recorder.options import Values
+    from ext_recorder.cli.options import Values
 
 MARKER = "recorded"
 _RECORDING = frozenset({"protocol", "framing"})  # options of `record` alone
@@ -127,7 +128,7 @@ class Recorded:
         path = folder / cassette_name(item, marked.cassette)
         given = {"CASSETTE": (str(path),), "COMMAND": words, **marked.values()}
         try:
-            values = RECORD.values(given)
+            values = resolve_values(RECORD, given)
         except UsageError as error:
             raise _wrong(f"{item.nodeid}: {error}") from None
         if not values["COMMAND"]:

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 from ext_recorder.cassette.events import OWN_FILES, Data, Mark
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.strict import StrictPlayer
-from ext_sdk.protocols.glance import glance
+from ext_recorder.protocols.fast_id import scan_id
+from ext_recorder.replay.strict import StrictPlayer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ext_recorder.cassette.events import Event
-    from ext_recorder.hearing import Ear
-    from ext_recorder.stage import Stage
-    from ext_recorder.voice import Voice
+    from ext_recorder.replay.actions import ActionBuffer
+    from ext_recorder.replay.request_matcher import RequestMatcher
+    from ext_recorder.replay.response_writer import ResponseWriter
     from ext_sdk.core.wire.framing import Framing
 
     # Has everything come that the clients said down to this line of the cassette?
@@ -84,7 +84,14 @@ class ConnectionPlayer(StrictPlayer):
     _is_coupled = True
 
     def __init__(
-        self, reader: Part, ear: Ear, voice: Voice, stage: Stage, framing: Framing, *, arrived: Arrived
+        self,
+        reader: Part,
+        ear: RequestMatcher,
+        voice: ResponseWriter,
+        stage: ActionBuffer,
+        framing: Framing,
+        *,
+        arrived: Arrived,
     ) -> None:
         super().__init__(reader, ear, voice, stage, framing)
         self._part = reader
@@ -97,7 +104,7 @@ class ConnectionPlayer(StrictPlayer):
     def _is_unasked(self, event: Event) -> bool:
         if not isinstance(event, Data) or event.kind != "out" or event.raw:
             return False
-        seen = glance(event.payload)
+        seen = scan_id(event.payload)
         kind = seen[0] if seen else self._ear.dialect.classify(event.payload).kind
         return kind in {"request", "notification"}
 

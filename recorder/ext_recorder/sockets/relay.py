@@ -18,15 +18,14 @@ from functools import partial
 from select import POLLIN
 from time import monotonic
 
-from ext_recorder import scribe
 from ext_recorder.cassette.events import OWN_FILES
-from ext_recorder.notes import NOBODY
-from ext_recorder.outlets import Outlet, claim_standard_files, host_outlet, pipe_outlet, release, tell
-from ext_recorder.record import finish_like, spawn_in
-from ext_recorder.signals import Signals, signal_name
-from ext_recorder.tap import Tap, leave_open
-from ext_recorder.transcript import END
-from ext_recorder.wire import Stream
+from ext_recorder.posix.output import OutputSink, claim_standard_files, host_outlet, pipe_outlet, release, write_message
+from ext_recorder.posix.signals import Signals, signal_name
+from ext_recorder.record import writer_process
+from ext_recorder.record.event_encoder import END
+from ext_recorder.record.event_queue import NOBODY
+from ext_recorder.record.proxy import ProxyStream, StdioProxy, leave_open
+from ext_recorder.record.recorder import finish_like, spawn_in
 
 from .address import Address, shut
 
@@ -34,10 +33,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ext_recorder.child import Child
-    from ext_recorder.http.layer import Layer
-    from ext_recorder.notes import Notes
-    from ext_recorder.session import Session
+    from ext_recorder.posix.child import Child
+    from ext_recorder.record.config import RecordingConfig
+    from ext_recorder.record.event_queue import EventQueue
+    from ext_recorder.record.recorder import TrafficRecorder
 
     from .address import Listener
 
@@ -49,12 +48,12 @@ _RETRY_MS = 20
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-def record(session: Session, http: Callable[[Session], Layer] | None = None) -> int:
+def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRecorder] | None = None) -> int:
     """Relay clients to a server until it ends, and record that. A started server's end is the end of this process.
 
     Args:
         session: with `listen` and `connect`; `command` starts the server, where there is one.
-        http: as in `ext_recorder.record`, for a server that is started.
+        http: as in `ext_recorder.record.recorder`, for a server that is started.
 
     Returns:
         The exit code, where no server was started.
@@ -71,19 +70,19 @@ def record(session: Session, http: Callable[[Session], Layer] | None = None) -> 
         child = spawn_in(layer, session.command) if session.command else None
         signals.catch_ignored()
         stderr = host_outlet(2)
-        notes = scribe.start(session, child.pid if child else NOBODY)
+        notes = writer_process.start(session, child.pid if child else NOBODY)
         relay = make_relay(child, signals, notes, stderr)
         status = relay.run()
         relay.linger()
     report = notes.finish()
-    tell(stderr, report.text)
+    write_message(stderr, report.text)
     if child:
         finish_like(layer, relay, status, stderr, whole=report.ok)
     return 0 if report.ok else 1
 
 
 @contextmanager
-def relaying(listen: str, connect: str) -> Iterator[Callable[[Child | None, Signals, Notes, Outlet], Relay]]:
+def relaying(listen: str, connect: str) -> Iterator[Callable[[Child | None, Signals, EventQueue, OutputSink], Relay]]:
     """Listen as long as the block lasts; what makes the relay for who comes.
 
     Args:
@@ -101,7 +100,7 @@ def relaying(listen: str, connect: str) -> Iterator[Callable[[Child | None, Sign
         listener.close()
 
 
-class Relay(Tap):
+class Relay(StdioProxy):
     """The tap of a socket server.
 
     Args:
@@ -115,8 +114,8 @@ class Relay(Tap):
         self,
         child: Child | None,
         signals: Signals,
-        notes: Notes,
-        stderr: Outlet,
+        notes: EventQueue,
+        stderr: OutputSink,
         *,
         listener: Listener,
         target: Address,
@@ -130,7 +129,7 @@ class Relay(Tap):
 
     def run(self) -> int:
         """As a tap does it; where no server was started, until a signal comes."""
-        tell(self._stderr, f"listening on {self._listener.address}, for {self._target}")
+        write_message(self._stderr, f"listening on {self._listener.address}, for {self._target}")
         return super().run()
 
     def linger(self) -> None:
@@ -147,9 +146,9 @@ class Relay(Tap):
         if child is None:
             return
         into, out = pipe_outlet(child.stdin), host_outlet(1)
-        self._wire.open(Stream(_own("in"), 0, release, into, into.close))
-        self._wire.open(Stream(_own("out"), child.stdout, os.close, out, out.close))
-        self._wire.open(Stream(_own("err"), child.stderr, os.close, self._stderr, leave_open))
+        self._wire.open(ProxyStream(_own("in"), 0, release, into, into.close))
+        self._wire.open(ProxyStream(_own("out"), child.stdout, os.close, out, out.close))
+        self._wire.open(ProxyStream(_own("err"), child.stderr, os.close, self._stderr, leave_open))
 
     def _note(self, kind: str, what: int | str) -> None:
         if self._server is None and kind == "exit":
@@ -174,7 +173,9 @@ class Relay(Tap):
                 if self._server is not None and monotonic() - came < SERVER_START_S:
                     self._patience = _RETRY_MS
                     return
-                tell(self._stderr, f"no connection to {self._target}: {error.strerror or error}; the client is let go")
+                write_message(
+                    self._stderr, f"no connection to {self._target}: {error.strerror or error}; the client is let go"
+                )
                 client.close()
             else:
                 self._join(client, server)
@@ -212,11 +213,11 @@ def _own(kind: str) -> str:
     return f"{kind}:{OWN_FILES}"
 
 
-def _stream(name: str, source: socket.socket, sink: socket.socket) -> Stream:
+def _stream(name: str, source: socket.socket, sink: socket.socket) -> ProxyStream:
     """One direction of a connection, on descriptors of its own: one is polled for reading, the other for writing."""
     reading, writing = os.dup(source.fileno()), socket.socket(fileno=os.dup(sink.fileno()))
-    outlet = Outlet(writing.fileno(), writing.send, partial(_end, writing))
-    return Stream(name, reading, os.close, outlet, outlet.close)
+    outlet = OutputSink(writing.fileno(), writing.send, partial(_end, writing))
+    return ProxyStream(name, reading, os.close, outlet, outlet.close)
 
 
 def _end(sink: socket.socket) -> None:

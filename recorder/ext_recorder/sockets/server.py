@@ -10,35 +10,40 @@ from functools import partial
 from ext_recorder.cassette.events import OWN_FILES
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.errors import RecorderError
-from ext_recorder.loop import EXIT_CANNOT_PLAY, NEXT_SILENCE_MS, SILENCE_MS, wait
-from ext_recorder.outlets import Outlet, claim_standard_files, host_outlet, tell
-from ext_recorder.player import EXIT_DIFFERS
-from ext_recorder.provenance import check, headline
-from ext_recorder.replay import MAX, Options, die, instruments, make_player, make_stage, with_repeats
-from ext_recorder.report import Report
-from ext_recorder.shell import Shell
-from ext_recorder.signals import Signals, signal_name
-from ext_recorder.stage import Stage
+from ext_recorder.messages.provenance import check, headline
+from ext_recorder.posix.output import OutputSink, claim_standard_files, host_outlet, write_message
+from ext_recorder.posix.signals import Signals, signal_name
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.replay.actions import ActionBuffer
+from ext_recorder.replay.event_loop import EXIT_CANNOT_PLAY, NEXT_SILENCE_MS, SILENCE_MS, PlayerDriver, wait
+from ext_recorder.replay.player import EXIT_DIFFERS
+from ext_recorder.replay.replay import (
+    MAX,
+    Options,
+    die,
+    make_action_buffer,
+    make_matcher_and_writer,
+    make_player,
+    with_repeats,
+)
+from ext_recorder.replay.report import Report
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.protocols.dialect import DIALECTS
 
 from .address import Address, shut
-from .arrivals import Arrivals
+from .connection_matching import Arrivals, Positions
 from .players import ConnectionPlayer, OwnPlayer, Part
-from .positions import Positions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
 
     from ext_recorder.cassette.header import Header
-    from ext_recorder.player import Player
-    from ext_recorder.stage import Output
+    from ext_recorder.replay.actions import Output
+    from ext_recorder.replay.player import Player
 
     from .address import Listener
-    from .arrivals import Arrival
-    from .http import HttpServer
-    from .recorded import Connection
+    from .connection_matching import Arrival, Connection
+    from .http_server import HttpServer
 
 _NOBODY = -1
 
@@ -66,13 +71,13 @@ def run_server(path: str, listen: str, options: Options) -> int:
             report.begin()
         kind: type[Server | HttpServer] = Server
         if header.framing == "http":
-            from .http import HttpServer
+            from .http_server import HttpServer
 
             kind = HttpServer
         server = kind(path, header, options, Address.parse(listen, "--listen").listen(), err, report=report)
         status = server.run()
     except RecorderError as error:
-        tell(err, str(error))
+        write_message(err, str(error))
         status = EXIT_CANNOT_PLAY
     if report:
         report.end(status)
@@ -90,7 +95,7 @@ class _Client:
 
     __slots__ = ("number", "shell", "socket")
 
-    def __init__(self, client: socket.socket, number: int, shell: Shell) -> None:
+    def __init__(self, client: socket.socket, number: int, shell: PlayerDriver) -> None:
         self.socket = client
         self.number = number
         self.shell = shell
@@ -113,7 +118,7 @@ class Server:
     """
 
     def __init__(
-        self, path: str, header: Header, options: Options, listener: Listener, err: Outlet, *, report: Report | None
+        self, path: str, header: Header, options: Options, listener: Listener, err: OutputSink, *, report: Report | None
     ) -> None:
         self._path = path
         self._header = header
@@ -136,7 +141,7 @@ class Server:
         """Serve until the recorded server ends, or a signal comes. Returns the exit code, or the signal's name."""
         signals = Signals()
         signals.catch()
-        tell(self._err, f"listening on {self._listener.address}, {headline(self._path, self._header)}")
+        write_message(self._err, f"listening on {self._listener.address}, {headline(self._path, self._header)}")
         try:
             self._own.start()
             while self._own.status is None:
@@ -172,30 +177,30 @@ class Server:
             if not client.shell.backlog():
                 self._part(client)
 
-    def _shells(self) -> list[Shell]:
+    def _shells(self) -> list[PlayerDriver]:
         return [self._own, *(client.shell for client in self._clients)]
 
     # --- Clients ------------------------------------------------------------------------------------------------------
 
     def _begin(self, arrival: Arrival, connection: Connection) -> None:
         """It is known which connection a client makes."""
-        stage = make_stage(self._header, self._options)
+        stage = make_action_buffer(self._header, self._options)
         player = self._player(Part(self._path, connection.number, closed=connection.closed), stage)
         player.overhear = stage.overhear
         player.told = self.told
         source = arrival.socket.fileno()
-        out = Outlet(source, arrival.socket.send, partial(shut, arrival.socket))
-        shell = Shell(player, stage, source, {"out": out, "err": self._err}, self._options.speed)
+        out = OutputSink(source, arrival.socket.send, partial(shut, arrival.socket))
+        shell = PlayerDriver(player, stage, source, {"out": out, "err": self._err}, self._options.speed)
         self._clients.append(_Client(arrival.socket, connection.number, shell))
         self._positions.begin(connection.number, player)
         shell.start()
         for data in arrival.heard:
             shell.receive_data(data)
 
-    def _player(self, part: Part, stage: Stage) -> Player:
+    def _player(self, part: Part, stage: ActionBuffer) -> Player:
         if self._options.order != "strict":
             return make_player(part, stage, self._options)
-        ear, voice = instruments(self._path, self._header, self._options)
+        ear, voice = make_matcher_and_writer(self._path, self._header, self._options)
         framing = FRAMINGS[self._header.framing]
         player = ConnectionPlayer(part, ear, voice, stage, framing, arrived=self._positions.arrived)
         return with_repeats(player, stage, self._options)
@@ -207,7 +212,7 @@ class Server:
         self._clients.remove(client)
         client.socket.close()
 
-    def _look_at(self, shell: Shell) -> None:
+    def _look_at(self, shell: PlayerDriver) -> None:
         """What was otherwise than recorded on a connection that is over."""
         self.repeated += shell.player.repeated
         self._differs = self._differs or shell.status == EXIT_DIFFERS
@@ -223,15 +228,15 @@ class Server:
             if before == self._positions.all():
                 return
 
-    def _own_shell(self) -> Shell:
+    def _own_shell(self) -> PlayerDriver:
         """What the server did on its own account: lines, on this process' own standard files."""
         header = type(self._header)("raw", DIALECTS["raw"].framing, bindings=self._header.bindings)
-        ear, voice = instruments(self._path, header, self._options)
-        stage = Stage(paced=0 < self._options.speed < MAX)
+        ear, voice = make_matcher_and_writer(self._path, header, self._options)
+        stage = ActionBuffer(paced=0 < self._options.speed < MAX)
         part = Part(self._path, OWN_FILES)
         player = OwnPlayer(part, ear, voice, stage, FRAMINGS[header.framing], arrived=self._positions.arrived)
-        outlets: dict[Output, Outlet] = {"out": host_outlet(1), "err": self._err}
-        return Shell(player, stage, _NOBODY, outlets, self._options.speed)
+        outlets: dict[Output, OutputSink] = {"out": host_outlet(1), "err": self._err}
+        return PlayerDriver(player, stage, _NOBODY, outlets, self._options.speed)
 
     # --- The end ------------------------------------------------------------------------------------------------------
 
@@ -250,4 +255,4 @@ class Server:
 
     def _tell(self, text: str) -> None:
         self.told.append(text)
-        tell(self._err, text)
+        write_message(self._err, text)

@@ -1,20 +1,15 @@
-"""`verify`: the host, without the host. The recorded requests are played to a real child, and what it says is compared.
+"""`verify`: replay the recorded requests to a real child, and compare its messages with the recorded ones.
 
-    script    the host's part, sans-IO: what is sent when, and when the child is given up
-    ahead     the cassette as the script reads it: what comes next, and soon
-    sending   recorded messages of the host as the live child has to get them
-    hearing   live messages of the child as they would stand in the cassette, beside the recorded ones
-    window    what the child said beside what it is expected to say: who belongs to whom, and in which order
-    lines     standard error, line by line
-    findings  what differs, in words
+    verify             one cassette, from its options to its result
+    session            state that all connections share: names, folders, secrets, results
+    host_script        the host's part, sans-IO: what is sent when, and when to give up
+    request_writer     recorded requests with live ids, names and paths
+    child_messages     live messages in the form that a cassette would have
+    pairing            pairs of recorded and live messages, and their order
+    differences        differences as text
+    child_process      the child: a contained process, its files, its end
+    clients            clients of a socket server, each with a script of its own
+    update             the new session as a cassette, for --update
 
-    running   the child itself: a contained process, its files, its end
-    links     a connection to a socket server, and the script of what is said on it
-    clients   all clients of a socket server, each on a link of its own
-    session   what all connections share: names, folders, secrets, and what became of them
-    verifying one cassette, from its options to its result
-    updating  the new session as a cassette, for --update
-
-The rule is that of replay, seen from the other side: a recorded message of the host goes out when the recorded messages
-of the child before it have come.
+A recorded request is sent when the recorded messages of the child before it have arrived.
 """

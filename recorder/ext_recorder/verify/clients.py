@@ -1,10 +1,4 @@
-"""The clients of a recorded socket server, for a real one: a script for each connection, all beside each other.
-
-One rule gives all order, as on stdio: what a client said goes out when all that is recorded above it has been said, on
-whichever connection. So a run that one client was told of is known when another asks for it.
-
-The server's own standard files have a script as well, where it was started by its recorder then and is by us now.
-"""
+"""One connection to a live server: its socket, and the script of what is said on it."""
 
 from __future__ import annotations
 
@@ -15,23 +9,116 @@ from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.events import OWN_FILES
 from ext_recorder.errors import RecorderError
+from ext_recorder.sockets.address import receive, shut
 from ext_recorder.sockets.relay import SERVER_START_S
 
-from .links import Link
-from .script import LAST
+from .host_script import LAST
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable, Sequence
     from typing import Self
 
     from ext_recorder.sockets.address import Address
-    from ext_recorder.sockets.recorded import Connection
+    from ext_recorder.sockets.connection_matching import Connection
 
-    from .running import Live, Note
-    from .script import Script
+    from .child_process import Note, VerifiedChild
+    from .host_script import HostScript
 
+    # Told of what happens: in, out or open, and the bytes, or the value of a mark.
+    LinkNote = Callable[[str, bytes | str], None]
     # Makes the script of a connection, by its number, and what it asks about the others.
-    MakeScript = Callable[[int, Callable[[int], bool]], Script]
+    MakeScript = Callable[[int, Callable[[int], bool]], HostScript]
+
+
+class LiveConnection:
+    """One connection.
+
+    Args:
+        recorded: what it was.
+        script: what is said on it.
+        note: told of all that happens.
+
+    Attributes:
+        number: of the recorded one.
+        line: where that begins.
+        script: as given.
+        socket: None before it is made, and when it is over.
+        rest: bytes that wait for the server to read them.
+        opened: it was made, once.
+        came: when it was first its turn.
+    """
+
+    def __init__(self, recorded: Connection, script: HostScript, note: LinkNote) -> None:
+        self.number = recorded.number
+        self.line = recorded.line
+        self.script = script
+        self.socket: socket.socket | None = None
+        self.rest = memoryview(b"")
+        self.opened = False
+        self.came = 0.0
+        self._note = note
+
+    @property
+    def position(self) -> int:
+        """As that of a script."""
+        return self.script.position if self.opened else self.line
+
+    @property
+    def idle(self) -> bool:
+        """Whether all that was to be said is said."""
+        return not self.rest and not self.script.outbox
+
+    def open(self, address: Address) -> None:
+        """Connect, and begin. Raises OSError."""
+        self.socket = address.connect()
+        self.opened = True
+        self._note("open", "in")
+        self.script.start(monotonic())
+
+    def write(self) -> None:
+        """Say what the server takes."""
+        script = self.script
+        while self.socket and (self.rest or script.outbox):
+            if not self.rest:
+                self._take(self.socket)
+                continue
+            try:
+                self.rest = self.rest[self.socket.send(self.rest) :]
+            except BlockingIOError:
+                return
+            except OSError:  # it is gone; what that means shows when nothing more can be read
+                self.rest = memoryview(b"")
+                script.outbox.clear()
+
+    def _take(self, connection: socket.socket) -> None:
+        each = self.script.take()
+        if isinstance(each, bytes):
+            self.rest = memoryview(each)
+            self._note("in", each)
+        elif each is None:
+            self._note("in", b"")
+            shut(connection)
+
+    def read(self) -> None:
+        """Take what the server says."""
+        assert self.socket is not None
+        data = receive(self.socket)
+        if data is None:
+            return
+        self._note("out", data)
+        if data:
+            self.script.receive_data(data, monotonic())
+        else:
+            self.script.receive_eof(monotonic())
+            self.close()
+
+    def close(self) -> None:
+        """It is over."""
+        if self.socket:
+            self.socket.close()
+            self.socket = None
+
 
 TURN_S = 0.2  # the longest wait at once: a server that has ended is looked at again, for its output
 RETRY_S = 0.02  # between two attempts to connect to a server that is starting
@@ -53,7 +140,7 @@ class Clients:
         address: Address,
         recorded: Sequence[Connection],
         make_script: MakeScript,
-        live: Live | None,
+        live: VerifiedChild | None,
         note: Note,
     ) -> None:
         self._address = address
@@ -61,7 +148,9 @@ class Clients:
         self._note = note
         self._own = make_script(OWN_FILES, self._others(OWN_FILES)) if live else None
         self._links = [
-            Link(each, make_script(each.number, self._others(each.number)), partial(self._note_of, each.number))
+            LiveConnection(
+                each, make_script(each.number, self._others(each.number)), partial(self._note_of, each.number)
+            )
             for each in recorded
         ]
         self._started = 0.0
@@ -76,12 +165,12 @@ class Clients:
             link.close()
 
     @property
-    def scripts(self) -> list[Script]:
+    def scripts(self) -> list[HostScript]:
         """Those of the connections."""
         return [link.script for link in self._links]
 
     @property
-    def own(self) -> Script | None:
+    def own(self) -> HostScript | None:
         """That of the server's own files."""
         return self._own
 
@@ -130,7 +219,7 @@ class Clients:
         if self._own:
             self._own.advance(monotonic())
 
-    def _open(self, link: Link) -> None:
+    def _open(self, link: LiveConnection) -> None:
         now = monotonic()
         link.came = link.came or now
         try:
@@ -153,7 +242,7 @@ class Clients:
 
     # --- The loop -----------------------------------------------------------------------------------------------------
 
-    def _all(self) -> list[Script]:
+    def _all(self) -> list[HostScript]:
         return [*([self._own] if self._own else []), *self.scripts]
 
     def _done(self) -> bool:
@@ -183,7 +272,7 @@ class Clients:
         if self._live and self._own:
             self._live.turn(self._own, self._note_own, 0.0)
 
-    def _polled(self, seconds: float) -> list[Link]:
+    def _polled(self, seconds: float) -> list[LiveConnection]:
         """The connections on which something has come."""
         poll = select.poll()
         for link in self._links:

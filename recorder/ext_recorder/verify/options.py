@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.redaction import Redaction
+from ext_recorder.messages.redaction import Redaction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,19 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ext_recorder.bindings import HOME, Playing
-from ext_recorder.calls import Calls
-from ext_recorder.compare.comparing import Comparison
-from ext_recorder.compare.counterparts import Counterparts
-from ext_recorder.reports.cases import Case
-from ext_recorder.speaking import dialect_of
+from ext_recorder.batch.reports import Case
+from ext_recorder.cassette.reader import dialect_of
+from ext_recorder.messages.id_map import IdMap
+from ext_recorder.messages.matcher import MessageComparison
+from ext_recorder.messages.name_map import NameMap
+from ext_recorder.messages.path_bindings import HOME, ReplayBindings
 from ext_sdk.core.wire.framing import FRAMINGS
 
-from .ahead import Ahead
-from .findings import LiveFindings
-from .hearing import Hearing
-from .script import Script
-from .sending import PROJECTS, Sender
+from .child_messages import ChildMessages
+from .differences import LiveDifferences
+from .host_script import HostScript, LookaheadReader
+from .request_writer import PROJECTS, RequestWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -60,7 +59,7 @@ class LiveSession:
         header = reader.header
         self.dialect = dialect_of(header, str(reader.path))
         self.framing = FRAMINGS[header.framing]
-        self.findings = LiveFindings(name)
+        self.findings = LiveDifferences(name)
         options.redact.require(environment)
         self.secrets = options.redact.secrets(environment)
         self._name = name
@@ -68,14 +67,14 @@ class LiveSession:
         self._stack = stack
         self._folder = ""
         self._folders: list[str] = []  # names of the bindings for which one was created
-        self.bindings = Playing(header.bindings, options.bind, environment.get("HOME", ""))
+        self.bindings = ReplayBindings(header.bindings, options.bind, environment.get("HOME", ""))
         self.make_redactor = partial(options.redact.redactor, environment)
         self._redactor = self.make_redactor()
-        self._counterparts = Counterparts()
-        self._comparison = Comparison(self.dialect, options.ignore, options.mask, options.name)
-        self._senders: list[Sender] = []
+        self._counterparts = NameMap()
+        self._comparison = MessageComparison(self.dialect, options.ignore, options.mask, options.name)
+        self._senders: list[RequestWriter] = []
 
-    def script(self, reader: Reader, framing: Framing, may: Callable[[int], bool] | None = None) -> Script:
+    def script(self, reader: Reader, framing: Framing, may: Callable[[int], bool] | None = None) -> HostScript:
         """The host's part of one connection; ids of calls are its own, names are known to all.
 
         Args:
@@ -83,8 +82,8 @@ class LiveSession:
             framing: of both directions.
             may: see Script.
         """
-        options, child_calls, ahead = self._options, Calls(), Ahead(reader)
-        sender = Sender(
+        options, child_calls, ahead = self._options, IdMap(), LookaheadReader(reader)
+        sender = RequestWriter(
             self.dialect,
             framing,
             bindings=self.bindings,
@@ -95,7 +94,7 @@ class LiveSession:
             handed=self._comparison.handed,
         )
         self._senders.append(sender)
-        child = Hearing(
+        child = ChildMessages(
             framing,
             clean=self._clean,
             bindings=self.bindings,
@@ -108,9 +107,9 @@ class LiveSession:
             stderr=options.stderr,
             junk=options.junk,
         )
-        return Script(ahead, child, sender, self.findings, patience=options.patience, may=may)
+        return HostScript(ahead, child, sender, self.findings, patience=options.patience, may=may)
 
-    def look_at_end(self, script: Script, status: int | str | None, *, by_itself: bool) -> None:
+    def look_at_end(self, script: HostScript, status: int | str | None, *, by_itself: bool) -> None:
         """Compare how the child has ended with how the recorded one did.
 
         Args:

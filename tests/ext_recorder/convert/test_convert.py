@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.convert.formats import FOREIGN, format_of
 from ext_recorder.errors import CassetteError
+from ext_recorder.tools.convert.convert import IMPORTS, format_of
 from tests.ext_recorder.played import Host, cassette
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER, events, messages
 
@@ -168,7 +168,7 @@ WRITERS = {"mcp-rec": mcp_rec, "mcp-cassette-ts": typescript, "mcp-cassette": py
 
 
 def test_there_is_an_example_of_every_format() -> None:
-    assert WRITERS.keys() == FOREIGN.keys()
+    assert WRITERS.keys() == IMPORTS.keys()
 
 
 @pytest.mark.parametrize("name", WRITERS)

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_recorder.batch.pool import shard
+from ext_recorder.batch.selection import file_of, named
 from ext_recorder.errors import CassetteError, UsageError
-from ext_recorder.many.names import file_of, named
-from ext_recorder.many.shards import shard
 
 if TYPE_CHECKING:
     from pathlib import Path

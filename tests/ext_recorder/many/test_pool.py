@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from ext_recorder.batch.pool import Progress, map_cassettes
+from ext_recorder.batch.selection import Cassette
 from ext_recorder.errors import CassetteError, UsageError
-from ext_recorder.many.names import Cassette
-from ext_recorder.many.pool import each
-from ext_recorder.many.progress import Progress
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,25 +53,28 @@ def cassettes(*names: str) -> list[Cassette]:
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_outcomes_come_in_the_order_of_the_cassettes(jobs: int) -> None:
-    found = list(each(cassettes(*"abcdefg"), partial(upper, mark="!"), jobs=jobs))
+    found = list(map_cassettes(cassettes(*"abcdefg"), partial(upper, mark="!"), jobs=jobs))
     assert [outcome.result for outcome in found] == [f"{name}!{name}" for name in "ABCDEFG"]
     assert [outcome.name for outcome in found] == list("abcdefg")
     assert not any(outcome.error for outcome in found)
 
 
 def test_several_are_done_in_other_processes_and_one_in_this() -> None:
-    several = {outcome.result for outcome in each(cassettes("a", "b", "c"), identity, jobs=2)}
+    several = {outcome.result for outcome in map_cassettes(cassettes("a", "b", "c"), identity, jobs=2)}
     assert os.getpid() not in several
-    assert [outcome.result for outcome in each(cassettes("a"), identity, jobs=2)] == [os.getpid()]
+    assert [outcome.result for outcome in map_cassettes(cassettes("a"), identity, jobs=2)] == [os.getpid()]
 
 
 def test_there_may_be_nothing_to_do() -> None:
-    assert list(each([], upper)) == []
+    assert list(map_cassettes([], upper)) == []
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_error_is_that_of_its_cassette_alone(jobs: int) -> None:
-    found = {outcome.name: outcome for outcome in each(cassettes("broken", "disk", "fine", "wrong"), refuse, jobs=jobs)}
+    found = {
+        outcome.name: outcome
+        for outcome in map_cassettes(cassettes("broken", "disk", "fine", "wrong"), refuse, jobs=jobs)
+    }
     assert found["broken"].error == "broken:7: the problem (the advice)"
     assert found["disk"].error == "/somewhere: Permission denied"
     assert found["wrong"].error == "wrong: not so"
@@ -80,7 +82,7 @@ def test_an_error_is_that_of_its_cassette_alone(jobs: int) -> None:
 
 
 def test_a_worker_that_is_killed_costs_its_own_cassette() -> None:
-    found = {outcome.name: outcome for outcome in each(cassettes(*"abcdef"), fall_over, jobs=2)}
+    found = {outcome.name: outcome for outcome in map_cassettes(cassettes(*"abcdef"), fall_over, jobs=2)}
     assert "its process was ended by SIGKILL" in found["b"].error
     assert [name for name, outcome in found.items() if outcome.result == name] == list("acdef")
 
@@ -108,7 +110,7 @@ def test_a_worker_that_ends_by_itself_bears_being_told_to_end() -> None:
 
 def test_a_terminal_sees_a_bar_that_makes_room_for_lines() -> None:
     terminal = Terminal()
-    for _ in each(cassettes("a", "b"), upper, jobs=1, progress=Progress(2, terminal)):
+    for _ in map_cassettes(cassettes("a", "b"), upper, jobs=1, progress=Progress(2, terminal)):
         terminal.write("a line\n")
     shown = terminal.getvalue()
     assert "1/2" in shown

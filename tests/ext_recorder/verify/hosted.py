@@ -5,27 +5,26 @@ from __future__ import annotations
 import weakref
 from typing import TYPE_CHECKING
 
-from ext_recorder.bindings import Playing
-from ext_recorder.calls import Calls
 from ext_recorder.cassette.reader import Reader
-from ext_recorder.compare.comparing import Comparison
-from ext_recorder.compare.counterparts import Counterparts
-from ext_recorder.verify.ahead import Ahead
-from ext_recorder.verify.findings import LiveFindings
-from ext_recorder.verify.hearing import Hearing
-from ext_recorder.verify.script import Script
-from ext_recorder.verify.sending import Sender
+from ext_recorder.messages.id_map import IdMap
+from ext_recorder.messages.matcher import MessageComparison
+from ext_recorder.messages.name_map import NameMap
+from ext_recorder.messages.path_bindings import ReplayBindings
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.verify.child_messages import ChildMessages
+from ext_recorder.verify.differences import LiveDifferences
+from ext_recorder.verify.host_script import HostScript, LookaheadReader
+from ext_recorder.verify.request_writer import RequestWriter
 from ext_sdk.core.redaction.redactor import Redactor
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.protocols.dialect import DIALECTS
 from tests.ext_recorder.played import cassette
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ext_recorder.reports.cases import Problem
+    from ext_recorder.messages.differences import Problem
 
 CLOSED = "<closed>"
 
@@ -66,11 +65,11 @@ class Child:
         known = bindings or {}
         self._reader = Reader(cassette(path / "c.yaml", events, protocol=protocol, framing=framing, bindings=known))
         weakref.finalize(self, self._reader.close)  # for tests that look at the middle of a session
-        self.bindings = Playing(known)
+        self.bindings = ReplayBindings(known)
         self.redactor = Redactor(secrets or {}, rules=True)
-        self.findings = LiveFindings("c.yaml")
-        counterparts, calls, comparison = Counterparts(), Calls(), Comparison(dialect, ignore, mask, name)
-        self.sender = Sender(
+        self.findings = LiveDifferences("c.yaml")
+        counterparts, calls, comparison = NameMap(), IdMap(), MessageComparison(dialect, ignore, mask, name)
+        self.sender = RequestWriter(
             dialect,
             self._framing,
             bindings=self.bindings,
@@ -80,8 +79,8 @@ class Child:
             new_folder=self._new_folder,
             handed=comparison.handed,
         )
-        ahead = Ahead(self._reader)
-        hearing = Hearing(
+        ahead = LookaheadReader(self._reader)
+        hearing = ChildMessages(
             self._framing,
             clean=lambda data: self.bindings.to_neutral(self.redactor.redact(data)),
             bindings=self.bindings,
@@ -94,7 +93,7 @@ class Child:
             stderr=stderr,
             junk=junk,
         )
-        self.script = Script(ahead, hearing, self.sender, self.findings, patience=patience)
+        self.script = HostScript(ahead, hearing, self.sender, self.findings, patience=patience)
         self.script.start(self.now)
 
     def hears(self) -> list[str]:

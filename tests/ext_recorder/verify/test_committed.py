@@ -10,7 +10,7 @@ import pytest
 
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.verify.options import Options
-from ext_recorder.verify.verifying import verify
+from ext_recorder.verify.verify import verify
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
 from tests.peers.conversations import write_evals
 

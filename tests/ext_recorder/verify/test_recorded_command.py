@@ -11,7 +11,7 @@ import pytest
 from ext_recorder.cassette.header import Header
 from ext_recorder.errors import CassetteError
 from ext_recorder.verify.options import Options
-from ext_recorder.verify.verifying import recorded_command
+from ext_recorder.verify.verify import recorded_command
 from tests.ext_recorder.recorded import run
 from tests.ext_recorder.test_project import call
 

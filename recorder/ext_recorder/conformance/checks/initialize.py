@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from ext_recorder.conformance.host import NotApplicable, Violation, json_object, text
+from ext_recorder.conformance.raw_host import NotApplicable, Violation, json_object, text
 from ext_recorder.conformance.target import PROTOCOL_VERSION, error_code, still_serves
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.conformance.host import Violation, json_object, text
+from ext_recorder.conformance.raw_host import Violation, json_object, text
 from ext_recorder.conformance.target import still_serves
 
 if TYPE_CHECKING:

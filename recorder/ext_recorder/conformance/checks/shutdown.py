@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.conformance.host import Violation
+from ext_recorder.conformance.raw_host import Violation
 from ext_recorder.conformance.target import error_code, still_serves
 
 if TYPE_CHECKING:
-    from ext_recorder.conformance.host import Host
+    from ext_recorder.conformance.raw_host import Host
     from ext_recorder.conformance.target import Target
 
 

@@ -6,7 +6,7 @@ import json
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from ext_recorder.conformance.host import READ_BYTES, Violation
+from ext_recorder.conformance.raw_host import READ_BYTES, Violation
 from ext_recorder.conformance.target import PROTOCOL_VERSION, error_code, still_serves
 
 if TYPE_CHECKING:

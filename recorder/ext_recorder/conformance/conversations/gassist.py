@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ext_sdk.protocols.rules.rule import Clause
+from ext_recorder.protocols.rules import Clause
 
 from .steps import (
     CODES,

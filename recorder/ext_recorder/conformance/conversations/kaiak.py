@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ext_recorder.protocols.rules import Clause
 from ext_sdk.core.wire.json_pointer import resolve
-from ext_sdk.protocols.rules.rule import Clause
 
 from .steps import (
     CODES,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from ext_sdk.protocols.rules.rule import Clause
+from ext_recorder.protocols.rules import Clause
 
 Message: TypeAlias = Mapping[str, object]
 # What the host answers to a message of the child, which is given with the profile.

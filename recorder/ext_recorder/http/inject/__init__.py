@@ -1,1 +1,1 @@
-"""What is put on the PYTHONPATH of a child: `sitecustomize`, and the agent that it starts."""
+"""Files for the PYTHONPATH of a child: `sitecustomize`, and the agent that it starts."""

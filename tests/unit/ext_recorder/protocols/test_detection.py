@@ -6,9 +6,8 @@ import json
 
 import pytest
 
+from ext_recorder.protocols.detection import Detector, framing_of, redirected_address
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.protocols.detect import Detector, framing_of
-from ext_sdk.protocols.handshake import elsewhere
 
 
 def rpc(method: str, **params: object) -> dict[str, object]:
@@ -199,4 +198,4 @@ def test_the_framing_shows_in_the_first_bytes(data: bytes, framing: str) -> None
     ],
 )
 def test_a_handshake_says_where_the_rest_goes(line: bytes, place: str) -> None:
-    assert elsewhere(line) == place
+    assert redirected_address(line) == place

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
+from ext_recorder.protocols.dialect import DIALECTS, id_key
+from ext_recorder.protocols.fast_id import scan_id
 from ext_sdk.core import gevals_spec
 from ext_sdk.core.wire.framing import FRAMINGS
-from ext_sdk.protocols.dialect import DIALECTS, id_key
-from ext_sdk.protocols.glance import glance
 
 JSONRPC = DIALECTS["jsonrpc"]
 
@@ -101,7 +101,7 @@ def test_a_refusal_is_an_error_answer_with_the_id_as_it_was_spelled(id: str) -> 
     ],
 )
 def test_a_glance_says_nothing_where_it_could_be_wrong(payload: bytes) -> None:
-    assert glance(payload) is None
+    assert scan_id(payload) is None
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_a_glance_says_nothing_where_it_could_be_wrong(payload: bytes) -> None:
     ],
 )
 def test_a_glance_sees_what_most_peers_write(payload: bytes, seen: tuple[str, int, int]) -> None:
-    assert glance(payload) == seen
+    assert scan_id(payload) == seen
 
 
 def test_every_dialect_has_a_framing_that_there_is() -> None:

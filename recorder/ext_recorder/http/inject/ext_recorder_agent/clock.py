@@ -20,7 +20,7 @@ import sys
 import time
 from _thread import allocate_lock
 
-from .calls import branch, current
+from .call_context import branch, current
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,9 +28,8 @@ if TYPE_CHECKING:
     from types import FrameType, ModuleType
     from typing import Any
 
-    from .calls import CallId
+    from .call_context import CallId
     from .channel import Channel, Told
-    from .repeating import Wall
 
     Place = tuple[CallId, str]  # a call, and which of its threads
 
@@ -38,7 +37,7 @@ IMPORTLIB = "<frozen importlib._bootstrap>"  # what the frames of an import say 
 MOST_READINGS = 20_000  # of one call; a program that reads the clock all the time has no use for this
 
 
-class Readings:
+class ThreadClock:
     """What the clock said to one thread of a call.
 
     Attributes:
@@ -95,7 +94,7 @@ def _reader() -> CallId | None:
     return call
 
 
-class Times:
+class RecordedClock:
     """The clocks of all calls.
 
     Args:
@@ -108,7 +107,7 @@ class Times:
     Attributes:
         folder: of the session.
         real: the clock itself.
-        kept_wall: the wall clock outside calls, if it is kept.
+        kept_wall: returns readings of the wall clock outside calls; None if they are not recorded.
     """
 
     def __init__(self, seed: str, folder: str, epoch: int, *, replay: bool) -> None:
@@ -120,10 +119,10 @@ class Times:
         self._real_time = time.time
         self._real_ns = time.monotonic_ns
         self._lock = allocate_lock()
-        self._places: dict[Place, Readings] = {}
+        self._places: dict[Place, ThreadClock] = {}
         self._names: dict[Place, object] = {}
         self._channel: Channel | None = None
-        self.kept_wall: Wall | None = None
+        self.kept_wall: Callable[[], dict[str, list[int]]] | None = None
 
     def channel(self) -> Channel:
         """The connection to the recorder, of which there is one."""
@@ -177,22 +176,22 @@ class Times:
         if call is not None:
             self._readings((call, branch())).steps += 1
 
-    def _readings(self, place: Place) -> Readings:
+    def _readings(self, place: Place) -> ThreadClock:
         return self._places.get(place) or self._begin(place)
 
-    def _begin(self, place: Place) -> Readings:
+    def _begin(self, place: Place) -> ThreadClock:
         left: list[list[int]] = []
         if self._replay:
             told: dict[str, Any] = self.channel().ask({"k": "times", "call": place[0], "thread": place[1]})
             left = [moments[::-1] for moments in told["ns"]]
             self._names[place] = told["call"]
         with self._lock:
-            return self._places.setdefault(place, Readings(left))
+            return self._places.setdefault(place, ThreadClock(left))
 
     def told(self) -> Told:
         """Return what was read since the last time, for a frame."""
         wall = self.kept_wall
-        return {"ns": self.kept()} if wall is None else {"ns": self.kept(), "wall": wall.kept()}
+        return {"ns": self.kept()} if wall is None else {"ns": self.kept(), "wall": wall()}
 
     def kept(self) -> list[tuple[CallId, str, list[tuple[int, int]]]]:
         """What was read since the last time: call, thread, (steps, nanoseconds)."""

@@ -6,7 +6,11 @@ from _thread import allocate_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .calls import CallId
+    import ssl
+    from collections.abc import Mapping, MutableMapping, Sequence
+    from typing import Any
+
+    from .call_context import CallId
 
 
 class Connection:
@@ -76,3 +80,54 @@ def _place(address: object) -> object:
         here = host in {"", "0.0.0.0", "::", "::1", "localhost"} or host.startswith("127.")  # noqa: S104
         return address[1] if here else address[:2]
     return address.encode("utf-8", "surrogateescape") if isinstance(address, str) else address
+
+
+HANDSHAKE = b"\x16\x03"  # how a TLS record with a message of the handshake begins
+RANDOM = slice(11, 43)  # of a ClientHello, behind the headers of record and message, and the version
+
+
+class Hellos:
+    """ClientHellos that were made and not sent yet."""
+
+    def __init__(self) -> None:
+        self._made: MutableMapping[bytes, ssl.SSLObject] | None = None
+
+    def made(self, tls: ssl.SSLObject, outgoing: ssl.MemoryBIO) -> None:
+        """Remember the ClientHello that a handshake has written.
+
+        Args:
+            tls: begins a handshake.
+            outgoing: what it has written and nothing has read yet.
+        """
+        written = outgoing.read()
+        outgoing.write(written)
+        if written.startswith(HANDSHAKE):
+            if self._made is None:
+                from weakref import WeakValueDictionary
+
+                self._made = WeakValueDictionary()
+            self._made[written[RANDOM]] = tls
+
+    def sender(self, data: bytes | bytearray | memoryview) -> ssl.SSLObject | None:
+        """Return the object whose ClientHello is being sent; None if the data is anything else."""
+        if not self._made or bytes(data[:2]) != HANDSHAKE:
+            return None
+        return self._made.pop(bytes(data[RANDOM]), None)
+
+
+def peeks(module: Any, args: Sequence[object], named: Mapping[str, object]) -> bool:
+    """Return True if `recv` or `recv_into` leaves the received bytes in the socket (MSG_PEEK).
+
+    Args:
+        module: socket.
+        args: of the call.
+        named: of the call, too.
+    """
+    at = 1 if args and isinstance(args[0], int) else 2  # after the size, or after a buffer and the size
+    flags = args[at] if len(args) > at else named.get("flags", 0)
+    return isinstance(flags, int) and bool(flags & module.MSG_PEEK)
+
+
+def text_of(host: object) -> str:
+    """A host as text."""
+    return host.decode("utf-8", "replace") if isinstance(host, bytes) else str(host)

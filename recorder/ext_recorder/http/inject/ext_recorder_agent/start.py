@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 
-from . import calls
-from .clock import Times
-from .imports import Finder
-from .programs import watch
+from ext_recorder.http.inject.ext_recorder_agent import call_context
+
+from .clock import RecordedClock
+from .import_hook import ImportHook
+from .subprocess_audit import audit_subprocesses
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,16 +35,16 @@ def start() -> None:
     if mode not in {RECORD, REPLAY} or not os.path.isdir(folder):  # noqa: PTH112
         return
     os.close(os.open(f"{folder}/loaded.{os.getpid()}", os.O_CREAT | os.O_WRONLY, 0o600))
-    times = Times(seed, folder, int(epoch or 0), replay=mode == REPLAY)
+    times = RecordedClock(seed, folder, int(epoch or 0), replay=mode == REPLAY)
     times.install()
     patch_tls: list[Callable[[ModuleType], None]] = []
 
     def socket_imported(module: ModuleType) -> None:
-        install: Callable[[ModuleType, Channel, Times], Callable[[ModuleType], None]]
+        install: Callable[[ModuleType, Channel, RecordedClock], Callable[[ModuleType], None]]
         if mode == RECORD:
-            from .tapping import install
+            from .record_sockets import install
         else:
-            from .answering import install
+            from .replay_sockets import install
         patch_tls.append(install(module, times.channel(), times))
 
     def ssl_imported(module: ModuleType) -> None:
@@ -65,18 +66,18 @@ def start() -> None:
         "threading": lambda module: _with_real_clock(module, times),
         "queue": times.leave_alone,
         "random": times.seed,
-        "subprocess": lambda module: watch(module, program_started),
-        "concurrent.futures.thread": calls.follow_executors,
+        "subprocess": lambda module: audit_subprocesses(module, program_started),
+        "concurrent.futures.thread": call_context.follow_executors,
         **dict.fromkeys(AROUND, around_imported),
         **dict.fromkeys(LOOPS, _use_asyncio),
     }
     if kinds:
-        from . import repeating
+        from ext_recorder.http.inject.ext_recorder_agent import determinism
 
-        calls.everywhere = True
-        repeated = repeating.install(kinds.split(","), seed, times, int(epoch or 0) if mode == REPLAY else 0)
+        call_context.everywhere = True
+        repeated = determinism.install(kinds.split(","), seed, times, int(epoch or 0) if mode == REPLAY else 0)
         actions |= {name: _each([*filter(None, [actions.get(name)]), *more]) for name, more in repeated.items()}
-    Finder(actions).install()
+    ImportHook(actions).install()
 
 
 def _each(actions: list[Callable[[ModuleType], None]]) -> Callable[[ModuleType], None]:
@@ -89,9 +90,9 @@ def _each(actions: list[Callable[[ModuleType], None]]) -> Callable[[ModuleType],
     return act
 
 
-def _with_real_clock(module: ModuleType, times: Times) -> None:
+def _with_real_clock(module: ModuleType, times: RecordedClock) -> None:
     times.leave_alone(module)
-    calls.follow_threads(module)
+    call_context.follow_threads(module)
 
 
 def _use_asyncio(module: Any) -> None:

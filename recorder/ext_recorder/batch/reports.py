@@ -1,0 +1,234 @@
+"""What a report says: cases with their problems, as JUnit XML (`--junit FILE`) or JSON (`--json`).
+
+One cassette is one case: passed, failed (with its problems), or broken (it could not be looked at at all).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+from ext_recorder.cassette.paths import is_open_file, target_of
+from ext_sdk.core.wire.json_codec import dumps
+
+from .pool import install_sigterm_handler, map_cassettes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from ext_recorder.messages.differences import Problem
+
+    from .selection import Cassette
+
+
+_XML_CONTROLS = frozenset("\t\n\r")
+
+
+class Case:
+    """What became of one cassette.
+
+    Attributes:
+        name: the cassette's.
+        seconds: how long it took.
+        problems: none: it is as it should be.
+        more: further problems, which are only counted.
+        error: why it could not be looked at; "" where it could.
+        notes: what else there is to say.
+        skipped: why it was not looked at, though nothing is wrong; "" where it was.
+    """
+
+    __slots__ = ("error", "more", "name", "notes", "problems", "seconds", "skipped")
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        seconds: float = 0.0,
+        problems: Sequence[Problem] = (),
+        more: int = 0,
+        error: str = "",
+        notes: Sequence[str] = (),
+        skipped: str = "",
+    ) -> None:
+        self.name = name
+        self.seconds = seconds
+        self.problems = tuple(problems)
+        self.more = more
+        self.error = error
+        self.notes = tuple(notes)
+        self.skipped = skipped
+
+    noun = "difference"  # what one of its problems is called
+    verdict = "differs"  # and what it is called with any
+
+    @property
+    def ok(self) -> bool:
+        """Is all as it should be?"""
+        return not self.problems and not self.error
+
+    def as_json(self) -> dict[str, object]:
+        """The case for programs."""
+        shown: dict[str, object] = {"cassette": self.name, "ok": self.ok, "seconds": round(self.seconds, 6)}
+        if self.error:
+            shown["error"] = self.error
+        if self.problems:
+            shown["problems"] = [{"kind": each.kind, **each.data} for each in self.problems]
+        if self.more:
+            shown["more"] = self.more
+        if self.notes:
+            shown["notes"] = list(self.notes)
+        return shown
+
+
+def json_line(case: Case) -> str:
+    """One case on a line of JSON."""
+    return readable(dumps(case.as_json())) + "\n"
+
+
+def junit(suite: str, cases: Sequence[Case]) -> bytes:
+    """All cases as JUnit XML.
+
+    Args:
+        suite: what was done with the cassettes: "ext-recorder verify".
+        cases: in their order.
+    """
+    failures, errors = sum(bool(case.problems) for case in cases), sum(bool(case.error) for case in cases)
+    counts = {
+        "name": suite,
+        "tests": str(len(cases)),
+        "failures": str(failures),
+        "errors": str(errors),
+        "skipped": str(sum(bool(case.skipped) for case in cases)),
+        "time": f"{sum(case.seconds for case in cases):.3f}",
+    }
+    suites = Element("testsuites", counts)
+    inner = SubElement(suites, "testsuite", counts)
+    for case in cases:
+        folder, _, name = case.name.rpartition("/")
+        test = SubElement(
+            inner,
+            "testcase",
+            {"classname": readable(folder) or suite, "name": readable(name), "time": f"{case.seconds:.3f}"},
+        )
+        if case.skipped:
+            SubElement(test, "skipped", {"message": readable(case.skipped)})
+        if case.error:
+            SubElement(test, "error", {"message": readable(case.error)}).text = readable(case.error)
+        if case.problems:
+            told = SubElement(test, "failure", {"message": _headline(case), "type": case.problems[0].kind})
+            told.text = readable("\n\n".join([*(each.text for each in case.problems), *_rest(case)]))
+        if case.notes:
+            SubElement(test, "system-out").text = readable("\n".join(case.notes))
+    data: bytes = tostring(suites, encoding="utf-8", xml_declaration=True)
+    return data + b"\n"
+
+
+def write(path: str, data: bytes | Iterable[bytes]) -> None:
+    """Write a report; a regular file appears complete, or not at all.
+
+    A device or pipe is written to, a symbolic link followed. Raises OSError.
+    """
+    pieces = [data] if isinstance(data, bytes) else data
+    target = Path(path)
+    if target.exists() and (not target.is_file() or is_open_file(path)):
+        with target.open("ab") as file:
+            file.writelines(pieces)
+        return
+    target = Path(target_of(path))
+    target.parent.mkdir(parents=True, exist_ok=True)
+    fresh = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with fresh.open("wb") as file:
+            file.writelines(pieces)
+        fresh.replace(target)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def lines(case: Case) -> list[str]:
+    """The case for people: a line, and its problems below, indented."""
+    if case.error:
+        first, *rest = case.error.splitlines()
+        return [readable(line) for line in (f"error   {first}", *(f"        {line}" for line in rest))]
+    notes = [f"        {line}" for note in case.notes for line in note.splitlines()]
+    head = f"{'ok' if case.ok else case.verdict:7} {case.name}"
+    count = len(case.problems) + case.more
+    found = [line for each in case.problems for line in each.text.splitlines()]
+    if count:
+        head += f": {count} {case.noun}{'s' if count > 1 else ''}"
+    return [readable(line) for line in (head, *(f"        {line}" for line in [*found, *_rest(case)]), *notes)]
+
+
+def readable(text: str) -> str:
+    """Text without what XML has no place for, or what could move a terminal's cursor."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() or char in _XML_CONTROLS else "\ufffd" for char in text)
+
+
+def _headline(case: Case) -> str:
+    first = case.problems[0].text.splitlines()[0]
+    count = len(case.problems) + case.more
+    return readable(first if count == 1 else f"{count} {case.noun}s, the first: {first}")
+
+
+def _rest(case: Case) -> list[str]:
+    return [f"and {case.more} more"] if case.more else []
+
+
+EXIT_DIFFERS = 1
+EXIT_BROKEN = 2
+
+
+def report_each(
+    name: str,
+    cassettes: Sequence[Cassette],
+    work: Callable[[Path, str], Case],
+    *,
+    jobs: int = 0,
+    as_json: bool = False,
+    junit_file: str = "",
+) -> int:
+    """Do the work for each cassette, and tell what became of it.
+
+    Args:
+        name: of the command.
+        cassettes: in the order in which they are told.
+        work: looks at one, see `many.pool.each`.
+        jobs: processes; 0: one for each core.
+        as_json: a line of JSON for each instead of lines for people.
+        junit_file: where to write JUnit XML; "" for nowhere.
+
+    Returns:
+        The exit code: 0 when all is as it should be, 1 when something is not, 2 when a cassette could not be looked at.
+    """
+    install_sigterm_handler()
+    cases = []
+    for outcome in map_cassettes(cassettes, work, jobs=jobs):
+        case = outcome.result or Case(outcome.name, seconds=outcome.seconds, error=outcome.error)
+        sys.stdout.write(json_line(case) if as_json else "".join(f"{line}\n" for line in lines(case)))
+        sys.stdout.flush()
+        if not junit_file:
+            case.problems = case.problems[:1]  # told already; only whether there were any is of interest yet
+        cases.append(case)
+    if junit_file:
+        write(junit_file, junit(f"ext-recorder {name}", cases))
+    if len(cases) != 1 and not as_json:
+        sys.stdout.write(_summary(cases))
+    if any(case.error for case in cases):
+        return EXIT_BROKEN
+    return EXIT_DIFFERS if any(case.problems for case in cases) else 0
+
+
+def _summary(cases: Sequence[Case]) -> str:
+    counts = {
+        "ok": sum(case.ok for case in cases),
+        "differing": sum(bool(case.problems) for case in cases),
+        "broken": sum(bool(case.error) for case in cases),
+    }
+    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    return f"{len(cases)} cassettes: {told}\n" if cases else "no cassettes in this part\n"

@@ -1,0 +1,63 @@
+"""Where the HTTP traffic of a session is kept. Imports nothing: commands ask before they know what to do."""
+
+from __future__ import annotations
+
+import os
+import stat
+
+from ext_recorder.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+SUFFIX = ".http.yaml"
+
+
+def beside(cassette: str) -> str:
+    """The file that belongs to a cassette: session.http.yaml for session.yaml, and itself for one of its own."""
+    return cassette if cassette.endswith(SUFFIX) else cassette.removesuffix(".yaml") + SUFFIX
+
+
+_KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+_OPEN_FILES = ("/dev/", "/proc/")  # symbolic links here lead to open files: /dev/stdout
+
+
+def target_of(name: str) -> str:
+    """Return the file that has a name, or would have it: the name itself, or the path that a symbolic link leads to.
+
+    Raises:
+        UsageError: the name is that of something else than a file.
+    """
+    try:
+        mode = os.lstat(name).st_mode
+    except OSError:  # it does not exist; if its folder does not either, opening it reports that
+        return name
+    if stat.S_ISREG(mode):
+        return name
+    if not stat.S_ISLNK(mode):
+        raise UsageError(f"{name}: expected a file to write, found {_KINDS.get(stat.S_IFMT(mode), 'something else')}")
+    target = os.path.realpath(name)
+    if is_open_file(name):
+        raise UsageError(f"{name}: expected a file to write, found a name of an open file")
+    if os.path.islink(target):  # noqa: PTH114
+        raise UsageError(f"{name}: expected a file to write, found symbolic links in a circle")
+    return target_of(target)
+
+
+def is_open_file(name: str) -> bool:
+    """Return True for a name such as /dev/stdout: a link to an open file, which may be a terminal or a pipe."""
+    return os.path.islink(name) and os.path.abspath(name).startswith(_OPEN_FILES)  # noqa: PTH100, PTH114
+
+
+def partial_of(path: Path) -> Path:
+    """Where a cassette is written until its session ends."""
+    return path.with_name(path.name + ".partial")

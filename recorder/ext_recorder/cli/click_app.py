@@ -1,0 +1,244 @@
+"""The command line by click: help, and what is wrong with a command line. It is built of the tables in `commands`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import click
+
+from ext_recorder.errors import UsageError
+from ext_sdk.core.version import __version__
+
+from .command_line import run_command
+from .commands import COMMANDS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
+    from click.shell_completion import CompletionItem
+
+    from .options import Command, Option, Values
+
+    Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]
+
+_WIDTH = 100  # columns of the help, where the terminal has so many
+_BEHIND = " Write the recorded command, with its options, after `--`."
+_COMPLETE = "_EXT_RECORDER_COMPLETE"  # set by a shell that completes a command line
+EXIT_INTERRUPTED = 130  # as shells say it: 128 + SIGINT
+_ABOUT = """\
+Record sessions of any child process, on stdio or sockets, and replay them without the child.
+
+\b
+  ext-recorder record session.yaml -- ext-shell     run ext-shell and record the session
+  ext-recorder show session.yaml                    print the session
+  ext-recorder replay session.yaml                  replay it in place of ext-shell
+
+Exit codes: record exits with the code of the command, or with 126 or 127 if the command cannot be run. replay exits
+with the code of the recorded child, or with 3 if the session differed from the recorded one. Code 2 means a wrong
+command line, or a file that cannot be read or written.
+"""
+
+
+def run(words: Sequence[str]) -> int:
+    """Do what a command line says. Returns the exit code.
+
+    Raises:
+        UsageError: it is wrong, and how.
+        RecorderError: from the command.
+    """
+    asked_by_shell = os.environ.get(_COMPLETE)
+    if asked_by_shell and not words:
+        from .completion import answer
+
+        click.echo(answer(asked_by_shell, group()), nl=False)
+        return 0
+    try:
+        code = group().main(
+            list(words) or ["--help"], prog_name="ext-recorder", standalone_mode=False, complete_var="-"
+        )
+    except click.Abort:
+        return EXIT_INTERRUPTED
+    except click.UsageError as wrong:
+        asked = wrong.ctx.command_path if wrong.ctx else " ".join(["ext-recorder", *words[:1]])
+        hint = _BEHIND if isinstance(wrong, click.NoSuchOption) and wrong.ctx and _has_tail(wrong.ctx) else ""
+        told = wrong.format_message()
+        raise UsageError(f"{told}{'' if told[-1] in '.?' else '.'}{hint} See: {asked} --help") from None
+    except click.ClickException as wrong:
+        raise UsageError(wrong.format_message()) from None
+    return code if isinstance(code, int) else 0
+
+
+def parsed(command: Command, words: Sequence[str]) -> Values | None:
+    """Return the values given in a command line, as click reads it; None if it is wrong. Runs nothing."""
+    try:
+        context = _command(command).make_context(command.name, list(words))
+    except click.ClickException:
+        return None
+    return _given(command, context)
+
+
+def _has_tail(context: click.Context) -> bool:
+    command = COMMANDS.get(context.info_name or "")
+    return bool(command and command.tail)
+
+
+def group() -> click.Group:
+    """The program as click knows it."""
+    program = _InOrder(
+        "ext-recorder",
+        commands=[_command(command) for command in COMMANDS.values()],
+        help=_ABOUT,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": _WIDTH},
+    )
+    return click.version_option(__version__, prog_name="ext-recorder")(program)
+
+
+def _command(command: Command) -> click.Command:
+    def callback(**_found: str | bool | tuple[str, ...] | None) -> int:
+        return run_command(command, _given(command, click.get_current_context()))
+
+    last = command.arguments[-1] if command.repeats else ""
+    arguments = [
+        click.Argument(
+            [_key(name)],
+            metavar=_optional(f"{name}…" if name == last else name, command, name),
+            nargs=-1 if name == last else 1,
+            required=not _may_be_omitted(command, name),
+            shell_complete=_completes(name),
+        )
+        for name in command.arguments
+    ]
+    if command.tail and not command.repeats and not command.unless:
+        arguments.append(
+            click.Argument(
+                [_key(command.tail)],
+                nargs=-1,
+                metavar=f"[-- {command.tail}…]",
+                shell_complete=_completes(command.tail),
+            )
+        )
+    kind = _Repeating if command.tail and (command.repeats or command.unless) else click.Command
+    made = kind(
+        command.name,
+        params=[*arguments, *(_option(option) for option in command.options)],
+        callback=callback,
+        help=_paragraphs(command),
+        short_help=command.summary,
+        options_metavar="[OPTIONS]",
+    )
+    if isinstance(made, _Repeating):
+        made.tail = command.tail
+        made.extra = bool(command.unless)
+    return made
+
+
+def _may_be_omitted(command: Command, name: str) -> bool:
+    return bool(command.unless) or (command.optional and name == command.arguments[-1])
+
+
+def _optional(metavar: str, command: Command, name: str) -> str:
+    return f"[{metavar}]" if _may_be_omitted(command, name) else metavar
+
+
+class _InOrder(click.Group):
+    """Commands in the order of their table: what is used most comes first."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+class _Repeating(click.Command):
+    """Command with a tail whose other arguments vary in number, too: click has room for one such argument."""
+
+    tail = ""
+
+    extra = False  # without `--`, the tail begins behind the arguments
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.params[_key(self.tail)] = tuple(args[at + 1 :])
+        ctx.allow_extra_args = self.extra and at == len(args)
+        rest = super().parse_args(ctx, args[:at])
+        if rest:
+            ctx.params[_key(self.tail)] = tuple(rest)
+        return rest
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        return [*super().collect_usage_pieces(ctx), f"[-- {self.tail}…]"]
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        from .completion import completions
+
+        return [*super().shell_complete(ctx, incomplete), *completions(self.tail, incomplete)]
+
+
+class _OneOf(click.Choice[str]):
+    """A choice whose mistakes are told as those of all other options are."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value in self.choices:
+            return value
+        option = param.opts[0] if param else ""
+        raise click.UsageError(f"{option} {value}: expected one of {', '.join(self.choices)}.", ctx)
+
+
+def _option(option: Option) -> click.Option:
+    names = [_key(option.name), f"--{option.name}", *([f"-{option.short}"] if option.short else [])]
+    if not option.metavar:
+        return click.Option(names, is_flag=True, help=option.help)
+    return click.Option(
+        names,
+        type=_OneOf(option.choices) if option.choices else click.STRING,
+        metavar=None if option.choices else option.metavar,
+        multiple=option.many,
+        default=option.default or None,
+        show_default=bool(option.default),
+        help=option.help,
+        shell_complete=None if option.choices else _completes(option.metavar),
+    )
+
+
+def _completes(metavar: str) -> Complete:
+    """What completes a value; imported when a shell asks."""
+
+    def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
+        from .completion import completions
+
+        return completions(metavar, incomplete)
+
+    return complete
+
+
+def _key(name: str) -> str:
+    """A name as click hands it to the callback."""
+    return name.lower().replace("-", "_")
+
+
+def _given(command: Command, context: click.Context) -> Values:
+    """Return the same values as `options.read`: arguments, and the options that the command line has."""
+    given = [
+        *command.arguments,
+        *([command.tail] if command.tail else []),
+        *(option.name for option in command.options if _is_given(context, option)),
+    ]
+    return {name: _texts(context.params[_key(name)]) for name in given}
+
+
+def _is_given(context: click.Context, option: Option) -> bool:
+    return context.get_parameter_source(_key(option.name)) is click.core.ParameterSource.COMMANDLINE
+
+
+def _texts(value: str | bool | tuple[str, ...] | None) -> tuple[str, ...]:
+    if isinstance(value, tuple):
+        return value
+    if isinstance(value, bool):
+        return ("",) if value else ()
+    return () if value is None else (value,)
+
+
+def _paragraphs(command: Command) -> str:
+    """The command's text for click, which rewraps every paragraph that is not marked."""
+    paragraphs = [command.summary, *command.text.strip("\n").split("\n\n")]
+    return "\n\n".join(f"\b\n{each}" if each.startswith(" ") else each for each in paragraphs)

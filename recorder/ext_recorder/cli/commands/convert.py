@@ -1,0 +1,64 @@
+"""`ext-recorder convert`: cassettes from and to other formats."""
+
+from __future__ import annotations
+
+from ext_recorder.cli.common_options import BIND, FORCE, PROTOCOLS, REDACTING, bindings, one, redaction, to_file
+from ext_recorder.cli.options import Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.cli.options import Values
+
+
+def run(values: Values) -> int:
+    """Run the command. Return its exit code."""
+    import sys
+
+    from ext_recorder.batch.selection import file_of
+    from ext_recorder.tools.convert.convert import STDOUT, Options, convert
+
+    options = Options(protocol=one(values, "protocol"), redact=redaction(values), bind=bindings(values))
+    with file_of(one(values, "FILE")) as (path, _):
+        told = convert(
+            path,
+            one(values, "output") or STDOUT,
+            options,
+            source=one(values, "from"),
+            to=one(values, "to"),
+            replace=bool(values["force"]),
+        )
+    if told:
+        sys.stdout.write(f"{told}\n")
+    return 0
+
+
+FORMATS = ("cassette", "jsonl", "mcp-rec", "mcp-cassette-ts", "mcp-cassette", "mcpsnoop")
+FROM = Option("from", "Format of FILE. Default: detected from its beginning.", "NAME", choices=FORMATS)
+TO = Option(
+    "to",
+    "Format of the output. Default: jsonl for a cassette, cassette for all other formats.",
+    "NAME",
+    choices=FORMATS[:2],
+)
+PROTOCOL = Option(
+    "protocol", "Protocol of the messages in a recording of another program.", "NAME", choices=PROTOCOLS, default="mcp"
+)
+OUTPUT = to_file("New file. Default for JSON lines: standard output.")
+COMMAND = Command(
+    "convert",
+    "Convert cassettes to and from JSON lines, and recordings of other programs to cassettes.",
+    """
+JSON lines contain everything that a cassette contains, one event per line, with messages as texts. Converting there and
+back gives the same bytes. Recordings of mcp-rec, mcp-cassette (Python: versions 1 to 3; TypeScript: 1 and 2) and
+mcpsnoop become cassettes of MCP, redacted as `record` does. They do not contain the end of the process, so it is
+neither compared nor replayed.
+
+    ext-recorder convert session.yaml
+    ext-recorder convert -o session.jsonl session.yaml
+    ext-recorder convert -o session.yaml session.jsonl
+    ext-recorder convert --from mcp-rec -o session.yaml mcp-session.jsonl
+""",
+    run,
+    arguments=("FILE",),
+    options=(FROM, TO, PROTOCOL, BIND, *REDACTING, OUTPUT, FORCE),
+)

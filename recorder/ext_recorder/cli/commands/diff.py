@@ -1,0 +1,56 @@
+"""`ext-recorder diff`: compare two cassettes."""
+
+from __future__ import annotations
+
+from ext_recorder.cli.common_options import DIFFERING, MASK, NAME, lines_of_json, one, order
+from ext_recorder.cli.options import Command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.cli.options import Values
+
+
+def run(values: Values) -> int:
+    """Run the command. Return its exit code."""
+    import sys
+
+    from ext_recorder.batch.reports import json_line, lines
+    from ext_recorder.batch.selection import file_of
+    from ext_recorder.tools.diff import diff
+
+    with file_of(one(values, "A")) as (left, name), file_of(one(values, "B")) as (right, other_name):
+        case = diff(
+            left,
+            right,
+            names=(name, other_name),
+            ignore=values["ignore"],
+            mask=values["mask"],
+            name=values["name"],
+            in_order=one(values, "order") == "strict",
+        )
+    sys.stdout.write(json_line(case) if values["json"] else "".join(f"{line}\n" for line in lines(case)))
+    return 0 if case.ok else 1
+
+
+COMMAND = Command(
+    "diff",
+    "Compare two cassettes message by message.",
+    """
+Pairs the requests and notifications of both cassettes: first those with equal content, then the rest of each method in
+order. Compares their JSON values, their responses and the exit codes. Times, ids, standard error and members that the
+protocol declares volatile are not compared. The exit code is 1 if anything differs.
+
+    ext-recorder diff old.yaml new.yaml
+    ext-recorder diff --ignore /result/outputs/seconds --mask '[0-9.]+m?s' old.yaml new.yaml
+    ext-recorder diff --order any --json old.yaml new.yaml
+""",
+    run,
+    arguments=("A", "B"),
+    options=(
+        DIFFERING,
+        MASK,
+        NAME,
+        order("strict: messages in a different order count as a difference; any: they do not."),
+        lines_of_json("comparison"),
+    ),
+)

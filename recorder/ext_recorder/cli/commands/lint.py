@@ -1,0 +1,54 @@
+"""`ext-recorder lint`: check recorded sessions against their specification."""
+
+from __future__ import annotations
+
+from ext_recorder.cli.common_options import MAX_AGE, NAMING, REPORTS, SEVERAL, chosen, jobs, one
+from ext_recorder.cli.options import Command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.cli.options import Values
+
+
+def run(values: Values) -> int:
+    """Run the command. Return its exit code."""
+    from functools import partial
+
+    from ext_recorder.batch.reports import report_each
+    from ext_recorder.cassette import age
+    from ext_recorder.tools.lint.linter import lint
+
+    max_age = one(values, "max-age")
+    if max_age:
+        age.seconds(max_age)
+    return report_each(
+        "lint",
+        chosen(values),
+        partial(lint, max_age=max_age),
+        jobs=jobs(values),
+        as_json=bool(values["json"]),
+        junit_file=one(values, "junit"),
+    )
+
+
+COMMAND = Command(
+    "lint",
+    "Check recorded sessions against their protocol specification.",
+    f"""
+Checks each message: it belongs to the protocol, has the right direction, matches its schema, and is allowed at this
+point of the session. Checks each request: it has exactly one response, within its time limit. A finding names the line
+and the violated clause. The exit code is 1 if there are findings.
+
+    ext-recorder lint session.yaml
+    ext-recorder lint --json cassettes/
+
+{NAMING}
+waza-go and kaiak-head describe real servers instead of a specification: lint checks what these servers require and
+return. For raw lines, lint only checks that the file can be read.
+""",
+    run,
+    arguments=("CASSETTE",),
+    repeats=True,
+    optional=True,
+    options=(MAX_AGE, *REPORTS, *SEVERAL),
+)

@@ -1,0 +1,57 @@
+"""`ext-recorder recover`: a cassette from the partial file of a killed recorder."""
+
+from __future__ import annotations
+
+from ext_recorder.cli.common_options import FORCE, one, to_file
+from ext_recorder.cli.options import Command
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.cli.options import Values
+
+
+def run(values: Values) -> int:
+    """Run the command. Return its exit code."""
+    import sys
+    from pathlib import Path
+
+    from ext_recorder.cassette.paths import SUFFIX
+    from ext_recorder.cassette.recovery import name_of, recover
+
+    partial, replace = Path(one(values, "PARTIAL")), bool(values["force"])
+    output = one(values, "output")
+    path = Path(output) if output else name_of(partial)
+    if path.name.endswith(SUFFIX):
+        from ext_recorder.http.reader import recover_traffic as recover_http
+
+        count = recover_http(partial, path, replace=replace)
+        what = "1 HTTP interaction" if count == 1 else f"{count} HTTP interactions"
+        sys.stdout.write(f"{path}: {what} kept\n")
+        return 0
+    done = recover(partial, Path(output) if output else None, replace=replace)
+    dropped = f"; the last line was torn: {done.dropped} bytes are gone" if done.dropped else ""
+    events = "1 event" if done.events == 1 else f"{done.events} events"
+    sys.stdout.write(f"{done.path}: {events} kept{dropped}\n")
+    return 0
+
+
+COMMAND = Command(
+    "recover",
+    "Recover a cassette from the partial file of a killed recorder.",
+    """
+A session is written to NAME.partial, which is renamed to NAME when the session ends. If the session was interrupted,
+everything except an incomplete last line can be recovered. This includes the HTTP traffic in NAME.http.yaml.partial. A
+cassette that was truncated later, for example by a failed copy, is recovered in place.
+
+    ext-recorder recover session.yaml.partial
+    ext-recorder recover session.yaml.partial -o rescued.yaml
+    ext-recorder recover session.http.yaml.partial
+    ext-recorder recover cut.yaml
+""",
+    run,
+    arguments=("PARTIAL",),
+    options=(
+        to_file("Recovered cassette. Default: NAME for NAME.partial, otherwise the file itself."),
+        FORCE,
+    ),
+)

@@ -1,0 +1,37 @@
+"""`ext-recorder show`: a cassette in human-readable form."""
+
+from __future__ import annotations
+
+from ext_recorder.cli.common_options import lines_of_json, one
+from ext_recorder.cli.options import Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.cli.options import Values
+
+
+def run(values: Values) -> int:
+    """Run the command. Return its exit code."""
+    from ext_recorder.batch.selection import file_of
+    from ext_recorder.tools.show import show
+
+    with file_of(one(values, "CASSETTE")) as (path, name):
+        show(str(path), name=name, raw=bool(values["raw"]), as_json=bool(values["json"]))
+    return 0
+
+
+RAW = Option("raw", "Print messages in full.")
+COMMAND = Command(
+    "show",
+    "Print a cassette in human-readable form.",
+    """
+Prints one line for each event: its time, direction and content, and for a response the time it took.
+
+    ext-recorder show session.yaml
+    ext-recorder show --json session.yaml
+    ext-recorder show zip://session.yaml::sessions.zip
+""",
+    run,
+    arguments=("CASSETTE",),
+    options=(RAW, lines_of_json("event")),
+)

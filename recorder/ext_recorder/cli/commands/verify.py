@@ -1,0 +1,195 @@
+"""`ext-recorder verify`: send the recorded requests to a real child."""
+
+from __future__ import annotations
+
+from ext_recorder.cli.common_options import (
+    BIND,
+    DIFFERING,
+    HTTP,
+    HTTP_COMMAND,
+    MASK,
+    MAX_AGE,
+    NAME,
+    NAMING,
+    REDACTING,
+    REPORTS,
+    SEVERAL,
+    bindings,
+    chosen,
+    connect,
+    jobs,
+    one,
+    order,
+    redaction,
+    seconds,
+    timeout,
+)
+from ext_recorder.cli.options import GIVEN, Command, Option
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.cli.options import Values
+    from ext_recorder.errors import UsageError
+
+
+def run(values: Values) -> int:
+    """Run the command. Return its exit code."""
+    from functools import partial
+
+    from ext_recorder.batch.reports import report_each
+    from ext_recorder.cassette import age
+    from ext_recorder.errors import UsageError
+    from ext_recorder.messages.matcher import MessageComparison
+    from ext_recorder.protocols.dialect import DIALECTS
+    from ext_recorder.sockets.address import Address
+    from ext_recorder.verify.options import Options
+    from ext_recorder.verify.verify import verify
+
+    address = one(values, "connect")
+    if address:
+        Address.parse(address, "--connect")
+    recorded = bool(values["recorded-command"] and not values["COMMAND"])
+    if values["COMMAND"] and "recorded-command" in values[GIVEN]:
+        raise UsageError("--recorded-command runs the command of each cassette: expected none after `--`")
+    if not recorded and not values["COMMAND"] and (values["http"] or not address):
+        raise _without_command(values)
+    options = Options(
+        values["COMMAND"],
+        ignore=values["ignore"],
+        mask=values["mask"],
+        name=values["name"],
+        bind=bindings(values),
+        redact=redaction(values),
+        patience=seconds(one(values, "timeout")),
+        in_order=one(values, "order") == "strict",
+        stderr=bool(values["stderr"]),
+        junk=not values["messages-only"],
+        update=bool(values["update"]),
+        files=_folder(one(values, "files")),
+        http=bool(values["http"]),
+        connect=address,
+        recorded_command=recorded,
+        max_age=one(values, "max-age"),
+    )
+    if options.max_age:
+        age.seconds(options.max_age)
+    MessageComparison(
+        DIALECTS["raw"], options.ignore, options.mask, options.name
+    )  # errors in them are reported before anything starts
+    cassettes = chosen(values)
+    for each in cassettes:
+        each.http = options.http
+    if options.update and (remote := next((each.name for each in cassettes if each.remote), "")):
+        raise UsageError(f"--update: {remote} is read-only; verify a copy of it")
+    return report_each(
+        "verify",
+        cassettes,
+        partial(verify, options=options),
+        jobs=1 if address else jobs(values),  # one after the other has the address
+        as_json=bool(values["json"]),
+        junit_file=one(values, "junit"),
+    )
+
+
+def _without_command(values: Values) -> UsageError:
+    """Return the error for a command line without a command, with the commands that --recorded-command would run."""
+    from ext_recorder.cassette.reader import Reader
+    from ext_recorder.errors import RecorderError, UsageError
+
+    commands: dict[str, int] = {}
+    for cassette in chosen(values):
+        try:
+            with cassette.local() as path, Reader(path) as reader:
+                words = " ".join(reader.header.command)
+        except RecorderError:
+            continue
+        if words:
+            shown = "".join(char if char.isprintable() else "\ufffd" for char in words[:_SHOWN_CHARS])
+            commands[shown] = commands.get(shown, 0) + 1
+    listed = ", ".join(f"{words} ({count})" for words, count in list(commands.items())[:_SHOWN_COMMANDS])
+    more = ", …" if len(commands) > _SHOWN_COMMANDS else ""
+    what = HTTP_COMMAND if values["http"] else "the command to verify"
+    return UsageError(
+        f"expected {what} after `--`: ext-recorder verify CASSETTE -- COMMAND…; or `command` in a project file"
+        + (f"; or --recorded-command, which runs what was recorded: {listed}{more}" if listed else "")
+    )
+
+
+def _folder(path: str) -> str:
+    from pathlib import Path
+
+    if not path or Path(path).is_dir():
+        return path
+    from ext_recorder.errors import UsageError
+
+    raise UsageError(f"--files {path}: expected a folder, whose content is copied into the working directory")
+
+
+_SHOWN_CHARS = 100  # of a recorded command in an error
+_SHOWN_COMMANDS = 5
+RECORDED_COMMAND = Option(
+    "recorded-command",
+    "Run the command that each cassette was recorded from. By default no command from a file is run.",
+)
+ORDER = order("strict: messages of the child must arrive in the recorded order; any: in any order.")
+TIMEOUT = timeout("Additional time for a response, compared to the recording", "10")
+STDERR = Option("stderr", "Also compare the lines of standard error.")
+MESSAGES_ONLY = Option("messages-only", "Ignore lines of the child that are not messages.")
+FILES = Option("files", "Folder whose content is copied to the working directory of each session.", "FOLDER")
+CONNECT = connect("of the server, for a session over sockets")
+UPDATE = Option("update", "Accept the differences: replace the cassette with the new session.", key=False)
+
+COMMAND = Command(
+    "verify",
+    "Send the recorded requests to a real child and compare its responses.",
+    f"""
+Acts as the host: sends COMMAND the recorded requests, each after the responses recorded before it have arrived, and
+answers the child's own requests from the cassette. Messages of the child are compared as JSON, without ids, members
+that the protocol declares volatile, and what --ignore and --mask name; the exit code is compared too. Each session runs
+in a new working directory: empty, or with a copy of --files. The exit code of verify is 1 if anything differs.
+
+    ext-recorder verify session.yaml -- ext-shell
+    ext-recorder verify --ignore /result/outputs/seconds --junit report.xml cassettes/ -- ext-shell
+    ext-recorder verify --mask '[0-9.]+m?s' --mask 'pid [0-9]+' session.yaml -- ext-shell
+    ext-recorder verify --update session.yaml -- ext-shell
+    ext-recorder verify --recorded-command cassettes/
+    ext-recorder verify --shard 2/3 'cassettes/**/*.yaml' -- ext-shell
+
+A session recorded by `record --listen` is sent to the server at --connect, all its clients in parallel. COMMAND starts
+that server; without COMMAND it must already be running.
+
+    ext-recorder verify --connect tcp:127.0.0.1:4712 waza.yaml -- waza serve --tcp 4712
+    ext-recorder verify --connect unix:/tmp/kaiak.sock kaiak.yaml
+    ext-recorder verify --http --connect tcp:4712 waza.yaml -- waza serve --tcp 4712
+
+{NAMING}
+A response may take as long as in the recording plus --timeout; then the child is stopped, with all processes it
+started. With --http, a Python COMMAND needs no servers: its HTTP requests are answered from NAME.http.yaml, and
+--ignore and --mask apply to them too, for example --ignore /query/nonce. --update replaces the cassette with the new
+session, in which secrets and local paths are replaced as `record` does.
+""",
+    run,
+    arguments=("CASSETTE",),
+    repeats=True,
+    optional=True,
+    tail="COMMAND",
+    options=(
+        DIFFERING,
+        MASK,
+        NAME,
+        ORDER,
+        TIMEOUT,
+        STDERR,
+        MESSAGES_ONLY,
+        BIND,
+        FILES,
+        *REDACTING,
+        HTTP,
+        CONNECT,
+        UPDATE,
+        RECORDED_COMMAND,
+        MAX_AGE,
+        *REPORTS,
+        *SEVERAL,
+    ),
+)

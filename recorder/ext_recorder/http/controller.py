@@ -1,0 +1,257 @@
+"""The layer as commands use it: it starts, it says what the child needs, it ends.
+
+    with recording(path, …) as layer:      or replaying(path, …)
+        … start the child with layer.variables added to its environment …
+        report = layer.finish()
+
+`record` is all of that in `ext_recorder.record.recorder`; `replay` and `verify` run the real child on recorded answers.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import shutil
+import signal
+import socket
+import struct
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from ext_recorder.errors import RecorderError
+from ext_recorder.record.event_queue import Report
+
+from .inject import __path__ as _inject_path
+from .worker_context import INTERRUPTED, KUBECONFIG, WHOLE, Origin, WorkerContext, live
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from types import TracebackType
+
+    from ext_recorder.messages.redaction import Redaction
+
+    from .request_matching import RequestRules
+    from .worker_context import WorkerOutcome
+
+VARIABLE = "EXT_RECORDER_HTTP"  # for the agent: MODE:SEED:EPOCH:KINDS:FOLDER
+SOCKET = "http.sock"
+LOADED = "loaded."  # followed by a process id: a file that the agent makes when it starts
+KINDS = ("time", "uuid", "random", "secrets")  # of values that are replayed on request, see the agent's `repeating`
+RANDOM = KINDS[2]
+BACKLOG = 512  # connections that wait
+FINISH_S = 60.0  # for the last of what was said, and the end of the file
+LOAD_S = 10.0  # until a child must have loaded the agent
+PROBE_S = 0.005
+NOT_LOADED = (
+    "the child has not loaded the HTTP layer: it is no Python program, or it was started with -I, -E or -S, or with"
+    " an environment of its own"
+)
+
+
+class HttpControllerError(RecorderError):
+    """The layer can't work: what is wrong, and what to do."""
+
+
+class HttpController:
+    """The layer of one session. Use it in a `with` block.
+
+    Args:
+        mode: record or replay.
+        work: what the service does.
+
+    Attributes:
+        variables: what the child's environment needs.
+
+    Raises:
+        RecorderError: the service can't begin, and why.
+    """
+
+    def __init__(self, mode: str, work: Callable[[WorkerContext], WorkerOutcome]) -> None:
+        self._folder = tempfile.mkdtemp(prefix="ext-recorder-")
+        self._finished = False
+        seed, epoch = os.urandom(8).hex(), time.time_ns() - time.monotonic_ns()
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(os.path.join(self._folder, SOCKET))  # noqa: PTH118
+        listener.listen(BACKLOG)
+        control, self._control = os.pipe()
+        self._report, report = os.pipe()
+        self._service = os.fork()
+        if self._service == 0:
+            os.close(self._control)
+            os.close(self._report)
+            live(work, WorkerContext(listener, control, self._folder, seed, epoch), report)
+        listener.close()
+        os.close(control)
+        os.close(report)
+        self.variables = {
+            "PYTHONPATH": os.pathsep.join(
+                [next(iter(_inject_path)), *filter(None, [os.environ.get("PYTHONPATH", "")])]
+            ),
+        }
+        ready = self._read()
+        if ready is None or ready[0] != "ready":
+            self.close()
+            raise HttpControllerError(ready[1][0] if ready else "the process of the HTTP layer has ended")
+        seed, started, kinds = ready[1][0] or seed, ready[1][1], ready[1][2]
+        self.variables[VARIABLE] = f"{mode}:{seed}:{started}:{kinds}:{self._folder}"
+        if RANDOM in kinds.split(",") and not os.environ.get("PYTHONHASHSEED"):
+            self.variables["PYTHONHASHSEED"] = str(int(seed[:8], 16))
+        if (Path(self._folder) / KUBECONFIG).exists():
+            self.variables["KUBECONFIG"] = os.path.join(self._folder, KUBECONFIG)  # noqa: PTH118
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def loaded(self) -> bool:
+        """Whether a process of the child has the agent."""
+        return any(name.startswith(LOADED) for name in os.listdir(self._folder))  # noqa: PTH208
+
+    def wait_loaded(self, is_over: Callable[[], bool]) -> None:
+        """Wait until it has. A child that has not is to be ended before it is told anything.
+
+        Args:
+            is_over: whether the child has ended.
+
+        Raises:
+            LayerError: it has not, in time, or at all.
+        """
+        until = time.monotonic() + LOAD_S
+        while not self.loaded:
+            if time.monotonic() > until or (is_over() and not self.loaded):
+                raise HttpControllerError(f"{NOT_LOADED}; so it was ended, before it could use the network")
+            time.sleep(PROBE_S)
+
+    def finish(self, started: float = 0.0, *, whole: bool = True) -> Report:
+        """End the service after the child has ended.
+
+        Args:
+            started: the moment on the monotonic clock that is 0 in the cassette of the session.
+            whole: the session was not interrupted; a recording of one that was keeps its name NAME.partial.
+
+        Returns:
+            What became of it. `ok`: nothing was missing; `text`: lines to be told; `warning`: to be told in any case.
+        """
+        loaded = self.loaded
+        os.write(self._control, (WHOLE if whole else INTERRUPTED) + struct.pack("d", started))
+        told = self._read()
+        self._finished = True
+        self.close()
+        if told is None:
+            return Report(ok=False, text="the process of the HTTP layer has ended without a word")
+        said = told[1]
+        at = said.index("") if "" in said else 0
+        lines = [*([] if loaded else [NOT_LOADED]), *filter(None, said[at:])]
+        return Report(ok=told[0] == "ok" and loaded, text="\n".join(lines), warning="\n".join(said[:at]))
+
+    def close(self) -> None:
+        """End it, however far it is."""
+        if self._service:
+            os.close(self._control)
+            os.close(self._report)
+            if not self._finished:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(self._service, signal.SIGKILL)
+            os.waitpid(self._service, 0)
+            self._service = 0
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def forget(self) -> None:
+        """In a copy of this process: the service belongs to the other one."""
+        if self._service:
+            os.close(self._control)
+            os.close(self._report)
+            self._service = 0
+
+    def _read(self) -> tuple[str, list[str]] | None:
+        """The next word of the service."""
+        from select import POLLIN, poll
+
+        readable = poll()
+        readable.register(self._report, POLLIN)
+        size = self._exactly(readable, 4)
+        said = self._exactly(readable, int.from_bytes(size, "little")) if size else b""
+        if not said:
+            return None
+        what, lines = marshal.loads(said)  # noqa: S302 - by our own child process, a moment ago
+        return str(what), [str(line) for line in lines]
+
+    def _exactly(self, readable: object, size: int) -> bytes:
+        data = b""
+        until = time.monotonic() + FINISH_S
+        while len(data) < size:
+            left = max(0.0, until - time.monotonic())
+            piece = os.read(self._report, size - len(data)) if readable.poll(left * 1000) else b""  # type: ignore[attr-defined]
+            if not piece:
+                return b""
+            data += piece
+        return data
+
+
+def recording(
+    path: Path,
+    *,
+    bind: Mapping[str, str],
+    redaction: Redaction,
+    version: str,
+    cassette: Path | None = None,
+    kinds: Sequence[str] = (),
+) -> HttpController:
+    """Record a child's HTTP traffic.
+
+    Args:
+        path: the file.
+        bind: --bind, name to live value.
+        redaction: what is redacted.
+        version: of the recorder.
+        cassette: what is said on stdio meanwhile; it is there when `finish` is called.
+        kinds: values that are kept as well, of KINDS.
+
+    Raises:
+        RecorderError: the file can't be written.
+    """
+    started = time.monotonic()
+
+    def work(station: WorkerContext) -> WorkerOutcome:
+        from .worker import record
+
+        return record(station, path, bind, redaction, Origin(version, started, cassette, tuple(kinds)))
+
+    return HttpController("record", work)
+
+
+def replaying(
+    path: Path,
+    *,
+    bind: Mapping[str, str],
+    redaction: Redaction,
+    matching: RequestRules | None = None,
+    misses: list[str] | None = None,
+) -> HttpController:
+    """Answer a child's HTTP requests from a file.
+
+    Args:
+        path: the file.
+        bind: --bind.
+        redaction: what is redacted in requests before they are compared.
+        matching: the user's rules for which requests are the same.
+        misses: in the process of the layer, gets a line for each request that has no response, as soon as it comes.
+
+    Raises:
+        CassetteError: the file can't be read.
+    """
+
+    def work(station: WorkerContext) -> WorkerOutcome:
+        from .worker import replay
+
+        return replay(station, path, bind, redaction, matching=matching, misses=[] if misses is None else misses)
+
+    return HttpController("replay", work)

@@ -1,0 +1,214 @@
+"""Requests and answers in the bytes of a connection, as somebody sees them who stands between the two.
+
+`h11` reads both directions: as the server it would be what the child sends, as the client what it gets.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import h11
+
+from .interaction import HEAD_LIMIT, Body, Interaction
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .interaction import Call
+
+MOST_READS = 200  # that are kept of one answer
+PREFACE = b"PRI * HTTP/2.0"
+HANDSHAKE = b"\x16\x03"  # TLS that was not seen from within
+METHODS = b"GET POST PUT PATCH DELETE HEAD OPTIONS CONNECT TRACE".split()
+
+
+class Unreadable(Exception):
+    """What is on this connection can't be recorded; str() says what it is."""
+
+
+class Http1Observer:
+    """One connection.
+
+    Args:
+        done: takes each interaction when it is complete.
+        host: of the server, as the child named it.
+        address: (host, port), or the path of a unix socket.
+    """
+
+    def __init__(self, done: Callable[[Interaction], None], host: str, address: list[object] | str) -> None:
+        self._done = done
+        self.host = host
+        self.address = address
+        self.tls: dict[str, str] = {}
+        self._began = False
+        self._tunnel = ""  # the host behind a proxy, once there is a tunnel to it
+        self._closed_by_server = False
+        self._failure: dict[str, object] | None = None
+        self._now: Interaction | None = None
+        self._asked = False  # the request is complete
+        self._last = 0.0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._client = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT)
+        self._server = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD_LIMIT)
+        self._now = None
+        self._asked = False
+        self._size = 0
+
+    # --- What the child sends ----------------------------------------------------------------------------------------
+
+    def sent(self, data: bytes, time: float, call: Call) -> None:
+        """Bytes of the child. Raises Unreadable."""
+        if not self._began:
+            self._look(data)
+        try:
+            self._client.receive_data(data)
+            while self._take_sent(time, call):
+                pass
+        except h11.RemoteProtocolError as error:
+            raise Unreadable(f"what the child sends is no HTTP/1.1 ({error})") from error
+
+    def _look(self, data: bytes) -> None:
+        if data.startswith(PREFACE):
+            raise Unreadable("HTTP/2: have the child use HTTP/1.1 while it is recorded")
+        if data.startswith(HANDSHAKE):
+            raise Unreadable("TLS that does not go through Python's ssl module: a library of its own encrypts it")
+        word = data.partition(b" ")[0]
+        if len(data) >= 8 and word not in METHODS and not (word.isalpha() and word.isupper()):
+            raise Unreadable("not HTTP")
+        self._began = True
+
+    def _take_sent(self, time: float, call: Call) -> bool:
+        event = self._client.next_event()
+        if isinstance(event, h11.Request):
+            made = self._now = Interaction(call=call, time=time, tls=self.tls)
+            made.method = event.method.decode("ascii", "replace")
+            made.request_headers = _headers(event.headers)
+            made.uri = self._uri(event)
+            made.request_body = Body()
+            made.peer, made.socket = self._peer()
+            host = [(b"host", b"x"), *[each for each in event.headers if each[0] in {b"upgrade", b"connection"}]]
+            self._server.send(h11.Request(method=event.method, target=b"/", headers=host))
+            self._server.send(h11.EndOfMessage())
+        elif isinstance(event, h11.Data):
+            if self._now is not None and self._now.request_body is not None:
+                self._now.request_body.write(event.data)
+        elif isinstance(event, h11.EndOfMessage):
+            self._asked = True
+            return False
+        else:
+            return False
+        return True
+
+    def _peer(self) -> tuple[str, str]:
+        if isinstance(self.address, str):
+            return "", self.address
+        return ":".join(map(str, self.address)), ""
+
+    def _uri(self, request: h11.Request) -> str:
+        target = request.target.decode("ascii", "replace")
+        scheme = "https" if self.tls else "http"
+        if request.method == b"CONNECT":
+            return f"{scheme}://{target}"
+        if "://" in target.partition("?")[0]:  # to a proxy
+            return target
+        host = self._tunnel or next((value.decode() for name, value in request.headers if name == b"host"), self.host)
+        return f"{scheme}://{host}{target if target.startswith('/') else '/' + target}"
+
+    # --- What the child gets -----------------------------------------------------------------------------------------
+
+    def received(self, data: bytes, time: float) -> None:
+        """Bytes of the server; none: it has ended. Raises Unreadable."""
+        self._last = time
+        self._closed_by_server = self._closed_by_server or not data
+        if self._now is None:
+            return
+        if data:
+            self._now.reads.append(len(data))
+        try:
+            self._server.receive_data(data)
+            while self._take_received(time):
+                pass
+        except h11.RemoteProtocolError as error:
+            if not data:
+                return  # an end in the middle: told when the child closes
+            if "switch" in str(error):
+                raise Unreadable("the server changes the protocol (101)") from error
+            raise Unreadable(f"what the server answers is no HTTP/1.1 ({error})") from error
+
+    def _take_received(self, time: float) -> bool:
+        event = self._server.next_event()
+        now = self._now
+        if now is None:
+            return False
+        if isinstance(event, h11.InformationalResponse):
+            if event.status_code == 101:
+                name = next((v.decode() for n, v in event.headers if n == b"upgrade"), "another protocol")
+                raise Unreadable(f"the connection becomes one of {name} ({now.method} {now.uri})")
+        elif isinstance(event, h11.Response):
+            now.status = event.status_code
+            now.reason = event.reason.decode("latin-1")
+            now.headers = _headers(event.headers)
+            now.http_version = event.http_version.decode("ascii", "replace")
+            now.body = Body()
+            if now.method == "CONNECT" and 200 <= now.status < 300:
+                self._end(time)
+                self._tunnel = now.uri.partition("://")[2].removesuffix(":443")
+                return False
+        elif isinstance(event, h11.Data):
+            if now.body is not None:
+                now.body.write(event.data)
+            self._size += len(event.data)
+            if event.chunk_end:
+                now.chunks.append(self._size)
+                self._size = 0
+        elif isinstance(event, h11.EndOfMessage):
+            self._end(time)
+            return False
+        else:
+            return False
+        return True
+
+    def _end(self, time: float) -> None:
+        """The interaction is complete."""
+        now = self._now
+        if now is None:
+            return
+        now.elapsed = time - now.time
+        if not 1 < len(now.reads) <= MOST_READS:
+            now.reads = []
+        rest, _ = self._client.trailing_data
+        self._done(now)
+        self._begin()
+        if rest:
+            raise Unreadable("several requests at once on one connection (pipelining)")
+
+    # --- The end -----------------------------------------------------------------------------------------------------
+
+    def failed(self, error: dict[str, object], time: float) -> None:
+        """A read or a write of the child has failed."""
+        self._failure = error
+        self._last = time
+
+    def closed(self, time: float) -> None:
+        """The child has closed the connection, or has ended."""
+        now = self._now
+        if now is None:
+            return
+        if self._size:
+            now.chunks.append(self._size)
+        if self._failure is not None:
+            now.error = self._failure
+        elif self._closed_by_server:
+            now.error = {"type": "ServerClosed", "errno": None, "message": "the server ended the connection"}
+        elif now.status:
+            now.cut = True
+        else:
+            now.error = {"type": "GaveUp", "errno": None, "message": "the child did not wait for an answer"}
+        self._end(max(time, now.time))
+
+
+def _headers(headers: h11._headers.Headers) -> list[tuple[str, str]]:
+    """Names and values, the names as they were spelled."""
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers.raw_items()]

@@ -1,0 +1,251 @@
+"""Patches that let a tap see what plain sockets do, and nothing else: results and exceptions are the methods' own."""
+
+from __future__ import annotations
+
+from .connections import peeks, text_of
+from .traffic import TrafficReporter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+    from .channel import Channel
+    from .clock import RecordedClock
+    from .connections import Connections
+
+    Method = Callable[..., Any]
+
+PASSING = (BlockingIOError, InterruptedError)  # it has not failed, it is not done yet
+
+
+def patch_names(module: Any, tap: TrafficReporter) -> None:
+    """See which addresses a host has.
+
+    Args:
+        module: socket.
+        tap: is told.
+    """
+    look_up: Method = module.getaddrinfo
+
+    def getaddrinfo(host: object, port: object, *args: object, **named: object) -> object:
+        try:
+            found = look_up(host, port, *args, **named)
+        except OSError as error:
+            tap.refused((text_of(host), port), error)
+            raise
+        if host:
+            name, addresses = text_of(host), list(dict.fromkeys(str(each[4][0]) for each in found))
+            if addresses != [name]:
+                for address in addresses:
+                    tap.connections.named(name, address)
+                tap.tell("resolved", {"host": name, "addresses": addresses})
+        return found
+
+    module.getaddrinfo = getaddrinfo
+
+
+def patch_sockets(module: Any, tap: TrafficReporter) -> None:
+    """See what plain sockets do.
+
+    Args:
+        module: socket.
+        tap: is told.
+    """
+    Patches(module, tap).install(module.socket)
+    patch_listening(module, tap.connections)
+    patch_files(module)
+
+
+class Patches:
+    """The methods in the place of those of `socket.socket`."""
+
+    def __init__(self, module: Any, tap: TrafficReporter) -> None:
+        self._module = module
+        self._tap = tap
+        self._inet = (module.AF_INET, module.AF_INET6)
+        self._so_error = (module.SOL_SOCKET, module.SO_ERROR)
+
+    def install(self, kind: Any) -> None:
+        """Put them there."""
+        kind.connect = self.connecting(kind.connect)
+        kind.connect_ex = self.connecting(kind.connect_ex)
+        kind.send = self.sending(kind.send, whole=False)
+        kind.sendall = self.sending(kind.sendall, whole=True)
+        kind.sendmsg = self.sending_pieces(kind.sendmsg)
+        kind.sendto = self.sending_datagrams(kind.sendto)
+        kind.recv = self.receiving(kind.recv)
+        kind.recv_into = self.receiving(kind.recv_into)
+        kind._real_close = self.closing(kind._real_close)
+        kind.getsockopt = self.asking(kind.getsockopt)
+
+    def _is_seen(self, sock: socket.socket, address: object) -> bool:
+        stream = sock.type == self._module.SOCK_STREAM and sock.family in {*self._inet, self._module.AF_UNIX}
+        return stream and not self._tap.connections.is_own(address)
+
+    def connecting(self, connect: Method) -> Method:
+        """`connect`, or `connect_ex`, which returns what the other raises."""
+        errno, tap = self._module.errno, self._tap
+        good = {0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EISCONN}
+
+        def connect_(sock: socket.socket, address: object) -> object:
+            if not self._is_seen(sock, address):
+                return connect(sock, address)
+            try:
+                result = connect(sock, address)
+            except PASSING:
+                tap.opened(sock, address)
+                raise
+            except OSError as error:
+                tap.refused(address, error)
+                tap.times.step()
+                raise
+            if result is None or result in good:
+                tap.opened(sock, address)
+            else:
+                tap.refused(address, self._error(result))
+                tap.times.step()
+            return result
+
+        return connect_
+
+    def _error(self, number: int) -> OSError:
+        return OSError(number, self._module.os.strerror(number))
+
+    def sending(self, send: Method, *, whole: bool) -> Method:
+        """`send`, or `sendall`, which sends it as a whole."""
+        tap = self._tap
+
+        def send_(sock: socket.socket, data: bytes, *args: object) -> object:
+            fd = sock.fileno()
+            if fd not in tap.connections.by_fd:
+                return send(sock, data, *args)
+            try:
+                result = send(sock, data, *args)
+            except PASSING:
+                raise
+            except OSError as error:
+                tap.failed(fd, error)
+                raise
+            view = memoryview(data).cast("B")
+            tap.sent(fd, view if whole else view[:result])
+            return result
+
+        return send_
+
+    def sending_pieces(self, sendmsg: Method) -> Method:
+        """`sendmsg`."""
+
+        def sendmsg_(sock: socket.socket, buffers: list[bytes], *args: object) -> object:
+            result = sendmsg(sock, buffers, *args)
+            self._tap.sent(sock.fileno(), b"".join(buffers)[:result])
+            return result
+
+        return sendmsg_
+
+    def sending_datagrams(self, sendto: Method) -> Method:
+        """`sendto`."""
+
+        def sendto_(sock: socket.socket, *args: object) -> object:
+            if sock.family in self._inet and sock.type != self._module.SOCK_STREAM:
+                self._tap.problem(f"a datagram to {args[-1]}: only connections are recorded")
+            return sendto(sock, *args)
+
+        return sendto_
+
+    def receiving(self, receive: Method) -> Method:
+        """`recv`, or `recv_into`, which returns how many bytes there are in its buffer."""
+        tap = self._tap
+
+        def receive_(sock: socket.socket, *args: Any, **named: Any) -> object:
+            fd = sock.fileno()
+            if fd not in tap.connections.by_fd or peeks(self._module, args, named):
+                return receive(sock, *args, **named)
+            try:
+                result = receive(sock, *args, **named)
+            except PASSING:
+                raise
+            except OSError as error:
+                tap.failed(fd, error)
+                raise
+            if isinstance(result, bytes):
+                tap.received(fd, result)
+            else:
+                buffer = args[0] if args else named["buffer"]
+                tap.received(fd, memoryview(buffer).cast("B")[:result])
+            return result
+
+        return receive_
+
+    def closing(self, close: Method) -> Method:
+        """`_real_close`, which is called when nobody has the socket any more."""
+
+        def real_close(sock: socket.socket, *args: object) -> object:
+            self._tap.closed(sock.fileno())
+            return close(sock, *args)
+
+        return real_close
+
+    def asking(self, getsockopt: Method) -> Method:
+        """`getsockopt`, which tells event loops whether there is a connection now."""
+        tap = self._tap
+
+        def getsockopt_(sock: socket.socket, *args: object) -> object:
+            result = getsockopt(sock, *args)
+            found = tap.connections.by_fd.get(sock.fileno())
+            if found and result and args == self._so_error:
+                tap.connections.by_fd.pop(sock.fileno())
+                tap.tell("forget", {"c": found.id})
+                tap.refused(found.address, self._error(result))
+            return result
+
+        return getsockopt_
+
+
+def patch_listening(module: Any, connections: Connections) -> None:
+    """See what this process listens on.
+
+    Args:
+        module: socket.
+        connections: are told.
+    """
+    listen: Method = module.socket.listen
+
+    def listen_(sock: socket.socket, *args: object) -> object:
+        result = listen(sock, *args)
+        connections.listening(sock.getsockname())
+        return result
+
+    module.socket.listen = listen_
+
+
+def patch_files(module: Any) -> None:
+    """Have files sent by `send`, not by the kernel alone.
+
+    Args:
+        module: socket.
+    """
+
+    def give_up(*args: object) -> object:
+        raise module._GiveupOnSendfile(OSError("recorded"))
+
+    module.socket._sendfile_use_sendfile = give_up
+
+
+def install(module: ModuleType, channel: Channel, times: RecordedClock) -> Callable[[ModuleType], None]:
+    """Patch `socket`. Returns what patches `ssl`, which imports `socket` and is there later."""
+    import atexit
+
+    tap = TrafficReporter(channel, times)
+    atexit.register(tap.flush)
+    patch_names(module, tap)
+    patch_sockets(module, tap)
+
+    def tls(found: ModuleType) -> None:
+        from .record_tls import patch_tls
+
+        patch_tls(found, tap)
+
+    return tls

@@ -1,0 +1,207 @@
+"""Patches that let a tap see what goes through TLS, before it is encrypted and after it was decrypted."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable
+    from typing import Any
+
+    from .traffic import TrafficReporter
+
+    Method = Callable[..., Any]
+
+
+def patch_tls(module: Any, tap: TrafficReporter) -> None:
+    """See what goes through TLS.
+
+    Args:
+        module: ssl.
+        tap: is told.
+    """
+    kind, patches = module.SSLSocket, Patches(module, tap)
+    kind.read = patches.reading(kind.read)
+    kind.send = patches.sending(kind.send)
+    kind.write = patches.sending(kind.write)
+    kind.do_handshake = patches.beginning(kind.do_handshake)
+    MemoryPatches(module, tap).install(module.SSLContext, module.SSLObject)
+
+
+class Patches:
+    """The methods in the place of those of `ssl.SSLSocket`."""
+
+    def __init__(self, module: Any, tap: TrafficReporter) -> None:
+        self._passing = (module.SSLWantReadError, module.SSLWantWriteError, BlockingIOError)
+        self._tap = tap
+
+    def reading(self, read: Method) -> Method:
+        """`read`, which `recv` and `recv_into` call."""
+        tap = self._tap
+
+        def read_(sock: ssl.SSLSocket, len: int = 1024, buffer: bytearray | None = None) -> object:
+            fd = sock.fileno()
+            try:
+                result = read(sock, len, buffer)
+            except self._passing:
+                raise
+            except OSError as error:
+                tap.failed(fd, error)
+                raise
+            tap.received(fd, result if buffer is None else memoryview(buffer).cast("B")[:result])
+            return result
+
+        return read_
+
+    def sending(self, send: Method) -> Method:
+        """`send`, which `sendall` calls, and `write`."""
+        tap = self._tap
+
+        def send_(sock: Any, data: bytes, *args: object) -> object:
+            if sock._sslobj is None:  # not in TLS (yet): the method of the plain socket is called, and sees it
+                return send(sock, data, *args)
+            fd = sock.fileno()
+            try:
+                result = send(sock, data, *args)
+            except self._passing:
+                raise
+            except OSError as error:
+                tap.failed(fd, error)
+                raise
+            tap.sent(fd, memoryview(data).cast("B")[:result])
+            return result
+
+        return send_
+
+    def beginning(self, handshake: Method) -> Method:
+        """`do_handshake`."""
+        tap = self._tap
+
+        def do_handshake(sock: ssl.SSLSocket, *args: object) -> None:
+            found = tap.connections.by_fd.get(sock.fileno())
+            try:
+                handshake(sock, *args)
+            except self._passing:
+                raise
+            except OSError as error:
+                if found is not None:
+                    tap.not_secured(found, error)
+                raise
+            if found is not None:
+                tap.secured(found, sock)
+
+        return do_handshake
+
+
+class MemoryPatches:
+    """The methods in the place of those of `ssl.SSLObject`: TLS within memory, as asyncio has it.
+
+    Its bytes reach a connection by the sockets' methods, where `Tap.passed_out` finds out which one that is.
+    """
+
+    def __init__(self, module: Any, tap: TrafficReporter) -> None:
+        # The end of a connection (SSLEOFError) was seen on its socket.
+        self._passing = (module.SSLWantReadError, module.SSLWantWriteError, module.SSLEOFError)
+        self._server = module.PROTOCOL_TLS_SERVER
+        self._error = module.SSLError
+        self._tap = tap
+
+    def install(self, context: Any, kind: Any) -> None:
+        """Put them there."""
+        context.wrap_bio = remember_outgoing(context.wrap_bio)
+        context.set_alpn_protocols = self.offering(context.set_alpn_protocols)
+        kind.do_handshake = self.beginning(kind.do_handshake)
+        kind.read = self.reading(kind.read)
+        kind.write = self.writing(kind.write)
+        kind.unwrap = self.ending(kind.unwrap)
+
+    def offering(self, set_alpn_protocols: Method) -> Method:
+        """`set_alpn_protocols`: a client that is content with HTTP/1.1 offers nothing else, so that it is recorded."""
+
+        def set_alpn_protocols_(context: ssl.SSLContext, protocols: list[str]) -> object:
+            offered = list(protocols)
+            if context.protocol != self._server and "http/1.1" in offered:
+                offered = [each for each in offered if each != "h2"]
+            return set_alpn_protocols(context, offered)
+
+        return set_alpn_protocols_
+
+    def beginning(self, handshake: Method) -> Method:
+        """`do_handshake`, which is called again and again until enough has come in."""
+        tap = self._tap
+
+        def do_handshake(tls: Any) -> None:
+            found = getattr(tls, "_recorded", None)
+            try:
+                handshake(tls)
+            except self._passing:
+                if found is None and (outgoing := getattr(tls, "_outgoing", None)) is not None:
+                    tap.hellos.made(tls, outgoing)
+                raise
+            except self._error as error:
+                if found is not None:
+                    tap.not_secured(found, error)
+                raise
+            if found is not None:
+                tap.secured(found, tls)
+
+        return do_handshake
+
+    def reading(self, read: Method) -> Method:
+        """`read`."""
+        tap = self._tap
+
+        def read_(tls: Any, len: int = 1024, buffer: bytearray | None = None) -> object:
+            found = getattr(tls, "_recorded", None)
+            try:
+                result = read(tls, len, buffer)
+            except self._passing:
+                raise
+            except self._error as error:
+                if found is not None:
+                    tap.broken(found, error)
+                raise
+            if found is not None:
+                tap.passed_in(found, tls, result if buffer is None else memoryview(buffer).cast("B")[:result])
+            return result
+
+        return read_
+
+    def writing(self, write: Method) -> Method:
+        """`write`."""
+        tap = self._tap
+
+        def write_(tls: Any, data: bytes) -> object:
+            result: Any = write(tls, data)
+            found = getattr(tls, "_recorded", None)
+            if found is not None:
+                tap.passed_out(found, tls, memoryview(data).cast("B")[:result])
+            return result
+
+        return write_
+
+    def ending(self, unwrap: Method) -> Method:
+        """`unwrap`, after which nothing that comes in reaches the child; the server ends because the child does."""
+        tap = self._tap
+
+        def unwrap_(tls: Any) -> object:
+            found = getattr(tls, "_recorded", None)
+            if found is not None and found.within is tls:
+                tap.ended(found)
+            return unwrap(tls)
+
+        return unwrap_
+
+
+def remember_outgoing(wrap_bio: Method) -> Method:
+    """`wrap_bio`, whose result keeps `outgoing`, so that the ClientHello can be read there; not that of a server."""
+
+    def wrap_bio_(
+        context: ssl.SSLContext, incoming: object, outgoing: object, *args: object, **named: object
+    ) -> object:
+        made: Any = wrap_bio(context, incoming, outgoing, *args, **named)
+        if not made.server_side:
+            made._incoming, made._outgoing = incoming, outgoing
+        return made
+
+    return wrap_bio_

@@ -1,0 +1,134 @@
+"""While replaying: every connection leads to the recorder, and there is no other way out.
+
+A socket that connects gets, under the same descriptor, a line to the recorder, which answers on it as the recorded
+server did, byte for byte. So whatever waits for a socket (timeouts, select, event loops) does it as ever. What the
+recording has nothing of is refused here, before anything reaches the network.
+"""
+
+from __future__ import annotations
+
+import os
+from errno import EINPROGRESS
+
+from .call_context import current
+from .channel import HELLO, connected, frame, receive, shown
+from .connections import Connection, Connections, Hellos, text_of
+from .errors import NOT_RECORDED, exception, not_permitted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from typing import Any, cast
+
+    from .channel import Channel, Told
+    from .clock import RecordedClock
+    from .errors import Failure
+
+
+class NetworkRedirect:
+    """Connects to the recorder, in the place of the network.
+
+    Args:
+        channel: to the recorder.
+        times: of the calls.
+
+    Attributes:
+        hellos: ClientHellos of TLS within memory.
+    """
+
+    def __init__(self, channel: Channel, times: RecordedClock) -> None:
+        self.connections = Connections()
+        self.hellos = Hellos()
+        self.step = times.step
+        self._channel = channel
+        self._folder = times.folder
+
+    def connect(self, sock: socket.socket, address: object) -> None:
+        """Put a line to the recorder in the place of a connection. Raises OSError, as recorded."""
+        self.step()
+        name = self.connections.name_of(address)
+        line = connected(self._folder)
+        try:
+            line.sendall(frame({"k": "connect", "host": name, "address": shown(address), "call": current()}))
+            told = receive(line)
+            failed = _number(told) if sock.gettimeout() == 0 else 0
+            if not failed:
+                raise_failure(told)
+            number = told.get("c")
+            os.dup2(line.fileno(), sock.fileno(), inheritable=False)
+            os.set_blocking(sock.fileno(), sock.gettimeout() is None)
+        finally:
+            line.close()
+        made = Connection(number if isinstance(number, int) else 0, address, name, current())
+        self.connections.by_fd[sock.fileno()] = made
+        if failed:  # which an event loop asks for as SO_ERROR, when the socket is writable
+            made.failed = failed
+            raise BlockingIOError(EINPROGRESS, os.strerror(EINPROGRESS))
+
+    def before_sending(self, found: Connection) -> None:
+        """Tell for which call the connection is used, where that has changed."""
+        if found.call != current():
+            found.call = current()
+            self._channel.ask({"k": "call", "c": found.id, "call": found.call})
+
+    def ended(self, fd: int) -> None:
+        """A connection has ended: raise what the recorded one was ended by, if it was not the server's wish."""
+        found = self.connections.by_fd.get(fd)
+        if found is not None:
+            raise_failure(self._channel.ask({"k": "why", "c": found.id}))
+
+    def secure(self, fd: int, name: object) -> Told:
+        """Put a connection into what stands for TLS. Raises ssl.SSLError, as recorded."""
+        found = self.connections.by_fd.get(fd)
+        if found is None:
+            return {}
+        told = self._channel.ask({"k": "tls", "c": found.id, "name": text_of(name), "call": current()})
+        raise_failure(told)
+        found.tls = True
+        return told
+
+    def secure_within(self, found: Connection, tls: Any) -> bytes:
+        """Have an object of `ssl` that encrypts within memory pass on plain text.
+
+        Args:
+            found: the connection over which its ClientHello would go.
+            tls: the object.
+
+        Returns:
+            What goes over the connection in the place of the ClientHello: the recorder sends it back, which ends the
+            handshake.
+        """
+        told = self._channel.ask({"k": "tls", "c": found.id, "name": tls.server_hostname, "call": current()})
+        found.tls, found.within, tls._told = True, tls, told
+        return HELLO
+
+    def resolve(self, name: str) -> list[str]:
+        """The recorded addresses of a host. Raises socket.gaierror."""
+        told = self._channel.ask({"k": "resolve", "host": name, "call": current()})
+        raise_failure(told)
+        found = told.get("addresses")
+        addresses = [str(each) for each in found] if isinstance(found, list) else []
+        for address in addresses:
+            self.connections.named(name, address)
+        return addresses
+
+    def refuse(self, what: str) -> PermissionError:
+        """The refusal of what goes to the network and can't have been recorded."""
+        told = self._channel.ask({"k": "refused", "what": what, "call": current()})
+        return not_permitted(str(told.get("text", what)))
+
+
+def _number(told: Told) -> int:
+    """The error number of a recorded failure to connect; 0 for anything else."""
+    failure = told.get("error")
+    number = failure.get("errno") if isinstance(failure, dict) and failure.get("type") != NOT_RECORDED else None
+    return number if isinstance(number, int) else 0
+
+
+def raise_failure(told: Told) -> None:
+    """Raise what an answer tells, if it does."""
+    failure = told.get("error")
+    if isinstance(failure, dict):
+        if TYPE_CHECKING:
+            failure = cast("Failure", failure)
+        raise exception(failure)

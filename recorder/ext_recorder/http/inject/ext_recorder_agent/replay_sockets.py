@@ -1,0 +1,254 @@
+"""While replaying: names of hosts are looked up in the recording."""
+
+from __future__ import annotations
+
+import contextlib
+
+from .channel import shown
+from .connections import peeks
+from .errors import MARK
+from .record_sockets import patch_files, patch_listening
+from .redirect import NetworkRedirect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable
+    from types import ModuleType
+    from typing import Any
+
+    from .channel import Channel
+    from .clock import RecordedClock
+    from .connections import Connection
+
+    Lookup = Callable[..., Any]
+    Method = Callable[..., Any]
+
+
+def patch_names(module: Any, guard: NetworkRedirect) -> None:
+    """Look names up in the recording.
+
+    Args:
+        module: socket.
+        guard: asks the recorder.
+    """
+    look_up: Lookup = module.getaddrinfo
+
+    def getaddrinfo(host: object, port: object, *args: Any, **named: Any) -> list[Any]:
+        text = host.decode("utf-8", "replace") if isinstance(host, bytes) else host
+        given = dict(zip(("family", "type", "proto", "flags"), args, strict=False)) | named
+        numeric = given | {"flags": given.get("flags", 0) | module.AI_NUMERICHOST}
+        found: list[Any] | None = None
+        try:
+            found = look_up(text, port, **(numeric if text else given))
+        except module.gaierror:
+            if given.get("flags", 0) & module.AI_NUMERICHOST:
+                raise
+        if found is not None:
+            return found
+        found = []
+        for address in guard.resolve(str(text)):
+            with contextlib.suppress(module.gaierror):  # an address of the other family
+                found += look_up(address, port, **numeric)
+        if not found:
+            raise module.gaierror(module.EAI_NONAME, f"{MARK}{text} has no address of this family in the recording")
+        return found
+
+    def gethostbyname(host: object) -> object:
+        return getaddrinfo(host, 0, module.AF_INET)[0][4][0]
+
+    def gethostbyaddr(host: object) -> object:
+        raise module.herror(1, f"{MARK}names of addresses are not looked up on replay")
+
+    module.getaddrinfo = getaddrinfo
+    module.gethostbyname = gethostbyname
+    module.gethostbyaddr = gethostbyaddr
+
+
+class Patches:
+    """The methods in the place of those of `socket.socket`."""
+
+    def __init__(self, module: Any, guard: NetworkRedirect) -> None:
+        self._module = module
+        self._guard = guard
+        self._by_fd = guard.connections.by_fd
+        self._families = {module.AF_INET, module.AF_INET6, module.AF_UNIX}
+
+    def install(self, kind: Any) -> None:
+        """Put them there."""
+        connect = self.connecting(kind.connect)
+        kind.connect = connect
+        kind.connect_ex = self.trying(connect)
+        for name in ("send", "sendall"):
+            setattr(kind, name, self.sending(getattr(kind, name)))
+        kind.sendmsg = self.sending_pieces(kind.sendmsg)
+        for name in ("recv", "recv_into"):
+            setattr(kind, name, self.receiving(getattr(kind, name)))
+        kind._real_close = self.closing(kind._real_close)
+        # What the family of a live connection would know.
+        kind.setsockopt = self.instead(kind.setsockopt, lambda found, args: None)
+        kind.getsockopt = self.asking(
+            self.instead(kind.getsockopt, lambda found, args: 0 if len(args) < 3 else bytes(args[2]))
+        )
+        kind.getpeername = self.instead(kind.getpeername, lambda found, args: found.address)
+        kind.getsockname = self.instead(kind.getsockname, lambda found, args: ("127.0.0.1", found.id))
+
+    def connecting(self, connect: Method) -> Method:
+        """`connect`: to the recorder, unless it is to this process itself."""
+        guard, module = self._guard, self._module
+
+        def connect_(sock: socket.socket, address: object) -> None:
+            if guard.connections.is_own(address) or sock.family not in self._families:
+                connect(sock, address)
+            elif sock.type == module.SOCK_STREAM:
+                guard.connect(sock, address)
+            elif sock.family == module.AF_UNIX:
+                connect(sock, address)
+            else:
+                raise guard.refuse(f"datagrams to {shown(address)}")
+
+        return connect_
+
+    def trying(self, connect: Method) -> Method:
+        """`connect_ex`."""
+
+        def connect_ex(sock: socket.socket, address: object) -> int:
+            try:
+                connect(sock, address)
+            except OSError as error:
+                return error.errno or int(self._module.errno.ECONNREFUSED)
+            return 0
+
+        return connect_ex
+
+    def sending(self, send: Method) -> Method:
+        """`send`, `sendall`."""
+        guard = self._guard
+
+        def send_(sock: socket.socket, data: bytes, *args: object) -> object:
+            found = self._by_fd.get(sock.fileno())
+            if found is None:
+                return send(sock, data, *args)
+            guard.before_sending(found)
+            hello = self._hello(found, data)
+            if hello:
+                result = send(sock, hello, *args)
+                return None if result is None else len(data)
+            result = send(sock, data, *args)
+            if found.within is None:
+                guard.step()
+            return result
+
+        return send_
+
+    def sending_pieces(self, sendmsg: Method) -> Method:
+        """`sendmsg`."""
+        guard = self._guard
+
+        def sendmsg_(sock: socket.socket, buffers: list[bytes], *args: object) -> object:
+            found = self._by_fd.get(sock.fileno())
+            if found is None:
+                return sendmsg(sock, buffers, *args)
+            guard.before_sending(found)
+            hello = self._hello(found, b"".join(buffers))
+            if hello:
+                sendmsg(sock, [hello], *args)
+                return sum(map(len, buffers))
+            result = sendmsg(sock, buffers, *args)
+            if found.within is None:
+                guard.step()
+            return result
+
+        return sendmsg_
+
+    def _hello(self, found: Connection, data: bytes) -> bytes:
+        """Return what is sent instead of a ClientHello; b"" if the data is not one."""
+        tls = self._guard.hellos.sender(data)
+        return self._guard.secure_within(found, tls) if tls is not None else b""
+
+    def receiving(self, receive: Method) -> Method:
+        """`recv`, `recv_into`: at the end, what it was."""
+
+        def receive_(sock: socket.socket, *args: object, **named: object) -> object:
+            if peeks(self._module, args, named):
+                return receive(sock, *args, **named)
+            try:
+                result = receive(sock, *args, **named)
+            except ConnectionResetError:
+                self._guard.ended(sock.fileno())
+                raise
+            found = self._by_fd.get(sock.fileno())
+            if found is not None and found.within is None:
+                self._guard.step()
+            if not result:
+                self._guard.ended(sock.fileno())
+            return result
+
+        return receive_
+
+    def closing(self, close: Method) -> Method:
+        """`_real_close`."""
+
+        def real_close(sock: socket.socket, *args: object) -> object:
+            self._by_fd.pop(sock.fileno(), None)
+            return close(sock, *args)
+
+        return real_close
+
+    def asking(self, getsockopt: Method) -> Method:
+        """`getsockopt`, by which event loops find out whether there is a connection."""
+        so_error = (self._module.SOL_SOCKET, self._module.SO_ERROR)
+
+        def getsockopt_(sock: socket.socket, *args: Any) -> object:
+            found = self._by_fd.get(sock.fileno())
+            if found is None or not found.failed or args != so_error:
+                return getsockopt(sock, *args)
+            self._by_fd.pop(sock.fileno())
+            return found.failed
+
+        return getsockopt_
+
+    def instead(self, method: Method, answer: Callable[[Connection, tuple[Any, ...]], object]) -> Method:
+        """A method that a line to the recorder has another answer to, but for what concerns any socket."""
+
+        def method_(sock: socket.socket, *args: Any) -> object:
+            found = self._by_fd.get(sock.fileno())
+            if found is None or (args and args[0] == self._module.SOL_SOCKET):
+                return method(sock, *args)
+            return answer(found, args)
+
+        return method_
+
+
+def install(module: Any, channel: Channel, times: RecordedClock) -> Callable[[ModuleType], None]:
+    """Patch `socket`. Returns what patches `ssl`, which imports `socket` and is there later."""
+    guard = NetworkRedirect(channel, times)
+    patch_names(module, guard)
+    Patches(module, guard).install(module.socket)
+    patch_listening(module, guard.connections)
+    patch_files(module)
+    watch(guard)
+
+    def tls(found: ModuleType) -> None:
+        from .replay_tls import install as install_tls
+
+        install_tls(found, guard)
+
+    return tls
+
+
+def watch(guard: NetworkRedirect) -> None:
+    """Stop what goes around the patches, by what the interpreter itself tells about sockets."""
+    import _socket
+    import sys
+
+    refused = {"socket.connect", "socket.sendto", "socket.sendmsg"}
+    inet = {_socket.AF_INET, _socket.AF_INET6}
+
+    def hook(event: str, args: tuple[Any, ...]) -> None:
+        if event in refused and args[0].family in inet:
+            address = args[1]
+            if address is not None and not guard.connections.is_own(address):
+                raise guard.refuse(f"{event} to {shown(address)}")
+
+    sys.addaudithook(hook)

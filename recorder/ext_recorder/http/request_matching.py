@@ -1,0 +1,330 @@
+"""Users' rules for the comparison of HTTP requests: `--ignore`, `--mask` and `--match-on`, of a `--http` command.
+
+A request is compared as a JSON value: {"method", "scheme", "host", "port", "path", "query", "headers", "body"}. So a
+rule is a pointer into it, as for a message: /query/nonce, /body/id, 'POST /v1/chat/* /body/metadata'.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from ext_recorder.errors import UsageError
+from ext_recorder.messages.comparison_rules import Mask
+from ext_recorder.messages.json_values import differences, without
+from ext_sdk.core.wire.json_pointer import MISSING, parts, resolve
+
+from .interaction import ENCODINGS, decoded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from .interaction import Interaction
+
+    Value = dict[str, object]
+
+URI = ("scheme", "host", "port", "path", "query")
+PARTS = ("method", *URI, "headers", "body")
+
+# The parts that a word of --match-on names: words of vcrpy, and `params`, everything but the method.
+WORDS = {**{part: (part,) for part in PARTS}, "raw_body": ("body",), "uri": URI, "params": (*URI, "body")}
+MATCH_ON = ("method", "params")
+
+
+class RequestRules:
+    """Parts of requests that are compared.
+
+    Args:
+        ignore: values of `--ignore`: [METHOD [PATH]] POINTER. PATH may have `*` in it.
+        mask: values of `--mask`.
+        match_on: values of `--match-on`: words and pointers; () for method, URI and body.
+        strict: refuse pointers that are not about requests; else leave them out: they are about messages.
+
+    Attributes:
+        any_server: the host or the port of a server does not count.
+
+    Raises:
+        UsageError: a value is not of its form.
+    """
+
+    def __init__(
+        self,
+        ignore: Iterable[str] = (),
+        mask: Iterable[str] = (),
+        match_on: Iterable[str] = (),
+        *,
+        strict: bool = False,
+    ) -> None:
+        self._ignored: list[tuple[str, str, str]] = []
+        for entry in ignore:
+            topic, pointer = _split(entry)
+            if _is_of_request("ignore", entry, pointer, strict=strict):
+                method, _, path = topic.partition(" ")
+                self._ignored.append((method, path.strip(), _lowered(pointer)))
+        self._mask = Mask.of(mask)
+        self._words: set[str] = set()
+        self._places: list[str] = []
+        for word in match_on or MATCH_ON:
+            if word in WORDS:
+                self._words.update(WORDS[word])
+            elif not word.startswith("/"):
+                known = ", ".join(WORDS)
+                raise UsageError(f"--match-on {word}: expected one of {known}, or a place, as /headers/x-tenant")
+            elif _is_of_request("match-on", word, word, strict=strict):
+                self._places.append(_lowered(word))
+        everywhere = {pointer for method, path, pointer in self._ignored if not method and not path}
+        self.any_server = bool(everywhere & {"/host", "/port"}) or not self._words >= {"host", "port"}
+
+    @classmethod
+    def of(
+        cls, ignore: Iterable[str] = (), mask: Iterable[str] = (), match_on: Iterable[str] = (), *, strict: bool = False
+    ) -> RequestRules | None:
+        """Return the rules that these values make; None if they change nothing. Arguments as of the class."""
+        ignore, mask, match_on = tuple(ignore), tuple(mask), tuple(match_on)
+        if not ignore and not mask and match_on in {(), MATCH_ON}:
+            return None
+        return cls(ignore, mask, match_on, strict=strict)
+
+    def counted(self, request: Value) -> tuple[Value, Mapping[str, object]]:
+        """Return what counts of a request: its parts, and what is at the pointers of `--match-on`."""
+        method, path = str(request["method"]), str(request["path"])
+        pointers = [
+            pointer
+            for topic, pattern, pointer in self._ignored
+            if topic in {"", method} and (not pattern or fnmatchcase(path, pattern))
+        ]
+        left = without(request, pointers) if pointers else request
+        assert isinstance(left, dict)
+        if self._mask:
+            left = {name: self._masked(name, value) for name, value in left.items()}
+        return {name: value for name, value in left.items() if name in self._words}, {
+            place: None if (found := resolve(left, place)) is MISSING else found for place in self._places
+        }
+
+    def _masked(self, name: str, value: object) -> object:
+        if self._mask is None or name not in {"path", "query", "headers", "body"}:
+            return value
+        if isinstance(value, bytes):
+            try:
+                return self._mask.text(value.decode()).encode()
+            except UnicodeDecodeError:
+                return value
+        return self._mask.value(value)
+
+
+def _split(entry: str) -> tuple[str, str]:
+    """Return method and path, and the pointer of an entry."""
+    if entry.startswith("/") and " /" not in entry:
+        return "", entry
+    topic, slash, rest = entry.rpartition(" /")
+    return (topic.strip(), f"/{rest}") if slash else ("", entry)
+
+
+def _is_of_request(option: str, entry: str, pointer: str, *, strict: bool) -> bool:
+    """Return True if a pointer leads into a request. Raises UsageError if it has to, and does not."""
+    try:
+        tokens = parts(pointer)
+    except ValueError:
+        tokens = []
+    if tokens and tokens[0] in PARTS:
+        return True
+    if not strict:
+        return False
+    known = ", ".join(f"/{part}" for part in PARTS)
+    raise UsageError(f"--{option} {entry}: expected a place in HTTP requests, in one of {known}; as /query/nonce")
+
+
+def _lowered(pointer: str) -> str:
+    """Return a pointer with the name of a header as it is compared."""
+    return pointer.lower() if pointer.startswith("/headers/") else pointer
+
+
+PLACEHOLDER = re.compile(r"\[redacted:[^\]\s]*\]|%5Bredacted%3A[^\]\s]*?%5D", re.IGNORECASE)
+HIDDEN = "[redacted]"
+DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+MOST_DECODED = 64 * 1024 * 1024  # bytes of content
+SHOWN = 60  # characters of a value
+
+
+class Subject:
+    """A request as it is compared.
+
+    Args:
+        request: the request.
+        matching: the user's rules.
+
+    Attributes:
+        method: GET and so on.
+        address: scheme, host and port.
+        path: with escapes undone.
+        query: names and values, sorted.
+        content: the value of a JSON body or the fields of a form; the bytes of another one.
+        more: what counts in addition, by pointer.
+    """
+
+    __slots__ = ("_method", "address", "content", "method", "more", "path", "query")
+
+    def __init__(self, request: Interaction, matching: RequestRules | None = None) -> None:
+        parts = urlsplit(PLACEHOLDER.sub(HIDDEN.replace("[", "").replace("]", ""), request.uri))
+        self.method = request.method
+        host = parts.netloc.rpartition("@")[2].lower().removesuffix(DEFAULT_PORTS.get(parts.scheme, "?"))
+        self.address = f"{parts.scheme}://{host}" + (f" {request.socket}" if request.socket else "")
+        self.path = unquote(parts.path) or "/"
+        self.query = sorted(parse_qsl(parts.query, keep_blank_values=True))
+        self.content = _content(request)
+        self.more: Mapping[str, object] = {}
+        self._method = self.method
+        if matching is not None:
+            self._count(matching, request)
+
+    def _count(self, matching: RequestRules, request: Interaction) -> None:
+        """Leave out what does not count."""
+        scheme, _, server = self.address.partition("://")
+        host, _, rest = server.partition(" ")
+        name, colon, port = host.rpartition(":")
+        if not colon or "]" in port:
+            name, port = host, DEFAULT_PORTS.get(scheme, "").removeprefix(":")
+        headers = [(each.lower(), PLACEHOLDER.sub(HIDDEN, value)) for each, value in request.request_headers]
+        form = self.content if isinstance(self.content, _Fields) else None
+        parts: dict[str, object] = {
+            "method": self.method, "scheme": scheme, "host": f"{name} {rest}".strip(), "port": port,
+            "path": self.path, "query": _named(self.query), "headers": _named(headers),
+            "body": _named(form) if form is not None else self.content,
+        }  # fmt: skip
+        counted, self.more = matching.counted(parts)
+        self._method = str(counted.get("method", ""))
+        place = [str(counted[part]) if part in counted else "*" for part in ("scheme", "host", "port")]
+        self.address = f"{place[0]}://{place[1]}:{place[2]}"
+        self.path = str(counted.get("path", "*"))
+        query = counted.get("query")
+        self.query = _pairs(query) if isinstance(query, dict) else []
+        if "headers" in counted:
+            self.more = {**self.more, "/headers": counted["headers"]}
+        self.content = counted.get("body", b"")
+
+    def key(self) -> bytes:
+        """Equal for the same requests, and for no others."""
+        content = [self._method, self.address, self.path, self.query, _spelled(self.content)]
+        spelled = json.dumps([*content, self.more] if self.more else content, sort_keys=True, default=_spelled)
+        return sha256(spelled.encode("utf-8", "surrogatepass")).digest()
+
+    def __str__(self) -> str:
+        query = "?" + "&".join(f"{name}={value}" for name, value in self.query) if self.query else ""
+        return f"{self.method} {self.address}{self.path}{query}"
+
+
+class _Fields(list[Any]):
+    """The fields of a form, as names and values."""
+
+
+def _named(pairs: Iterable[Sequence[str]]) -> dict[str, object]:
+    """Values by name; a list of them for a name that comes several times."""
+    found: dict[str, object] = {}
+    for name, value in pairs:
+        before = found.get(name)
+        many = [*before, value] if isinstance(before, list) else [before, value]
+        found[name] = many if name in found else value
+    return found
+
+
+def _pairs(values: Mapping[str, object]) -> list[tuple[str, str]]:
+    """Names and values, sorted."""
+    return sorted(
+        (name, each if isinstance(each, str) else str(each))
+        for name, value in values.items()
+        for each in (value if isinstance(value, list) else [value])
+    )
+
+
+def _spelled(content: object) -> object:
+    if content is MISSING:  # the hole that an ignored item leaves
+        return ["ignored"]
+    return ["bytes", sha256(content).hexdigest()] if isinstance(content, bytes) else ["value", content]
+
+
+def _content(request: Interaction) -> object:
+    if request.request_body is None or not request.request_body.size:
+        return b""
+    headers = {name.lower(): value for name, value in request.request_headers}
+    data = _undone(request, headers.get("content-encoding", "").lower())
+    kind, _, parameters = headers.get("content-type", "").partition(";")
+    if kind.strip().lower() == "multipart/form-data":
+        boundary = parameters.partition("boundary=")[2].partition(";")[0].strip('" ')
+        return _hidden(data.replace(boundary.encode(), b"boundary")) if boundary else _hidden(data)
+    if kind.strip().lower() == "application/x-www-form-urlencoded":
+        fields = parse_qsl(_hidden(data).decode("utf-8", "replace"), keep_blank_values=True)
+        return _Fields(list(each) for each in sorted(fields))
+    try:
+        return json.loads(_hidden(data))
+    except (ValueError, RecursionError):
+        return _hidden(data)
+
+
+def _undone(request: Interaction, encoding: str) -> bytes:
+    body = request.request_body
+    if body is None:
+        return b""
+    if encoding in ENCODINGS:
+        content = bytearray()
+        try:
+            for piece in decoded(body.pieces(), encoding):
+                content += piece
+                if len(content) > MOST_DECODED:
+                    return body.whole()
+            return bytes(content)
+        except ValueError:
+            return body.whole()
+    return body.whole()
+
+
+def _hidden(data: bytes) -> bytes:
+    if b"edacted" not in data:
+        return data
+    text = data.decode("utf-8", "surrogateescape")
+    return PLACEHOLDER.sub(HIDDEN, text).encode("utf-8", "surrogateescape")
+
+
+def different(recorded: Subject, live: Subject) -> list[str]:
+    """Where two requests with one method and path differ, in words."""
+    found = []
+    if recorded.address != live.address:
+        found.append(f"address: recorded {recorded.address}, now {live.address}")
+    before, now = dict(recorded.query), dict(live.query)
+    found += [
+        f"query {name}: recorded {_shown(before.get(name))}, now {_shown(now.get(name))}"
+        for name in sorted(before.keys() | now.keys())
+        if before.get(name) != now.get(name)
+    ]
+    if recorded.query != live.query and before == now:
+        found.append("query: names that come several times")
+    one, other = recorded.content, live.content
+    if isinstance(one, bytes) or isinstance(other, bytes):
+        if one != other:
+            found.append(f"body: recorded {_size(one)}, now {_size(other)}")
+    else:
+        found += [
+            f"body {pointer or '/'}: recorded {_shown(resolve(one, pointer))}, now {_shown(resolve(other, pointer))}"
+            for pointer in differences(one, other)
+        ]
+    for place, value in recorded.more.items():
+        now_there = live.more[place]
+        found += [
+            f"{place}{pointer}: recorded {_shown(resolve(value, pointer))}, now {_shown(resolve(now_there, pointer))}"
+            for pointer in differences(value, now_there)
+        ]
+    return found
+
+
+def _shown(value: object) -> str:
+    if value is None or type(value) is object:
+        return "nothing"
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= SHOWN else text[:SHOWN] + "…"
+
+
+def _size(content: object) -> str:
+    return f"{len(content)} bytes" if isinstance(content, bytes) else "JSON"

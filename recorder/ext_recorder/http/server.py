@@ -1,0 +1,227 @@
+"""The process at the other end of the children: one thread and one loop, so that nothing is lost between two of them.
+
+It is forked before the child is started, steps aside as the scribe does, and ends when its recorder says so, or dies.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import selectors
+import struct
+import termios
+from collections import deque
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Iterator
+
+HEAD = struct.Struct("!II")  # as in the agent's channel
+READ_BYTES = 262_144
+READ_CHECK_S = 0.0003  # between two looks at whether a child has read a piece
+SILENCE_S = 0.3  # without a word from processes that live on, once the session has ended
+MOST_PENDING = 1_048_576  # bytes that wait for a child that does not read
+
+
+class ChildConnection:
+    """One connection of a child: of frames, or, once it stands for a connection of its own, of plain bytes.
+
+    Attributes:
+        number: which one.
+        raw: it stands for a connection; what comes is no frame any more.
+    """
+
+    def __init__(self, number: int, sock: socket.socket) -> None:
+        self.number = number
+        self.sock = sock
+        self.raw = False
+        self.received = bytearray()
+        self._pending: deque[bytes] = deque()
+        self._source: Iterator[bytes] | None = None
+        self._ending = False
+        self._piecewise = False
+        self.waits = False  # for the child to have read a piece, before the next one
+
+    def write(self, data: bytes) -> None:
+        """Send this, as soon as the child reads."""
+        if data:
+            self._pending.append(data)
+
+    def stream(self, source: Iterator[bytes], *, end: bool, piecewise: bool = False) -> None:
+        """Send what comes out of an iterator, as the child reads; then perhaps end.
+
+        Args:
+            source: the pieces.
+            end: whether to end then.
+            piecewise: each when the one before has been read, so that two are never read as one.
+        """
+        self._source = source
+        self._ending = end
+        self._piecewise = piecewise
+
+    def answer(self, told: dict[str, object]) -> None:
+        """Send a frame."""
+        line = json.dumps(told).encode()
+        self.write(HEAD.pack(len(line), 0) + line)
+
+    @property
+    def wants_to_write(self) -> bool:
+        """Whether there is anything to send."""
+        return not self.waits and (bool(self._pending) or self._source is not None or self._ending)
+
+    def push(self) -> bool:
+        """Send what goes. Returns whether the connection goes on."""
+        while True:
+            self.waits = self._piecewise and self._source is not None and not self._pending and self._unread() > 0
+            if self.waits:
+                return True
+            while not self._pending and self._source is not None:
+                piece = next(self._source, None)
+                if piece is None:
+                    self._source = None
+                elif piece:
+                    self._pending.append(piece)
+            if not self._pending:
+                return not self._ending
+            data = self._pending[0]
+            try:
+                sent = self.sock.send(data)
+            except BlockingIOError:
+                return True
+            except OSError:
+                return False
+            if sent == len(data):
+                self._pending.popleft()
+            else:
+                self._pending[0] = data[sent:]
+
+    def _unread(self) -> int:
+        """Bytes that were sent and not read yet, or something that is 0 when there are none; Linux tells."""
+        try:
+            return int.from_bytes(fcntl.ioctl(self.sock, termios.TIOCOUTQ, bytes(4)), "little")
+        except OSError:
+            return 0
+
+
+class MessageHandler(Protocol):
+    """What is done with what children say."""
+
+    def frame(self, peer: ChildConnection, told: dict[str, object], data: bytes) -> None:
+        """A child has told or asked something."""
+
+    def data(self, peer: ChildConnection, data: bytes) -> None:
+        """Bytes on a connection that stands for one of the child's."""
+
+    def gone(self, peer: ChildConnection) -> None:
+        """A connection has ended."""
+
+
+def serve(listener: socket.socket, control: int, desk: MessageHandler) -> bytes:
+    """Listen until the recorder says that it is over, and then to the end of what was said before.
+
+    Args:
+        listener: where children connect.
+        control: a pipe of the recorder: WHOLE or INTERRUPTED when it is over, its end when the recorder was killed.
+        desk: takes what they say.
+
+    Returns:
+        What the recorder has sent; b"" if it was killed.
+    """
+    loop = _Loop(listener, control, desk)
+    while not loop.over:
+        loop.turn(None)
+    while loop.peers and loop.turn(SILENCE_S):
+        pass
+    for peer in list(loop.peers.values()):
+        loop.close(peer)
+    return loop.said
+
+
+class _Loop:
+    def __init__(self, listener: socket.socket, control: int, desk: MessageHandler) -> None:
+        self._listener = listener
+        self._control = control
+        self._desk = desk
+        self._select = selectors.DefaultSelector()
+        self._select.register(listener, selectors.EVENT_READ)
+        self._select.register(control, selectors.EVENT_READ)
+        self._count = 0
+        self.peers: dict[int, ChildConnection] = {}
+        self.over = False
+        self.said = b""
+        listener.settimeout(0)
+
+    def turn(self, patience: float | None) -> bool:
+        """Wait, and do what is to be done. Returns whether there was anything."""
+        waiting = [peer for peer in self.peers.values() if peer.waits]
+        ready = self._select.select(READ_CHECK_S if waiting else patience)
+        for one in waiting:
+            self._serve(one, 0)
+        for key, events in ready:
+            if key.fileobj is self._listener:
+                self._accept()
+            elif key.fd == self._control:
+                self.said = os.read(self._control, 1)
+                self.over = True
+                self._select.unregister(self._control)
+            elif peer := self.peers.get(key.fd):
+                self._serve(peer, events)
+        return bool(ready or waiting)
+
+    def _accept(self) -> None:
+        try:
+            sock, _ = self._listener.accept()
+        except OSError:
+            return
+        sock.settimeout(0)
+        self._count += 1
+        self.peers[sock.fileno()] = ChildConnection(self._count, sock)
+        self._select.register(sock, selectors.EVENT_READ)
+
+    def _serve(self, peer: ChildConnection, events: int) -> None:
+        going = self._read(peer) if events & selectors.EVENT_READ else True
+        if not going or ((peer.wants_to_write or peer.waits) and not peer.push()):
+            self.close(peer)
+            return
+        self._select.modify(peer.sock, selectors.EVENT_READ | (selectors.EVENT_WRITE if peer.wants_to_write else 0))
+
+    def _read(self, peer: ChildConnection) -> bool:
+        try:
+            data = peer.sock.recv(READ_BYTES)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        if peer.raw and data:
+            self._desk.data(peer, data)
+        elif data:
+            peer.received += data
+            self._take(peer)
+        return bool(data)
+
+    def _take(self, peer: ChildConnection) -> None:
+        while (found := _frame(peer.received)) is not None:
+            self._desk.frame(peer, *found)
+
+    def close(self, peer: ChildConnection) -> None:
+        """A connection is over."""
+        self._select.unregister(peer.sock)
+        self.peers.pop(peer.sock.fileno(), None)
+        peer.sock.close()
+        self._desk.gone(peer)
+
+
+def _frame(received: bytearray) -> tuple[dict[str, object], bytes] | None:
+    """Take a whole frame from what was received."""
+    if len(received) < HEAD.size:
+        return None
+    length, size = HEAD.unpack_from(received)
+    end = HEAD.size + length + size
+    if len(received) < end:
+        return None
+    told = json.loads(received[HEAD.size : HEAD.size + length])
+    data = bytes(received[HEAD.size + length : end])
+    del received[:end]
+    return (told if isinstance(told, dict) else {}), data

@@ -1,0 +1,108 @@
+"""The process at the other end of the layer, as it is forked: what it has to work with, and what it says in the end."""
+
+from __future__ import annotations
+
+import contextlib
+import marshal
+import os
+import struct
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ext_recorder.errors import RecorderError
+
+if TYPE_CHECKING:
+    import socket
+    from collections.abc import Callable, Sequence
+    from typing import NoReturn
+# How a session has ended, on the recorder's pipe.
+WHOLE, INTERRUPTED = b"\0", b"\1"
+KUBECONFIG = "kubeconfig"  # in the folder of the session
+
+
+class Origin(NamedTuple):
+    """Where a recording comes from.
+
+    Attributes:
+        version: of the recorder.
+        started: the moment on the monotonic clock that is 0 in the file.
+        cassette: what is said on stdio meanwhile; None where that is not recorded.
+        kinds: values of the child that are kept, for `repeating` in the agent.
+    """
+
+    version: str
+    started: float
+    cassette: Path | None
+    kinds: tuple[str, ...] = ()
+
+
+class WorkerOutcome:
+    """What became of the work of a service.
+
+    Attributes:
+        ok: nothing was missing.
+        lines: to be told; where all is well, only to somebody at a terminal.
+        remarks: to be told in any case.
+    """
+
+    __slots__ = ("lines", "ok", "remarks")
+
+    def __init__(self, *, ok: bool, lines: list[str], remarks: list[str] | None = None) -> None:
+        self.ok = ok
+        self.lines = lines
+        self.remarks = remarks or []
+
+
+class WorkerContext:
+    """What a service has to work with.
+
+    Attributes:
+        listener: where children connect.
+        control: a pipe that says when it is over.
+        folder: of the session.
+        seed: of a new recording.
+        epoch: nanoseconds from 1970 to what the monotonic clock counts from.
+        ready: to be called when children may come, with the seed of the recording, its epoch (0: it has none), and the
+            kinds of values that it keeps.
+    """
+
+    __slots__ = ("control", "epoch", "folder", "listener", "ready", "seed")
+
+    def __init__(self, listener: socket.socket, control: int, folder: str, seed: str, epoch: int) -> None:
+        self.listener = listener
+        self.control = control
+        self.folder = folder
+        self.seed = seed
+        self.epoch = epoch
+        self.ready: Callable[[str, int, Sequence[str]], None] = lambda seed, epoch, kinds: None
+
+    def offset(self, origin: float) -> float:
+        """Seconds from a moment on the monotonic clock to the beginning of the cassette, when all is over."""
+        said = os.read(self.control, 8)
+        return struct.unpack("d", said)[0] - origin if len(said) == 8 else 0.0
+
+
+def live(work: Callable[[WorkerContext], WorkerOutcome], station: WorkerContext, report: int) -> NoReturn:
+    """Be the service."""
+    from ext_recorder.record.writer_process import step_aside
+
+    def say(what: str, lines: list[str]) -> None:
+        body = marshal.dumps((what, lines), 2)
+        with contextlib.suppress(OSError):
+            os.write(report, len(body).to_bytes(4, "little") + body)
+
+    try:
+        step_aside({station.listener.fileno(), station.control, report}, nice=False)  # children wait for it
+        station.ready = lambda seed, epoch, kinds: say("ready", [seed, str(epoch), ",".join(kinds)])
+        outcome = work(station)
+        say("ok" if outcome.ok else "failed", [*outcome.remarks, "", *outcome.lines])
+    except (RecorderError, OSError) as error:
+        say("error", [str(error)])
+    except Exception as error:  # noqa: BLE001 - nobody else would hear of it
+        trace = error.__traceback__
+        while trace and trace.tb_next:
+            trace = trace.tb_next
+        place = f"{Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else "?"
+        say("error", [f"internal error, please report it with this line: {type(error).__name__} in {place}"])
+    finally:
+        os._exit(0)

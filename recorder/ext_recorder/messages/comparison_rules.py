@@ -1,0 +1,215 @@
+"""Users' rules for comparisons: places that are set aside (`--ignore`), parts of texts (`--mask`), names (`--name`).
+
+The same forms apply on the command line and in project files, to `replay`, `verify` and `diff`.
+"""
+
+from __future__ import annotations
+
+from ext_recorder.errors import UsageError
+from ext_sdk.core.wire.json_pointer import parts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
+    from collections.abc import Iterable
+
+_MASKED = "…"
+
+# --- Places -----------------------------------------------------------------------------------------------------------
+
+
+class IgnoredPlaces:
+    """JSON pointers within messages, for all messages or for those of a method.
+
+    An entry is POINTER, 'METHOD POINTER' or 'METHOD SUBJECT POINTER', as 'tools/call get_time /params/arguments/seed'.
+    A method includes its requests and notifications, and the responses to them; the subject is what a call is about,
+    for example a tool.
+
+    Args:
+        option: its name, for messages.
+        entries: the values of the option.
+
+    Raises:
+        UsageError: an entry is not of this form.
+    """
+
+    __slots__ = ("_by_topic", "_everywhere")
+
+    def __init__(self, option: str, entries: Iterable[str] = ()) -> None:
+        self._everywhere: tuple[str, ...] = ()
+        self._by_topic: dict[str, tuple[str, ...]] = {}
+        for entry in entries:
+            topic, pointer = split(entry)
+            try:
+                parts(pointer)
+            except ValueError as error:
+                raise UsageError(f"--{option} {error}; or METHOD and a pointer: 'tools/call /params/name'") from None
+            if topic:
+                self._by_topic[topic] = (*self._by_topic.get(topic, ()), pointer)
+            else:
+                self._everywhere = (*self._everywhere, pointer)
+
+    @property
+    def by_method(self) -> bool:
+        """True if some of them are for one method only."""
+        return bool(self._by_topic)
+
+    def of(self, method: str, about: str = "") -> tuple[str, ...]:
+        """Return the pointers for a message.
+
+        Args:
+            method: its own, or that of the request that it is the response to.
+            about: what that request is about; "" if the protocol has no such thing.
+        """
+        if not self._by_topic:
+            return self._everywhere
+        return self._everywhere + self._by_topic.get(method, ()) + self._by_topic.get(f"{method} {about}", ())
+
+
+def split(entry: str) -> tuple[str, str]:
+    """Return the method, with the subject, and the pointer of an entry; "" if it has no method."""
+    if entry.startswith("/"):
+        return "", entry
+    topic, slash, rest = entry.partition(" /")
+    return (topic.strip(), f"/{rest}") if slash else ("", entry)
+
+
+# --- Parts of texts ---------------------------------------------------------------------------------------------------
+
+
+class Preset:
+    """A pattern with a name, for values that differ from run to run.
+
+    Attributes:
+        form: of the values, for users.
+        pattern: regular expression.
+        numbers: it applies to JSON numbers, too.
+    """
+
+    __slots__ = ("form", "numbers", "pattern")
+
+    def __init__(self, form: str, pattern: str, *, numbers: bool = False) -> None:
+        self.form = form
+        self.pattern = pattern
+        self.numbers = numbers
+
+
+_DATE = r"\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])"
+_CLOCK = r"(?:[01]\d|2[0-3]):[0-5]\d(?::(?:[0-5]\d|60)(?:[.,]\d{1,9})?)?"
+_ZONE = r"(?: ?(?:Z|z|UTC|GMT|[+-](?:[01]\d|2[0-3]):?[0-5]\d))?"
+_DAY, _MONTH = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)", "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_UNIT = "(?:ns|us|µs|μs|ms|s|m|h)"
+_UNITS = "(?:milli|micro|nano)?sec(?:ond)?s?|min(?:ute)?s?|h(?:ou)?rs?|ms|s"
+
+PRESETS = {
+    "uuid": Preset(
+        "8-4-4-4-12 hexadecimal digits, of any version",
+        r"(?<![0-9A-Za-z])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9A-Za-z])",
+    ),
+    "ulid": Preset(
+        "26 characters of Crockford's base 32, upper case, the first 0 to 7",
+        r"(?<![0-9A-Za-z])[0-7][0-9A-HJKMNP-TV-Z]{25}(?![0-9A-Za-z])",
+    ),
+    "time": Preset(
+        "date and time of ISO 8601 or RFC 3339, as 2026-11-22T23:34:35Z, or of HTTP, as Sun, 22 Nov 2026 23:34:35 GMT",
+        rf"(?<!\d){_DATE}[Tt_ ]{_CLOCK}{_ZONE}(?!\d)"
+        rf"|(?<![A-Za-z]){_DAY}, \d\d {_MONTH} \d{{4}} \d\d:\d\d:\d\d (?:GMT|UTC|[+-]\d{{4}})(?![0-9A-Za-z])",
+    ),
+    "epoch": Preset(
+        "Unix time of the years 2001 to 2100, in s, ms, µs or ns, as a text or a number",
+        r"(?<![\w.])(?:[1-3]\d{9}|4[01]\d{8})(?:\d{3}|\d{6}|\d{9}|\.\d{1,9})?(?![\w]|\.\d)",
+        numbers=True,
+    ),
+    "duration": Preset(
+        "number with a unit, as 1.5s, 2m30s, 12 ms, 0.3 seconds; ISO 8601, as PT1M30S; a clock as 0:00:01.5",
+        rf"(?<![\w.])(?:\d+(?:\.\d+)?{_UNIT})+(?!\w)|(?<![\w.])\d+(?:\.\d+)? (?:{_UNITS})(?!\w)"
+        r"|(?<!\w)P(?=T?\d)(?:\d+D)?(?:T(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?(?!\w)"
+        r"|(?<![\w:.])\d+:[0-5]\d:[0-5]\d(?:\.\d+)?(?![\w:])",
+    ),
+    "port": Preset(
+        "number after localhost:, 127.0.0.1:, 0.0.0.0: or [::1]:, or after the word port",
+        r"(?:(?<=\blocalhost:)|(?<=\b127\.0\.0\.1:)|(?<=\b0\.0\.0\.0:)|(?<=\[::1\]:)"
+        r"|(?<=\b[Pp]ort[ =:])|(?<=\b[Pp]ort: ))\d{1,5}(?!\w)",
+    ),
+    "traceparent": Preset(
+        "trace context of W3C, as 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        r"(?<![0-9A-Za-z])[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?![0-9A-Za-z])",
+    ),
+    "tmp": Preset(
+        "file or folder in /tmp, /var/tmp or macOS' /var/folders; what is below it counts",
+        r"(?:(?<![\w/.])(?:/private)?(?:/var)?/tmp/|(?<![\w/.])(?:/private)?/var/folders/[^/\s]+/[^/\s]+/T/)"
+        r"[^/\s\"'`<>()\[\]{},;:|]*[^/\s\"'`<>()\[\]{},;:|.!?]",
+    ),
+}
+
+
+class Mask:
+    """Parts of texts that are set aside: what a regular expression or a preset (`@uuid`) matches.
+
+    Args:
+        entries: the values of `--mask`; at least one.
+
+    Raises:
+        UsageError: an entry is neither.
+    """
+
+    __slots__ = ("_numbers", "_texts")
+
+    def __init__(self, entries: Iterable[str]) -> None:
+        import re
+
+        self._texts: list[re.Pattern[str]] = []
+        self._numbers: list[re.Pattern[str]] = []
+        for entry in entries:
+            preset = _preset(entry)
+            try:
+                pattern = re.compile(preset.pattern if preset else entry)
+            except re.error as error:
+                raise UsageError(f"--mask {entry}: not a regular expression: {error}") from None
+            self._texts.append(pattern)
+            if preset and preset.numbers:
+                self._numbers.append(pattern)
+
+    @classmethod
+    def of(cls, entries: Iterable[str]) -> Mask | None:
+        """Return the mask of these entries; None if there are none. Raises UsageError."""
+        entries = tuple(entries)
+        return cls(entries) if entries else None
+
+    def text(self, text: str) -> str:
+        """Return a text with … in place of its masked parts."""
+        for pattern in self._texts:
+            text = pattern.sub(_MASKED, text)
+        return text
+
+    def value(self, value: object) -> object:
+        """Return a JSON value with its texts masked; names of members count."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.value(item) for key, item in value.items()}
+        is_number = isinstance(value, int | float) and any(each.fullmatch(repr(value)) for each in self._numbers)
+        return _MASKED if is_number else value
+
+
+def preset_of(pairs: Iterable[tuple[object, object]]) -> str:
+    """Return the name of the preset, with @, under which the values of each pair are equal; "" if there is none."""
+    pairs = list(pairs)
+    for name in PRESETS:
+        mask = Mask([f"@{name}"])
+        if pairs and all(
+            _MASKED in str(mask.value(one)) and mask.value(one) == mask.value(other) for one, other in pairs
+        ):
+            return f"@{name}"
+    return ""
+
+
+def _preset(entry: str) -> Preset | None:
+    if not entry.startswith("@"):
+        return None
+    if entry[1:] in PRESETS:
+        return PRESETS[entry[1:]]
+    names = ", ".join(f"@{name}" for name in PRESETS)
+    raise UsageError(f"--mask {entry}: expected a regular expression or one of {names}; for a text with @ write [@]")

@@ -1,0 +1,91 @@
+"""Messages and JSON values in words: short, on one line, and such that every program can read them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ext_recorder.cassette.yaml_scalars import visible
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.json_codec import dumps, loads
+from ext_sdk.core.wire.json_pointer import MISSING, resolve
+
+if TYPE_CHECKING:
+    from ext_recorder.protocols.dialect import ClassifiedMessage
+
+    from .matcher import Difference
+
+VALUE_CHARS = 400  # of a value that differs
+AROUND_CHARS = 200  # of what is around it
+
+
+def describe(message: ClassifiedMessage, answered: str = "") -> str:
+    """A message in a few words.
+
+    Args:
+        message: any.
+        answered: of an answer: what it answers.
+    """
+    id = message.id
+    if message.kind == "response":
+        return f"the answer to {_cut(answered, 80) or 'nothing'}{f' (id {_cut(id, 40)})' if id else ''}"
+    if message.kind == "other":
+        return f"the line {shown(message.text, 80)}"
+    return f"the {message.kind} {_cut(message.method, 80)}{f' (id {_cut(id, 40)})' if id else ''}"
+
+
+def shown(value: object, chars: int = VALUE_CHARS) -> str:
+    """A JSON value on one line."""
+    return "nothing" if value is MISSING else _cut(dumps(_clean(value)), chars)
+
+
+def excerpt(message: ClassifiedMessage) -> str:
+    """A message as it stands, cut."""
+    return shortened(message.text)
+
+
+def shortened(text: str) -> str:
+    """Return a text on one line, cut, with its control characters as escapes."""
+    return _cut(visible(text[: VALUE_CHARS + 1]), VALUE_CHARS)
+
+
+def json_value(message: ClassifiedMessage) -> object:
+    """All of a message."""
+    try:
+        return loads(message.text)
+    except MessageError:
+        return message.text
+
+
+def around(each: Difference, recorded: object, live: object) -> str:
+    """What holds the value that differs, in the live message, or in the recorded one where it has no such place."""
+    holder = each.pointer.rpartition("/")[0]
+    there = resolve(live, holder)
+    text = shown(resolve(recorded, holder) if there is MISSING else there, 1 << 20)
+    value = each.live if there is not MISSING and each.live is not MISSING else each.recorded
+    at = max(0, text.find(shown(value, 60).rstrip("…")))
+    start = max(0, at - AROUND_CHARS // 3) if len(text) > AROUND_CHARS else 0
+    cut = text[start : start + AROUND_CHARS]
+    return f"{'…' if start else ''}{cut}{'…' if start + len(cut) < len(text) else ''}"
+
+
+def plain(value: object) -> object:
+    """A value for a report of JSON: what is missing there is null, what is huge is cut."""
+    if value is MISSING:
+        return None
+    text = shown(value)
+    return text if text.endswith("…") else _clean(value)
+
+
+def _clean(value: object) -> object:
+    """A value that JSON can hold: no lone surrogates, no holes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [None if item is MISSING else _clean(item) for item in value]
+    if isinstance(value, dict):
+        return {key.encode("utf-8", "replace").decode(): _clean(item) for key, item in value.items()}
+    return value
+
+
+def _cut(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[:chars] + "…"

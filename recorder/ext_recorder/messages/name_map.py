@@ -1,0 +1,168 @@
+"""Ids and names that stand for each other in two sessions: a run is `run-1` in one, and `run-7` in the other.
+
+Where the dialect says that a message names something that one side has made up, the first two names that meet are
+counterparts from then on: each of them stands for the other, and for nothing else.
+
+A value that a message hands out is a name, too, wherever later messages repeat it: as a string of its own, or, from
+eight characters on, within a string, as a token does in "Bearer …".
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from ext_recorder.protocols.dialect import id_key
+from ext_sdk.core.wire.json_codec import dumps, loads
+from ext_sdk.core.wire.json_pointer import parts, resolve
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ext_recorder.protocols.dialect import ClassifiedMessage
+
+_MOST = 100_000  # names that are remembered; a session with more of them forgets its oldest
+_MOST_HANDED = 1_000  # the same of values that are handed out, which are searched for in all texts
+_STRING = re.compile(r'("(?:[^"\\]|\\.)*")(\s*:)?')  # in a JSON text; with the colon it is a name of a member
+_WITHIN = 8  # characters of a value that is searched for within strings
+
+
+class NameMap:
+    """Names of the recorded session and of the live one."""
+
+    __slots__ = ("_live", "_recorded", "_renamed", "_sent")
+
+    def __init__(self) -> None:
+        self._renamed = _Texts()  # live values that were handed out, by which the recorded ones were
+        self._sent = _Texts()  # recorded ones, to live ones with their secrets
+        self._live: dict[bytes, object] = {}  # by the recorded name
+        self._recorded: dict[bytes, object] = {}  # by the live one
+
+    def live(self, recorded: bytes) -> object:
+        """The live name for a recorded one, by its key; None where they are the same."""
+        return self._live.get(recorded)
+
+    def translated(self, recorded: object, live: object, pointers: Iterable[str], handed: Sequence[str] = ()) -> object:
+        """Return the live value with recorded names in place of their counterparts, known or possible.
+
+        Args:
+            recorded: a JSON value.
+            live: another; it is changed.
+            pointers: where names are.
+            handed: where values are handed out, which the message may have elsewhere, too.
+        """
+        new = _Texts()
+        for pointer in (*pointers, *handed):
+            one, other = resolve(recorded, pointer), resolve(live, pointer)
+            if _is_name(one) and _is_name(other) and one != other and self._agree(one, other):
+                _put(live, parts(pointer), one)
+                if pointer in handed and isinstance(one, str) and isinstance(other, str):
+                    new.add(other, one)
+        for texts in (self._renamed, new):
+            live = texts.value(live) if texts else live
+        return live
+
+    def hand_out(
+        self, recorded: ClassifiedMessage, live: ClassifiedMessage, secret: ClassifiedMessage, pointers: Iterable[str]
+    ) -> None:
+        """Learn the values that two messages hand out, which are each other's.
+
+        Args:
+            recorded: the one.
+            live: the other, redacted.
+            secret: the same, not redacted.
+            pointers: where the values are.
+        """
+        for pointer in pointers:
+            one, other, sent = recorded.at(pointer), live.at(pointer), secret.at(pointer)
+            if isinstance(one, str) and isinstance(other, str) and isinstance(sent, str) and one:
+                self._renamed.add(other, one)
+                self._sent.add(one, sent)
+
+    def sent(self, text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
+        """Yield where recorded values that were handed out are in a JSON text: (start, end, the live text)."""
+        return self._sent.changes(text, start, end)
+
+    def learn(self, recorded: ClassifiedMessage, live: ClassifiedMessage, pointers: Iterable[str]) -> None:
+        """These two messages are each other's: so are the names in them."""
+        for pointer in pointers:
+            one, other = recorded.at(pointer), live.at(pointer)
+            if _is_name(one) and _is_name(other) and self._agree(one, other):
+                self._live[_key(one)] = other
+                self._recorded[_key(other)] = one
+                for names in (self._live, self._recorded):
+                    if len(names) > _MOST:
+                        del names[next(iter(names))]
+
+    def _agree(self, recorded: object, live: object) -> bool:
+        """Do they stand for each other, or for nothing yet?"""
+        known, meant = self._live.get(_key(recorded)), self._recorded.get(_key(live))
+        return (known is None and meant is None) or (known == live and meant == recorded)
+
+
+class _Texts:
+    """Strings to be replaced by others, wherever they are."""
+
+    __slots__ = ("_others", "_pattern")
+
+    def __init__(self) -> None:
+        self._others: dict[str, str] = {}
+        self._pattern: re.Pattern[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self._others)
+
+    def add(self, text: str, other: str) -> None:
+        """Replace a text by another one from now on."""
+        self._others.pop(text, None)
+        if text != other:
+            self._others[text] = other
+        if len(self._others) > _MOST_HANDED:
+            del self._others[next(iter(self._others))]
+        self._pattern = None
+
+    def value(self, value: object) -> object:
+        """Return a JSON value with its strings replaced."""
+        if isinstance(value, str):
+            return self._others.get(value) or self._within().sub(lambda found: self._others[found[0]], value)
+        if isinstance(value, list):
+            return [self.value(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.value(item) for key, item in value.items()}
+        return value
+
+    def changes(self, text: str, start: int, end: int) -> Iterator[tuple[int, int, str]]:
+        """Yield the changes to the strings of a JSON text, between two positions."""
+        for found in _STRING.finditer(text, start, end) if self else ():
+            value = None if found[2] else loads(found[1])
+            if isinstance(value, str) and (new := self.value(value)) != value:
+                yield *found.span(1), dumps(new)
+
+    def _within(self) -> re.Pattern[str]:
+        if self._pattern is None:
+            long = sorted((text for text in self._others if len(text) >= _WITHIN), key=len, reverse=True)
+            self._pattern = re.compile("|".join(map(re.escape, long)) or "(?!)")
+        return self._pattern
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) or (isinstance(value, (int, float)) and not isinstance(value, bool))
+
+
+def _key(value: object) -> bytes:
+    return id_key(value, "")
+
+
+def _put(value: object, tokens: list[str], new: object) -> None:
+    for holder, token in _steps(value, tokens):
+        if isinstance(holder, dict):
+            holder[token] = new
+        elif isinstance(holder, list):
+            holder[int(token)] = new
+
+
+def _steps(value: object, tokens: list[str]) -> Iterator[tuple[object, str]]:
+    """The innermost holder of a value, and the token for it there."""
+    for token in tokens[:-1]:
+        value = value[token] if isinstance(value, dict) else value[int(token)] if isinstance(value, list) else None
+    yield value, tokens[-1]

@@ -1,0 +1,118 @@
+"""Redaction by `--redact`, `--redact-except` and `--no-redact`.
+
+`record`, `replay`, `verify`, `scrub`, `convert` and the HTTP layer use the same rules, so that a live request is
+redacted as the recorded one was. The rules of users are in `own_rules`, which is imported only if there are any.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ext_recorder.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ext_sdk.core.redaction.redactor import Redactor
+
+    from .redaction_rules import OwnRules
+
+FORMS = ("pattern", "pointer", "key", "value")
+
+
+class Redaction:
+    """The options about redaction; picklable.
+
+    Args:
+        redact: values of `--redact`: NAME, `pattern:REGEX`, `pointer:POINTER`, `key:GLOB`, or a rule as JSON.
+        excepted: values of `--redact-except`: the same, and `value:TEXT`.
+        built_in: also redact what looks like a secret, and variables whose names do.
+        further: secret values by the name that placeholders have.
+
+    Raises:
+        UsageError: a value is not of these forms.
+    """
+
+    __slots__ = ("_built_in", "_excepted", "_further", "_names", "_redact", "_spared_names")
+
+    def __init__(
+        self,
+        redact: Iterable[str] = (),
+        excepted: Iterable[str] = (),
+        *,
+        built_in: bool = True,
+        further: Mapping[str, str] | None = None,
+    ) -> None:
+        redact, excepted = tuple(redact), tuple(excepted)
+        self._names = tuple(each for each in redact if _is_name(each))
+        self._redact = tuple(each for each in redact if not _is_name(each))
+        self._spared_names = tuple(each for each in excepted if _is_name(each))
+        self._excepted = tuple(each for each in excepted if not _is_name(each))
+        self._built_in = built_in
+        self._further = dict(further or {})
+        self._own()
+
+    @classmethod
+    def of(cls, values: Mapping[str, tuple[str, ...]], further: Mapping[str, str] | None = None) -> Redaction:
+        """Return what a command line says. Raises UsageError."""
+        return cls(values["redact"], values["redact-except"], built_in=not values["no-redact"], further=further)
+
+    @property
+    def off(self) -> bool:
+        """Return True if only users' own rules redact."""
+        return not self._built_in
+
+    def require(self, environment: Mapping[str, str] = os.environ) -> None:
+        """Check that the variables that are named exist.
+
+        Raises:
+            UsageError: one does not.
+        """
+        for name in self._names:
+            if name not in environment:
+                forms = "pattern:REGEX, pointer:POINTER, key:GLOB"
+                raise UsageError(
+                    f"--redact {name}: expected the name of an environment variable, which does not exist, or {forms}"
+                )
+
+    def secrets(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """Return known values by the name that placeholders have."""
+        from ext_sdk.core.redaction.secret_names import secret_variables
+
+        found = secret_variables(environment) if self._built_in else {}
+        found |= {f"env.{name}": environment[name] for name in self._names if name in environment}
+        for name in self._spared_names:
+            found.pop(f"env.{name}", None)
+        return found | self._further
+
+    def redactor(self, environment: Mapping[str, str] = os.environ) -> Redactor:
+        """Return a redactor with these rules."""
+        from ext_sdk.core.redaction.redactor import Redactor
+
+        return Redactor(self.secrets(environment), rules=self._built_in, own=self._own())
+
+    def _own(self) -> OwnRules | None:
+        if not self._redact and not self._excepted:
+            return None
+        from .redaction_rules import OwnRules
+
+        return OwnRules(self._redact, self._excepted)
+
+
+def table(given: dict[str, object]) -> list[str]:
+    """Return a table of a project file as the option has it: a rule as JSON. Raises ValueError if it is wrong."""
+    from ext_sdk.core.wire.json_codec import dumps
+
+    from .redaction_rules import read
+
+    text = dumps(given)
+    try:
+        read("redact", text)
+    except UsageError as wrong:
+        raise ValueError(str(wrong).removeprefix(f"--redact {text}: ")) from None
+    return [text]
+
+
+def _is_name(text: str) -> bool:
+    return not text.startswith("{") and text.partition(":")[0] not in FORMS

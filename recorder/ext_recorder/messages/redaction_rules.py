@@ -1,0 +1,366 @@
+"""Rules of users for redaction: regular expressions, JSON pointers and globs of keys, and exceptions.
+
+A regular expression is searched in the texts of a message with their escapes undone; in JSON it cannot replace more
+than parts of strings, and numbers, so that the message stays JSON. It may take time that grows exponentially with the
+text, so it gets only some processor time: a message that could not be searched is not written, and the recording ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+import threading
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+from ext_recorder.errors import RecorderError, UsageError
+from ext_sdk.core.redaction.escapes import undone
+from ext_sdk.core.redaction.key_values import find_assignments, find_members
+from ext_sdk.core.redaction.patterns import PLACEHOLDER, Names
+from ext_sdk.core.redaction.spans import Finding, in_view, rule_name
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.json_codec import loads, scan_value, skip_whitespace
+from ext_sdk.core.wire.json_object import scan
+from ext_sdk.core.wire.json_pointer import parts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ext_sdk.core.redaction.escapes import View
+
+PATTERN_S: Final = 1.0  # processor time for one message
+_JSON_SCALAR: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
+_NUMBER: Final = re.compile(rb"-?[0-9][0-9.eE+-]*")
+_UNSAFE: Final = re.compile(r'["\\\x00-\x1f\x7f\ud800-\udfff]')
+_KEYS: Final = frozenset(("pattern", "pointer", "key", "replacement", "name"))
+
+
+class PatternTooSlow(RecorderError):
+    """A regular expression took too long on a message."""
+
+
+class Rule:
+    """One rule.
+
+    Attributes:
+        form: "pattern", "pointer", "key", or "value" of an exception.
+        text: what the rule says.
+        replacement: what is written in the place of what it finds; None: a numbered placeholder.
+        name: of the placeholder; "" for that of the form.
+        shown: the option and its value, for messages.
+    """
+
+    __slots__ = ("form", "name", "replacement", "shown", "text")
+
+    def __init__(self, form: str, text: str, *, replacement: str | None = None, name: str = "", shown: str) -> None:
+        self.form = form
+        self.text = text
+        self.replacement = replacement
+        self.name = name
+        self.shown = shown
+
+
+def read(option: str, entry: str) -> Rule:
+    """Return the rule that a value of an option is. Raises UsageError."""
+    shown = f"--{option} {entry}"
+    if entry.startswith("{"):
+        rule = _of_json(shown, entry)
+    else:
+        form, _, text = entry.partition(":")
+        rule = Rule(form, text, shown=shown)
+    if not rule.text:
+        raise UsageError(f"{shown}: expected text after {rule.form}:")
+    if rule.form == "value" and option == "redact":
+        raise UsageError(
+            f"{shown}: other users can read command lines; put the value into an environment variable and name that"
+        )
+    _CHECKS[rule.form](rule)
+    if rule.replacement is not None and _UNSAFE.search(rule.replacement):
+        raise UsageError(f"{shown}: replacement {rule.replacement!r} has a quote, a backslash or a control character")
+    return rule
+
+
+def _of_json(shown: str, entry: str) -> Rule:
+    try:
+        given = loads(entry)
+    except MessageError as error:
+        raise UsageError(f"{shown}: not valid JSON: {error}") from None
+    assert isinstance(given, dict)
+    if unknown := sorted(set(given) - _KEYS):
+        raise UsageError(f"{shown}: unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}")
+    forms = [form for form in _CHECKS if form in given]
+    if len(forms) != 1:
+        raise UsageError(f"{shown}: expected one of pattern, pointer and key, found {', '.join(forms) or 'none'}")
+    for key, value in given.items():
+        if not isinstance(value, str):
+            raise UsageError(f"{shown}: {key}: expected a string")
+    return Rule(
+        forms[0], given[forms[0]], replacement=given.get("replacement"), name=given.get("name", ""), shown=shown
+    )
+
+
+def _check_pattern(rule: Rule) -> None:
+    try:
+        pattern = re.compile(rule.text)
+    except re.error as error:
+        raise UsageError(f"{rule.shown}: not a regular expression: {error}") from None
+    if pattern.fullmatch(""):
+        raise UsageError(f"{rule.shown}: the regular expression matches an empty text")
+
+
+def _check_pointer(rule: Rule) -> None:
+    try:
+        found = parts(rule.text)
+    except ValueError as error:
+        raise UsageError(f"{rule.shown}: {error}") from None
+    if not found:
+        raise UsageError(f"{rule.shown}: the complete message cannot be redacted")
+
+
+def _check_key(rule: Rule) -> None:
+    if not _core(rule.text):
+        raise UsageError(f"{rule.shown}: the glob matches every key; expected at least one letter, as in *_pin")
+
+
+def _check_value(_rule: Rule) -> None:
+    """Accept any value."""
+
+
+_CHECKS: Final = {
+    "pattern": _check_pattern,
+    "pointer": _check_pointer,
+    "key": _check_key,
+    "value": _check_value,
+}
+
+
+def _core(glob: str) -> str:
+    """Return the longest literal text of a glob, in lower case."""
+    return max(re.split(r"\[[^\]]*\]|[*?\[]", glob.lower()), key=len)
+
+
+class OwnRules:
+    """The rules and exceptions of users.
+
+    Args:
+        redact: values of `--redact` that are rules.
+        excepted: values of `--redact-except` that are rules.
+
+    Raises:
+        UsageError: a value is not of the form.
+    """
+
+    def __init__(self, redact: Iterable[str], excepted: Iterable[str]) -> None:
+        rules = [read("redact", entry) for entry in redact]
+        exceptions = [read("redact-except", entry) for entry in excepted]
+        self._patterns = [(re.compile(rule.text), rule) for rule in rules if rule.form == "pattern"]
+        self._pointers = [(parts(rule.text), rule) for rule in rules if rule.form == "pointer"]
+        self._keys = [(_core(rule.text).encode(), _names(rule.text), rule) for rule in rules if rule.form == "key"]
+        self._needed = [_needed(tokens) for tokens, _ in self._pointers]
+        self._spared = {rule.text.encode() for rule in exceptions if rule.form == "value"}
+        self._spared_patterns = [(re.compile(rule.text), rule) for rule in exceptions if rule.form == "pattern"]
+        self._spared_keys = [rule.text.lower() for rule in exceptions if rule.form == "key"]
+        self._spared_pointers = [parts(rule.text) for rule in exceptions if rule.form == "pointer"]
+
+    def may_find(self, lowered: str) -> bool:
+        """Return whether a rule may find something in a text in lower case, as Latin-1."""
+        if self._patterns:
+            return True
+        return any(core.decode("latin-1") in lowered for core, _, _ in self._keys) or any(
+            "\\u" in lowered or all(each in lowered for each in needed) for needed in self._needed
+        )
+
+    def find(self, message: bytes, seen: View, *, json: bool) -> Iterator[Finding]:
+        """Yield what the rules find.
+
+        Args:
+            message: any bytes.
+            seen: the view of it.
+            json: it is valid JSON.
+
+        Raises:
+            PatternTooSlow: a regular expression took too long.
+        """
+        for pattern, rule in self._patterns:
+            with _limited(rule, len(message)):
+                found = list(_matches(pattern, seen, json=json))
+            for each in found:
+                yield _finding(rule, each, "pattern")
+        for core, names, rule in self._keys:
+            lowered = message.lower()
+            if core in lowered or b"\\u" in lowered:
+                for each in (*find_members(message, lowered, names), *find_assignments(seen, names)):
+                    yield _finding(rule, each, each.rule)
+        if json:
+            text = message.decode("latin-1")  # one character for each byte
+            for tokens, rule in self._pointers:
+                for start, end in _places(text, tokens):
+                    for each in _leaves(message, text, start, end):
+                        yield _finding(rule, each, f"pointer.{rule_name(tokens[-1])}")
+
+    def spares(self, finding: Finding) -> bool:
+        """Return whether a finding is not to be replaced. Raises PatternTooSlow."""
+        if finding.value in self._spared:
+            return True
+        name = finding.rule.removeprefix("key.") if finding.rule.startswith("key.") else ""
+        if name and any(fnmatchcase(name.lower(), glob) for glob in self._spared_keys):
+            return True
+        value = finding.value.decode("utf-8", "replace")
+        for pattern, rule in self._spared_patterns:
+            with _limited(rule, len(value)):
+                if pattern.fullmatch(value):
+                    return True
+        return False
+
+    def spared(self, message: bytes, *, json: bool) -> list[tuple[int, int]]:
+        """Return the parts of a message that are left as they are."""
+        if not json or not self._spared_pointers:
+            return []
+        text = message.decode("latin-1")
+        return [place for tokens in self._spared_pointers for place in _places(text, tokens)]
+
+
+def _finding(rule: Rule, found: Finding, name: str) -> Finding:
+    found.rule = rule_name(rule.name) if rule.name else name
+    if rule.replacement is not None:
+        found.replacement = rule.replacement.encode()
+        if found.quote and _JSON_SCALAR.fullmatch(rule.replacement):
+            found.quote = b""
+    return found
+
+
+def _names(glob: str) -> Names:
+    """Return the names that a glob matches, in any case."""
+    glob = glob.lower()
+    return Names(re.escape(_core(glob).encode()), lambda name: fnmatchcase(name.lower().lstrip("-"), glob), _NUMBER)
+
+
+def _needed(tokens: list[str]) -> list[str]:
+    """Return texts that a message has if it has this place, as Latin-1 in lower case."""
+    plain = [each for each in tokens if each.isascii() and each.isprintable() and not set(each) & set('"\\/*')]
+    return [f'"{each.lower()}"' for each in plain if not each.isdigit()]
+
+
+# --- Regular expressions ----------------------------------------------------------------------------------------------
+
+
+def _matches(pattern: re.Pattern[str], seen: View, *, json: bool) -> Iterator[Finding]:
+    data = seen.text.replace(b"\0", b'"') if json else seen.text
+    text = data.decode("utf-8", "surrogateescape")
+    offsets = None if text.isascii() else _Offsets(text)
+    for match in pattern.finditer(text):
+        start, end = match.span(1 if pattern.groups and match[1] is not None else 0)
+        if offsets:
+            start, end = offsets.of(start), offsets.of(end)
+        if start < end:
+            yield from _within_strings(seen, start, end) if json else [in_view(seen, start, end, "")]
+
+
+class _Offsets:
+    """Positions of characters in the UTF-8 of a text; requested in order."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._known = (0, 0)
+
+    def of(self, character: int) -> int:
+        at, offset = self._known if self._known[0] <= character else (0, 0)
+        offset += len(self._text[at:character].encode("utf-8", "surrogateescape"))
+        self._known = (character, offset)
+        return offset
+
+
+def _within_strings(seen: View, start: int, end: int) -> Iterator[Finding]:
+    """Yield the parts of a stretch of JSON that are in strings, and the numbers that it touches."""
+    at = start
+    for piece in seen.text[start:end].split(b"\0"):
+        first, last = at, at + len(piece)
+        at = last + 1
+        if not piece:
+            continue
+        if seen.inside(first):
+            yield in_view(seen, first, last, "")
+            continue
+        for number in _NUMBER.finditer(seen.text, _number_start(seen.text, first)):
+            if number.start() >= last:
+                break
+            yield Finding(*seen.origin(*number.span()), "", number[0], quote=b'"')
+
+
+def _number_start(text: bytes, at: int) -> int:
+    while at > 0 and text[at - 1] in b"0123456789.eE+-":
+        at -= 1
+    return at
+
+
+@contextlib.contextmanager
+def _limited(rule: Rule, size: int) -> Iterator[None]:
+    """Limit the processor time of a regular expression. `re` checks for signals while it searches."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(_number: int, _frame: object) -> None:
+        raise PatternTooSlow(
+            f"{rule.shown}: took more than {PATTERN_S:g} s of processor time on a message of {size} bytes, which is "
+            "not written; write a pattern in which no repetition is repeated, as in (a+)+"
+        )
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGVTALRM])
+    signal.setitimer(signal.ITIMER_VIRTUAL, PATTERN_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+# --- JSON pointers ----------------------------------------------------------------------------------------------------
+
+
+def _places(text: str, tokens: list[str]) -> Iterator[tuple[int, int]]:
+    """Yield where the values at a pointer are in a JSON text; `*` is every member or item."""
+    found = [(skip_whitespace(text, 0), len(text))]
+    for token in tokens:
+        found = [place for start, end in found for place in _below(text, start, end, token)]
+    yield from found
+
+
+def _below(text: str, start: int, end: int, token: str) -> Iterator[tuple[int, int]]:
+    with contextlib.suppress(MessageError, RecursionError):
+        for name, first, last in _members(text, start, end):
+            if token in {"*", name}:
+                yield first, last
+
+
+def _members(text: str, start: int, end: int) -> Iterator[tuple[str, int, int]]:
+    """Yield the members or items of a JSON value: name, and where the value is."""
+    if text[start : start + 1] == "{":
+        for name, member in scan(text[start:end]).members.items():
+            yield name.encode("latin-1", "replace").decode("utf-8", "replace"), start + member.start, start + member.end
+    elif text[start : start + 1] == "[":
+        at, number = skip_whitespace(text, start + 1), 0
+        while text[at] != "]":
+            _, last = scan_value(text, at)
+            yield str(number), at, last
+            number += 1
+            at = skip_whitespace(text, last)
+            if text[at] == ",":
+                at = skip_whitespace(text, at + 1)
+
+
+def _leaves(message: bytes, text: str, start: int, end: int) -> Iterator[Finding]:
+    """Yield the strings and numbers of a JSON value."""
+    first = text[start : start + 1]
+    if first in {"{", "["}:
+        with contextlib.suppress(MessageError, RecursionError):
+            for _, below, last in list(_members(text, start, end)):
+                yield from _leaves(message, text, below, last)
+    elif first == '"':
+        if end - start > len('""') and not PLACEHOLDER.fullmatch(message[start + 1 : end - 1]):
+            yield Finding(start + 1, end - 1, "", undone(message[start + 1 : end - 1]))
+    elif first in "-0123456789":
+        yield Finding(start, end, "", message[start:end], quote=b'"')

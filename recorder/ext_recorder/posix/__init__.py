@@ -1,0 +1,1 @@
+"""The operating system, as record, replay and verify use it: child processes, signals, non-blocking output."""

@@ -1,0 +1,174 @@
+"""Writing to the host without ever waiting for it.
+
+A recorder that waits in `write` reads nothing meanwhile, and a host that waits in *its* write for us to read would wait
+for good. O_NONBLOCK is no way out by itself: it belongs to the open file, which the host and its other children may
+share with us (a terminal, a log file), and would change it for them as well. So each kind of file gets its own way.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+from functools import partial
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    Send: TypeAlias = Callable[[bytes | memoryview], int]
+
+# A pipe that poll() calls writable takes this many bytes without waiting.
+SAFE_BYTES = select.PIPE_BUF
+# How long a message of ours waits for room, in milliseconds.
+TELL_MS = 1_000
+
+
+class OutputSink:
+    """Where bytes go.
+
+    Attributes:
+        fd: the file to poll for room.
+        send: writes at once what can be written at once, and returns how many bytes that were. Raises BlockingIOError
+            when there is no room, another OSError when nobody will ever read.
+        close: lets the reader see the end of file.
+    """
+
+    __slots__ = ("close", "fd", "send")
+
+    def __init__(self, fd: int, send: Send, close: Callable[[], None]) -> None:
+        self.fd = fd
+        self.send = send
+        self.close = close
+
+
+def pipe_outlet(fd: int) -> OutputSink:
+    """The outlet for a non-blocking pipe that is all ours."""
+    return OutputSink(fd, partial(os.write, fd), partial(os.close, fd))
+
+
+def enlarge(pipe: int, size: int) -> None:
+    """Make a pipe hold `size` bytes. An administrator may grant less; then more and smaller writes are needed."""
+    import contextlib  # a replay starts without these
+    import fcntl
+
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, size)
+
+
+def host_outlet(fd: int) -> OutputSink:
+    """The outlet for standard output or error, of whatever kind it is. Closing it puts /dev/null in the place of `fd`.
+
+    Args:
+        fd: 1 or 2.
+    """
+    kind = stat.S_IFMT(os.fstat(fd).st_mode)
+    if kind == stat.S_IFSOCK:  # hosts on Node give sockets
+        return _socket_outlet(fd)
+    if kind in (stat.S_IFIFO, stat.S_IFCHR):
+        try:
+            own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        except OSError:  # no Linux, a pipe that belongs to another user, or one without a reader
+            return OutputSink(fd, partial(_cautious_write, fd), partial(release, fd))
+        return OutputSink(own, partial(os.write, own), partial(_close_both, own, fd))
+    return OutputSink(fd, partial(os.write, fd), partial(release, fd))  # a file on a disk takes everything at once
+
+
+def release(fd: int) -> None:
+    """Close one of the descriptors 0, 1, 2, leaving /dev/null in its place."""
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, fd)
+    os.close(null)
+
+
+def open_files() -> set[int]:
+    """The descriptors of this process beyond the standard files."""
+    listed = {int(name) for name in os.listdir("/dev/fd")}  # noqa: PTH208 - pathlib would be imported for this alone
+    return {fd for fd in listed if fd > 2 and _is_open(fd)}
+
+
+def _is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:  # the one by which they were listed
+        return False
+    return True
+
+
+def unread(fd: int) -> int:
+    """Return the number of bytes written to a file that its reader has not read yet; 0 if that is not known.
+
+    For a TCP connection these are the bytes that the other machine has not acknowledged.
+
+    Args:
+        fd: the writing end.
+    """
+    from fcntl import ioctl
+    from termios import FIONREAD, TIOCOUTQ
+
+    kind = stat.S_IFMT(os.fstat(fd).st_mode)
+    if kind not in (stat.S_IFIFO, stat.S_IFCHR, stat.S_IFSOCK):
+        return 0
+    try:
+        answer = ioctl(fd, FIONREAD if kind == stat.S_IFIFO else TIOCOUTQ, bytes(4))
+    except OSError:  # closed by its reader, or a device without a queue
+        return 0
+    return int.from_bytes(answer, sys.byteorder)
+
+
+def claim_standard_files() -> None:
+    """Open what the host has left closed of 0, 1 and 2, so that no pipe of ours gets such a number."""
+    while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
+        os.set_inheritable(fd, True)  # noqa: FBT003
+    os.close(fd)
+
+
+def _close_both(own: int, fd: int) -> None:
+    os.close(own)
+    release(fd)
+
+
+def _socket_outlet(fd: int) -> OutputSink:
+    import socket  # 5 ms, and most hosts give pipes
+
+    own = socket.socket(fileno=os.dup(fd))
+
+    def send(data: bytes | memoryview) -> int:
+        return own.send(data, socket.MSG_DONTWAIT)
+
+    def close() -> None:
+        own.close()
+        release(fd)
+
+    return OutputSink(own.fileno(), send, close)
+
+
+def _cautious_write(fd: int, data: bytes | memoryview) -> int:
+    """Write no more than poll() promises room for."""
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    if not poll.poll(0):
+        raise BlockingIOError
+    return os.write(fd, data[:SAFE_BYTES])
+
+
+def write_message(outlet: OutputSink, message: str) -> None:
+    """Say one line to the user, without waiting long for a reader that may never come.
+
+    Args:
+        outlet: standard error.
+        message: without the name of the program; "" says nothing.
+    """
+    rest = f"ext-recorder: {message}\n".encode(errors="backslashreplace") if message else b""
+    room = select.poll()
+    room.register(outlet.fd, select.POLLOUT)
+    while rest and room.poll(TELL_MS):
+        try:
+            rest = rest[outlet.send(rest) :]
+        except BlockingIOError:
+            continue
+        except OSError:
+            return

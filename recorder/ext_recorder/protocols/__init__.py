@@ -1,0 +1,5 @@
+"""Protocols as data: one module for each, with its dialect and, in `rules()`, what its specification demands.
+
+A dialect (see `dialect`) names the parts of messages that matter to record and replay. Rules (see `rules`) are
+used by `lint`, `conformance` and the tests; a function creates them because replay needs no schemas.
+"""

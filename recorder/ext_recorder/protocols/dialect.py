@@ -1,0 +1,390 @@
+"""A payload, and what it is: the result of looking at a message through a dialect."""
+
+from __future__ import annotations
+
+from ext_sdk.core.wire.errors import MessageError
+from ext_sdk.core.wire.json_codec import dumps, quote
+from ext_sdk.core.wire.json_object import scan
+from ext_sdk.core.wire.json_pointer import MISSING, locate, resolve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ext_sdk.core.wire.json_object import Envelope
+
+    from .fast_id import Kind
+
+    Pointers = Mapping[str, tuple[str, ...]]
+
+
+class Form:
+    """One sort of message: what it is, and where its parts stand.
+
+    Attributes:
+        kind: "request" (wants an answer), "response" or "notification".
+        method: JSON pointer to the name of what is asked for, answered or told; "" where the message has none.
+        id: JSON pointer to the id of the call: its own in a request, that of the answered one in a response; ""
+            where there is none.
+        content: the members that say what is asked for, or what came of it.
+    """
+
+    __slots__ = ("content", "id", "kind", "method")
+
+    def __init__(self, kind: Kind, method: str = "", id: str = "", content: tuple[str, ...] = ()) -> None:
+        self.kind: Kind = kind
+        self.method = method
+        self.id = id
+        self.content = content
+
+
+# JSON-RPC 2.0, sections 4 and 5: which of these a message is shows in the members that it has.
+REQUEST = Form("request", "/method", "/id", ("params",))
+NOTIFICATION = Form("notification", "/method", "", ("params",))
+RESPONSE = Form("response", "", "/id", ("result", "error"))
+OTHER = Form("other")
+
+
+class ClassifiedMessage:
+    """A payload, and what it is.
+
+    Attributes:
+        form: which sort of message; `kind`, its kind: "request", "response", "notification", or "other": not JSON,
+        or no single message. text: the payload as text. method: what it is about; "" where it does not say. key:
+        the id of the call, to be kept apart by direction; None where there is none. span: where the id is spelled,
+        `text[start:end]`; (0, 0) where it is not. envelope: the members; None for what is no JSON object.
+    """
+
+    __slots__ = ("envelope", "form", "key", "kind", "method", "span", "text")
+
+    def __init__(
+        self,
+        form: Form,
+        text: str,
+        method: str = "",
+        key: bytes | None = None,
+        span: tuple[int, int] = (0, 0),
+        *,
+        envelope: Envelope | None = None,
+    ) -> None:
+        self.form = form
+        self.kind = form.kind
+        self.text = text
+        self.method = method
+        self.key = key
+        self.span = span
+        self.envelope = envelope
+
+    def __repr__(self) -> str:
+        return f"Classified({self.kind!r}, {self.text!r})"
+
+    @property
+    def id(self) -> str:
+        """The id of the call as it is spelled; "" where there is none."""
+        return self.text[slice(*self.span)]
+
+    @property
+    def members(self) -> dict[str, object]:
+        """The outermost members and their values; none of what is no JSON object."""
+        return {name: member.value for name, member in self.envelope.members.items()} if self.envelope else {}
+
+    def at(self, pointer: str) -> object:
+        """The value at a JSON pointer, or MISSING."""
+        first, slash, rest = pointer[1:].partition("/")
+        member = self.envelope.members.get(first) if self.envelope else None
+        return resolve(member.value, slash + rest) if member else MISSING
+
+
+def id_key(value: object, spelling: str) -> bytes:
+    """The identity of an id, in its plainest spelling: 1 and 1.0 are one id, "1" and true are others.
+
+    Args:
+        value: the id as a JSON value.
+        spelling: how it is written, for what should be no id: an object, an array, a literal.
+    """
+    if isinstance(value, str):
+        return quote(value).encode("utf-8", "surrogateescape")
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return spelling.encode("utf-8", "surrogateescape")
+    return str(int(value) if value == value // 1 else value).encode()
+
+
+# Of the codes that JSON-RPC leaves to servers (-32000 to -32099), one that no spec here and no peer gives a meaning.
+NOT_RECORDED = -32099
+
+# How JSON-RPC says that a request has no answer. `%(/id)s` is the request's own spelling of what stands at /id.
+REFUSAL = (
+    '{"jsonrpc":"2.0","id":%(/id)s,"error":{"code":' + str(NOT_RECORDED) + ',"message":%(message)s,"data":%(data)s}}'
+)
+
+
+class Dialect:
+    """One protocol. Tables go by method; "*" is every method, "" an answer that names none.
+
+    Attributes:
+        name: what a cassette says under `protocol`.
+        framing: the usual framing.
+        title: one line for people.
+        tag: the member by whose value `forms` are found.
+        forms: sorts of messages by that value. What is not in it is read as JSON-RPC where the tag is `method`, and
+            is no message otherwise.
+        bound: {method: {binding: pointer}}: where requests name paths of the machine they were sent on.
+        volatile: what differs from run to run without meaning anything: of requests and notifications, and, by the
+            method that they answer, of answers.
+        references: where a message names the id of another call of its own side.
+        mentions: where a message names the id of a call of the other side.
+        minted: where requests carry names that the host makes up for this one call.
+        echoed: where the child's notifications repeat these.
+        echoes: {method: {pointer in the request: pointer in its answer}}: what an answer repeats of its own request.
+        names: where messages of either side name runs, sessions and the like. Who says one first has made it up; from
+            then on it stands for the same thing. A host makes up only those that are `minted`, too.
+        handed: where messages hand out a value that the other side sends back in later messages: a cursor, a token.
+            Responses are found by the method that they answer. A replay needs none of it.
+        works: where requests of the host name what the child works on, a session: what it says under that name until it
+            answers belongs to them.
+        steers: where messages of the host name what they have a say in, a run or a question: what follows there waits
+            for them.
+        releases: {method: methods}: requests of the host that open calls of these methods wait for.
+        asides: methods of the host from which nothing follows but their answers: a ping.
+        unfinished: {pointer: value}: an answer with one of these is not the last one to its request.
+        failed: {pointer: value}: an answer with one of these tells of a failure.
+        subject: {method: pointer}: what a call is about, for people: a tool, an operation.
+        refusals: {method: text}: how to say that nothing answers a request, see REFUSAL.
+        loose: {method: text}: what some hosts send with an id and some without, and what answers it where it has
+            one and was recorded without, see REFUSAL.
+        cancellations: {method: text}: how to answer a request that cancels a call, see REFUSAL.
+        probes: {method: text}: requests by which a client finds out whether the child uses a later revision, and the
+            response of a child that does not, see REFUSAL.
+        final: methods after whose answer (or, for a notification, at whose arrival) the child ends by itself.
+        timeouts: {method: seconds}: how long the specification gives an answer.
+        calls: whether messages are calls with ids. Without, every payload stands for itself.
+        plain: a message of the child repeats nothing that the host has made up but the id that it answers, which ends
+            the call: a glance at it is enough.
+        by_id: only ids tell to which call a message belongs.
+        glances: a glance may tell what a message is.
+    """
+
+    __slots__ = (
+        "asides", "bound", "by_id", "calls", "cancellations", "echoed", "echoes", "failed", "final", "forms", "framing",
+        "glances", "handed", "loose", "mentions", "minted", "name", "names", "plain", "probes", "references",
+        "refusals", "releases", "steers", "subject", "tag", "timeouts", "title", "unfinished", "volatile", "works",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        name: str,
+        framing: str,
+        title: str,
+        *,
+        tag: str = "method",
+        forms: Mapping[str, Form] | None = None,
+        bound: Mapping[str, Mapping[str, str]] | None = None,
+        volatile: Pointers | None = None,
+        references: Pointers | None = None,
+        mentions: Pointers | None = None,
+        minted: Pointers | None = None,
+        echoed: Pointers | None = None,
+        echoes: Mapping[str, Mapping[str, str]] | None = None,
+        names: Pointers | None = None,
+        handed: Pointers | None = None,
+        works: Pointers | None = None,
+        steers: Pointers | None = None,
+        releases: Mapping[str, tuple[str, ...]] | None = None,
+        asides: tuple[str, ...] = (),
+        unfinished: Mapping[str, object] | None = None,
+        failed: Mapping[str, object] | None = None,
+        subject: Mapping[str, str] | None = None,
+        refusals: Mapping[str, str] | None = None,
+        loose: Mapping[str, str] | None = None,
+        cancellations: Mapping[str, str] | None = None,
+        probes: Mapping[str, str] | None = None,
+        final: tuple[str, ...] = (),
+        timeouts: Mapping[str, float] | None = None,
+        calls: bool = True,
+    ) -> None:
+        self.name = name
+        self.framing = framing
+        self.title = title
+        self.tag = tag
+        self.forms = forms or {}
+        self.bound = bound or {}
+        self.volatile = volatile or {}
+        self.references = references or {}
+        self.mentions = mentions or {}
+        self.minted = minted or {}
+        self.echoed = echoed or {}
+        self.echoes = echoes or {}
+        self.names = names or {}
+        self.handed = handed or {}
+        self.works = works or {}
+        self.steers = steers or {}
+        self.releases = releases or {}
+        self.asides = asides
+        self.unfinished = unfinished or {}
+        self.failed = failed or {}
+        self.subject = subject or {}
+        self.refusals = refusals or {"*": REFUSAL}
+        self.loose = loose or {}
+        self.cancellations = cancellations or {}
+        self.probes = probes or {}
+        self.final = final
+        self.timeouts = timeouts or {}
+        self.calls = calls
+        lasting = bool(self.names and self.minted)  # a child's own names are the recorded ones again
+        self.plain = not (self.forms or self.mentions or self.echoes or self.unfinished or lasting)
+        self.by_id = not (self.forms or self.mentions or self.unfinished or self.names)
+        self.glances = calls and tag == "method"
+
+    def classify(self, payload: bytes) -> ClassifiedMessage:
+        """What a payload is. Raises nothing, whatever the bytes are."""
+        text = payload.decode("utf-8", "surrogateescape")
+        if not self.calls:
+            return ClassifiedMessage(OTHER, text)
+        try:
+            envelope = scan(text)
+        except MessageError:
+            return ClassifiedMessage(OTHER, text)
+        if self.forms:
+            tag = envelope.value(self.tag)
+            form = self.forms.get(tag) if isinstance(tag, str) else None
+            if form is not None:
+                return _formed(envelope, form)
+        return _classified(envelope) if self.tag == "method" else ClassifiedMessage(OTHER, text, envelope=envelope)
+
+    def is_last(self, answer: ClassifiedMessage) -> bool:
+        """Does this answer end its call?"""
+        return all(answer.at(pointer) != value for pointer, value in self.unfinished.items())
+
+    def has_failed(self, answer: ClassifiedMessage) -> bool:
+        """Does this answer tell of a failure, in the protocol's own words?"""
+        return any(answer.at(pointer) == value for pointer, value in self.failed.items())
+
+    def is_failure(self, answer: ClassifiedMessage) -> bool:
+        """Does it, or is it an error of JSON-RPC?"""
+        return self.has_failed(answer) or answer.at("/error") not in (MISSING, None)
+
+    def about(self, message: ClassifiedMessage) -> str:
+        """What a call is about, or ""."""
+        found = message.at(self.subject[message.method]) if message.method in self.subject else ""
+        return found if isinstance(found, str) else ""
+
+    def refusal(self, request: ClassifiedMessage, message: str, data: Mapping[str, object]) -> bytes | None:
+        """The payload that tells the host that nothing answers its request; None where nothing can.
+
+        Args:
+            request: what the host sent.
+            message: one line for a person.
+            data: the same for a program: JSON values.
+        """
+        template = self.refusals.get(request.method) or self.refusals.get("*")
+        if not self.calls or template is None:
+            return None
+        return _filled(template, request, message=dumps(message), data=dumps(dict(data)))
+
+    def acknowledgement(self, message: ClassifiedMessage) -> bytes | None:
+        """What answers a loose message, if it has an id; None where nothing does."""
+        template = self.loose.get(message.method)
+        return None if template is None or message.kind != "request" else _filled(template, message)
+
+    def cancellation(self, message: ClassifiedMessage) -> bytes | None:
+        """Return the response to a request that cancels a call; None if it has none."""
+        template = self.cancellations.get(message.method)
+        return None if template is None or message.kind != "request" else _filled(template, message)
+
+    def probe_answer(self, message: ClassifiedMessage) -> bytes | None:
+        """Return the response of a child of an earlier revision to a probe; None if the message is not a probe."""
+        template = self.probes.get(message.method)
+        return None if template is None or message.kind != "request" else _filled(template, message)
+
+
+def _filled(template: str, request: ClassifiedMessage, **texts: str) -> bytes:
+    return (template % _Spellings(request, **texts)).encode("utf-8", "backslashreplace")
+
+
+class _Spellings(dict[str, str]):
+    """What a template is filled with: texts by name, and the request's own spellings by pointer."""
+
+    def __init__(self, request: ClassifiedMessage, **texts: str) -> None:
+        super().__init__(texts)
+        self._text = request.text
+
+    def __missing__(self, pointer: str) -> str:
+        return next((self._text[start:end] for start, end, _ in locate(self._text, [pointer])), "null")
+
+
+def _classified(envelope: Envelope) -> ClassifiedMessage:
+    """By the members, as JSON-RPC has it."""
+    members, text = envelope.members, envelope.text
+    method = envelope.value("method")
+    member = members.get("id")
+    key = id_key(member.value, text[member.start : member.end]) if member else None
+    span = (member.start, member.end) if member else (0, 0)
+    if isinstance(method, str):
+        return ClassifiedMessage(REQUEST if member else NOTIFICATION, text, method, key, span, envelope=envelope)
+    if "result" in members or "error" in members:
+        return ClassifiedMessage(RESPONSE, text, "", key, span, envelope=envelope)
+    return ClassifiedMessage(OTHER, text, envelope=envelope)
+
+
+def _formed(envelope: Envelope, form: Form) -> ClassifiedMessage:
+    """By the form that its tag names."""
+    message = ClassifiedMessage(form, envelope.text, envelope=envelope)
+    method = message.at(form.method) if form.method else MISSING
+    message.method = method if isinstance(method, str) else ""
+    for start, end, value in locate(envelope.text, [form.id] if form.id else []):
+        message.key = id_key(value, envelope.text[start:end])
+        message.span = (start, end)
+    return message
+
+
+def pointers_of(table: Pointers, method: str) -> tuple[str, ...]:
+    """The pointers of a table that concern a method."""
+    return table.get("*", ()) + table.get(method, ()) if method != "*" else table.get("*", ())
+
+
+# In the order in which people are told of them; each is a module beside this one, but for that of the gevals
+# protocol, whose constants are on the start-up path of every extension and can't import this.
+NAMES = (
+    "gevals", "pi", "gassist", "waza", "waza-go", "kaiak", "kaiak-head", "mcp", "lsp", "dap", "acp", "jsonrpc", "raw",
+)  # fmt: skip
+
+
+# What only socket servers have: found by its name, and not listed among the protocols of child processes.
+_OF_SOCKETS = ("http",)
+
+
+class Dialects:
+    """All dialects by name, made when they are first asked for."""
+
+    __slots__ = ("_made",)
+
+    def __init__(self) -> None:
+        self._made: dict[str, Dialect] = {}
+
+    def __getitem__(self, name: str) -> Dialect:
+        if name not in self:
+            raise KeyError(name)
+        if name not in self._made:
+            module = f"ext_recorder.protocols.{name.replace('-', '_')}"
+            self._made[name] = __import__(module, fromlist=["DIALECT"]).DIALECT
+        return self._made[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in NAMES or name in _OF_SOCKETS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(NAMES)
+
+    def __len__(self) -> int:
+        return len(NAMES)
+
+    def get(self, name: str) -> Dialect | None:
+        """The dialect of that name; None where there is none."""
+        return self[name] if name in self else None  # noqa: SIM401 - this is that method
+
+    def values(self) -> list[Dialect]:
+        """All of them."""
+        return [self[name] for name in NAMES]
+
+
+DIALECTS = Dialects()

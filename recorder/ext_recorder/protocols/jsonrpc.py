@@ -1,0 +1,34 @@
+"""JSON-RPC 2.0 without a protocol above it, with what its best-known users have in common."""
+
+from __future__ import annotations
+
+from .dialect import Dialect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .rules import Rules
+
+# Notifications that name a running call of the same side by its id: LSP's and MCP's ways to cancel.
+REFERENCES = {"$/cancelRequest": ("/params/id",), "notifications/cancelled": ("/params/requestId",)}
+
+# Names that the host makes up in a request ("*": any), and where its child's notifications repeat them: MCP's and
+# LSP's progress.
+MINTED = {"*": ("/params/_meta/progressToken", "/params/workDoneToken", "/params/partialResultToken")}
+ECHOED = {"notifications/progress": ("/params/progressToken",), "$/progress": ("/params/token",)}
+
+DIALECT = Dialect(
+    "jsonrpc",
+    "ndjson",
+    "any JSON-RPC 2.0",
+    references=REFERENCES,
+    minted=MINTED,
+    echoed=ECHOED,
+    final=("exit",),  # LSP: "A notification to ask the server to exit its process."
+)
+
+
+def rules() -> Rules:
+    """Return the rules of the specification."""
+    from .rules import VERSION_2, Rules
+
+    return Rules("JSON-RPC 2.0", {}, envelope=VERSION_2, envelope_clause="version-2", messages={})

@@ -1,0 +1,192 @@
+"""Kaiak's agent API (spec 4): three commands of LSP's `workspace/executeCommand`, seven stream notifications."""
+
+from __future__ import annotations
+
+from .dialect import Dialect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .rules import Rules, Schema
+
+COMMAND = "workspace/executeCommand"
+_SESSION = "/params/arguments/0/session_id"
+STREAMS = ("progress", "ai_response", "tool_call", "user_interaction", "file_modification", "error", "system")
+
+DIALECT = Dialect(
+    "kaiak",
+    "content-length",
+    "Kaiak's agent API",
+    bound={COMMAND: {"workspace": "/params/arguments/0/configuration/workspace/working_dir"}},
+    volatile={
+        COMMAND: (
+            "/result/timestamp", "/result/completed_at", "/result/deleted_at", "/result/created_at",
+            "/error/data/in_use_since",
+        ),
+        "*": ("/params/timestamp", "/params/message_id"),
+        "kaiak/stream/ai_response": ("/params/content/text", "/params/content/tokens", "/params/content/confidence"),
+        "kaiak/stream/tool_call": ("/params/content/result/execution_time",),
+        "kaiak/stream/file_modification": ("/params/content/diff",),
+    },
+    # A client may bring its session's id, or leave it to the server; requests, interactions and proposals are the
+    # server's.
+    minted={COMMAND: (_SESSION,)},
+    names={
+        "": ("/result/session_id", "/result/request_id", "/error/data/session_id"),
+        COMMAND: (_SESSION,),
+        "kaiak/stream/user_interaction": ("/params/content/interaction_id",),
+        "kaiak/stream/file_modification": ("/params/content/proposal_id",),
+        "kaiak/client/user_message": ("/params/payload/request_id",),
+        "*": ("/params/session_id", "/params/request_id"),
+    },
+    works={COMMAND: (_SESSION,)},
+    steers={"kaiak/client/user_message": ("/params/payload/request_id",)},
+    subject={COMMAND: "/params/command"},
+    final=("exit",),  # a server that follows LSP that far
+)  # fmt: skip
+
+
+def rules() -> Rules:
+    """Return the rules of the specification."""
+    from .rules import (  # fmt: skip
+        ANY,
+        COUNT,
+        FLAG,
+        LIST,
+        NUMBER,
+        OBJECT,
+        TEXT,
+        TEXTS,
+        VERSION_2,
+        WHOLE,
+        Clause,
+        OnlyWhileOpen,
+        Rules,
+        StateMachine,
+        either,
+        list_of,
+        map_of,
+        one_of,
+        record,
+    )
+
+    command = "workspace/executeCommand"
+    null: Schema = {"type": "null"}
+    fix, configure, delete = (f"{command}:kaiak/{name}" for name in ("generate_fix", "configure", "delete_session"))
+    permissions = record(tool_permissions_=map_of(one_of("allow", "approve", "deny")))
+    configuration = record(
+        workspace_=record(working_dir_=TEXT, include_patterns_=TEXTS, exclude_patterns_=TEXTS),
+        model_=OBJECT, tools_=OBJECT, session_=OBJECT, permissions_=permissions,
+    )  # fmt: skip
+    incident = record(id=TEXT, rule_id_=TEXT, message_=TEXT, description_=TEXT, effort_=TEXT, severity_=TEXT)
+
+    def arguments(schema: Schema) -> Schema:
+        return record(command=TEXT, arguments={"type": "array", "minItems": 1, "maxItems": 1, "items": schema})
+
+    def stream(content: Schema) -> Schema:
+        return record(session_id=TEXT, request_id=TEXT, message_id=TEXT, timestamp=TEXT, content=content)
+
+    result = record(success=FLAG, output_=either(TEXT, null), error_=either(TEXT, null), execution_time_=NUMBER)
+    streams: dict[str, Schema] = {
+        "progress": record(percentage=NUMBER, phase=TEXT, description_=TEXT, current_step_=TEXT, total_steps_=COUNT),
+        "ai_response": record(text=TEXT, partial_=FLAG, confidence_=NUMBER, tokens_=COUNT),
+        "tool_call": record(
+            tool_name=TEXT, operation_=TEXT, parameters_=OBJECT, status_=TEXT, result_=either(result, null)
+        ),
+        "user_interaction": record(
+            interaction_id=TEXT,
+            interaction_type=TEXT,
+            prompt=TEXT,
+            options_=LIST,
+            default_response_=TEXT,
+            timeout_=NUMBER,
+        ),
+        "file_modification": record(
+            proposal_id=TEXT, file_path=TEXT, operation=TEXT, diff_=TEXT, risk_level_=TEXT, requires_approval_=FLAG
+        ),
+        "error": record(error_code=TEXT, message=TEXT, details_=TEXT, recoverable_=FLAG, suggested_action_=TEXT),
+        "system": record(message=TEXT, level_=TEXT, component_=TEXT),
+    }
+    told = {f"< kaiak/stream/{name}": "processing" for name in streams}
+    session = ("/params/arguments/0/session_id", "/params/session_id", "/result/session_id")
+    return Rules(
+        "Kaiak agent API",
+        {
+            "framing": Clause("Message Framing", "Every message stands behind Content-Length, an empty line between."),
+            "configure": Clause("1. configure", "One argument with a configuration; the answer has what was applied."),
+            "fix": Clause(
+                "2. generate_fix", "session_id and incidents; the answer has request_id, session_id, status."
+            ),
+            "delete": Clause("3. delete_session", "session_id; the answer says what was removed."),
+            "stream": Clause("Streaming Notifications", "session_id, request_id, message_id, timestamp, content."),
+            "no-id": Clause("Streaming Notifications", "They are sent without an id."),
+            "during": Clause("Streaming Notifications", "They are sent during generate_fix processing."),
+            "session": Clause(
+                "Session Lifecycle", "Created by generate_fix, streamed, answered, then perhaps deleted."
+            ),
+            "in-use": Clause("Concurrent Access Control", "Only one client can use a session at a time."),
+            "methods": Clause("API Methods", "Three commands, seven notifications, and the reply to an interaction."),
+        },
+        envelope=VERSION_2,
+        envelope_clause="version-2",
+        messages={
+            f"> {configure}": ("configure", arguments(record(configuration=configuration, reset_existing_=FLAG))),
+            f"< = {configure}": (
+                "configure",
+                record(status=TEXT, message_=TEXT, configuration_applied=OBJECT, warnings_=LIST, timestamp_=TEXT),
+            ),
+            f"> {fix}": (
+                "fix",
+                arguments(
+                    record(session_id_=TEXT, incidents=list_of(incident), migration_context_=OBJECT, options_=OBJECT)
+                ),
+            ),
+            f"< = {fix}": (
+                "fix",
+                record(request_id=TEXT, session_id=TEXT, status=TEXT, incident_count_=COUNT, completed_at_=TEXT),
+            ),
+            f"> {delete}": ("delete", arguments(record(session_id=TEXT, force_=FLAG, cleanup_files_=FLAG))),
+            f"< = {delete}": (
+                "delete",
+                record(session_id=TEXT, status=TEXT, cleanup_summary_=OBJECT, deleted_at_=TEXT),
+            ),
+            **{f"< kaiak/stream/{name}": ("stream", stream(content)) for name, content in streams.items()},
+            # "The specific method for responding is not part of the three-endpoint API": this is the one that there is.
+            "> kaiak/client/user_message": ("methods", record(session_id=TEXT, payload=OBJECT)),
+            # What LSP has around it, where a server follows it that far.
+            "> initialize": ("methods", ANY),
+            "> initialized": ("methods", ANY),
+            "> shutdown": ("methods", ANY),
+            "> exit": ("methods", ANY),
+            f"< ! {fix}": ("error-object", record(code=WHOLE, message=TEXT, data_=OBJECT)),
+        },
+        machines=(
+            StateMachine(
+                "session",
+                "free",
+                {
+                    # The server makes up the id where the client brings none: a session may begin with its message.
+                    "free": {f"> {fix}": "processing", f"> {delete}": "free", f"< = {delete}": "free"} | told,
+                    "processing": told
+                    | {
+                        f"< = {fix}": "free",
+                        f"> {fix}": "processing",
+                        "> kaiak/client/user_message": "processing",
+                        f"> {delete}": "processing",
+                        f"< = {delete}": "free",
+                    },
+                },
+                key=session,
+            ),
+            StateMachine(
+                "during",
+                "processing",
+                {"processing": told | {f"< = {fix}": "answered"}, "answered": {}},
+                key=("/params/request_id", "/result/request_id"),
+            ),
+        ),
+        during=(OnlyWhileOpen("during", tuple(told), (command,)),),
+        split={f"> {command}": "/params/command"},
+        closed="methods",
+        junk="framing",
+        notifications=dict.fromkeys((event[2:] for event in told), "no-id"),
+    )

@@ -1,0 +1,142 @@
+"""waza's JSON-RPC server (spec 3): runs go on after the answer that names them, and tell of themselves."""
+
+from __future__ import annotations
+
+from .dialect import Dialect
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .rules import Rules
+
+_RUN = ("/params/runId",)
+_PATHS = {"eval": "/params/path"}
+
+DIALECT = Dialect(
+    "waza",
+    "ndjson",
+    "waza's evaluation server",
+    bound={
+        "eval.run": _PATHS | {"context": "/params/context_dir"},
+        "eval.list": {"evals": "/params/directory"},
+        "eval.get": _PATHS,
+        "eval.validate": _PATHS,
+        "task.list": _PATHS,
+        "task.get": _PATHS,
+    },
+    # The Python server writes durations, in its own spelling of names.
+    volatile={
+        "eval.progress": ("/params/durationMs", "/params/duration_ms", "/params/details/duration_ms"),
+        "eval.complete": ("/params/summary/durationMs", "/params/summary/duration_ms"),
+    },
+    names={"": ("/result/runId",), "*": _RUN},
+    steers={"run.cancel": _RUN},
+    subject={"run.status": "/params/runId", "run.cancel": "/params/runId", "eval.progress": "/params/event"},
+)
+
+
+def rules() -> Rules:
+    """Return the rules of the specification."""
+    from .rules import (
+        ANY,
+        COUNT,
+        FLAG,
+        LIST,
+        NUMBER,
+        OBJECT,
+        TEXT,
+        TEXTS,
+        VERSION_2,
+        Clause,
+        Rules,
+        StateMachine,
+        either,
+        list_of,
+        one_of,
+        record,
+    )
+
+    path = record(path=TEXT)
+    run = record(runId=TEXT)
+    null = {"type": "null"}
+    progress = ("run_start", "task_start", "trial_start", "trial_complete", "task_complete", "run_complete")
+    summary = record(total=COUNT, passed=COUNT, failed=COUNT, passRate_=NUMBER)
+    task = record(id=TEXT, name=TEXT, description_=TEXT)
+    running = dict.fromkeys(("< eval.progress", "< eval.log", "> run.status", "< = run.status"), "running")
+    return Rules(
+        "waza JSON-RPC",
+        {
+            "run": Clause("`eval.run`", "path is required; the answer has runId and status."),
+            "list": Clause("`eval.list`", "directory; the answer lists path, name, skill, version of each eval."),
+            "get": Clause("`eval.get`", "path; the answer has path, name, skill, version, config and metrics."),
+            "validate": Clause("`eval.validate`", "path; the answer has valid, and either name and skill or errors."),
+            "tasks": Clause("`task.list`", "path; the answer lists the tasks."),
+            "task": Clause("`task.get`", "path and taskId; the answer has id, name, prompt, graders."),
+            "status": Clause("`run.status`", "runId; the answer has runId, status, result, error."),
+            "cancel": Clause("`run.cancel`", "runId; the answer has runId and the status cancelled."),
+            "progress": Clause("`eval.progress`", "runId and one of six events."),
+            "log": Clause("`eval.log`", "runId, level, message."),
+            "complete": Clause("`eval.complete`", "runId, and either a summary or an error."),
+            "no-id": Clause("Notification Format", "Notifications are sent without an id."),
+            "named": Clause("`eval.run`", "A run is told of after the answer that names it, and until it completes."),
+            "methods": Clause("Methods, Notifications", "These are all methods, each in its direction."),
+            "stdout": Clause("Stdio (Default)", "Each message is a single line of JSON."),
+        },
+        envelope=VERSION_2,
+        envelope_clause="version-2",
+        messages={
+            "> eval.run": ("run", record(path=TEXT, executor_=TEXT, model_=TEXT, verbose_=FLAG, context_dir_=TEXT)),
+            "< = eval.run": ("run", record(runId=TEXT, status=TEXT)),
+            "> eval.list": ("list", record(directory=TEXT)),
+            "< = eval.list": ("list", record(evals=list_of(record(path=TEXT, name_=TEXT, skill_=TEXT, version_=TEXT)))),
+            "> eval.get": ("get", path),
+            "< = eval.get": (
+                "get",
+                record(path=TEXT, name=TEXT, skill_=TEXT, version_=TEXT, config=OBJECT, metrics_=OBJECT),
+            ),
+            "> eval.validate": ("validate", path),
+            "< = eval.validate": (
+                "validate",
+                either(record(valid={"const": True}, name=TEXT), record(valid={"const": False}, errors=TEXTS)),
+            ),
+            "> task.list": ("tasks", path),
+            "< = task.list": ("tasks", record(tasks=list_of(task))),
+            "> task.get": ("task", record(path=TEXT, taskId=TEXT)),
+            "< = task.get": ("task", record(id=TEXT, name=TEXT, prompt_=TEXT, graders_=LIST)),
+            "> run.status": ("status", run),
+            "< = run.status": (
+                "status",
+                record(runId=TEXT, status=TEXT, result=either(OBJECT, null), error=either(TEXT, OBJECT, null)),
+            ),
+            "> run.cancel": ("cancel", run),
+            "< = run.cancel": ("cancel", record(runId=TEXT, status=one_of("cancelled"))),
+            "< eval.progress": (
+                "progress",
+                record(
+                    runId=TEXT, event=one_of(*progress), taskName_=TEXT, taskNum_=COUNT, totalTasks_=COUNT, status_=TEXT
+                ),
+            ),
+            "< eval.log": ("log", record(runId=TEXT, level=TEXT, message=TEXT)),
+            "< eval.complete": (
+                "complete",
+                either(record(runId=TEXT, summary=summary), record(runId=TEXT, error=either(TEXT, OBJECT))),
+            ),
+            "< ! eval.run": ("error-object", ANY),
+        },
+        machines=(
+            StateMachine(
+                "named",
+                "not named yet",
+                {
+                    "not named yet": {"< = eval.run": "running", "> run.status": "not named yet"},
+                    "running": running | {"< eval.complete": "complete", "< = run.cancel": "cancelled"},
+                    "complete": {"> run.status": "complete", "< = run.status": "complete"},
+                    # What was on its way when the run was cancelled still comes.
+                    "cancelled": dict.fromkeys(running, "cancelled") | {"< eval.complete": "complete"},
+                },
+                key=("/params/runId", "/result/runId"),
+            ),
+        ),
+        closed="methods",
+        junk="stdout",
+        notifications=dict.fromkeys(("eval.progress", "eval.log", "eval.complete"), "no-id"),
+    )

@@ -1,0 +1,162 @@
+"""Record modes: what happens when there is a cassette, and when there is none. The words are those of VCR's family."""
+
+from __future__ import annotations
+
+import os
+
+from ext_recorder.cassette.paths import target_of
+from ext_recorder.errors import UsageError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Literal
+
+    from ext_recorder.messages.path_bindings import ReplayBindings
+    from ext_recorder.messages.redaction import Redaction
+
+    Act = Literal["record", "replay", "go-on", "refuse"]
+
+
+class Mode:
+    """One mode.
+
+    Attributes:
+        there: what is done when the cassette is there.
+        missing: what is done when it is not.
+        help: both in a line.
+    """
+
+    __slots__ = ("help", "missing", "there")
+
+    def __init__(self, *, there: Act, missing: Act, help: str) -> None:
+        self.there = there
+        self.missing = missing
+        self.help = help
+
+
+MODES = {
+    "once": Mode(there="replay", missing="record", help="replay the cassette if it exists, otherwise record it"),
+    "none": Mode(there="replay", missing="refuse", help="replay only"),
+    "new_episodes": Mode(
+        there="go-on", missing="record", help="replay, and record requests without a recorded response"
+    ),
+    "all": Mode(
+        there="record", missing="record", help="record again; the old cassette stays until the new one is complete"
+    ),
+}
+
+
+def known(mode: str) -> Mode:
+    """The mode of this name. Raises UsageError where there is none."""
+    if mode in MODES:
+        return MODES[mode]
+    names = ", ".join(MODES)
+    raise UsageError(f"--mode {mode}: expected one of {names}")
+
+
+def act(mode: str, cassette: str) -> Literal["record", "replay", "go-on"]:
+    """What to do.
+
+    Args:
+        mode: its name.
+        cassette: the file.
+
+    Raises:
+        UsageError: there is no such mode; or the cassette is missing, and may not be recorded.
+    """
+    chosen = known(mode)
+    result = chosen.there if os.path.exists(cassette) else chosen.missing  # noqa: PTH110 - pathlib costs 5 ms
+    if result == "refuse":
+        raise UsageError(f"{cassette}: no such cassette, and --mode {mode} does not record; use --mode once")
+    return result
+
+
+class ResumeFrom:
+    """A cassette that is recorded on.
+
+    Attributes:
+        path: the cassette.
+        upto: its events above this line are kept; 0: all of them, but for the end.
+        early: lines below it that are kept as well: they were played before their place in the recording.
+        bindings: paths, and what stands for them in it.
+        lines: of the new cassette, that were taken over from it, with the header.
+    """
+
+    __slots__ = ("bindings", "early", "lines", "path", "upto")
+
+    def __init__(self, path: str, upto: int, early: frozenset[int], bindings: ReplayBindings) -> None:
+        self.path = path
+        self.early = early
+        self.upto = upto
+        self.lines = 0
+        self.bindings = bindings
+
+
+class RecordingConfig:
+    """One session to be recorded.
+
+    Attributes:
+        name: the cassette, as it was given.
+        cassette: the file that it becomes: the same, or where a symbolic link of that name leads.
+        partial: the file while it is being written.
+        command: what is run, with its arguments; () where the server is there already.
+        protocol: the name of a dialect.
+        framing: the name of a framing; "" for the dialect's own.
+        bind: further bindings, name to value of this machine.
+        listen: where clients of a socket server connect; "" for a child on stdio.
+        connect: where that server listens.
+        match_env: names of the environment variables that are part of what is recorded, kept with their values.
+        base: what is recorded on; None: nothing.
+        http: the HTTP traffic of the child is recorded, too.
+        redact: what is redacted; None: what looks secret.
+
+    Raises:
+        UsageError: a variable to be redacted is missing, or the cassette has the name of something else than a file.
+    """
+
+    __slots__ = (
+        "base",
+        "bind",
+        "cassette",
+        "command",
+        "connect",
+        "framing",
+        "http",
+        "listen",
+        "match_env",
+        "name",
+        "partial",
+        "protocol",
+        "redact",
+    )
+
+    def __init__(
+        self,
+        cassette: str,
+        command: tuple[str, ...],
+        *,
+        protocol: str,
+        framing: str = "",
+        bind: Mapping[str, str] | None = None,
+        redact: Redaction | None = None,
+        listen: str = "",
+        connect: str = "",
+        match_env: tuple[str, ...] = (),
+        http: bool = False,
+    ) -> None:
+        self.name = cassette
+        self.cassette = target_of(cassette)
+        self.partial = f"{self.cassette}.partial"
+        self.command = command
+        self.protocol = protocol
+        self.framing = framing
+        self.bind = bind or {}
+        self.base: ResumeFrom | None = None
+        self.http = http
+        self.listen = listen
+        self.connect = connect
+        self.match_env = match_env
+        if redact:
+            redact.require()
+        self.redact = redact

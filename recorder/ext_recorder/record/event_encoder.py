@@ -1,0 +1,287 @@
+"""From notes to the lines of a cassette: chunks become messages, and only whole messages are cleaned and written.
+
+A secret may be cut in two by the chunks in which it came, or by the pieces in which bytes without any framing come. So
+an unfinished message waits, and so do the last bytes of what is no message.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ext_recorder.cassette.events import (
+    MESSAGE_LIMIT_BYTES,
+    OWN_FILES,
+    STDERR_FRAMING,
+    STREAMS,
+    mark_line,
+    note,
+    raw_line,
+)
+from ext_sdk.core.wire.frames import Junk, Overlong
+from ext_sdk.core.wire.framing import UINT32_LIMIT_BYTES
+
+from .split_secrets import SplitSecrets, StreamedText, may_be_delta
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ext_recorder.cassette.events import Clean, MarkKind, Stream
+    from ext_recorder.messages.path_bindings import RecordBindings as Bindings
+    from ext_recorder.replay.unanswered import CompletenessCheck
+    from ext_sdk.core.wire.framing import Framing
+
+    from .event_queue import Note
+    from .split_secrets import Replacements
+
+# Bytes that are no message are written when they are so many,
+LOOSE_BYTES = 1_048_576
+# but for so many of them, because a secret may have only begun there. Long ones: private keys, some 3 KB in base64.
+HELD_BACK_BYTES = 16_384
+
+
+def limit(framing: Framing) -> int:
+    """The longest message that is kept as one, in bytes: no longer than what the framing can say again at replay."""
+    return UINT32_LIMIT_BYTES if framing.name == "uint32" else MESSAGE_LIMIT_BYTES
+
+
+# A note that ends a session in which no child has ended: nobody has started one.
+END = "end"
+
+
+class _Part:
+    """One direction of one connection.
+
+    Attributes:
+        stream: "in", "out" or "err".
+        conn: the connection.
+        framing: of its messages.
+        decoder: where their bytes go.
+        omitted: bytes so far of a message over the limit.
+    """
+
+    __slots__ = ("conn", "decoder", "framing", "omitted", "stream")
+
+    def __init__(self, stream: Stream, conn: int, framing: Framing) -> None:
+        self.stream = stream
+        self.conn = conn
+        self.framing = framing
+        self.decoder = framing.decoder(limit(framing))
+        self.omitted = 0
+
+
+class EventEncoder:
+    """The lines of one session.
+
+    A note names its stream: "in" of the one connection on stdio, "in:2" of the second one of a socket server. What has
+    the number 0 is a socket server's own standard files, which are lines.
+
+    Args:
+        framing: of the messages, in both directions.
+        clean: takes secrets and machine paths out of bytes.
+        bindings: told of the host's messages, because they name paths of the machine.
+        since: the time of the first note, in seconds since the start of the session.
+        replacements: finds what is secret in a text; with it, secrets that notifications cut in two are found.
+        keeps_long: lines of the child over the limit are kept as bytes, piece by piece; they are not messages.
+        check: reads the messages and marks as well.
+
+    Attributes:
+        counts: messages so far, by stream; of stderr, lines.
+        strays: whether host or child has said something that is no message.
+        finished: whether the child's exit has been noted.
+        omitted: sizes of the messages that were left out.
+    """
+
+    def __init__(
+        self,
+        framing: Framing,
+        clean: Clean,
+        bindings: Bindings,
+        *,
+        since: float = 0.0,
+        replacements: Replacements | None = None,
+        keeps_long: bool = False,
+        check: CompletenessCheck | None = None,
+    ) -> None:
+        self._framing = framing
+        self._parts: dict[str, _Part] = {}
+        self._clean = clean
+        self._bindings = bindings
+        self._lines: list[bytes | StreamedText] = []
+        self._replacements = replacements
+        self._deltas: dict[str, SplitSecrets] = {}
+        self._loose: tuple[float, str, bytes] | None = None
+        self._since = self._time = since
+        self.counts: dict[Stream, int] = dict.fromkeys(STREAMS, 0)
+        self.strays = False
+        self.omitted: list[int] = []
+        self._keeps_long = keeps_long
+        self._check = check
+        self._methods: dict[int, deque[str]] = {}  # by connection: those of HTTP requests without a response
+        self.finished = False
+
+    def lines(self, notes: list[Note]) -> list[bytes]:
+        """Return the lines that these notes complete; without notes, those of all that is held back."""
+        if not notes:
+            for deltas in self._deltas.values():
+                deltas.release()
+        for time, name, what in notes:
+            self._time = max(
+                time + self._since, self._time
+            )  # what came in one turn of the tap may be some µs out of step
+            if isinstance(what, bytes):
+                self._receive(name, what)
+            else:
+                self._mark(name, what)
+        return self._take_lines()
+
+    def close(self) -> list[bytes]:
+        """The session has broken off: the lines for what was still waiting."""
+        self._end()
+        return self._take_lines()
+
+    def _take_lines(self) -> list[bytes]:
+        ready: list[bytes] = []
+        for line in self._lines:
+            text = line if isinstance(line, bytes) else line.line
+            if text is None:  # held back, and with it what comes after it
+                break
+            ready.append(text)
+        del self._lines[: len(ready)]
+        return ready
+
+    def _receive(self, name: str, data: bytes) -> None:
+        part = self._parts.get(name) or self._begin(name)
+        if data:
+            part.decoder.receive_data(data)
+            self._take(name, part)
+        else:
+            part.decoder.receive_eof()
+            self._take(name, part)
+            self._release(name)
+            self._write_omitted(part)
+            self._write_mark("eof", part.stream, part.conn)
+
+    def _begin(self, name: str) -> _Part:
+        stream, conn = _named(name)
+        lines = stream == "err" or conn == OWN_FILES
+        part = self._parts[name] = _Part(stream, conn, STDERR_FRAMING if lines else self._framing)  # type: ignore[arg-type]
+        if self._framing.name == "http" and not lines:
+            part.decoder.methods = self._methods.setdefault(conn, deque())  # type: ignore[attr-defined]
+        return part
+
+    def _mark(self, name: str, what: int | str) -> None:
+        kind, conn = _named(name)
+        if kind in {"exit", END}:
+            self._end()
+            self.finished = True
+        if kind != END:
+            self._write_mark(kind, what, conn)  # type: ignore[arg-type]  # what has no bytes is a mark
+
+    def _end(self) -> None:
+        """Nothing more comes from anywhere."""
+        for name, part in self._parts.items():
+            part.decoder.receive_eof()
+            self._take(name, part)
+            self._release(name)
+            self._write_omitted(part)
+        self._write_loose()
+
+    def _take(self, name: str, part: _Part) -> None:
+        """Write what the decoder has complete. The scribe spends its time here."""
+        next_event, stream, framing, conn = part.decoder.next_event, part.stream, part.framing, part.conn
+        clean, time = self._clean, self._time
+        observe = self._bindings.observe if stream == "in" else None
+        append, count = self._lines.append, 0
+        check = self._check.add_message if self._check and stream != "err" else None
+        streams = stream == "out" and conn != OWN_FILES and self._replacements is not None
+        while item := next_event():
+            if isinstance(item, Overlong) and self._omits(part):
+                self._omit(part, item)
+                continue
+            if isinstance(item, Junk):
+                self.strays = True  # all of stderr is lines, and none of them junk
+                self._keep_loose(name, item.wire)
+                continue
+            if self._loose:
+                self._write_loose()
+            if observe:
+                observe(item.payload)
+            if check:
+                check(conn, stream, item.payload)
+            count += 1
+            if streams and b'"id"' not in item.payload and may_be_delta(item.payload):
+                self._hold(name, part, StreamedText(time, item))
+                continue
+            if streams and self._deltas:
+                self._release(name)
+            append(note(stream, time, item, framing, clean, conn=conn))
+        self.counts[stream] += count
+
+    def _hold(self, name: str, part: _Part, delta: StreamedText) -> None:
+        """Hold a notification of the child back: its text may continue in the next one."""
+        deltas = self._deltas.get(name)
+        if deltas is None:
+
+            def write(delta: StreamedText, payload: bytes) -> bytes:
+                def clean(data: bytes) -> bytes:
+                    return self._clean(data.replace(delta.item.payload, payload))  # header lines have none of it
+
+                return note(part.stream, delta.time, delta.item, part.framing, clean, conn=part.conn)
+
+            assert self._replacements is not None
+            deltas = self._deltas[name] = SplitSecrets(self._replacements, write)
+        deltas.take(delta)
+        self._lines.append(delta)
+
+    def _release(self, name: str) -> None:
+        if deltas := self._deltas.get(name):
+            deltas.release()
+
+    def _omits(self, part: _Part) -> bool:
+        """Return True if messages over the limit are left out here, False if they are kept as bytes."""
+        if part.stream == "out" and part.conn != OWN_FILES:
+            return not self._keeps_long
+        return part.stream == "in"
+
+    def _omit(self, part: _Part, piece: Overlong) -> None:
+        part.omitted += len(piece.wire)
+        if piece.ends:
+            self._write_omitted(part)
+
+    def _write_omitted(self, part: _Part) -> None:
+        if not part.omitted:
+            return
+        self.omitted.append(part.omitted)
+        self._write_mark("omitted", f"{part.omitted} bytes of {part.stream}", part.conn)
+        part.omitted = 0
+
+    def _write_mark(self, kind: MarkKind, value: int | str, conn: int) -> None:
+        self._write_loose()
+        if self._check:
+            self._check.add_mark(kind, value)
+        self._lines.append(mark_line(kind, self._time, value, conn=conn))
+
+    # Bytes that are no message come in pieces. They are cleaned as one, and written as few events.
+
+    def _keep_loose(self, name: str, wire: bytes) -> None:
+        if self._loose and self._loose[1] != name:
+            self._write_loose()
+        time, _, kept = self._loose or (self._time, name, b"")
+        self._loose = (time, name, kept + wire)
+        if len(kept) > LOOSE_BYTES:
+            self._write_loose(hold_back=HELD_BACK_BYTES)
+
+    def _write_loose(self, hold_back: int = 0) -> None:
+        if not self._loose:
+            return
+        time, name, kept = self._loose
+        part = self._parts[name]
+        clean = self._clean(kept)
+        cut = max(0, len(clean) - hold_back)
+        self._lines.append(raw_line(part.stream, time, clean[:cut], conn=part.conn))
+        self._loose = (time, name, clean[cut:]) if hold_back else None
+
+
+def _named(name: str) -> tuple[str, int]:
+    """A stream or a mark, and its connection."""
+    kind, _, conn = name.partition(":")
+    return kind, int(conn or 1)

@@ -1,0 +1,386 @@
+"""Journal: notes of the tap in memory that it shares with the scribe, until they are handed over through the pipe.
+
+Handing over wakes the scribe, so the tap does it while the wire is idle. A tap that is killed before (SIGKILL) leaves
+its notes here, and the scribe reads them when the pipe has ended. A note is written before its bytes are forwarded, so
+whatever a host or a child has received is in the pipe or here, unless the journal was full.
+"""
+
+from __future__ import annotations
+
+import marshal
+import mmap
+import os
+import signal
+from collections import deque
+from select import POLLIN, POLLOUT, poll
+from struct import Struct
+from time import monotonic
+
+from ext_recorder.posix.output import enlarge
+from ext_recorder.posix.signals import signal_name
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TypeAlias
+
+    # Seconds since the start; then a stream and its bytes (b"" at its end), "signal" and its name, or "exit" and the
+    # exit code or the name of the signal that was it.
+    Note: TypeAlias = tuple[float, str, bytes | str | int]
+
+# Some 6,000 messages of 300 bytes. Pages that were never used take no memory.
+JOURNAL_BYTES = 2_097_152
+
+# Generation; how many notes were handed over before the first one here.
+_START = Struct("<IQ")
+
+# Generation, seconds, whether the content is marshal's form of a value, bytes of the content, name. It is written after
+# the content, so a note that a kill has cut in two has the head of an older generation, or none.
+_HEAD = Struct("<Id?I16s")
+_HEAD_BYTES = _HEAD.size
+
+
+class Journal:
+    """The latest notes. One process writes; another reads after the first one has ended, or handed over everything.
+
+    Attributes:
+        full: later notes are not in it.
+    """
+
+    __slots__ = ("_at", "_closed", "_generation", "_memory", "_names", "_pack", "full")
+
+    def __init__(self, size: int = JOURNAL_BYTES) -> None:
+        self._memory = mmap.mmap(-1, size)  # shared with processes that are forked later
+        self._pack = _HEAD.pack
+        self._names: dict[str, bytes] = {}
+        self._generation = int.from_bytes(os.urandom(4), "little")  # not a number that messages have in them
+        self._closed = False
+        self.begin(0)
+
+    def begin(self, count: int) -> None:
+        """Begin again, empty: so many notes have been handed over."""
+        if self._closed:
+            return
+        self._generation = (self._generation + 1) & 0xFFFF_FFFF
+        _START.pack_into(self._memory, 0, self._generation, count)
+        self._at = _START.size
+        self.full = False
+
+    def close(self) -> None:
+        """Write no more: nothing is recorded, or another process writes."""
+        self._closed = self.full = True
+
+    def add(self, time: float, name: str, content: bytes, *, is_value: bool = False) -> None:
+        """Write a note, unless the journal is full. Every chunk on the wire passes through here.
+
+        Args:
+            time: seconds since the start.
+            name: the stream, or what happened.
+            content: its bytes.
+            is_value: they are marshal's form of a value.
+        """
+        if self.full:
+            return
+        memory, at = self._memory, self._at
+        start = at + _HEAD_BYTES
+        end = start + len(content)
+        label = self._names.get(name) or self._names.setdefault(name, name.encode())
+        try:
+            memory[start:end] = content
+            memory[at:start] = self._pack(self._generation, time, is_value, len(content), label)
+            self._at = end
+        except IndexError:  # beyond the end
+            self.full = True
+
+    def add_value(self, time: float, name: str, value: str | int) -> None:
+        """Write a note of what is not bytes, unless the journal is full."""
+        self.add(time, name, marshal.dumps(value), is_value=True)
+
+    def after(self, count: int) -> Iterator[Note]:
+        """Read the notes after the first `count` notes of the session."""
+        memory = self._memory
+        generation, number = _START.unpack_from(memory)
+        start = _START.size + _HEAD_BYTES
+        while start <= len(memory):
+            found, time, is_value, size, name = _HEAD.unpack_from(memory, start - _HEAD_BYTES)
+            if found != generation:
+                return
+            if number >= count:
+                content = memory[start : start + size]
+                value = marshal.loads(content) if is_value else content  # noqa: S302 - written by our own parent process
+                yield time, name.rstrip(b"\0").decode(), value
+            number += 1
+            start += size + _HEAD_BYTES
+
+
+# A scribe that takes nothing for so long, in seconds, is given up: a disk that hangs must not hang the session.
+STALL_S = 10.0
+
+# A scribe that uses processor time, such as for the redaction of a message of 60 MB, has this long, in seconds.
+BUSY_S = 120.0
+
+# How long the scribe may take, in seconds, for the last notes and the rename. It is at most QUEUE_BYTES behind.
+FINISH_S = 30.0
+
+# Room in the pipe, so that a batch goes by one write. 1 MiB is what Linux grants to everyone.
+PIPE_BYTES = 1_048_576
+LENGTH_BYTES = 4
+
+# The pieces of a text follow each other sooner; a scribe that gets nothing in this time writes what it holds back.
+IDLE_MS = 1_000
+
+# A batch is handed over in one piece, some 400 µs.
+BATCH_BYTES = 524_288
+
+# What a note weighs beside its bytes.
+NOTE_BYTES = 256
+NOBODY = -1  # in the place of a process id
+
+
+class Report:
+    """What became of a recording.
+
+    Attributes:
+        ok: whether the cassette is complete.
+        text: for a person; "" when there is nothing to say.
+        warning: for a person, even where nobody watches a terminal; "" most often.
+    """
+
+    __slots__ = ("ok", "text", "warning")
+
+    def __init__(self, *, ok: bool, text: str, warning: str = "") -> None:
+        self.ok = ok
+        self.text = text
+        self.warning = warning
+
+
+class EventQueue:
+    """What was seen on the wire and has still to get to the scribe.
+
+    Args:
+        scribe: its process id; NOBODY when it could not be started.
+        pipe: where batches are written to.
+        report: where the scribe's report is read from, when it ends.
+        partial: the name of the file that it writes, for messages.
+        journal: shared with the scribe.
+
+    Attributes:
+        fresh: what was noted and not handed over yet. Always the same list: the tap appends to it directly.
+        journal: the same, for a scribe that outlives the tap. The tap writes to it directly.
+        backlog: bytes handed over that the scribe has not taken yet.
+        on: whether anything is being recorded.
+    """
+
+    def __init__(self, scribe: int, pipe: int, report: int, partial: str, journal: Journal) -> None:
+        self.journal = journal
+        self._count = 0  # notes handed over
+        self.fresh: list[Note] = []
+        self.backlog = 0
+        self.on = True
+        self.pipe = pipe
+        self.report = report
+        self._scribe = scribe
+        self._partial = partial
+        self._queue: deque[memoryview] = deque()
+        self._moved = monotonic()  # when the scribe last took something
+        self._used = 0  # processor time of the scribe, in clock ticks, when that was last read
+        self._worked = 0.0  # when that was more than before
+        self._ended = False
+        os.set_blocking(pipe, False)
+        enlarge(pipe, PIPE_BYTES)
+
+    def keep(self, time: float, name: str, what: bytes | str | int) -> None:
+        """Note something; bytes, before they are forwarded."""
+        self.fresh.append((time, name, what))
+        if isinstance(what, bytes):
+            self.journal.add(time, name, what)
+        else:
+            self.journal.add_value(time, name, what)
+
+    def hand_over(self) -> int:
+        """Queue a batch of what was noted, the oldest of it, and write what the pipe takes. Returns its weight."""
+        if not self.on:
+            self.fresh.clear()
+            return 0
+        count, weight = self._batch()
+        batch = pack(self.fresh[:count])
+        del self.fresh[:count]
+        self._count += count
+        if not self._queue:
+            self._moved = monotonic()
+        self._queue.append(memoryview(batch))
+        self.backlog += len(batch)
+        self.write()
+        return weight
+
+    def _batch(self) -> tuple[int, int]:
+        """How many notes make a batch, and what they weigh."""
+        weight = 0
+        for count, (_, _, what) in enumerate(self.fresh, 1):
+            weight += (len(what) if isinstance(what, bytes) else 0) + NOTE_BYTES
+            if weight > BATCH_BYTES:
+                return count, weight
+        return len(self.fresh), weight
+
+    def write(self) -> None:
+        """Write as much of the backlog as the pipe takes."""
+        while self._queue:
+            piece = self._queue[0]
+            try:
+                sent = os.write(self.pipe, piece)
+            except BlockingIOError:
+                return
+            except BrokenPipeError:  # the scribe has ended; its report says why
+                self._drop()
+                return
+            self._moved = monotonic()
+            self.backlog -= sent
+            if sent == len(piece):
+                self._queue.popleft()
+            else:
+                self._queue[0] = piece[sent:]
+        if not self.fresh:
+            self.journal.begin(self._count)
+
+    def stalled(self) -> bool:
+        """Return True if there is a backlog that has not moved for STALL_S, and the scribe does not work on it."""
+        waited = monotonic() - self._moved
+        return self.backlog > 0 and waited > STALL_S and (waited > BUSY_S or not self._is_working())
+
+    def _is_working(self) -> bool:
+        """Return True if the scribe has used processor time in the last STALL_S."""
+        used = processor_ticks(self._scribe)
+        if used > self._used:
+            self._used, self._worked = used, monotonic()
+        return monotonic() - self._worked < STALL_S
+
+    def stop(self) -> Report:
+        """Record no more, while the session goes on. Returns why."""
+        report = self._end(0.0 if self.stalled() else FINISH_S)
+        return Report(ok=False, text=f"recording stopped, the session goes on: {report.text}")
+
+    def finish(self) -> Report:
+        """Hand over what is left, and wait until the cassette is there."""
+        if self._ended:
+            return Report(ok=False, text="")
+        room = poll()
+        room.register(self.pipe, POLLOUT)
+        while (self.fresh or self.backlog) and (room.poll(STALL_S * 1_000) or not self.stalled()):
+            self.write()
+            while self.fresh and not self.backlog:
+                self.hand_over()
+        report = self._end(0.0 if self.backlog else FINISH_S)
+        return report if report.ok else Report(ok=False, text=f"the recording is not complete: {report.text}")
+
+    def forget(self) -> None:
+        """In a copy of this process: let go of the scribe, which belongs to the other copy."""
+        if not self._ended:
+            self._drop()
+            os.close(self.pipe)
+            os.close(self.report)
+
+    def _drop(self) -> None:
+        self.on = False
+        self.journal.close()
+        self.backlog = 0
+        self._queue.clear()
+
+    def _end(self, seconds: float) -> Report:
+        """End the notes, upon which the scribe ends as well, and read what it has to say. One that goes on is ended."""
+        self._ended = True
+        self._drop()
+        os.close(self.pipe)
+        said = _read_to_end(self.report, seconds)
+        until = monotonic() + BUSY_S
+        while said is None and seconds and monotonic() < until and self._is_working():
+            said = _read_to_end(self.report, 1.0)
+        os.close(self.report)
+        if self._scribe == NOBODY:
+            return Report(ok=False, text="the process that writes could not be started")
+        if said is None:
+            os.kill(self._scribe, signal.SIGKILL)
+        _, status = os.waitpid(self._scribe, 0)
+        if said:
+            ok, text, warning = marshal.loads(said)  # noqa: S302 - by our own child process, a moment ago
+            return Report(ok=ok, text=text, warning=warning)
+        how = "the disk is too slow" if said is None else f"the process that writes {how_it_ended(status)}"
+        return Report(ok=False, text=f"{how}; what was recorded is in {self._partial}, for `ext-recorder recover`")
+
+
+def pack(notes: list[Note]) -> bytes:
+    """A batch as bytes."""
+    body = marshal.dumps(notes, 2)
+    return len(body).to_bytes(LENGTH_BYTES, "little") + body
+
+
+def unpacked(pipe: int, journal: Journal) -> Iterator[list[Note]]:
+    """Yield the batches that come through a pipe, and an empty one whenever none has come for IDLE_MS.
+
+    After the end of the pipe, yield the notes that a killed tap has left in the journal.
+    """
+    count = 0
+    for batch in _batches(pipe):
+        count += len(batch)
+        yield batch
+    if left := list(journal.after(count)):
+        yield left
+
+
+def _batches(pipe: int) -> Iterator[list[Note]]:
+    """Yield the batches. A torn one at the end is dropped: its notes are still in the journal."""
+    readable = poll()
+    readable.register(pipe, POLLIN)
+    read = bytearray()
+    start = 0  # of the next batch in what was read
+    patience: int | None = IDLE_MS
+    while True:
+        end = start + LENGTH_BYTES
+        if len(read) >= end:
+            stop = end + int.from_bytes(read[start:end], "little")
+            if len(read) >= stop:
+                batch = marshal.loads(memoryview(read)[end:stop])  # noqa: S302 - written by our own parent process
+                start = stop
+                yield batch
+                continue
+        del read[:start]
+        start = 0
+        if readable.poll(patience):
+            patience = IDLE_MS
+            data = os.read(pipe, PIPE_BYTES)
+            if not data:
+                return
+            read += data
+        else:
+            patience = None  # once is enough until more comes
+            yield []
+
+
+def processor_ticks(pid: int) -> int:
+    """Return the processor time that a process has used, in clock ticks; 0 if the system has no /proc."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 - pathlib costs 5 ms
+            fields = file.read().rpartition(b")")[2].split()
+    except OSError:
+        return 0
+    return int(fields[11]) + int(fields[12])  # utime and stime, see proc(5)
+
+
+def how_it_ended(status: int) -> str:
+    """A wait status in words."""
+    if os.WIFSIGNALED(status):
+        return f"was ended by {signal_name(os.WTERMSIG(status))}"
+    return f"ended with exit code {os.WEXITSTATUS(status)}"
+
+
+def _read_to_end(fd: int, seconds: float) -> bytes | None:
+    """All bytes up to the end of file; None when it does not come in time."""
+    said = b""
+    deadline = monotonic() + seconds
+    readable = poll()
+    readable.register(fd, POLLIN)
+    while readable.poll(max(0.0, deadline - monotonic()) * 1_000):
+        data = os.read(fd, PIPE_BYTES)
+        if not data:
+            return said
+        said += data
+    return None

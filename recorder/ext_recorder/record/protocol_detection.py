@@ -1,0 +1,80 @@
+"""`--protocol auto`: what is it that goes over the wire? Asked before the first line of a cassette is written.
+
+The wire is not touched by it: the tap forwards whatever comes. The scribe holds its notes back until a message has
+shown the framing and the protocol, which is most often the first one, and then writes them under the header that says
+so. What is held back meanwhile is kept as lines, for the case that the scribe is killed.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from ext_recorder.protocols.detection import Detector
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from .event_queue import Note
+
+AUTO = "auto"
+# So much is held back at most, stderr included; then the most likely protocol has to do.
+HELD_BYTES = 16_777_216
+
+
+class DetectedProtocol:
+    """What a session turned out to be.
+
+    Attributes:
+        protocol: the name of a dialect.
+        framing: the name of a framing.
+        batches: all notes, those that were looked at first.
+    """
+
+    __slots__ = ("batches", "framing", "protocol")
+
+    def __init__(self, protocol: str, framing: str, batches: Iterator[list[Note]]) -> None:
+        self.protocol = protocol
+        self.framing = framing
+        self.batches = batches
+
+
+def detect_protocol(
+    batches: Iterator[list[Note]], framing: str, keep: Callable[[list[Note]], None]
+) -> DetectedProtocol:
+    """Look at the notes of a session until it is clear what they are.
+
+    Args:
+        batches: the notes as they come; waited for.
+        framing: where it is known; "" to find that out, too.
+        keep: called with what is held back.
+    """
+    detector = Detector(framing)
+    held: list[list[Note]] = []
+    size = 0
+    for notes in batches:
+        held.append(notes)
+        for _, name, what in notes:
+            if isinstance(what, bytes):
+                if not framing and name.startswith("in:") and name != "in:0" and _is_http(what):
+                    return DetectedProtocol("http", "http", chain(held, batches))
+                size += len(what)
+                _show(detector, name, what)
+        if detector.found or size > HELD_BYTES:
+            break
+        keep(notes)
+    return DetectedProtocol(*detector.settle(), chain(held, batches))
+
+
+def _is_http(data: bytes) -> bool:
+    """Return True for the beginning of an HTTP/1.1 request."""
+    line = data.partition(b"\r\n")[0].split(b" ")
+    return len(line) == 3 and line[0].isalpha() and line[0].isupper() and line[2] in {b"HTTP/1.1", b"HTTP/1.0"}
+
+
+def _show(detector: Detector, name: str, data: bytes) -> None:
+    stream, _, number = name.partition(":")  # "in:2": of the second connection of a socket server
+    if stream == "in" and number != "0":
+        detector.receive("in", data)
+    elif stream == "out" and number != "0":
+        detector.receive("out", data)

@@ -1,0 +1,444 @@
+"""The wire: three streams between host and child, and the one poll() that watches them.
+
+Where a reader does not keep up, we hold the one chunk and read no more of that stream, as a full pipe would; the other
+streams go on.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from select import POLLIN, POLLOUT, poll
+from signal import SIGCHLD
+from time import monotonic
+
+from ext_recorder.posix.child import way_of_ending
+from ext_recorder.posix.output import host_outlet, pipe_outlet, release, write_message
+from ext_recorder.posix.signals import signal_name
+
+from .event_queue import BATCH_BYTES, NOTE_BYTES
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ext_recorder.posix.child import Child
+    from ext_recorder.posix.output import OutputSink
+    from ext_recorder.posix.signals import Signals
+
+    from .event_queue import EventQueue
+
+
+# Instead of a number of bytes written: there is no reader any more.
+NO_READER = -1
+
+
+class ProxyStream:
+    """One direction of the wire.
+
+    Args:
+        name: "in", "out" or "err", as the child sees it.
+        source: the file to read.
+        close_source: lets its writer see that nobody reads.
+        outlet: where the bytes go.
+        close_outlet: lets its reader see that nothing more comes.
+
+    Attributes:
+        held: what was read and could not be written yet.
+        listening: whether the source is polled.
+        ended: nothing more will come; to be closed once `held` is written.
+    """
+
+    __slots__ = ("close_outlet", "close_source", "ended", "held", "listening", "name", "outlet", "source")
+
+    def __init__(
+        self,
+        name: str,
+        source: int,
+        close_source: Callable[[int], None],
+        outlet: OutputSink,
+        close_outlet: Callable[[], None],
+    ) -> None:
+        self.name = name
+        self.source = source
+        self.close_source = close_source
+        self.outlet = outlet
+        self.close_outlet = close_outlet
+        self.held = b""
+        self.listening = False
+        self.ended = False
+
+
+class PollSet:
+    """The open streams, and whatever else is waited for.
+
+    Attributes:
+        poll: waits for all of it.
+        streams: by the file that is read: the stream, and what writes its bytes. Asked in every turn of the loop.
+        paused: nothing is read.
+        on_last_closed: called when no stream is open any more.
+    """
+
+    def __init__(self) -> None:
+        self.poll = poll()
+        self.streams: dict[int, tuple[ProxyStream, Callable[[bytes], int]]] = {}
+        self.on_last_closed: Callable[[], None] | None = None
+        self._others: dict[int, Callable[[int], None]] = {}
+        self.paused = False
+
+    def open(self, stream: ProxyStream) -> None:
+        """Begin to forward a stream."""
+        self.streams[stream.source] = (stream, stream.outlet.send)
+        self._listen(stream, on=True)
+        # No event is asked for: poll() tells in any case that the reader is gone, before anything is lost by writing.
+        self.watch(stream.outlet.fd, 0, partial(self._on_outlet, stream))
+
+    def close(self, stream: ProxyStream) -> None:
+        """End a stream on both sides; what is held is lost."""
+        self._listen(stream, on=False)
+        del self.streams[stream.source]
+        self.unwatch(stream.outlet.fd)
+        stream.close_source(stream.source)
+        stream.close_outlet()
+        if not self.streams and self.on_last_closed:
+            self.on_last_closed()
+
+    def wrote(self, stream: ProxyStream, data: bytes, sent: int) -> None:
+        """After a chunk that did not just pass: it was the end, nobody reads it, or not all could be written.
+
+        Args:
+            stream: whose it is.
+            data: the chunk; b"" at the end of the stream.
+            sent: how many bytes were written, or NO_READER.
+        """
+        if not data or sent == NO_READER:
+            self.close(stream)
+            return
+        stream.held = data[sent:]
+        self._listen(stream, on=False)
+        self.poll.modify(stream.outlet.fd, POLLOUT)
+
+    def push(self, stream: ProxyStream) -> None:
+        """Write what is held. When all of it is gone, the stream goes on, or ends if it has ended."""
+        try:
+            sent = stream.outlet.send(stream.held)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            self.close(stream)
+            return
+        stream.held = stream.held[sent:]
+        if not stream.held and stream.ended:
+            self.close(stream)
+            return
+        self.poll.modify(stream.outlet.fd, POLLOUT if stream.held else 0)
+        self._listen(stream, on=not stream.held and not self.paused)
+
+    def pause(self, *, on: bool) -> None:
+        """Read nothing, or go on reading."""
+        self.paused = on
+        for stream, _ in self.streams.values():
+            self._listen(stream, on=not stream.held and not on)
+
+    def watch(self, fd: int, events: int, act: Callable[[int], None]) -> None:
+        """Call `act` with what poll() says of another file."""
+        self._others[fd] = act
+        self.poll.register(fd, events)
+
+    def unwatch(self, fd: int) -> None:
+        """No longer. Harmless for a file that is not watched."""
+        if self._others.pop(fd, None):
+            self.poll.unregister(fd)
+
+    def act(self, fd: int, event: int) -> None:
+        """Do what is to be done for a file that is no stream's source."""
+        if fd in self._others:  # else it was closed earlier in this turn
+            self._others[fd](event)
+
+    def _listen(self, stream: ProxyStream, *, on: bool) -> None:
+        if on and not stream.listening:
+            self.poll.register(stream.source, POLLIN)
+        elif stream.listening and not on:
+            self.poll.unregister(stream.source)
+        stream.listening = on
+
+    def _on_outlet(self, stream: ProxyStream, event: int) -> None:
+        if event == POLLOUT:
+            self.push(stream)
+        else:
+            self.close(stream)  # there is no reader any more
+
+
+# The most that is read at once. A Linux pipe holds as much, so that one read empties it.
+CHUNK_BYTES = 65_536
+
+# When nothing comes for so long, the wire is idle: time to hand over what was noted. Less than a tick of the kernel,
+# 4 ms, costs a timer interrupt of its own, and that shows in every tenth round trip.
+IDLE_MS = 5
+
+# While the wire is busy notes are handed over only when one of them is so old, in seconds, or when small chunks have
+# filled the journal: it takes time that a large message would have to wait.
+LAG_S = 0.25
+
+# So much may wait here for the scribe, a message of 20 MB and its echo; then the wire waits too, so that memory stays
+# bounded.
+QUEUE_BYTES = 44_040_192
+
+# How often to ask, while the wire waits, whether the scribe is still at work.
+STALL_CHECK_MS = 1_000
+
+# What is taken from a stream after the child's end. Its pipe can't hold more.
+DRAIN_BYTES = 1_048_576
+_HOST = 0  # standard input
+_UNRECORDED = "what it writes is passed on, but not recorded"
+
+
+class StdioProxy:
+    """The wire of one child, from start to exit.
+
+    Args:
+        child: the running child.
+        signals: where the host's signals arrive.
+        notes: takes what is seen.
+        stderr: the host's standard error; it stays open to the end, for us to say something.
+
+    Attributes:
+        started: the moment on the monotonic clock that is 0 in the cassette.
+    """
+
+    def __init__(self, child: Child, signals: Signals, notes: EventQueue, stderr: OutputSink) -> None:
+        self._child = child
+        self._signals = signals
+        self._notes = notes
+        self._stderr = stderr
+        self.started = monotonic()
+        self._patience = signals.patience  # ms that poll() may wait when there is nothing to hand over
+        self._running = True
+        self._lingers = False  # after the child's exit, while nothing was reported of it
+        self._status: int | None = None
+        self._weight = 0  # of what was left when notes were handed over last
+        self._wire = wire = PollSet()
+        wire.watch(signals.fd, POLLIN, self._on_signals)
+        wire.watch(notes.report, POLLIN, self._on_report)
+        self._open(child)
+
+    def _open(self, child: Child) -> None:
+        """Begin to forward the child's standard files."""
+        out = host_outlet(1)
+        into = pipe_outlet(child.stdin)
+        self._wire.open(ProxyStream("in", _HOST, release, into, into.close))
+        self._wire.open(ProxyStream("out", child.stdout, os.close, out, out.close))
+        self._wire.open(ProxyStream("err", child.stderr, os.close, self._stderr, leave_open))
+
+    def say(self, data: bytes) -> None:
+        """Pass on what the host had said before the child was there. To be called once, before `run`."""
+        stream, _ = self._wire.streams[_HOST]
+        self._notes.keep(0.0, stream.name, data)
+        stream.held = data
+        self._wire.push(stream)
+
+    def run(self) -> int:
+        """Forward until the child has ended, and note that. Returns its wait status."""
+        self._forward()
+        for stream, _ in list(self._wire.streams.values()):
+            self._drain(stream)
+        assert self._status is not None  # `_running` ends by it
+        self._note("exit", way_of_ending(self._status))
+        return self._status
+
+    def _forward(self) -> None:
+        """The loop that every byte passes through. A round trip takes two turns."""
+        wait, read, clock, started = self._wire.poll.poll, os.read, monotonic, self.started
+        wire, streams, notes, fresh = self._wire, self._wire.streams, self._notes, self._notes.fresh
+        write_down, data = notes.journal.add, b""
+        weight = 0  # of what is fresh, as far as it is bytes
+        eager = False  # the wire is idle, and there is more to hand over
+        while self._running:
+            ready = wait(0 if eager else IDLE_MS if fresh and not notes.backlog else self._patience)
+            now = clock() - started
+            for fd, event in ready:
+                if fd not in streams:
+                    wire.act(fd, event)
+                    continue
+                stream, send = streams[fd]
+                try:
+                    data = read(fd, CHUNK_BYTES)
+                except BlockingIOError:  # a terminal has other readers too
+                    continue
+                except OSError:  # hung up or reset: as good as ended
+                    data = b""
+                name = stream.name
+                fresh.append((now, name, data))
+                write_down(now, name, data)
+                try:
+                    sent = send(data)
+                except BlockingIOError:
+                    sent = 0
+                except OSError:
+                    sent = NO_READER
+                weight += len(data) + NOTE_BYTES
+                if sent != len(data) or not data:
+                    wire.wrote(stream, data, sent)
+            if not ready or (weight > BATCH_BYTES and self._presses(now, weight, len(data))):
+                weight = self._hand_over(weight)
+                eager = not ready and weight > 0 and not notes.backlog
+
+    def _presses(self, now: float, weight: int, size: int) -> bool:
+        """Return whether a busy wire has to wait for a batch of notes.
+
+        Args:
+            now: the time in the recording.
+            weight: of what was noted, in bytes.
+            size: bytes of the last chunk.
+        """
+        notes = self._notes
+        if now - notes.fresh[0][0] > LAG_S or weight > QUEUE_BYTES:
+            return True
+        return notes.on and notes.journal.full and size < CHUNK_BYTES
+
+    # --- Signals ------------------------------------------------------------------------------------------------------
+
+    def _on_signals(self, _event: int) -> None:
+        for number, known_to_child in self._signals.take():
+            if number == SIGCHLD:
+                self._on_child()
+            elif self._running:
+                if not known_to_child:
+                    self._child.send(number)
+                self._note("signal", signal_name(number))
+
+    def _on_child(self) -> None:
+        if self._running:
+            self._status = self._child.poll()
+            self._running = self._status is None
+
+    # --- The recording ------------------------------------------------------------------------------------------------
+
+    def _note(self, kind: str, what: int | str) -> None:
+        self._notes.keep(monotonic() - self.started, kind, what)
+
+    def _tell_unrecorded(self) -> None:
+        """Report output of a process that the child has started, once."""
+        if any(isinstance(what, bytes) and what for _, _, what in self._notes.fresh):
+            self._lingers = False
+            write_message(self._stderr, f"a process that the command started writes after its exit; {_UNRECORDED}")
+
+    def _hand_over(self, weight: int) -> int:
+        """The wire is idle, or what was noted is old or much.
+
+        Args:
+            weight: of what was noted, in bytes.
+
+        Returns:
+            What is left of it.
+        """
+        if self._lingers:
+            self._tell_unrecorded()
+        if self._signals.patience is not None:
+            self._on_signals(0)
+        notes = self._notes
+        if notes.fresh and not notes.backlog:
+            weight = max(weight - notes.hand_over(), 1)
+            if not notes.fresh:
+                weight = 0
+        if notes.backlog:
+            self._wire.watch(notes.pipe, POLLOUT, self._on_room)
+        self._weight = weight
+        self._balance()
+        if self._wire.paused and notes.stalled():
+            self._stop_recording()
+        return weight
+
+    def _on_room(self, _event: int) -> None:
+        """The scribe takes more."""
+        notes = self._notes
+        notes.write()
+        if not notes.backlog:
+            self._wire.unwatch(notes.pipe)
+        self._balance()
+
+    def _balance(self) -> None:
+        """Let the wire wait while too much waits for the scribe."""
+        waiting = self._weight + self._notes.backlog
+        if self._wire.paused and waiting < QUEUE_BYTES // 2:
+            self._pause(on=False)
+        elif not self._wire.paused and waiting > QUEUE_BYTES:
+            self._pause(on=True)
+
+    def _pause(self, *, on: bool) -> None:
+        self._patience = STALL_CHECK_MS if on else self._signals.patience
+        self._wire.pause(on=on)
+
+    def _on_report(self, _event: int) -> None:
+        """The scribe speaks when it is done. Now is too early for that."""
+        self._stop_recording()
+
+    def _stop_recording(self) -> None:
+        notes = self._notes
+        self._wire.unwatch(notes.report)
+        self._wire.unwatch(notes.pipe)
+        write_message(self._stderr, notes.stop().text)
+        self._pause(on=False)
+
+    # --- The end ------------------------------------------------------------------------------------------------------
+
+    def _drain(self, stream: ProxyStream) -> None:
+        """Take what the child has left in its pipe."""
+        if stream.name.startswith("in"):
+            self._wire.close(stream)
+            return
+        os.set_blocking(stream.source, False)
+        taken = 0
+        while taken < DRAIN_BYTES and not stream.ended:
+            try:
+                data = os.read(stream.source, CHUNK_BYTES)
+            except BlockingIOError:  # a process that the child has started could still write here
+                break
+            self._notes.keep(monotonic() - self.started, stream.name, data)
+            stream.held += data
+            stream.ended = not data
+            taken += len(data)
+        self._wire.push(stream)
+
+    def linger(self) -> None:
+        """Where somebody still needs it, leave a process behind that goes on forwarding, unrecorded.
+
+        A process that the child has started may still write to the child's output: without us, the host would read it.
+        And what the host has not yet read of the child's output would be in a pipe, there to be read after the exit.
+        """
+        wire = self._wire
+        if not wire.streams or _fork():
+            return
+        for fd in (self._signals.fd, self._notes.report, self._notes.pipe):
+            wire.unwatch(fd)
+        self._signals.close()
+        self._notes.forget()
+        self._notes.fresh.clear()
+        if all(stream.outlet is not self._stderr for stream, _ in wire.streams.values()):
+            if any(stream.name == "out" and not stream.ended for stream, _ in wire.streams.values()):
+                write_message(self._stderr, f"a process that the command started still has its output; {_UNRECORDED}")
+            self._stderr.close()  # whoever waits for its end need not wait for us
+        else:
+            self._lingers = True
+        self._pause(on=False)
+        wire.on_last_closed = self._stop
+        self._running = True
+        self._forward()
+        if self._lingers:
+            self._tell_unrecorded()
+        os._exit(0)
+
+    def _stop(self) -> None:
+        self._running = False
+
+
+def leave_open() -> None:
+    """Standard error: we may have to say something yet."""
+
+
+def _fork() -> bool:
+    """Whether to go on as the process that was there before, be it because there can't be another."""
+    try:
+        return os.fork() != 0
+    except OSError:
+        return True

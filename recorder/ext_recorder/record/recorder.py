@@ -1,0 +1,119 @@
+"""`record`: a transparent stand-in for a command, which leaves a cassette.
+
+host  <-- stdio -->  tap (this process)  <-- pipes -->  child
+                      |  notes
+                      v
+                    scribe (forked)  -->  cassette
+"""
+
+from __future__ import annotations
+
+import os
+
+from ext_recorder.posix.child import exit_like, spawn
+from ext_recorder.posix.output import claim_standard_files, host_outlet, open_files, write_message
+from ext_recorder.posix.signals import Signals
+from ext_recorder.record import writer_process
+
+from .proxy import StdioProxy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import NoReturn, Protocol
+
+    from ext_recorder.posix.child import Child
+    from ext_recorder.posix.output import OutputSink
+
+    from .config import RecordingConfig
+    from .event_queue import Report
+
+    class TrafficRecorder(Protocol):
+        """Recorder of the child's HTTP traffic: `http.controller.HttpController`, which this layer does not import."""
+
+        variables: dict[str, str]
+
+        def finish(self, started: float = 0.0, *, whole: bool = True) -> Report: ...
+
+        def close(self) -> None: ...
+
+
+EXIT_INCOMPLETE = 3  # the command ended well, but not all of its HTTP traffic could be recorded
+
+
+def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRecorder] | None = None) -> NoReturn:
+    """Run the command on this process' standard files, record it, and end as it ends.
+
+    Failures to record are told on standard error, and change nothing for the host.
+
+    Args:
+        session: what is recorded.
+        http: starts the layer that records the child's HTTP traffic; None: it is not recorded.
+
+    Raises:
+        CommandError: it can't be started; nothing was recorded.
+    """
+    claim_standard_files()
+    further = _further_files()
+    layer = http(session) if http else None
+    signals = Signals()
+    signals.catch()
+    try:
+        child = spawn_in(layer, session.command)
+    finally:
+        for fd in further:
+            os.close(fd)
+    signals.catch_ignored()
+    stderr = host_outlet(2)
+    notes = writer_process.start(session, child.pid)
+    tap = StdioProxy(child, signals, notes, stderr)
+    status = tap.run()
+    tap.linger()
+    report = notes.finish()
+    write_message(stderr, report.warning)
+    if not report.ok or os.isatty(2):
+        write_message(stderr, report.text)
+    finish_like(layer, tap, status, stderr, whole=report.ok)
+
+
+def spawn_in(layer: TrafficRecorder | None, command: Sequence[str]) -> Child:
+    """Start a command that finds the HTTP layer, where there is one; it ends when the command can't be started.
+
+    Raises:
+        CommandError: from `spawn`.
+    """
+    if layer is None:
+        return spawn(command)
+    os.environ.update(layer.variables)
+    try:
+        return spawn(command)
+    except BaseException:
+        layer.close()
+        raise
+
+
+def finish_like(
+    layer: TrafficRecorder | None, tap: StdioProxy, status: int, stderr: OutputSink, *, whole: bool
+) -> NoReturn:
+    """End as the command ended, but for one that ended well while its HTTP traffic was not all recorded.
+
+    Args:
+        layer: has recorded it; None where that was not asked for.
+        tap: has recorded the rest.
+        status: the wait status of the command.
+        stderr: where it is told.
+        whole: the cassette is complete; if it is not, neither is the file of its HTTP traffic.
+    """
+    if layer:
+        traffic = layer.finish(tap.started, whole=whole)
+        told = traffic.text if not traffic.ok or os.isatty(2) else ""
+        for line in [*traffic.warning.splitlines(), *told.splitlines()]:
+            write_message(stderr, line)
+        if whole and not traffic.ok and status == 0:
+            os._exit(EXIT_INCOMPLETE)
+    exit_like(status)
+
+
+def _further_files() -> set[int]:
+    """What the host gives its child beyond the standard files. In our hands it would outlast the child's closing it."""
+    return {fd for fd in open_files() if os.get_inheritable(fd)}

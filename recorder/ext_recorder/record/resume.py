@@ -1,0 +1,218 @@
+"""`record --mode new_episodes`: a cassette is replayed as far as it goes, and recorded on from there.
+
+At the first message that the cassette has no answer for, the command is started and brought up to state: what the host
+has said so far is said to it again, each request when the one before has its answer, and what the child says to that
+is kept from the host, who has had it from the cassette. From then on the session is live. It becomes the new cassette:
+in order `strict` what was played and what came then, in order `any` all that was recorded and what came then.
+"""
+
+from __future__ import annotations
+
+import os
+from select import POLLIN, POLLOUT, poll
+from time import monotonic
+
+from ext_recorder.cassette.reader import Reader
+from ext_recorder.errors import RecorderError
+from ext_recorder.posix.child import exit_like, spawn, way_of_ending
+from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message
+from ext_recorder.posix.signals import Signals
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.record import writer_process
+from ext_recorder.replay.event_loop import EXIT_CANNOT_PLAY, play
+from ext_recorder.replay.player import Divergence
+from ext_recorder.replay.replay import Options, die, introduce, make_action_buffer, make_player, reporting
+from ext_recorder.replay.strict import StrictPlayer
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.framing import FRAMINGS
+
+from .config import ResumeFrom
+from .proxy import StdioProxy
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ext_recorder.posix.child import Child
+    from ext_recorder.posix.output import OutputSink
+    from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
+    from ext_recorder.replay.actions import Output
+    from ext_recorder.replay.report import Report
+    from ext_sdk.core.wire.framing import Framing
+
+    from .config import RecordingConfig
+
+# How long the answers are waited for that a child owes while it is brought up to state, in seconds: before it is told
+# what the host said next (which it may need for them), and in the end.
+NEXT_S = 5.0
+ANSWERS_S = 30.0
+_READ_BYTES = 65_536
+_DROPPED = "not sent in this session, and will not be in the new cassette (--order any keeps such messages)"
+
+
+def run_new_episodes(session: RecordingConfig, options: Options) -> int:
+    """Replay a cassette, and record on where it has no answer.
+
+    Args:
+        session: what is recorded then; its cassette is there.
+        options: how to replay.
+
+    Returns:
+        The exit code of a session that the cassette had all of; otherwise this process ends as the child does.
+    """
+    claim_standard_files()
+    outlets: dict[Output, OutputSink] = {"out": host_outlet(1), "err": host_outlet(2)}
+    said: list[bytes] = []  # by the host
+    report: Report | None = None
+    try:
+        with Reader(session.cassette) as reader:
+            introduce(session.cassette, reader.header, options, outlets["err"])
+            stage = make_action_buffer(reader.header, options)
+            player = make_player(reader, stage, options)
+            player.overhear = said.append
+            player.diverges = True
+            try:
+                report = reporting(options.report, session.cassette, player)
+                status = play(player, stage, outlets, options.speed, report.end if report else None)
+            except Divergence as here:
+                header = reader.header
+                upto = player.played_to + 1 if isinstance(player, StrictPlayer) else 0
+                early = player.played_early() if isinstance(player, StrictPlayer) else frozenset()
+                session.base = ResumeFrom(reader.path, upto, early, player.bindings)
+                text, rest = str(here), player.unheard()
+                dropped = player.left_out(_DROPPED) if upto else ""
+            else:
+                return status if isinstance(status, int) else die(status)
+    except RecorderError as error:
+        write_message(outlets["err"], str(error))
+        return EXIT_CANNOT_PLAY
+    write_message(outlets["err"], f"{text}; {session.command[0]} is started, and recorded from here on")
+    for line in dropped.splitlines():
+        write_message(outlets["err"], line)
+    session.protocol, session.framing = header.protocol, header.framing
+    heard = b"".join(said)
+    return _go_on(session, outlets["err"], heard[: len(heard) - len(rest)], rest, report)
+
+
+def _go_on(session: RecordingConfig, stderr: OutputSink, heard: bytes, rest: bytes, report: Report | None) -> int:
+    """Start the command, bring it up to state, and record the rest of the session.
+
+    Args:
+        session: what is recorded.
+        stderr: the host's standard error.
+        heard: what the host has said, and had answers for.
+        rest: what it has said since.
+        report: of `--report`; None: it was not given.
+    """
+    signals = Signals()
+    signals.catch()
+    child = spawn(session.command)
+    signals.catch_ignored()
+    notes = writer_process.start(session, child.pid)  # it ends the child, too, if this process is killed
+    _ChildCatchUp(child, DIALECTS[session.protocol], FRAMINGS[session.framing], signals.fd).up(heard)
+    tap = StdioProxy(child, signals, notes, stderr)
+    tap.say(rest)
+    status = tap.run()
+    tap.linger()
+    done = notes.finish()
+    if not done.ok or os.isatty(2):
+        write_message(stderr, done.text)
+    if report:
+        report.end(way_of_ending(status))
+    exit_like(status)
+
+
+class _ChildCatchUp:
+    """Brings a child up to state.
+
+    Args:
+        child: freshly started.
+        dialect: what a message is.
+        framing: what goes around it.
+        signals: a file that is readable when a signal has come, which ends the waiting.
+    """
+
+    def __init__(self, child: Child, dialect: Dialect, framing: Framing, signals: int) -> None:
+        self._child = child
+        self._dialect = dialect
+        self._framing = framing
+        self._decoder = framing.decoder()
+        self._asked: list[ClassifiedMessage] = []  # requests of the child that nobody has answered
+        self._open: list[bytes] = []  # ids of calls that it has not answered
+        self._ended = False
+        self._poll = poll()
+        self._poll.register(child.stdout, POLLIN)
+        self._poll.register(child.stderr, POLLIN)
+        self._poll.register(signals, POLLIN)
+        self._signals = signals
+
+    def up(self, heard: bytes) -> None:
+        """Say to the child what the host has said."""
+        decoder = self._framing.decoder()
+        decoder.receive_data(heard)
+        decoder.receive_eof()
+        while (item := decoder.next_event()) is not None and not self._ended:
+            wire = item.wire
+            message = self._dialect.classify(item.payload) if isinstance(item, Frame) else None
+            if message is not None and message.kind == "response":
+                self._wait(NEXT_S, lambda: bool(self._asked))
+                wire = self._readdressed(message, wire) if self._asked else b""
+            elif message is not None and message.kind == "request" and message.key is not None:
+                self._open.append(message.key)
+            self._write(wire)
+            self._wait(NEXT_S, lambda: not self._open or bool(self._asked))
+        self._wait(ANSWERS_S, lambda: not self._open)
+
+    def _readdressed(self, answer: ClassifiedMessage, wire: bytes) -> bytes:
+        """The host's answer, with the id of the child's live request."""
+        asked = self._asked.pop(0)
+        start, end = answer.span
+        id = asked.text[slice(*asked.span)]
+        if not id or id == answer.text[start:end]:
+            return wire
+        return self._framing.encode((answer.text[:start] + id + answer.text[end:]).encode("utf-8", "surrogateescape"))
+
+    def _wait(self, seconds: float, done: Callable[[], bool]) -> None:
+        """Listen until it has come, or for so long."""
+        until = monotonic() + seconds
+        while not done() and not self._ended and (left := until - monotonic()) > 0:
+            for fd, _ in self._poll.poll(left * 1000 + 1):
+                self._read(fd)
+
+    def _write(self, wire: bytes) -> None:
+        """Write, and listen meanwhile: a child that nobody reads might read nothing either."""
+        rest = memoryview(wire)
+        until = monotonic() + ANSWERS_S
+        while rest and not self._ended and monotonic() < until:
+            try:
+                rest = rest[os.write(self._child.stdin, rest) :]
+            except BlockingIOError:
+                self._poll.register(self._child.stdin, POLLOUT)
+                for fd, _ in self._poll.poll(ANSWERS_S * 1000):
+                    if fd != self._child.stdin:
+                        self._read(fd)
+                self._poll.unregister(self._child.stdin)
+            except OSError:
+                self._ended = True
+
+    def _read(self, fd: int) -> None:
+        if fd == self._signals:  # left there, for the tap to pass on
+            self._ended = True
+            return
+        try:
+            data = os.read(fd, _READ_BYTES)
+        except BlockingIOError:
+            return
+        if fd == self._child.stderr:
+            if not data:
+                self._poll.unregister(fd)
+            return
+        self._ended = not data
+        self._decoder.receive_data(data)
+        while (item := self._decoder.next_event()) is not None:
+            if isinstance(item, Frame):
+                message = self._dialect.classify(item.payload)
+                if message.kind == "request":
+                    self._asked.append(message)
+                elif message.kind == "response" and message.key in self._open and self._dialect.is_last(message):
+                    self._open.remove(message.key)

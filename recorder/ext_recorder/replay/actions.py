@@ -1,0 +1,178 @@
+"""What a replay does to the outside, as data: the players say it here, the shell around them does it."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Literal
+
+    Output = Literal["out", "err"]
+else:
+    Output = str
+
+
+class Write:
+    """Write bytes to stdout or stderr.
+
+    Attributes:
+        stream: "out" or "err".
+        data: the bytes.
+        after: how long after the host's last message this came in the recording, in seconds.
+        delay: how much later it is to come at any pace, in seconds.
+        apart: write it only after the reader has read what was written before.
+    """
+
+    __slots__ = ("after", "apart", "data", "delay", "stream")
+
+    def __init__(
+        self, stream: Output, data: bytes, after: float = 0.0, delay: float = 0.0, *, apart: bool = False
+    ) -> None:
+        self.stream = stream
+        self.data = data
+        self.after = after
+        self.delay = delay
+        self.apart = apart
+
+    def __repr__(self) -> str:
+        return f"Write({self.stream!r}, {self.data!r})"
+
+
+class Close:
+    """Close stdout or stderr; `after` as in Write."""
+
+    __slots__ = ("after", "stream")
+
+    def __init__(self, stream: Output, after: float = 0.0) -> None:
+        self.stream = stream
+        self.after = after
+
+    def __repr__(self) -> str:
+        return f"Close({self.stream!r})"
+
+
+class Exit:
+    """End with this exit code, or by the signal of this name; nothing comes after it. `after` as in Write."""
+
+    __slots__ = ("after", "status")
+
+    def __init__(self, status: int | str, after: float = 0.0) -> None:
+        self.status = status
+        self.after = after
+
+    def __repr__(self) -> str:
+        return f"Exit({self.status!r})"
+
+
+Action = Write | Close | Exit
+
+
+class ActionBuffer:
+    """Collects actions. Writes that follow each other are made one, unless the pace of the recording counts.
+
+    Args:
+        paced: keep each event's own time.
+        apart: keep responses and what is not a response in separate writes, see `pace`.
+
+    Attributes:
+        after: the time of what is said next.
+        overhear: wants to be told what the host says; None: no need.
+        idle: what was to be done by way of faults, and never was; told in the end.
+        over: an Exit was said; whatever comes now is too late.
+        size: bytes said since the last `take`.
+    """
+
+    __slots__ = ("_actions", "_apart", "_last", "_next_apart", "_out", "_paced", "after", "over", "size")
+
+    def __init__(self, *, paced: bool = False, apart: bool = False) -> None:
+        self._actions: list[Action] = []
+        self._out: list[bytes] = []
+        self._paced = paced
+        self._apart = apart
+        self._last: bool | None = None  # the last message is a response
+        self._next_apart = False
+        self.after = 0.0
+        self.over = False
+        self.size = 0
+
+    overhear: Callable[[bytes], None] | None = None
+
+    @property
+    def plain(self) -> bool:
+        """Return True if the time of a message in the recording does not count, and nothing is done to messages."""
+        return not self._paced
+
+    @property
+    def idle(self) -> list[str]:
+        """See above."""
+        return []
+
+    def out(self, data: bytes, *, answers: bool = False) -> None:
+        """Write to stdout.
+
+        Args:
+            data: a message, with its framing.
+            answers: the message is a response.
+        """
+        if answers is not self._last and data:
+            self._turn(answers=answers)
+        self._out.append(data)
+        self.size += len(data)
+        if self._paced:
+            self._flush()
+
+    def err(self, data: bytes) -> None:
+        """Say something on stderr."""
+        self._flush()
+        self._actions.append(Write("err", data, self.after))
+        self.size += len(data)
+
+    def close(self, stream: Output) -> None:
+        """Close stdout or stderr."""
+        self._flush()
+        self._actions.append(Close(stream, self.after))
+
+    def exit(self, status: int | str) -> None:
+        """End."""
+        if not self.over:
+            self._flush()
+            self._actions.append(Exit(status, self.after))
+            self.over = True
+
+    def take_out(self) -> bytes | None:
+        """What was said since the last time, where all of it is bytes on stdout at no time of their own; b"": nothing.
+
+        None: `take` has it.
+        """
+        if self._actions or self._next_apart:
+            return None
+        if not self.size:
+            return b""
+        out = self._out
+        said = out[0] if len(out) == 1 else b"".join(out)
+        out.clear()
+        self.size = 0
+        return said
+
+    def take(self) -> list[Action]:
+        """What was said since the last time."""
+        self._flush()
+        actions, self._actions = self._actions, []
+        self.size = 0
+        return actions
+
+    def _turn(self, *, answers: bool) -> None:
+        """Separate the next message from those before it, which are of the other kind."""
+        if self._apart and self._last is not None:
+            self._flush()
+            self._next_apart = True
+        self._last = answers
+
+    def _flush(self) -> None:
+        if self._out:
+            self._write(b"".join(self._out))
+            self._out.clear()
+
+    def _write(self, data: bytes, delay: float = 0.0) -> None:
+        self._actions.append(Write("out", data, self.after, delay, apart=self._next_apart))
+        self._next_apart = False

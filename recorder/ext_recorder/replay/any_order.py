@@ -1,0 +1,350 @@
+"""The threads that no live message has begun yet, and how they are found: for order `any`."""
+
+from __future__ import annotations
+
+from collections import deque
+from itertools import islice
+
+from ext_recorder.cassette.events import MESSAGE_LIMIT_BYTES
+from ext_recorder.errors import UsageError
+from ext_recorder.protocols.fast_id import scan_id
+
+from .mismatch import describe
+from .partition import RecordingPartitioner
+from .player import LISTED, NEAR, SECOND_CONNECTION, Player
+from .threads import Scheduler
+from .unanswered import unanswered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ext_recorder.cassette.events import Event
+    from ext_recorder.cassette.reader import Reader
+    from ext_sdk.core.wire.framing import Framing
+
+    from .actions import ActionBuffer
+    from .request_matcher import RecordedRequest, RequestMatcher
+    from .response_writer import ResponseWriter
+    from .threads import CallChain, Spoiled
+
+
+class CallIndex:
+    """Free threads, by the text of the message that begins them and by its meaning.
+
+    Args:
+        ear: finds the meaning of messages.
+        accepts: returns True if a live message is the recorded one.
+    """
+
+    def __init__(self, ear: RequestMatcher, accepts: Callable[[RecordedRequest, bytes], bool]) -> None:
+        self._ear = ear
+        self._accepts = accepts
+        self._threads: dict[int, CallChain] = {}  # by number, in the order of the recording
+        self._by_text: dict[int, deque[CallChain]] = {}
+        self._by_key: dict[str, deque[CallChain]] = {}
+        self._keyed = 0  # threads from this number on are not in `_by_key`
+
+    def __iter__(self) -> Iterator[CallChain]:
+        return iter(self._threads.values())
+
+    def add(self, thread: CallChain) -> None:
+        """A thread that begins with a message."""
+        self._threads[thread.number] = thread
+        assert thread.origin is not None
+        self._by_text.setdefault(_text_key(thread.origin.payload), deque()).append(thread)
+
+    def take(self, thread: CallChain) -> None:
+        """A live message has begun it."""
+        thread.taken = True
+        del self._threads[thread.number]
+        assert thread.origin is not None
+        key = _text_key(thread.origin.payload)
+        same = self._by_text[key]
+        while same and same[0].taken:
+            same.popleft()
+        if not same:
+            del self._by_text[key]
+
+    def clear(self) -> None:
+        """Nothing will be looked up any more."""
+        self._threads.clear()
+        self._by_text.clear()
+        self._by_key.clear()
+
+    def by_text(self, payload: bytes) -> CallChain | None:
+        """The first thread whose message has the same bytes but for its id."""
+        for spelling in self._spellings(payload):
+            thread = self._first(self._by_text.get(_text_key(spelling)), payload)
+            if thread is not None:
+                return thread
+        return None
+
+    def by_meaning(self, payload: bytes) -> CallChain | None:
+        """The first one whose message matches; the first time, all of them are read for that."""
+        self._make_keys()
+        ear = self._ear
+        for spelling in self._spellings(payload):
+            clean, unredacted = ear.neutral(spelling), ear.dialect.classify(spelling)
+            # A cassette that was recorded without redaction has the secrets of the live message.
+            for message in (clean,) if clean.text == unredacted.text else (clean, unredacted):
+                thread = self._first(self._by_key.get(ear.matcher.key(message)), payload)
+                if thread is not None:
+                    return thread
+        return None
+
+    def _first(self, threads: deque[CallChain] | None, payload: bytes) -> CallChain | None:
+        while threads and threads[0].taken:
+            threads.popleft()
+        for thread in threads or ():
+            if not thread.taken and thread.origin is not None and self._accepts(thread.origin, payload):
+                return thread
+        return None
+
+    def _make_keys(self) -> None:
+        """A spelling for each thread that is the same for all messages that match."""
+        ear = self._ear
+        last = next(reversed(self._threads), -1)
+        for number in range(self._keyed, last + 1):
+            thread = self._threads.get(number)
+            if thread is not None and thread.origin is not None and thread.origin.is_message:
+                key = ear.matcher.key(ear.dialect.classify(ear.bindings.canonical(thread.origin.payload)))
+                self._by_key.setdefault(key, deque()).append(thread)
+        self._keyed = max(self._keyed, last + 1)
+
+    def _spellings(self, payload: bytes) -> Iterator[bytes]:
+        """The message, with its paths under each of the neutral spellings that they might have."""
+        bindings = self._ear.bindings
+        yield bindings.to_neutral(payload)
+        for name, value in self._ear.unbound(payload):
+            for neutral in self._neutrals(name):
+                if bindings.live(neutral) is None:
+                    yield bindings.to_neutral_if(neutral, value, payload)
+
+    def _neutrals(self, name: str) -> Iterator[str]:
+        """The neutral spellings of a binding that occur in what is free."""
+        for spelling in self._ear.bindings.neutrals(name):
+            spelled = spelling.encode()
+            if self._ear.bindings.live(spelling) is None and not any(
+                thread.origin is not None and spelled in thread.origin.payload for thread in self
+            ):
+                return
+            yield spelling
+
+
+def _text_key(payload: bytes) -> int:
+    """What a message is found by: its bytes without its id."""
+    seen = scan_id(payload)
+    return hash(payload) if seen is None else hash((payload[: seen[1]], payload[seen[2] :]))
+
+
+READ_AHEAD = 64  # threads
+
+# So many threads are looked at closely before the rest of the cassette is read; it takes some 50 ms.
+KEYED_EARLY = 2_000
+
+
+class AnyOrderPlayer(Player):
+    """Plays the threads of a cassette in the order in which the host begins them.
+
+    Args:
+        reader: the cassette, at its start.
+        ear, voice, stage, framing: see Player.
+    """
+
+    def __init__(
+        self, reader: Reader, ear: RequestMatcher, voice: ResponseWriter, stage: ActionBuffer, framing: Framing
+    ) -> None:
+        super().__init__(ear, voice, stage, framing, str(reader.path))
+        self._reader = reader
+        self._events: Iterator[Event] = iter(reader)
+        self._all_read = False
+        self._cut = RecordingPartitioner(ear, framing)
+        self._free = CallIndex(ear, ear.accepts)
+        self._played = bytearray()  # by number: those that were taken
+        self._running = Scheduler(ear, stage, self._settle, self._play)
+        self._left: list[RecordedRequest] | None = (
+            None  # once nothing will be looked up any more: the first that never came
+        )
+        self._left_count = 0
+        self._cut_off: list[CallChain] = []  # begun, and without an answer in the recording
+        self._unanswered: frozenset[int] | None = None  # lines of such requests, once they were looked for
+
+    # Reading
+
+    def _read(self) -> bool:
+        """Read one more event. Returns whether there was one."""
+        event = next(self._events, None)
+        if event is None:
+            self._all_read = True
+            return False
+        if event.conn != 1:
+            raise UsageError(f"{self._name}:{self._reader.line}: {SECOND_CONNECTION}")
+        for thread in self._cut_up(self._cut, event, self._reader.line):
+            if self._left is not None:
+                self._leave(thread)
+                continue
+            self._free.add(thread)
+        return True
+
+    def _settle(self, thread: CallChain) -> None:
+        """Read all that belongs to this thread."""
+        while not self._cut.is_settled(thread) and self._read():
+            pass
+
+    def _leave(self, thread: CallChain) -> None:
+        self._left_count += 1
+        if self._left is not None and len(self._left) < LISTED and thread.origin is not None:
+            self._left.append(thread.origin)
+
+    def start(self) -> None:
+        self._running.begin(self._cut.first)
+
+    def _hear(self, payload: bytes) -> None:
+        if self._kind(payload) == "response" and self._running.answered(payload):
+            self._refuse_cut_off()
+            return
+        thread = self._find(payload)
+        if thread is None and len(payload) > MESSAGE_LIMIT_BYTES and self._cut.marks.get("omitted"):
+            self._running.begin(self._cut.marks["omitted"].pop(0))
+            return
+        if thread is None:
+            if self._repeats(payload):
+                return
+            ends = self._ends_session(payload)
+            self._miss(payload)
+            if ends:
+                self._end(0)
+            return
+        self._begin(thread)
+        if not self._stage.over and self._ends_session(payload):
+            self._mark("in")
+
+    def _kind(self, payload: bytes) -> str:
+        seen = scan_id(payload) if self._ear.dialect.plain else None
+        return seen[0] if seen else self._ear.dialect.classify(payload).kind
+
+    def _hear_junk(self, wire: bytes) -> None:
+        thread = self._free.by_text(wire)
+        while thread is None and not self._all_read:
+            self._read_on()
+            thread = self._free.by_text(wire)
+        if thread is not None:
+            self._begin(thread)
+        elif not wire.isspace():
+            self._miss(wire, is_message=False)
+
+    def _spoiled(self, payload: bytes) -> Spoiled | None:
+        return self._running.spoiled(self._ear.dialect.classify(payload), self._cut.asked)
+
+    def _in_any_order(self) -> Scheduler:
+        return self._running
+
+    def _untie(self) -> None:
+        self._running.untie()
+
+    def _was_played(self, thread: CallChain) -> bool:
+        return thread.number < len(self._played) and bool(self._played[thread.number])
+
+    def _running_again(self, *, withdraw: bool) -> Scheduler:
+        return self._running
+
+    def _hear_eof(self) -> None:
+        self._refuse_waiting(self._running)
+        self._mark("in")
+        if not self._stage.over:
+            self._end(0)
+
+    def _hear_signal(self, name: str) -> None:
+        self._mark(name)
+        if not self._stage.over:
+            self._end(name)
+
+    def _mark(self, name: str) -> None:
+        """The end of the input, or a signal: the session is as good as over, and nothing is looked up any more."""
+        if self._left is None:
+            self._left = []
+            for thread in self._free:
+                self._leave(thread)
+            self._free.clear()
+        while not self._cut.marks.get(name) and self._read():
+            pass
+        threads = self._cut.marks.get(name)
+        if threads:
+            self._running.begin(threads.pop(0))
+
+    def _begin(self, thread: CallChain) -> None:
+        """A live message has begun this thread: it is no longer free."""
+        self._free.take(thread)
+        self._played.extend(bytes(max(0, thread.number + 1 - len(self._played))))
+        self._played[thread.number] = 1
+        self._running.begin(thread)
+        if (
+            thread.open
+            and self._all_read
+            and thread.origin is not None
+            and thread.origin.line in self._unanswered_lines()
+        ):
+            self._cut_off.append(thread)
+        self._refuse_cut_off()
+
+    def _unanswered_lines(self) -> frozenset[int]:
+        if self._unanswered is None:
+            with self._reader.again() as reader:
+                found = unanswered(reader, self._ear.dialect, self._framing)
+            self._unanswered = frozenset(item.line for item in found)
+        return self._unanswered
+
+    def _refuse_cut_off(self) -> None:
+        """Refuse the calls whose recorded events have all been played, without an answer among them."""
+        for thread in [each for each in self._cut_off if each.position >= len(each.steps)]:
+            self._cut_off.remove(thread)
+            if thread.origin is not None and not self._stage.over:
+                self._refuse_unanswered(thread.origin)
+
+    # Which thread
+
+    def _find(self, payload: bytes) -> CallChain | None:
+        """The first free thread that this message begins."""
+        while True:
+            thread = self._free.by_text(payload)
+            # Keys are dear: they are asked early while there are few, else when there is nothing more to read.
+            if thread is None and (self._all_read or self._cut.count <= KEYED_EARLY):
+                thread = self._free.by_meaning(payload)
+            if thread is not None or self._all_read:
+                return thread
+            self._read_on()
+
+    def _read_on(self) -> None:
+        """Read as much again as was read, so that looking for something costs no more than reading."""
+        upto = self._cut.count * 2 + READ_AHEAD
+        while self._cut.count < upto and self._read():
+            pass
+
+    def _end(self, status: int | str) -> None:
+        """Also what some call waited for in vain."""
+        for thread, cause in islice(self._running.in_vain(), LISTED):
+            self._tell(f"{self._spelled(thread)}: what follows waits for {self._spelled(cause)}")
+        # A part of the recording is enough, but a session that sent none of it tested nothing.
+        self._all_is_due = not any(self._played)
+        super()._end(status)
+
+    def _spelled(self, item: RecordedRequest) -> str:
+        return f"{self._name}:{item.line}: {describe(item.message(self._ear.dialect))}"
+
+    def _never_played(self) -> tuple[list[RecordedRequest], int]:
+        if self._left is None:
+            self._left = []
+            for thread in self._free:
+                self._leave(thread)
+        while self._read():
+            pass
+        return self._left, self._left_count
+
+    def _history(self) -> Iterator[tuple[RecordedRequest, bool, bool]]:
+        with self._reader.again() as reader:
+            cut = RecordingPartitioner(self._ear, self._framing)
+            for event in reader:
+                for thread in self._cut_up(cut, event, reader.line):
+                    if thread.origin is not None:
+                        yield thread.origin, self._was_played(thread), thread.number < NEAR

@@ -1,0 +1,450 @@
+"""Pace of a replay: keep a response and the notifications around it apart, so that a client reads them separately.
+
+Clients register handlers between two reads: a promise that a response resolves runs its continuation after the chunk
+that has the response in it, and a notification in the same chunk has no handler yet. A live child needs time between
+the two; a replay does not, so it waits until the first one was read.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from select import POLLIN, POLLOUT, poll
+from time import monotonic
+
+from ext_recorder.errors import RecorderError
+from ext_recorder.posix.output import unread
+from ext_recorder.posix.signals import Signals, signal_name
+
+from .actions import Close, Exit, Write
+from .player import Divergence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from ext_recorder.posix.output import OutputSink
+
+    from .actions import Action, ActionBuffer, Output
+    from .player import Player
+
+    Step = Callable[[], None]
+
+# Pause after the reader has taken what was written before, in seconds: its handlers run then.
+PAUSE_S = 0.001
+
+# Interval at which the outlet is polled, in seconds. No event reports an empty pipe.
+POLL_S = 0.001
+
+# Maximum wait for a reader that reads nothing, in seconds. It is waited for once, not for every message.
+PATIENCE_S = 0.25
+
+
+class ResponsePacer:
+    """Wait between two writes to one outlet, until its reader has taken the first one.
+
+    Args:
+        fd: the file of the outlet.
+
+    Attributes:
+        stalled: the reader has read nothing for PATIENCE_S; it is not waited for until it has read everything.
+    """
+
+    __slots__ = ("_fd", "_read_at", "_since", "stalled")
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._since = 0.0  # start of the current wait; 0.0: none
+        self._read_at = 0.0  # when everything was read; 0.0: not yet
+        self.stalled = False
+
+    def is_read(self) -> bool:
+        """Return True if the reader has taken everything that was written."""
+        if unread(self._fd):
+            return False
+        self.stalled = False
+        return True
+
+    def due(self) -> float:
+        """Return when to write the next message: a time in the past if now, else the time to call this again."""
+        now = monotonic()
+        if not self._since:
+            self._since = now
+        if self.is_read():
+            if not self._read_at:
+                self._read_at = now
+            at = self._read_at + PAUSE_S
+        elif self.stalled or now - self._since > PATIENCE_S:
+            self.stalled = True
+            at = now
+        else:
+            at = now + POLL_S
+        if at <= now:
+            self._since = self._read_at = 0.0
+        return at
+
+
+EXIT_CANNOT_PLAY = 2  # a cassette or options that can't be used
+_READ_BYTES = 65_536  # what a Linux pipe holds
+
+# A host that writes without reading is read on, because a child would do so as well, until this much waits for it.
+_BACKLOG_BYTES = 8_388_608
+
+
+class _OutputQueue:
+    """Bytes on their way to one reader, in their order.
+
+    Args:
+        outlet: where they go.
+
+    Attributes:
+        waiting: what the reader has not taken yet; None: the end of the file.
+    """
+
+    __slots__ = ("_outlet", "waiting")
+
+    def __init__(self, outlet: OutputSink) -> None:
+        self._outlet = outlet
+        self.waiting: list[bytes | None] = []
+
+    @property
+    def fd(self) -> int:
+        """The file to poll for room."""
+        return self._outlet.fd
+
+    def say(self, data: bytes) -> None:
+        """Send this as soon as the reader takes it, and that is nearly always now."""
+        if self.waiting:
+            self.waiting.append(data)
+        elif (sent := self._sent(data)) < len(data):
+            self.waiting.append(data[sent:])
+
+    def close(self) -> None:
+        """End the file, after all that was said."""
+        self.waiting.append(None)
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Send what waits, as far as it is taken."""
+        waiting = self.waiting
+        while waiting:
+            data = waiting[0]
+            if data is None:
+                self._outlet.close()
+            elif (sent := self._sent(data)) < len(data):
+                waiting[0] = data[sent:]
+                return
+            waiting.pop(0)
+
+    def _sent(self, data: bytes) -> int:
+        try:
+            return self._outlet.send(data)
+        except BlockingIOError:
+            return 0
+        except OSError:  # nobody reads any more
+            return len(data)
+
+    def backlog(self) -> int:
+        """Bytes that wait, and one for the end of the file."""
+        return sum(1 if data is None else len(data) for data in self.waiting)
+
+
+class PlayerDriver:
+    """Does what a player says, and tells it what happens.
+
+    Args:
+        player: the child's part.
+        stage: where the player says what to do.
+        source: the file that the host writes; -1 where there is none.
+        outlets: stdout and stderr.
+        speed: see `Options`; which writes are kept apart, the stage says.
+        on_end: called with the status before the last output is written; a host that has read it may kill this process.
+
+    Attributes:
+        player: as given.
+        status: the exit code, or the name of the signal to end by, once the player has ended.
+    """
+
+    def __init__(
+        self,
+        player: Player,
+        stage: ActionBuffer,
+        source: int,
+        outlets: Mapping[Output, OutputSink],
+        speed: float,
+        *,
+        on_end: Callable[[int | str], None] | None = None,
+    ) -> None:
+        self.player = player
+        self.status: int | str | None = None
+        self._stage = stage
+        self._source = source
+        self._speed = 0.0 if speed == float("inf") else speed
+        self._on_end = on_end
+        self._out = _OutputQueue(outlets["out"])
+        self._err = _OutputQueue(outlets["err"])
+        self._ways: dict[Output, _OutputQueue] = {"out": self._out, "err": self._err}
+        self._later: deque[tuple[float, Action]] = deque()  # what is to be done at a time of its own
+        self._later_bytes = 0
+        self._apart: ResponsePacer | None = None  # since the first write that waits for the reader
+        self._open = source >= 0  # the host may still write
+
+    def start(self) -> None:
+        """Say what comes before the host says anything."""
+        self._guarded(self.player.start)
+
+    @property
+    def rests(self) -> bool:
+        """Is there nothing to wait for but what the host says next?"""
+        player = self.player
+        busy = self._out.waiting or self._err.waiting or self._later or player.more or player.held
+        return not busy and self._open and self.status is None
+
+    def listen(self) -> None:
+        """Take what the host has written, and say what can be said."""
+        try:
+            data = os.read(self._source, _READ_BYTES)
+        except BlockingIOError:  # a socket of which only its end was told
+            return
+        except OSError:  # a closed file, a terminal that is gone
+            data = b""
+        try:
+            self._hear(data)
+            self._take()
+        except (Divergence, RecorderError) as error:
+            self._stop(error)
+
+    def interests(self, into: dict[int, int]) -> None:
+        """Add what is waited for: file to poll() events."""
+        listening = self._open and self.status is None and not self.player.waits
+        if listening and self.backlog() < _BACKLOG_BYTES:
+            into[self._source] = into.get(self._source, 0) | POLLIN
+        for way in self._ways.values():
+            if way.waiting:
+                into[way.fd] = into.get(way.fd, 0) | POLLOUT
+
+    def act(self, ready: dict[int, int], asked: dict[int, int]) -> None:
+        """After poll(): take what the host has written, and say what can be said.
+
+        Args:
+            ready: file to events.
+            asked: what was polled, as `interests` has it.
+        """
+        source = self._source
+        if source in ready and asked[source] & POLLIN and self._open and self.status is None:
+            self.listen()
+        else:
+            self._guarded(_nothing)
+
+    def receive_signal(self, name: str) -> None:
+        """The host has sent a signal."""
+        self._guarded(lambda: self.player.receive_signal(name))
+
+    def receive_data(self, data: bytes) -> None:
+        """The host has said this, which was read elsewhere; b"" is the end of its input."""
+        self._guarded(lambda: self._hear(data))
+
+    def receive_silence(self) -> bool:
+        """Play open calls early if the host sends nothing. Return True if some were played."""
+        before = self.player.early
+        self._guarded(self.player.receive_silence)
+        return self.player.early > before
+
+    def resume(self) -> None:
+        """What the player waited for elsewhere may have come."""
+        self._guarded(self.player.resume)
+
+    def patience(self) -> float | None:
+        """Milliseconds until something is due; None where nothing is."""
+        return max(0.0, (self._later[0][0] - monotonic()) * 1000) if self._later else None
+
+    def backlog(self) -> int:
+        """Bytes, and ends of files, that still wait for their time or their reader."""
+        return self._out.backlog() + self._err.backlog() + self._later_bytes + len(self._later)
+
+    def _guarded(self, step: Step) -> None:
+        """Do a step and all that follows from it; a cassette that is broken from here on ends the session."""
+        try:
+            step()
+            self._take()
+        except (Divergence, RecorderError) as error:
+            self._stop(error)
+
+    def _stop(self, error: Divergence | RecorderError) -> None:
+        """Write what was played so far, then the reason; raise a Divergence again."""
+        if self._on_end and not isinstance(error, Divergence):
+            self._on_end(EXIT_CANNOT_PLAY)
+        self._later.extend((0.0, action) for action in self._stage.take())
+        for _, action in self._later:
+            self._do(action)
+        self._later.clear()
+        self._later_bytes = 0
+        if isinstance(error, Divergence):
+            raise error
+        self._err.say(f"ext-recorder: {error}\n".encode("utf-8", "backslashreplace"))
+        self.status = EXIT_CANNOT_PLAY
+
+    def _hear(self, data: bytes) -> None:
+        if data:
+            self.player.receive_data(data)
+        else:
+            self._open = False
+            self.player.receive_eof()
+
+    def _take(self) -> None:
+        """Do what the player has said, and what is due by now."""
+        while True:
+            if self._out.waiting or self._err.waiting:
+                self._out.go_on()
+                self._err.go_on()
+            said = None if self._speed or self._later else self._stage.take_out()
+            if said is None:
+                actions = self._stage.take()
+                if self._on_end and actions and isinstance(actions[-1], Exit):
+                    self._on_end(actions[-1].status)
+                if self._timed(actions):
+                    self._do_due(actions)
+                else:
+                    for action in actions:
+                        self._do(action)
+            elif said:
+                self._out.say(said)
+            if not self.player.more or self._later or self.backlog() > _BACKLOG_BYTES:
+                break
+            self.player.proceed()
+
+    def _do(self, action: Action) -> None:
+        if isinstance(action, Write):
+            self._ways[action.stream].say(action.data)
+        elif isinstance(action, Close):
+            self._ways[action.stream].close()
+        else:
+            self.status = action.status
+
+    def _timed(self, actions: list[Action]) -> bool:
+        """Does anything have a time of its own?"""
+        if self._speed or self._later:
+            return True
+        first = actions[0] if actions else None
+        if isinstance(first, Write) and first.apart and self._is_read():
+            first.apart = False  # the host has sent something since, and has read everything
+        return any(isinstance(action, Write) and (action.delay or action.apart) for action in actions)
+
+    def _do_due(self, actions: list[Action]) -> None:
+        """Do what is due, in order; keep the rest for later."""
+        later, now = self._later, monotonic()
+        for action in actions:
+            at = now + (action.after / self._speed if self._speed else 0.0)
+            if isinstance(action, Write):
+                at += action.delay
+                self._later_bytes += len(action.data)
+            later.append((max(at, later[-1][0] if later else now), action))
+        while later and later[0][0] <= monotonic():
+            action = later[0][1]
+            if isinstance(action, Write):
+                if action.apart and (again := self._pacing().due()) > monotonic():
+                    later[0] = (again, action)
+                    break
+                self._later_bytes -= len(action.data)
+            later.popleft()
+            self._do(action)
+
+    def _is_read(self) -> bool:
+        """Return True if the reader has taken all output so far."""
+        return not self._out.waiting and self._pacing().is_read()
+
+    def _pacing(self) -> ResponsePacer:
+        if self._apart is None:
+            self._apart = ResponsePacer(self._out.fd)
+        return self._apart
+
+
+def _nothing() -> None:
+    """Only time has gone by, or a reader has made room."""
+
+
+_STDIN = 0
+
+# Silence of the host after which open calls stop waiting for its next recorded message, in milliseconds: longer than
+# hosts compute between two messages, shorter than the shortest usual timeout of a call (10 s).
+SILENCE_MS = 5_000
+
+# The same once it was played early: this host waits for each response, so it will most likely do so again.
+NEXT_SILENCE_MS = 250
+
+
+def play(
+    player: Player,
+    stage: ActionBuffer,
+    outlets: Mapping[Output, OutputSink],
+    speed: float,
+    on_end: Callable[[int | str], None] | None = None,
+) -> int | str:
+    """Play to the end: the exit code, or the name of the signal to end by. Arguments as those of `Shell`."""
+    signals = Signals()
+    signals.catch()
+    shell = PlayerDriver(player, stage, _STDIN, outlets, speed, on_end=on_end)
+    at_rest = poll()
+    at_rest.register(signals.fd, POLLIN)
+    at_rest.register(_STDIN, POLLIN)
+    silence: int | None = SILENCE_MS
+    patience = silence
+    try:
+        shell.start()
+        while shell.status is None:
+            if not shell.rests:
+                _turn(shell, signals)
+                continue
+            # Nearly always: with nothing to ask or to register, a call takes a fifth less.
+            ready = at_rest.poll(patience)
+            if len(ready) == 1 and ready[0][0] == _STDIN:
+                shell.listen()
+                patience = silence
+            elif ready:
+                _take_signals(shell, signals)
+            elif shell.receive_silence():
+                patience = silence = NEXT_SILENCE_MS
+            else:
+                patience = None  # nothing changes before the host writes
+    finally:
+        while shell.backlog():
+            _turn(shell, signals)
+        signals.close()
+    return shell.status
+
+
+def _turn(shell: PlayerDriver, signals: Signals) -> None:
+    ready, asked = wait([shell], [signals.fd])
+    if signals.fd in ready:
+        _take_signals(shell, signals)
+    shell.act(ready, asked)
+
+
+def _take_signals(shell: PlayerDriver, signals: Signals) -> None:
+    for number, _ in signals.take():
+        shell.receive_signal(signal_name(number))
+
+
+def wait(
+    shells: Iterable[PlayerDriver], further: Iterable[int], patience: float | None = None
+) -> tuple[dict[int, int], dict[int, int]]:
+    """Wait until something can be done.
+
+    Args:
+        shells: what they wait for is asked of them.
+        further: other files, to be read.
+        patience: maximum wait in milliseconds; None: no limit.
+
+    Returns:
+        What is ready, and what was asked: file to events of poll().
+    """
+    waiting = poll()
+    asked = dict.fromkeys(further, POLLIN)
+    for shell in shells:
+        shell.interests(asked)
+        due = shell.patience()
+        if due is not None and (patience is None or due < patience):
+            patience = due
+    for fd, events in asked.items():
+        waiting.register(fd, events)
+    return dict(waiting.poll(patience)), asked

@@ -1,0 +1,281 @@
+"""A miss: the host sent what the cassette has no answer for. What was it, and what came closest?
+
+    never recorded       no message of this kind and method is in the cassette
+    used up              it was recorded so many times, and each of them has been played
+    arguments differ     the method was recorded, but with other arguments: these
+    out of turn          it is in the cassette, but another message is next there (order `strict` only)
+    cut off              it is in the cassette without an answer, since the recording was interrupted
+    response differs     a response to a request of the child is not the recorded one
+    not sent             an open call waits for a message that the host can no longer send
+
+The cassette is read again from its beginning for each miss, so that playing without one needs no memory.
+"""
+
+from __future__ import annotations
+
+from ext_recorder.cassette.yaml_scalars import visible
+from ext_recorder.messages.comparison_rules import preset_of
+from ext_recorder.protocols.fast_id import scan_id
+from ext_sdk.core.wire.json_codec import dumps
+from ext_sdk.core.wire.json_pointer import MISSING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Literal
+
+    from ext_recorder.messages.matcher import Difference
+    from ext_recorder.protocols.dialect import ClassifiedMessage
+
+    from .request_matcher import RecordedRequest, RequestMatcher
+
+    Reason = Literal[
+        "never-recorded", "used-up", "arguments-differ", "out-of-turn", "cut-off", "response-differs", "not-sent", ""
+    ]
+    # Every message of the host in the cassette, in its order: whether it has been played, whether it is worth a close
+    # look.
+    History = Callable[[], Iterator[tuple[RecordedRequest, bool, bool]]]
+
+SHOWN_DIFFERENCES = 5
+SHOWN_METHODS = 20
+SHOWN_CHARS = 80  # of a value in a message for people
+_WHOLE = {"", "/"}  # pointers of a difference in text that is not JSON: it has no parts that may differ
+_COUNTED_DIFFERENCES = 50  # more make no message less close
+
+
+class Mismatch:
+    """What is said about one message without an answer.
+
+    Attributes:
+        reason: see the module; "" if it was not looked for.
+        text: one line for people.
+        data: the same for programs, as JSON values.
+    """
+
+    __slots__ = ("data", "reason", "text")
+
+    def __init__(self, reason: Reason, text: str, data: dict[str, object]) -> None:
+        self.reason = reason
+        self.text = text
+        self.data = data
+
+
+class _Candidate:
+    """A recorded message, and how far the live one is from it."""
+
+    __slots__ = ("differences", "played", "recorded")
+
+    def __init__(self, recorded: RecordedRequest, differences: list[Difference], *, played: bool) -> None:
+        self.recorded = recorded
+        self.differences = differences
+        self.played = played
+
+    def distance(self) -> tuple[int, int, bool]:
+        """The nearer a difference is to the root the more it counts; what has not been played is nearer."""
+        near_root = sum(each.pointer.count("/") <= 2 for each in self.differences)
+        return near_root, len(self.differences), self.played
+
+
+def explain_mismatch(
+    ear: RequestMatcher, live: ClassifiedMessage, history: History, *, where: str, turn: str = ""
+) -> Mismatch:
+    """Find out why a live message has no answer.
+
+    Args:
+        ear: what is compared, and how.
+        live: the message, without secrets and paths of this machine.
+        history: the messages of the cassette.
+        where: the name of the cassette.
+        turn: what is next, where the order counts.
+    """
+    search = _Search(ear, live)
+    for recorded, played, near in history():
+        search.look(recorded, played=played, near=near)
+    subject = describe(live)
+    if search.equal:
+        return _repeated(subject, search.equal, where, turn, method=_cut(live.method))
+    if search.closest is None:
+        return _unknown(subject, live, list(search.methods), where)
+    return _different(subject, search.closest, where)
+
+
+def cut_off(request: ClassifiedMessage, recorded: RecordedRequest, where: str, *, omitted: bool = False) -> Mismatch:
+    """Return the miss of a request that matched, and whose answer is not in the cassette.
+
+    Args:
+        request: with its live id.
+        recorded: the recorded request.
+        where: the name of the cassette.
+        omitted: a message over the limit was left out, which may be the answer.
+    """
+    why = (
+        "its answer was left out, it is over the limit"
+        if omitted
+        else "the recording was interrupted before its answer"
+    )
+    advice = "have it answer less" if omitted else "record it again (--mode all)"
+    text = f"{describe(request)}: cut off: {why} ({where}:{recorded.line}); {advice}"
+    return Mismatch("cut-off", text, {"reason": "cut-off", "line": recorded.line})
+
+
+def response_differs(
+    ear: RequestMatcher, live: ClassifiedMessage, recorded: RecordedRequest, requests: str, where: str
+) -> Mismatch:
+    """Return the miss of a host message that takes the place of another one, for which open calls wait.
+
+    Args:
+        ear: compares the two.
+        live: the message, without secrets and paths of this machine.
+        recorded: the one that the cassette has.
+        requests: the request of the child that both answer; "" for a message of the host's own accord.
+        where: the name of the cassette.
+    """
+    expected = recorded.message(ear.dialect)
+    found = ear.matcher.differences(expected, live, most=_COUNTED_DIFFERENCES)
+    subject = f"the response to the child's {requests}" if requests else describe(live)
+    shown, pointers, advice = _shown(found)
+    text = f"{subject}: differs from the recorded one, {where}:{recorded.line}: {shown}; {advice}"
+    data: dict[str, object] = {"reason": "response-differs", "line": recorded.line, **pointers}
+    if requests:
+        data["request"] = requests
+    return Mismatch("response-differs", text, data)
+
+
+def not_sent(recorded: RecordedRequest, what: str, where: str, why: str) -> Mismatch:
+    """Return the miss of a message of the host that open calls wait for, and that can no longer come.
+
+    Args:
+        recorded: the message that the cassette has.
+        what: the message, or the request of the child that it answers, for people.
+        where: the name of the cassette.
+        why: it can no longer come.
+    """
+    text = f"{what}: not sent: {why}; the recorded one is {where}:{recorded.line}"
+    return Mismatch("not-sent", text, {"reason": "not-sent", "line": recorded.line})
+
+
+def unexplained(live: ClassifiedMessage) -> Mismatch:
+    """Return the miss of one message of many."""
+    return Mismatch("", f"{describe(live)}: no match; too many misses to look closer", {})
+
+
+class _Search:
+    """Looks for one live message among the recorded ones.
+
+    Attributes:
+        equal: those that match.
+        closest: of those near by that have the same method, the one that is least different.
+        methods: the methods near by.
+    """
+
+    def __init__(self, ear: RequestMatcher, live: ClassifiedMessage) -> None:
+        self._ear = ear
+        self._live = live
+        self._text = _without_id(live.text.encode("utf-8", "surrogateescape"))
+        self.equal: list[_Candidate] = []
+        self.closest: _Candidate | None = None
+        self.methods: dict[str, None] = {}
+
+    def look(self, recorded: RecordedRequest, *, played: bool, near: bool) -> None:
+        """Take one more recorded message into account; one that is not near only if its text is the same."""
+        if not near and _without_id(recorded.payload) != self._text:
+            return
+        message = self._ear.dialect.classify(recorded.payload)
+        if message.kind != self._live.kind:
+            return
+        self.methods[message.method] = None
+        if message.method != self._live.method:
+            return
+        found = self._ear.matcher.differences(message, self._live, most=_COUNTED_DIFFERENCES)
+        candidate = _Candidate(recorded, found, played=played)
+        if not found:
+            self.equal.append(candidate)
+        elif self.closest is None or candidate.distance() < self.closest.distance():
+            self.closest = candidate
+
+
+def _without_id(payload: bytes) -> tuple[bytes, bytes]:
+    seen = scan_id(payload)
+    return (payload, b"") if seen is None else (payload[: seen[1]], payload[seen[2] :])
+
+
+def describe(message: ClassifiedMessage) -> str:
+    """A message in a few words."""
+    if message.kind == "other":
+        return f"the line {_cut(message.text)}"
+    if message.kind == "response":
+        return f"the answer to the child's request {message.text[slice(*message.span)] or 'null'}"
+    id = f" (id {_cut(message.id)})" if message.kind == "request" and message.id else ""
+    return f"{message.kind} {_cut(message.method)}{id}"
+
+
+def _repeated(subject: str, equal: list[_Candidate], where: str, turn: str, *, method: str) -> Mismatch:
+    lines = [each.recorded.line for each in equal]
+    left = [each.recorded.line for each in equal if not each.played]
+    if left:
+        text = f"{subject}: out of turn: it is at {where}:{left[0]}, but next is {turn} (--order any plays either)"
+        return Mismatch("out-of-turn", text, {"reason": "out-of-turn", "line": left[0]})
+    times = "once" if len(lines) == 1 else f"{len(lines)} times"
+    text = f"{subject}: used up: it is recorded {times} ({where}:{lines[-1]}) and has been played as often"
+    if method:
+        text += f" (--repeat {method} plays it again)"
+    return Mismatch("used-up", text, {"reason": "used-up", "recorded": len(lines), "line": lines[-1]})
+
+
+def _unknown(subject: str, live: ClassifiedMessage, methods: list[str], where: str) -> Mismatch:
+    if live.kind in {"request", "notification"}:
+        known = ", ".join(_cut(method) for method in methods[:SHOWN_METHODS]) or "none"
+        text = f"{subject}: never recorded: {where} has no such {live.kind}; it has: {known}"
+    else:
+        text = f"{subject}: never recorded: {where} has nothing like it"
+    return Mismatch(
+        "never-recorded",
+        text,
+        {"reason": "never-recorded", "methods": [_cut(method) for method in methods[:SHOWN_METHODS]]},
+    )
+
+
+def _different(subject: str, closest: _Candidate, where: str) -> Mismatch:
+    shown, pointers, advice = _shown(closest.differences)
+    line = closest.recorded.line
+    played = " (already played)" if closest.played else ""
+    text = f"{subject}: arguments differ from the closest one, {where}:{line}{played}: {shown}; {advice}"
+    return Mismatch("arguments-differ", text, {"reason": "arguments-differ", "line": line, **pointers})
+
+
+def _shown(found: list[Difference]) -> tuple[str, dict[str, object], str]:
+    """Return the differences for people and for programs, and what to do about them."""
+    first = found[:SHOWN_DIFFERENCES]
+    shown = "; ".join(
+        f"{_place(each.pointer)}recorded {_value(each.recorded)}, now {_value(each.live)}" for each in first
+    )
+    if len(found) > SHOWN_DIFFERENCES:
+        shown += f"; and {len(found) - SHOWN_DIFFERENCES} more"
+    place = _cut(found[0].pointer) if len(found) == 1 else "POINTER"
+    advice = "record it again (--mode all)"
+    preset = preset_of((each.recorded, each.live) for each in found)
+    if preset:
+        advice += f", or set aside what may differ (--mask {preset})"
+    elif found[0].pointer not in _WHOLE:
+        advice += f", or set aside what may differ (--ignore {place})"
+    data: dict[str, object] = {
+        "pointers": [_cut(each.pointer) for each in first],
+        "differences": [
+            {"pointer": _cut(each.pointer), "expected": _value(each.recorded), "found": _value(each.live)}
+            for each in first
+        ],
+    }
+    return shown, data, advice
+
+
+def _place(pointer: str) -> str:
+    return "" if pointer in _WHOLE else f"{_cut(pointer)}: "
+
+
+def _value(value: object) -> str:
+    return "nothing" if value is MISSING else _cut(dumps(value))
+
+
+def _cut(text: str) -> str:
+    text = visible(text[: SHOWN_CHARS + 1])
+    return text if len(text) <= SHOWN_CHARS else text[:SHOWN_CHARS] + "…"

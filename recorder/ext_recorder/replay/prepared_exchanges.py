@@ -1,0 +1,134 @@
+"""Exchanges: requests that are followed by their response alone, prepared so that a replay compares and copies bytes.
+
+Most of a session is such pairs. For each, `strict` makes two events, reads both messages and translates their paths.
+This module does so for a block of lines at once, and keeps the bytes before and after each id. It answers a
+request only if `Ear.accepts` would accept it by its bytes, and leaves every other message to `strict`.
+"""
+
+from __future__ import annotations
+
+from ext_recorder.cassette.fast_parser import IN, OUT
+from ext_recorder.protocols.fast_id import is_simple_id, scan_id
+
+from .request_matcher import RecordedRequest, RequestMatcher
+from .response_writer import ResponseWriter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeAlias
+
+    from ext_recorder.cassette.fast_parser import Block
+    from ext_sdk.core.wire.framing import Framing
+
+    from .actions import ActionBuffer
+
+    # Of the request: the bytes before its id, the byte behind it, all bytes behind it, and the recorded id; of the
+    # response: the bytes before and behind its id.
+    Exchange: TypeAlias = tuple[bytes, bytes, bytes, bytes, bytes, bytes]
+
+_PAIR = IN + OUT + IN  # nothing but the response is released before the next message of the host
+_ZERO = ord("0")
+
+
+class PreparedExchanges:
+    """The exchanges of the current block of a cassette.
+
+    Args:
+        ear: accepts requests.
+        stage: gets the responses.
+
+    Attributes:
+        at: the index in the block of the recorded request that is next; -1 if `strict` plays.
+        block: where it is.
+        since: the index of the first request that was played here.
+    """
+
+    __slots__ = ("_ear", "_here", "_live", "_prepared", "_stage", "at", "block", "since")
+
+    def __init__(self, ear: RequestMatcher, stage: ActionBuffer) -> None:
+        self._ear = ear
+        self._stage = stage
+        self._here: Callable[[bytes], bytes] | None = None
+        self._prepared: dict[int, Exchange | None] = {}
+        self._live: list[tuple[bytes, bytes]] = []
+        self.block: Block | None = None
+        self.at = self.since = -1
+
+    def enter(self, block: Block | None, due: RecordedRequest) -> bool:
+        """Return True if the recorded message that is next begins an exchange of this block."""
+        ear = self._ear
+        at = block.position - 1 if block else -1
+        if block is None or at < 0 or block.payloads[at] is not due.payload or ear.renames:
+            return False
+        here = ear.bindings.here
+        if block is not self.block or here is not self._here:
+            self.block, self._here = block, here
+            self._prepare(block, at)
+        if self._prepared.get(at) is None:
+            return False
+        self.at = self.since = at
+        return True
+
+    def _prepare(self, block: Block, since: int) -> None:
+        text = b"\n".join(block.payloads[since:])
+        self._prepared = prepared = {}
+        if self._ear.id_is_echoed(text):
+            return
+        lines = self._ear.bindings.here(text).split(b"\n")
+        at = block.kinds.find(_PAIR, since)
+        while at >= 0:
+            prepared[at] = _exchange(lines[at - since], lines[at - since + 1])
+            at = block.kinds.find(_PAIR, at + 2)
+
+    def play(self, data: bytes, position: int) -> int:
+        """Answer the lines from a position on that repeat the recorded requests. Return the position behind them.
+
+        A block is small, so what is written at once stays within bounds.
+        """
+        prepared, at, live = self._prepared, self.at, self._live
+        said: list[bytes] = []
+        while (exchange := prepared.get(at)) is not None:
+            before, mark, after, recorded, begin, end = exchange
+            start = position + len(before)
+            stop = data.find(mark, start)
+            if stop < 0 or not data.startswith(before, position) or not data.startswith(after, stop):
+                break
+            id = data[start:stop]
+            if not (id.isdigit() and id[0] != _ZERO) and not is_simple_id(id):
+                break
+            said += (begin, id, end)
+            live.append((recorded, id))
+            position = stop + len(after)
+            at += 2
+        self.at = at
+        if said:
+            self._stage.out(b"".join(said), answers=True)
+        return position
+
+    def leave(self) -> list[tuple[bytes, bytes]]:
+        """Leave the next message to `strict`. Return the recorded and live ids of the calls that were answered."""
+        self.at = -1
+        live, self._live = self._live, []
+        return live
+
+
+def _exchange(request: bytes, response: bytes) -> Exchange | None:
+    asked, answered = scan_id(request), scan_id(response)
+    if asked is None or answered is None or asked[0] != "request" or answered[0] != "response":
+        return None
+    _, start, end = asked
+    _, first, last = answered
+    id = request[start:end]
+    if response[first:last] != id:
+        return None
+    return request[:start], request[end : end + 1], request[end:] + b"\n", id, response[:first], response[last:] + b"\n"
+
+
+def exchanges(
+    ear: RequestMatcher, voice: ResponseWriter, stage: ActionBuffer, framing: Framing
+) -> PreparedExchanges | None:
+    """Return the exchanges of a session; None if its messages or its pace need more than bytes."""
+    plain = ear.dialect.plain and ear.dialect.calls and framing.name == "ndjson"
+    usual = type(ear) is RequestMatcher and type(voice) is ResponseWriter and stage.plain
+    return PreparedExchanges(ear, stage) if plain and usual else None

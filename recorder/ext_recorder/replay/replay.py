@@ -1,0 +1,284 @@
+"""`ext-recorder replay`: the child, without the child.
+
+Nothing of the recorded extension is needed here, and nothing that takes long to import: the first answer is out some
+30 ms after the start, however long the cassette is.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ext_recorder.cassette.reader import Reader, dialect_of
+from ext_recorder.errors import RecorderError, UsageError
+from ext_recorder.messages.id_map import IdMap
+from ext_recorder.messages.matcher import MATCH_ON, Matcher
+from ext_recorder.messages.path_bindings import ReplayBindings
+from ext_recorder.messages.provenance import check, headline
+from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message
+from ext_recorder.posix.signals import signal_number
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_sdk.core.wire.framing import FRAMINGS
+
+from .actions import ActionBuffer
+from .event_loop import EXIT_CANNOT_PLAY, play
+from .request_matcher import RequestMatcher
+from .response_writer import ResponseWriter
+from .strict import StrictPlayer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ext_recorder.cassette.header import Header
+    from ext_recorder.messages.provenance import Live
+    from ext_recorder.messages.redaction import Redaction
+    from ext_recorder.posix.output import OutputSink
+    from ext_recorder.protocols.dialect import Dialect
+
+    from .actions import Output
+    from .player import Player
+    from .report import Report
+
+ORDERS = ("strict", "any")
+# Speeds: without the pauses of the recording, but with responses and notifications in separate writes, see `pace`;
+# and as fast as possible, all that is released at once in one write.
+PROMPT, MAX = 0.0, float("inf")
+
+
+class Options:
+    """How to replay.
+
+    Attributes:
+        order: "strict" (the host repeats its messages in their order) or "any".
+        ignore: places that need not match, see `rules.Places`.
+        mask: parts of texts that need not match, see `rules.Mask`.
+        match_on: "method", "params" or JSON pointers: what has to.
+        max_age: age at which a cassette is refused, see `age`; "" for none.
+        bind: live values of bindings, by name.
+        faults: rules of what goes wrong, see `faults.rules`.
+        seed: of their lots.
+        redact: what is redacted in live messages before they are compared; None: what a recorder redacts by default.
+        repeat: requests that the host may send more often than recorded: "all", methods, or "METHOD SUBJECT".
+        report: a file that gets a line of JSON about how the session went; "" for none.
+        speed: 1.0: at the recorded pace, 2.0: twice as fast; PROMPT, MAX.
+        live: the command that the host starts, which has to be the recorded one; None: any command.
+        quiet: no line on standard error about what is replayed.
+    """
+
+    __slots__ = (
+        "bind", "faults", "ignore", "live", "mask", "match_on", "max_age", "order", "quiet", "redact", "repeat",
+        "report", "seed",
+        "speed",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        *,
+        order: str = "strict",
+        ignore: tuple[str, ...] = (),
+        mask: tuple[str, ...] = (),
+        match_on: tuple[str, ...] = MATCH_ON,
+        max_age: str = "",
+        bind: Mapping[str, str] | None = None,
+        redact: Redaction | None = None,
+        repeat: tuple[str, ...] = (),
+        report: str = "",
+        speed: float = PROMPT,
+        faults: tuple[str, ...] = (),
+        seed: str = "",
+        live: Live | None = None,
+        quiet: bool = False,
+    ) -> None:
+        self.order = order
+        self.ignore = ignore
+        self.mask = mask
+        self.match_on = match_on
+        self.max_age = max_age
+        self.bind = bind or {}
+        self.redact = redact
+        self.repeat = repeat
+        self.report = report
+        self.speed = speed
+        self.faults = faults
+        self.seed = seed
+        self.live = live
+        self.quiet = quiet
+
+
+def run_replay(path: str, options: Options | None = None) -> int:
+    """Be the recorded child on this process' own stdin, stdout and stderr.
+
+    Args:
+        path: the cassette.
+        options: how.
+
+    Returns:
+        The exit code: the recorded one; EXIT_DIFFERS when the session was another one; EXIT_CANNOT_PLAY. Where the
+        recorded child was ended by a signal, so is this process, and nothing is returned.
+    """
+    claim_standard_files()
+    options = options or Options()
+    outlets: dict[Output, OutputSink] = {"out": host_outlet(1), "err": host_outlet(2)}
+    try:
+        with Reader(path) as reader:
+            introduce(path, reader.header, options, outlets["err"])
+            stage = make_action_buffer(reader.header, options)
+            player = make_player(reader, stage, options)
+            player.overhear = stage.overhear
+            report = reporting(options.report, path, player)
+            status = play(player, stage, outlets, options.speed, report.end if report else None)
+            for rule in stage.idle:
+                write_message(outlets["err"], f"--fault {rule} has befallen nothing")
+    except RecorderError as error:
+        write_message(outlets["err"], str(error))
+        return EXIT_CANNOT_PLAY
+    return status if isinstance(status, int) else die(status)
+
+
+def introduce(path: str, header: Header, options: Options, stderr: OutputSink) -> None:
+    """Check that a cassette is of the live command, and print what is replayed. Raises UsageError."""
+    if options.live:
+        check(path, header, options.live)
+    if not options.quiet:
+        typed = f"; what you type is the host's ({header.protocol})" if os.isatty(0) else ""
+        write_message(stderr, headline(path, header) + typed)
+
+
+def reporting(report: str, path: str, player: Player) -> Report | None:
+    """Begin the report of a session that a player plays; None without `--report`. Raises UsageError."""
+    if not report:
+        return None
+    from .report import Report
+
+    begun = Report(report, path)
+    begun.begin()
+    player.told = begun.told
+    begun.repeated = lambda: player.repeated
+    return begun
+
+
+def make_action_buffer(header: Header, options: Options) -> ActionBuffer:
+    """Return the stage for a player; with faults, one that applies them. Raises UsageError."""
+    paced, apart = 0 < options.speed < MAX, options.speed < MAX
+    if not options.faults:
+        return ActionBuffer(paced=paced, apart=apart)
+    from .faults import FaultInjector, parse_fault_rules
+
+    rules, dialect = parse_fault_rules(options.faults, options.seed), DIALECTS[header.protocol]
+    return FaultInjector(rules, dialect, FRAMINGS[header.framing], options.seed, paced=paced, apart=apart)
+
+
+def make_player(
+    reader: Reader, stage: ActionBuffer, options: Options, environ: Mapping[str, str] = os.environ
+) -> Player:
+    """The player for a cassette. Raises CassetteError, UsageError."""
+    ear, voice = make_matcher_and_writer(reader.path, reader.header, options, environ)
+    framing = FRAMINGS[reader.header.framing]
+    if ear.dialect.loose:
+        from .request_matcher import let_reply
+
+        let_reply(ear, lambda answer: stage.out(framing.encode(answer), answers=True))
+    if options.order == "strict":
+        return with_repeats(StrictPlayer(reader, ear, voice, stage, framing), stage, options)
+    if options.order == "any":
+        from .any_order import AnyOrderPlayer
+
+        return with_repeats(AnyOrderPlayer(reader, ear, voice, stage, framing), stage, options)
+    raise UsageError(f"--order {options.order}: expected one of {', '.join(ORDERS)}")
+
+
+def with_repeats(player: Player, stage: ActionBuffer, options: Options) -> Player:
+    """Make a player play messages again, on request and after faults. Return the player."""
+    if options.repeat or options.faults:
+        from .repeats import Repeats
+
+        player.repeats = Repeats(options.repeat, after_faults=bool(options.faults))
+    if options.faults:
+        from .faults import FaultInjector
+
+        if isinstance(stage, FaultInjector):
+            player.after_faults(stage)
+    return player
+
+
+def make_matcher_and_writer(
+    path: str, header: Header, options: Options, environ: Mapping[str, str] = os.environ
+) -> tuple[RequestMatcher, ResponseWriter]:
+    """What hears the host, and what says the child's part; they share calls and bindings.
+
+    Raises:
+        CassetteError: the cassette's protocol is not known.
+        UsageError: an option can't be used.
+    """
+    if options.max_age:
+        from ext_recorder.cassette.age import check
+
+        check(path, header, options.max_age)
+    dialect = dialect_of(header, path)
+    bindings = ReplayBindings(header.bindings, options.bind, environ.get("HOME", ""))
+    calls = IdMap()
+    hearing, speaking = _kinds(dialect)
+    voice = speaking(dialect, FRAMINGS[header.framing], bindings, calls)
+    matcher = Matcher(
+        dialect,
+        bindings,
+        calls,
+        ignore=options.ignore,
+        mask=options.mask,
+        match_on=options.match_on,
+        names=voice.names,
+    )
+    if matcher.ignore.by_method:
+        voice.note_requests(matcher.asked)
+    redact = _Redact(options.redact, environ)
+    ear = hearing(dialect, matcher, bindings, calls, redact=redact, minted=voice.minted, names=voice.names)
+    return ear, voice
+
+
+def _kinds(dialect: Dialect) -> tuple[type[RequestMatcher], type[ResponseWriter]]:
+    if not dialect.loose:
+        return RequestMatcher, ResponseWriter
+    from .request_matcher import LenientRequestMatcher
+    from .response_writer import LenientResponseWriter
+
+    return LenientRequestMatcher, LenientResponseWriter
+
+
+class _Redact:
+    """Redaction of live messages as a recorder does it; prepared when the first message needs it."""
+
+    def __init__(self, redaction: Redaction | None, environ: Mapping[str, str]) -> None:
+        self._redaction = redaction
+        self._environ = environ
+
+    def __call__(self, data: bytes) -> bytes:
+        return self._redact(data)
+
+    def _redact(self, data: bytes) -> bytes:
+        from ext_recorder.messages.redaction import Redaction
+
+        self._redact = (self._redaction or Redaction()).redactor(self._environ).redact  # type: ignore[method-assign]
+        return self._redact(data)
+
+
+def die(name: str) -> int:
+    """End as the recorded child did: by a signal, without a core file."""
+    import resource
+    import signal
+
+    number = _number(name)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if number not in (signal.SIGKILL, signal.SIGSTOP):
+        signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+    sys.stdout = sys.stderr = None  # nothing of ours is left in them
+    os.kill(os.getpid(), number)
+    return 128 + number  # a signal that ends nobody, by a shell's convention
+
+
+def _number(name: str) -> int:
+    number = signal_number(name)
+    if number is None:
+        raise UsageError(f"the recorded child was ended by {name}, a signal that this system does not have")
+    return number

@@ -1,0 +1,262 @@
+"""Hearing the host: a live message beside a recorded one, from the cheapest look to the closest.
+
+1. The bytes are the recorded ones as they would be here, with the paths of this machine, but for the id of a request,
+   which a glance finds.
+2. All is read: bindings are learnt, secrets taken out, and values compared (see `matching`).
+
+The first step only ever says yes, and says it in cases in which the second would as well; nearly all messages of a
+session that repeats the recorded one stop there.
+"""
+
+from __future__ import annotations
+
+from ext_recorder.messages.path_bindings import path_in
+from ext_recorder.protocols.dialect import id_key, pointers_of
+from ext_recorder.protocols.fast_id import FIRST_BYTES, is_simple_id, scan_id
+from ext_sdk.core.wire.json_pointer import locate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ext_recorder.messages.id_map import Echoes, IdMap
+    from ext_recorder.messages.matcher import Matcher
+    from ext_recorder.messages.path_bindings import ReplayBindings
+    from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
+
+    Redact = Callable[[bytes], bytes]
+
+
+class RecordedRequest:
+    """A message of the host, as it stands in the cassette.
+
+    Attributes:
+        payload: without its framing.
+        line: where it stands.
+        is_message: False for bytes that were no frame.
+    """
+
+    __slots__ = ("_message", "is_message", "line", "payload")
+
+    def __init__(self, payload: bytes, line: int, *, is_message: bool = True) -> None:
+        self.payload = payload
+        self.line = line
+        self.is_message = is_message
+        self._message: ClassifiedMessage | None = None
+
+    def message(self, dialect: Dialect) -> ClassifiedMessage:
+        """What it is; read once."""
+        if self._message is None:
+            self._message = dialect.classify(self.payload)
+        return self._message
+
+
+class RequestMatcher:
+    """Says whether a live message is the recorded one, and if so remembers its id, its paths, its names.
+
+    Args:
+        dialect: what a message is.
+        matcher: the closest look.
+        bindings: learnt from requests.
+        calls: opened by requests.
+        redact: takes out what a recorder would have taken out.
+        minted: names that the host makes up for one call, recorded key to live spelling; filled here.
+        names: lasting names, the same way; those of the host are filled in here.
+    """
+
+    def __init__(
+        self,
+        dialect: Dialect,
+        matcher: Matcher,
+        bindings: ReplayBindings,
+        calls: IdMap,
+        *,
+        redact: Redact,
+        minted: dict[bytes, bytes],
+        names: dict[bytes, bytes],
+    ) -> None:
+        self.dialect = dialect
+        self.matcher = matcher
+        self.bindings = bindings
+        self._calls = calls
+        self._redact = redact
+        self._minted = minted
+        self._names = names
+        self._glances = dialect.calls and dialect.glances
+        # Methods whose id the child repeats in notifications, in quotes as a request has them.
+        self._echoed_ids = [b'"' + name.encode() + b'"' for name, places in dialect.minted.items() if "/id" in places]
+        self._renamed = False  # some lasting name of the host is another one here
+
+    def accepts(self, recorded: RecordedRequest, payload: bytes) -> bool:
+        """Is this payload the recorded message?"""
+        expected = recorded.payload
+        if not self._glances or not recorded.is_message:
+            return self._without_glance(recorded, payload)
+        if self._minted or self._renamed:
+            return self._closely(recorded, payload)
+        seen = scan_id(expected)
+        if seen is None or seen[0] != "request":
+            if payload != expected:
+                return self._closely(recorded, payload)
+            return seen is not None or b'"id"' not in payload or self._taken_in(recorded, payload)
+        _, start, end = seen
+        here = self.bindings.here
+        before, after = expected[:start], here(expected[end:])
+        if start > FIRST_BYTES:
+            before = here(before)
+        if payload.startswith(before) and payload.endswith(after):
+            id = payload[len(before) : len(payload) - len(after)]
+            if is_simple_id(id) and not (id != expected[start:end] and self.id_is_echoed(expected)):
+                self._calls.begin(expected[start:end], id)
+                return True
+        return self._closely(recorded, payload)
+
+    @property
+    def renames(self) -> bool:
+        """Return True if a name that the host made up is another one here, so that bytes alone tell nothing."""
+        return bool(self._minted) or self._renamed
+
+    def id_is_echoed(self, requests: bytes) -> bool:
+        """Return True if notifications of the child may repeat the id of one of these requests."""
+        return any(method in requests for method in self._echoed_ids)
+
+    def matches(self, recorded: RecordedRequest, payload: bytes) -> bool:
+        """Return whether `accepts` would be true, without remembering anything."""
+        if not self.dialect.calls or not recorded.is_message:
+            return self._without_glance(recorded, payload)
+        method = recorded.message(self.dialect).method
+        if method.isalnum() and method.encode() not in payload:  # nearly always, and cheap
+            return False
+        bound = self._learn(recorded, payload)
+        same = self._same(recorded, payload)
+        for spelling in bound:
+            self.bindings.unbind(spelling)
+        return same
+
+    def _without_glance(self, recorded: RecordedRequest, payload: bytes) -> bool:
+        if self.dialect.calls and recorded.is_message:
+            return self._closely(recorded, payload)
+        if payload == recorded.payload:
+            return True
+        clean = self._clean(payload)
+        return _same_line(clean, recorded.payload) or self.matcher.same_line(recorded.payload, clean)
+
+    def neutral(self, payload: bytes) -> ClassifiedMessage:
+        """A live message as a recorder would have written it: without secrets and paths of this machine."""
+        return self.dialect.classify(self._clean(payload))
+
+    def _clean(self, payload: bytes) -> bytes:
+        return self.bindings.to_neutral(self._redact(payload))
+
+    def _closely(self, recorded: RecordedRequest, payload: bytes) -> bool:
+        bound = self._learn(recorded, payload)
+        if self._same(recorded, payload):
+            return self._taken_in(recorded, payload)
+        for spelling in bound:
+            self.bindings.unbind(spelling)
+        return False
+
+    def _same(self, recorded: RecordedRequest, payload: bytes) -> bool:
+        message = recorded.message(self.dialect)
+        if self._same_message(message, payload):
+            return True
+        canonical = self.bindings.canonical(recorded.payload)
+        return canonical != recorded.payload and self._same_message(self.dialect.classify(canonical), payload)
+
+    def _same_message(self, message: ClassifiedMessage, payload: bytes) -> bool:
+        neutral = self.bindings.to_neutral(payload)
+        if self.matcher.same(message, self.dialect.classify(neutral)):
+            return True
+        # Secrets last: a cassette that was recorded without redaction has them, and then the live ones must
+        # stay.
+        cleaned = self._clean(payload)
+        return cleaned != neutral and self.matcher.same(message, self.dialect.classify(cleaned))
+
+    def unbound(self, payload: bytes) -> Iterator[tuple[str, str]]:
+        """The bindings that this request would make: (name, live value), where the value is not bound yet."""
+        message = self.dialect.classify(payload)
+        for name, pointer in self.dialect.bound.get(message.method, {}).items():
+            path = path_in(message.at(pointer))
+            if path and not self.bindings.is_live(path):
+                yield name, path
+
+    def _learn(self, recorded: RecordedRequest, payload: bytes) -> list[str]:
+        """Bind what this request binds if it is the recorded one: the neutral spellings that are new."""
+        message = recorded.message(self.dialect)
+        places = self.dialect.bound.get(message.method, {})
+        live = self.dialect.classify(payload) if places else message
+        if not places or live.envelope is None or message.envelope is None:
+            return []
+        bound = []
+        for name, pointer in places.items():
+            neutral, path = path_in(message.at(pointer)), path_in(live.at(pointer))
+            if path and self.bindings.is_neutral(name, neutral) and self.bindings.live(neutral) is None:
+                self.bindings.bind(neutral, path)
+                bound.append(neutral)
+        return bound
+
+    def _taken_in(self, recorded: RecordedRequest, payload: bytes) -> bool:
+        """Remember the ids and names of a request that was accepted."""
+        message, live = recorded.message(self.dialect), self.dialect.classify(payload)
+        if message.kind == "request" and message.key is not None:
+            start, end = live.span
+            self._calls.begin(message.key, live.text[start:end].encode("utf-8", "surrogateescape"))
+            self._calls.expect(message.key, self._echoes(message, live))
+        for pointer in pointers_of(self.dialect.minted, message.method):
+            lasting = pointer in pointers_of(self.dialect.names, message.method)
+            for key, spelling in _pairs(message, live, pointer):
+                if lasting:
+                    self._renamed = self._names.setdefault(key, spelling) != key or self._renamed
+                elif spelling != key or key in self._minted:
+                    self._minted[key] = spelling
+        return True
+
+    def _echoes(self, message: ClassifiedMessage, live: ClassifiedMessage) -> Echoes:
+        """What the answer to this request will repeat of it."""
+        table = self.dialect.echoes.get(message.method, {})
+        return {answer: pair for place, answer in table.items() for pair in _pairs(message, live, place)}
+
+
+def _pairs(message: ClassifiedMessage, live: ClassifiedMessage, pointer: str) -> Iterator[tuple[bytes, bytes]]:
+    """A recorded name, as a key, and how it is spelled in the live message; nothing where either is missing."""
+    for start, end, value in locate(message.text, [pointer]):
+        for live_start, live_end, _ in locate(live.text, [pointer]):
+            yield (
+                id_key(value, message.text[start:end]),
+                live.text[live_start:live_end].encode("utf-8", "surrogateescape"),
+            )
+
+
+def _same_line(one: bytes, other: bytes) -> bool:
+    if one == other or b"[redacted:" not in one:
+        return one == other
+    from ext_sdk.core.redaction.patterns import same_but_for_numbers
+
+    return same_but_for_numbers(one.decode("utf-8", "surrogateescape"), other.decode("utf-8", "surrogateescape"))
+
+
+class LenientRequestMatcher(RequestMatcher):
+    """An ear for dialects that have such messages.
+
+    Attributes:
+        reply: is given what answers a request that was recorded without an id; None: nobody asks.
+    """
+
+    reply: Callable[[bytes], None] | None = None
+
+    def _taken_in(self, recorded: RecordedRequest, payload: bytes) -> bool:
+        message, live = recorded.message(self.dialect), self.dialect.classify(payload)
+        if message.kind == live.kind:
+            return super()._taken_in(recorded, payload)
+        if message.key is not None:
+            self._calls.spared.add(message.key)
+        answer = self.dialect.acknowledgement(live)
+        if answer is not None and self.reply is not None:
+            self.reply(answer)
+        return True
+
+
+def let_reply(ear: RequestMatcher, reply: Callable[[bytes], None]) -> None:
+    """Have an ear, if it is one of these, answer where the recording has no answer."""
+    if isinstance(ear, LenientRequestMatcher):
+        ear.reply = reply

@@ -1,0 +1,210 @@
+"""What the child said, said here: recorded bytes with live ids, live paths and live names in them.
+
+Only what differs is touched. The live id's spelling is put in the place of the recorded one, bindings are
+replaced as text, and every other byte, number spelling, key order and escapes included, is as it was
+recorded.
+"""
+
+from __future__ import annotations
+
+from ext_recorder.cassette.events import pieces
+from ext_recorder.protocols.dialect import id_key, pointers_of
+from ext_recorder.protocols.fast_id import FIRST_BYTES, scan_id
+from ext_sdk.core.wire.frames import Frame
+from ext_sdk.core.wire.json_pointer import locate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ext_recorder.cassette.events import Data
+    from ext_recorder.messages.id_map import IdMap
+    from ext_recorder.messages.path_bindings import ReplayBindings
+    from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
+    from ext_sdk.core.wire.framing import Framing
+
+
+class ResponseWriter:
+    """Recorded messages of the child to live bytes.
+
+    Args:
+        dialect: what a message is.
+        framing: what goes around it.
+        bindings: neutral spellings to live values.
+        calls: the host's calls; an answer closes its call.
+
+    Attributes:
+        minted: names that the host made up for one call, recorded key to live spelling.
+        names: lasting names, the same way, whoever made them up.
+        answers: the message rendered last is a response.
+    """
+
+    def __init__(self, dialect: Dialect, framing: Framing, bindings: ReplayBindings, calls: IdMap) -> None:
+        self._dialect = dialect
+        self._framing = framing
+        self._lines = framing.name == "ndjson"
+        self._bindings = bindings
+        self._calls = calls
+        self.minted: dict[bytes, bytes] = {}
+        self.names: dict[bytes, bytes] = {}
+        self.answers = False
+
+    @property
+    def owes(self) -> bool:
+        """Is any call of the host without its answer?"""
+        return bool(self._calls)
+
+    @property
+    def open_calls(self) -> int:
+        """Number of calls of the host without their response."""
+        return len(self._calls)
+
+    def owes_answer(self, recorded: ClassifiedMessage) -> bool:
+        """Return whether this recorded message of the host is a call that has no answer yet."""
+        return recorded.kind == "request" and recorded.key is not None and self._calls.is_open(recorded.key)
+
+    def answered(self, calls: list[tuple[bytes, bytes]]) -> None:
+        """Remember calls that were answered elsewhere, by their recorded and live ids."""
+        self._calls.ended(calls)
+
+    def give_up(self, recorded: ClassifiedMessage) -> ClassifiedMessage | None:
+        """End an open call that has no recorded answer. Return the request with its live id; None if it is not open."""
+        if recorded.key is None or not self._calls.is_open(recorded.key):
+            return None
+        live = self._calls.end(recorded.key) or recorded.key
+        text, edits = recorded.text, [(*recorded.span, live)]
+        for start, end, value in locate(text, pointers_of(self._dialect.minted, recorded.method)):
+            if (start, end) != recorded.span:
+                spelling = self.minted.get(id_key(value, text[start:end]), _bytes(text[start:end]))
+                edits.append((start, end, spelling))
+        for start, end, spelling in sorted(edits, reverse=True):
+            text = text[:start] + spelling.decode("utf-8", "surrogateescape") + text[end:]
+        return self._dialect.classify(_bytes(text))
+
+    def out(self, event: Data) -> bytes:
+        """The bytes for something on the child's stdout."""
+        payload = event.payload
+        if event.raw:
+            return self._raw(payload)
+        payload = self._message(payload)
+        return payload + b"\n" if self._lines else self._framing.encode(payload, event.head)
+
+    def err(self, event: Data) -> bytes:
+        """The bytes for something on the child's stderr."""
+        data = event.payload if event.raw else event.payload + b"\n"
+        return self._bindings.to_live(data, json=False)
+
+    def note_requests(self, asked: dict[bytes, tuple[str, str]]) -> None:
+        """From now on, note the method and subject of each request of the child, by its id.
+
+        The method is replaced in this object only, so that sessions without rules by method do not pay for it.
+        """
+        render = self._message
+
+        def noted(payload: bytes) -> bytes:
+            message = self._dialect.classify(payload)
+            if message.kind == "request" and message.key is not None:
+                asked[message.key] = (message.method, self._dialect.about(message))
+            return render(payload)
+
+        self._message = noted  # type: ignore[method-assign]
+
+    def _raw(self, wire: bytes) -> bytes:
+        """Exact bytes, whose messages may still name an id or a path."""
+        self.answers = False
+        parts = []
+        for item in pieces(wire, self._framing):
+            if not isinstance(item, Frame):
+                parts.append(self._bindings.to_live(item.wire, json=False))
+                continue
+            payload = self._message(item.payload)
+            parts.append(item.wire if payload == item.payload else self._framing.encode(payload, item.head))
+        return b"".join(parts)
+
+    def _message(self, payload: bytes) -> bytes:
+        if not self._dialect.plain:
+            return self._read(payload)
+        if not self._dialect.calls:
+            return self._bindings.to_live(payload, json=False)
+        seen = scan_id(payload)
+        if seen is None:
+            if b'"id"' not in payload and payload[:1] == b"{" and not self.minted:
+                self.answers = False
+                return self._bindings.here(payload)  # a notification, most often; no answer in any case
+            return self._read(payload)
+        kind, start, end = seen
+        self.answers = kind == "response"
+        if self.answers:
+            recorded = payload[start:end]
+            if recorded in self.minted:
+                return self._read(payload)  # it may repeat the id as a name
+            live = self._calls.end(recorded)
+            if live is not None and live != recorded:
+                here = self._bindings.here
+                before = payload[:start] if start <= FIRST_BYTES else here(payload[:start])
+                return before + live + here(payload[end:])
+        return self._bindings.here(payload)
+
+    def _read(self, payload: bytes) -> bytes:
+        """The same for a message whose envelope has to be read."""
+        message = self._dialect.classify(payload)
+        self.answers = message.kind == "response"
+        if message.kind == "other":
+            return self._bindings.to_live(payload, json=False)
+        parts, position = [], 0
+        for start, end, spelling in sorted(self._edits(message)):
+            parts += [self._bindings.here(_bytes(message.text[position:start])), spelling]
+            position = end
+        if not parts:
+            return self._bindings.here(payload)
+        return b"".join([*parts, self._bindings.here(_bytes(message.text[position:]))])
+
+    def _edits(self, message: ClassifiedMessage) -> Iterator[tuple[int, int, bytes]]:
+        """What is spelled another way here: (start, end, live spelling), each place once."""
+        dialect, text, method = self._dialect, message.text, message.method
+        if message.kind == "response":
+            yield from self._answer(message)
+        for start, end, value in locate(text, pointers_of(dialect.mentions, method)):
+            yield start, end, self._calls.live(id_key(value, text[start:end]))
+        if self.minted:
+            for start, end, value in locate(text, pointers_of(dialect.echoed, method)):
+                live = self.minted.get(id_key(value, text[start:end]))
+                if live is not None and (start, end) != message.span:
+                    yield start, end, live
+        for start, end, value in locate(text, pointers_of(dialect.names, method)):
+            if isinstance(value, (str, int)):
+                yield start, end, self.names.setdefault(id_key(value, text[start:end]), _bytes(text[start:end]))
+
+    def _answer(self, message: ClassifiedMessage) -> Iterator[tuple[int, int, bytes]]:
+        """An answer ends its call, unless more is to come, and repeats its id and what it has from the request."""
+        key, text = message.key, message.text
+        for pointer, (recorded, spelling) in self._calls.echoes(key).items():
+            for start, end, value in locate(text, [pointer]):
+                if id_key(value, text[start:end]) == recorded:
+                    yield start, end, spelling
+        if key is None:
+            if message.method:  # else an error answer to what could not be read
+                self._calls.end_first()
+            return
+        live = self._calls.end(key) if self._dialect.is_last(message) else None
+        if live is None:
+            live = self._calls.live(key)
+        if live != key:
+            yield *message.span, live
+
+
+class LenientResponseWriter(ResponseWriter):
+    """A voice for them."""
+
+    def out(self, event: Data) -> bytes:
+        """The bytes for something on the child's stdout: none for an answer that nobody waits for."""
+        if self._calls.spared and not event.raw:
+            message = self._dialect.classify(event.payload)
+            if message.kind == "response" and message.key in self._calls.spared:
+                self._calls.spared.discard(message.key)
+                return b""
+        return super().out(event)
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

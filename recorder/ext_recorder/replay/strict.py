@@ -1,0 +1,523 @@
+"""Order `strict`: the host repeats what it did, message by message.
+
+The cassette is read as it is played, one event ahead, so neither start nor memory depend on its length.
+
+A message out of turn is a miss. After one, no open call waits for the recorded order: each continues by itself, as in
+order `any`, since its host may send nothing else before its answer. The next message that is recorded later continues
+there, so that one difference does not make every later message a miss; so does a message that ends the session
+(`Dialect.final`), at once. What is skipped counts as never played, and the session as a different one.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from ext_recorder.cassette.events import MESSAGE_LIMIT_BYTES, Data, Mark, omitted
+from ext_recorder.errors import UsageError
+
+from .mismatch import describe, not_sent
+from .player import LISTED, MUCH_BYTES, NEAR, SECOND_CONNECTION, Divergence, Player
+from .prepared_exchanges import exchanges
+from .request_matcher import RecordedRequest
+from .unanswered import unanswered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ext_recorder.cassette.events import Event
+    from ext_recorder.cassette.reader import Reader
+    from ext_recorder.upcoming import Upcoming
+    from ext_sdk.core.wire.framing import Framing
+
+    from .actions import ActionBuffer
+    from .partition import OpenCallThreads
+    from .prepared_exchanges import PreparedExchanges
+    from .request_matcher import RequestMatcher
+    from .response_writer import ResponseWriter
+    from .threads import CallChain, Scheduler, Spoiled
+
+_CONTINUED = "the host continued after it"
+
+
+class StrictPlayer(Player):
+    """Plays a cassette in its order.
+
+    Args:
+        reader: the cassette, at its start.
+        ear, voice, stage, framing: see Player.
+    """
+
+    _is_coupled = False  # to other connections: `_may` has to be asked
+
+    def __init__(
+        self, reader: Reader, ear: RequestMatcher, voice: ResponseWriter, stage: ActionBuffer, framing: Framing
+    ) -> None:
+        super().__init__(ear, voice, stage, framing, str(reader.path))
+        self._reader = reader
+        self._events: Iterator[Event] = iter(reader)
+        self._kept: Event | None = None  # was read, and is still to come
+        self._due: list[RecordedRequest] = []  # messages of the host that are next, the first one last
+        self._mark: Mark | None = None  # or something else of the host that is next
+        self._last: RecordedRequest | None = None  # the message of the host that was accepted last
+        self._child_ended = False
+        self.played_to = 0  # the line of the last message that was played, be it the host's or the child's
+        self._time = 0.0  # of what the host did last, in the recording
+        self._lost = False  # the last message of the host was a miss
+        self._skipped: list[RecordedRequest] = []  # messages of the host that were never played, and never will be
+        self._apart: Scheduler | None = None  # plays the calls that no longer wait for the recorded order
+        self._apart_calls: set[int] = set()  # their lines
+        self._apart_at = (0, 0, False)  # the place in the recording at which they were looked for last
+        self._apart_lines: set[int] = set()  # the lines of what belongs to them
+        self._apart_responses: set[tuple[int, bytes]] = set()  # and of it the host's messages, (line, payload)
+        self._unanswered: list[RecordedRequest] | None = None  # once they were looked for
+        self._asks: bool | None = None  # see _child_asks; once it was needed
+        self._asked: set[bytes] = set()  # ids of the recorded child's requests, as far as they were needed
+        self._upcoming: Upcoming | None = None  # once a message was a miss
+        self._exchanges = None if self._is_coupled else exchanges(ear, voice, stage, framing)
+
+    def start(self) -> None:
+        self._release()
+
+    # Exchanges, which are played without events
+
+    def _receive(self, data: bytes) -> None:
+        pairs = self._exchanges
+        if pairs is None:
+            super()._receive(data)
+            return
+        at = 0
+        while at < len(data):
+            if pairs.at >= 0 or self._enter(pairs):
+                at = pairs.play(data, at)
+                if at == len(data):
+                    return
+                self._leave()
+            end = data.find(b"\n", at) + 1 or len(data)
+            try:
+                super()._receive(data[at:end])
+            except Divergence:
+                self._decoder.receive_data(data[end:])
+                raise
+            at = end
+
+    def _enter(self, pairs: PreparedExchanges) -> bool:
+        """Return True if the next messages can be played as exchanges."""
+        if len(self._due) != 1 or self._mark or self._lost or self._apart_lines or len(self._decoder):
+            return False
+        if self.waits or self._stage.over:
+            return False
+        return not self._voice.owes and pairs.enter(self._reader.block, self._due[0])
+
+    def _leave(self) -> None:
+        """Continue by events after the exchanges that were played."""
+        pairs = self._exchanges
+        if pairs is None or pairs.at < 0:
+            return
+        at, block = pairs.at, pairs.block
+        if block is not None and at != pairs.since:
+            line = block.line + at + 1
+            self._last = RecordedRequest(block.payloads[at - 2], line - 2)
+            self._due = [RecordedRequest(block.payloads[at], line)]
+            self._time = block.time(at)
+            self.played_to = line - 1
+            self._reader.line = line
+            block.position = at + 1
+        self._voice.answered(pairs.leave())
+
+    def _hear_all(self) -> None:
+        self._leave()
+        super()._hear_all()
+
+    # The rule
+
+    def _release(self) -> None:
+        """Play everything up to what the host has to do next."""
+        self._mark = None
+        self._go_on()
+
+    def _coming(self) -> Iterator[Event]:
+        """The events from here on."""
+        if self._kept is None:
+            return self._events
+        event, self._kept = self._kept, None
+        return chain([event], self._events)
+
+    def _go_on(self) -> None:
+        stage, base = self._stage, self._time
+        for event in self._coming():
+            stage.after = event.time - base
+            if event.conn != 1:
+                raise UsageError(f"{self._name}:{self._reader.line}: {SECOND_CONNECTION}")
+            if self._is_coupled and not self._may(event):
+                self._kept = event
+                self.held = True
+                return
+            if self._mark is not None and not _is_said(event):
+                self._kept = event  # only owed answers overtake the end of the input
+                break
+            waits = self._pass(event) if isinstance(event, Data) else self._pass_mark(event)
+            if stage.over or (waits and self._mark is None):
+                return
+            if waits:
+                break
+            if stage.size > MUCH_BYTES:
+                self.more = True
+                return
+        if self._voice.owes:
+            self._refuse_open()
+
+    def _refuse_open(self) -> None:
+        """Refuse the open calls that have no answer in the recording."""
+        if self._unanswered is None:
+            with self._reader.again() as reader:
+                self._unanswered = unanswered(reader, self._ear.dialect, self._framing)
+        upto = self.next_line() - bool(self._due)
+        for item in self._unanswered:
+            if item.line <= upto:
+                self._refuse_unanswered(item)
+
+    def _may(self, event: Event) -> bool:
+        """May this be played as far as other connections are concerned?"""
+        return True
+
+    def next_line(self) -> int:
+        """All that the host said above this line of the cassette has come."""
+        return self._due[-1].line if self._due else self._reader.line
+
+    def _pass(self, event: Data) -> bool:
+        """Say what the child said, or wait for what the host said. Returns whether it is the host's turn."""
+        if event.kind == "in":
+            line = self._reader.line
+            self._due = self._left_of(event, line)[::-1] if event.raw else [RecordedRequest(event.payload, line)]
+            self._time = event.time
+            return True
+        self.played_to = self._reader.line
+        self._play(event)
+        return self._mark is not None and not self._voice.owes
+
+    def _pass_mark(self, mark: Mark) -> bool:
+        """The same for what happened without bytes."""
+        if self._is_wait(mark):
+            self._mark = mark
+            self._time = mark.time
+            return mark.kind != "eof" or not self._voice.owes
+        self._child_ended = mark.kind == "exit"
+        self._play(mark)
+        if mark.kind == "omitted" and self._voice.owes:
+            self._refuse_open()
+        return False
+
+    def _is_wait(self, mark: Mark) -> bool:
+        """Is this something that the host has to do?"""
+        if mark.kind == "omitted":
+            return omitted(mark)[1] == "in"
+        return mark.kind == "signal" or (mark.kind == "eof" and mark.value == "in" and not self._is_final())
+
+    def _is_final(self) -> bool:
+        """Does the child end by itself now? Its host need not close its input first: some wait for the exit."""
+        last = self._last
+        return last is not None and last.message(self._ear.dialect).method in self._ear.dialect.final
+
+    def _hear(self, payload: bytes) -> None:
+        due = self._due
+        if due and self._ear.accepts(due[-1], payload):
+            self._last = due.pop()
+            self._lost = False
+            if not due:
+                self.played_to = self._last.line
+                self._release()
+            if self._apart is not None:
+                self._apart.arrived(self._last.line)
+        elif self._mark is not None and self._mark.kind == "omitted" and len(payload) > MESSAGE_LIMIT_BYTES:
+            self._release()
+        elif self._apart is not None and self._apart.answered(payload):
+            pass
+        elif self._catch_up(payload):
+            self._hear(payload)
+        elif self._repeats(payload):
+            pass
+        else:
+            ends = self._ends_session(payload)
+            self._miss(payload, turn=self._turn())
+            self._lost = True
+            if ends:
+                self._end(0)
+
+    # A host that has left the recorded order
+
+    def _spoiled(self, payload: bytes) -> Spoiled | None:
+        dialect = self._ear.dialect
+        live = dialect.classify(payload)
+        if dialect.calls and (live.kind == "response" or self._voice.owes):
+            self._take_apart()
+        if self._apart is None or self._apart.answered(payload):
+            return None
+        return self._apart.spoiled(live, self._asked)
+
+    def _awaited(self) -> str:
+        return self._cited(self._due[-1]) if self._due else self._turn()
+
+    def played_early(self) -> frozenset[int]:
+        """Return the lines of what is played outside the recorded order."""
+        return frozenset(self._apart_lines)
+
+    def _in_any_order(self) -> Scheduler | None:
+        self._take_apart()
+        return self._apart
+
+    def _untie(self) -> None:
+        if self._apart is not None:
+            self._apart.untie()
+        if self._voice.owes:
+            self._refuse_open()
+
+    def _was_played(self, thread: CallChain) -> bool:
+        item = thread.origin
+        if item is None or any(item.line == each.line for each in self._skipped):
+            return False
+        return item.line < self._reader.line + (not self._due and self._kept is None)
+
+    def _running_again(self, *, withdraw: bool) -> Scheduler:
+        if withdraw and self._voice.owes:
+            self._take_apart()
+        if self._apart is None:
+            from .threads import Scheduler
+
+            self._apart = Scheduler(self._ear, self._stage, _is_read, self._play)
+        return self._apart
+
+    def _take_apart(self) -> None:
+        """Continue the open calls outside the recorded order."""
+        here = (self._reader.line, len(self._due), self._kept is None)
+        if here == self._apart_at:
+            return  # nothing has been played since, so that many misses in a row take one pass through the file
+        self._apart_at = here
+        found = self._set_apart(self._is_bound, shared=True)
+        self._asked |= found.asked
+        if not found.threads:
+            return
+        running = self._running_again(withdraw=False)
+        self._apart_calls.update(thread.origin.line for thread in found.threads if thread.origin is not None)
+        running.resume(found.threads, found.upto, self._time)
+        if self._due:
+            self._due = [item for item in self._due if (item.line, item.payload) not in found.responses]
+            if not self._due:
+                self._release()
+
+    def _set_apart(
+        self, is_chosen: Callable[[RecordedRequest | None], bool], *, shared: bool, since: int = 0
+    ) -> OpenCallThreads:
+        """Leave calls out of the recorded order, with all that belongs to them from here on.
+
+        Args:
+            is_chosen: returns whether this message of the host begins one of them.
+            shared: with the requests of the child that may belong to other calls.
+            since: the line of the first of them, if nothing above it is open.
+        """
+        from .partition import OpenCallThreads
+
+        left = len(self._due)
+        found = OpenCallThreads(self._ear, self._framing, self._cut_up, self._apart_lines)
+        with self._reader.again() as reader:
+            found.read(
+                reader,
+                self._reader.line + (not left and self._kept is None),
+                left,
+                is_chosen,
+                shared=shared,
+                since=since,
+            )
+        if found.lines and not self._apart_lines:
+            self._events = self._without_apart(self._events)
+        self._apart_lines |= found.lines
+        self._apart_responses |= found.responses
+        if self._kept is not None and self._reader.line in found.lines:
+            self._kept = None
+        return found
+
+    def _is_bound(self, item: RecordedRequest | None) -> bool:
+        """Return whether a recorded message of the host is an open call that keeps to the recorded order."""
+        if item is None or item.line in self._apart_calls or any(item.line == each.line for each in self._skipped):
+            return False
+        return self._voice.owes_answer(item.message(self._ear.dialect))
+
+    def _without_apart(self, events: Iterator[Event]) -> Iterator[Event]:
+        """Leave out what is played outside the recorded order."""
+        for event in events:
+            if self._reader.line in self._apart_lines:
+                is_host = isinstance(event, Data) and event.kind == "in"
+                if not is_host or not self._left_of(event, self._reader.line):
+                    continue
+            yield event
+
+    def _left_of(self, event: Event, line: int) -> list[RecordedRequest]:
+        """Return the messages in something that the host wrote, without those played outside the recorded order."""
+        return [item for item in self._items_in(event, line) if not self._is_apart(item)]
+
+    def _items_in(self, event: Event, line: int) -> list[RecordedRequest]:
+        return self._items(event, line) if isinstance(event, Data) and event.kind == "in" else []
+
+    def _is_apart(self, item: RecordedRequest) -> bool:
+        return (item.line, item.payload) in self._apart_responses
+
+    def _catch_up(self, payload: bytes) -> bool:
+        """Skip to a later recorded message that this one matches. Return whether there is one."""
+        ends = self._ends_session(payload)
+        if self.diverges or not (self._lost or ends):
+            return False
+        line = self._line_ahead(payload, ends=ends)
+        if not line:
+            return False
+        is_open = self._voice.owes or self._child_asks()
+        if self._ear.dialect.calls and is_open:
+            self._take_apart()
+        self._skip_to(line, payload, is_open=is_open)
+        return True
+
+    def _line_ahead(self, payload: bytes, *, ends: bool) -> int:
+        """Return the line of the next recorded message that this one matches; 0 if there is none.
+
+        Args:
+            payload: the live message.
+            ends: it ends the session: search all events, not only those near by.
+        """
+        here = self._reader.line
+        if any(self._ear.matches(item, payload) for item in self._due[-2::-1]):
+            return here
+        since = here + (self._kept is None)
+        if not ends:
+            if self._upcoming is None:
+                from ext_recorder.upcoming import Upcoming
+
+                beside = self._reader.beside()
+                self._upcoming = Upcoming(beside, self._ear, self._items_in, self._is_apart, NEAR)
+            return self._upcoming.line_of(payload, since)
+        with self._reader.again() as reader:  # an index of all events would take long to make
+            for event in reader:
+                if isinstance(event, Mark) and event.kind == "exit":
+                    break  # the child answered nothing after it
+                if reader.line >= since and any(
+                    self._ear.matches(item, payload) for item in self._left_of(event, reader.line)
+                ):
+                    return reader.line
+        return 0
+
+    def _child_asks(self) -> bool:
+        """Return True if calls may depend on requests of the child, or on what names neither call nor response."""
+        dialect = self._ear.dialect
+        if self._asks is None:
+            self._asks = not dialect.by_id
+            with self._reader.again() as reader:
+                self._asks = self._asks or any(
+                    isinstance(event, Data)
+                    and event.kind == "out"
+                    and (event.raw or b'"id"' in event.payload)
+                    and dialect.classify(event.payload).kind != "response"
+                    for event in reader
+                )
+        return self._asks
+
+    def _skip_to(self, line: int, payload: bytes, *, is_open: bool) -> None:
+        """Make the message on this line, which the live one matches, the next one.
+
+        Args:
+            line: its line.
+            payload: the live message.
+            is_open: a call or a request of the child may be open.
+        """
+        self._mark = None
+        before = len(self._skipped)
+        if self._reader.line != line or self._kept is not None:
+            self._skip_due()
+            for event in self._coming():
+                if isinstance(event, Data) and event.kind == "in":
+                    self._due = self._left_of(event, self._reader.line)[::-1]
+                    self._time = event.time
+                    if self._reader.line == line:
+                        break
+                    self._skip_due()
+        while self._due and not self._ear.matches(self._due[-1], payload):
+            self._skipped.append(self._due.pop())
+        skipped = {item.line for item in self._skipped[before:]}
+        if self._ear.dialect.calls and skipped:
+            since = 0 if is_open else min(skipped)
+            self._set_apart(lambda item: item is not None and item.line in skipped, shared=False, since=since)
+        for item in self._skipped[before:]:
+            calls = self._apart.passed(item.line) if self._apart is not None else []
+            self._give_up(calls, not_sent(item, describe(item.message(self._ear.dialect)), self._name, _CONTINUED))
+
+    def _skip_due(self) -> None:
+        self._skipped += reversed(self._due)
+        self._due = []
+
+    def _hear_junk(self, wire: bytes) -> None:
+        due = self._due
+        if due and not due[-1].is_message and self._ear.accepts(due[-1], wire):
+            self._last = due.pop()
+            if not due:
+                self._release()
+        elif not wire.isspace():  # blank lines that nobody waits for say nothing
+            self._miss(wire, turn=self._turn(), is_message=False)
+
+    def _turn(self) -> str:
+        """What the host has to do next."""
+        if self._due:
+            return f"line {self._due[-1].line}"
+        if self._mark is not None:
+            if self._mark.kind == "omitted":
+                return f"a message over {MESSAGE_LIMIT_BYTES} bytes, which was left out"
+            return "the end of its input" if self._mark.kind == "eof" else f"its signal {self._mark.value}"
+        return "nothing: the session is over"
+
+    def _hear_eof(self) -> None:
+        is_due = self._mark is not None and self._mark.kind == "eof"
+        if not is_due and self._voice.owes and self._ear.dialect.calls:
+            self._take_apart()
+        if self._apart is not None:
+            self._refuse_waiting(self._apart)
+        if is_due:
+            self._release()
+        elif not self._stage.over:
+            self._end(0)
+
+    def _hear_signal(self, name: str) -> None:
+        if self._mark is not None and self._mark.kind == "signal" and self._mark.value == name:
+            self._release()
+        else:
+            self._end(name)
+
+    def _never_played(self) -> tuple[list[RecordedRequest], int]:
+        never = [*self._skipped, *reversed(self._due)]
+        count = len(never)
+        if self._mark is not None and self._mark.kind != "eof":
+            count += 1
+        # The child has ended where it ended; what its host still wrote then could not be played.
+        for event in () if self._child_ended else self._coming():
+            if isinstance(event, Data) and event.kind == "in":
+                items = self._items(event, self._reader.line)
+                count += len(items)
+                never += items if len(never) < LISTED else []
+        return never, count
+
+    def _history(self) -> Iterator[tuple[RecordedRequest, bool, bool]]:
+        with self._reader.again() as reader:
+            here = self._reader.line
+            due = here if self._due else here + 1
+            skipped = {item.line for item in self._skipped}
+            for event in reader:
+                if isinstance(event, Data) and event.kind == "in":
+                    played = reader.line < due and reader.line not in skipped
+                    for item in self._items(event, reader.line):
+                        yield item, played, abs(reader.line - here) < NEAR
+
+
+def _is_said(event: Event) -> bool:
+    """Return True for output of the child, which may be an answer."""
+    if isinstance(event, Data):
+        return event.kind != "in"
+    return event.kind == "omitted" and omitted(event)[1] == "out"
+
+
+def _is_read(thread: CallChain) -> None:
+    """Read no more: `OpenCalls` has read all of these threads."""

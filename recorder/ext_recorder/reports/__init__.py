@@ -1,1 +1,0 @@
-"""Reports for programs: what became of each cassette, as JUnit XML and as JSON."""

@@ -1,0 +1,1 @@
+"""`lint`: check a recorded session against the rules of its protocol (`protocols.rules`)."""

@@ -1,0 +1,146 @@
+"""`ext-recorder show`: a cassette for people, as a timeline, or for programs, as one JSON object an event.
+
+    0.000  →  initialize #1            {"protocolVersion":"0.0.1"}
+    0.021  ←  initialize #1     21 ms  {"name":"shell",…}
+    0.030  →  execute #2               {"operation":"run",…}
+    0.055  ←  log                      {"level":"info","message":"…"}
+    0.056  ✗  execute #2        26 ms  failed: exit code 1
+    0.057  !                           a line on stderr
+    0.140  →  end of input
+    0.150     exit 0
+
+Everything shown goes through redaction once more, for cassettes that were written by hand, and no control character
+of a message reaches the terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from io import TextIOWrapper
+
+from ext_recorder.cassette.reader import Reader
+from ext_recorder.cassette.yaml_scalars import visible
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.redaction.secret_names import secret_variables
+from ext_sdk.core.wire.json_codec import dumps
+
+from .timeline import Timeline
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TextIO
+
+    from ext_recorder.cassette.header import Header
+
+    from .timeline import Entry
+
+PLAIN_WIDTH = 160  # characters a line where there is no terminal to ask
+_RED, _YELLOW, _DIM, _NORMAL = "\x1b[31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"
+_ARROWS = {"in": "→", "out": "←", "err": "!"}
+_MARKS = {"error": "✗", "failure": "✗", "stderr": "!", "junk": "?"}
+_COLORS = {"error": _RED, "failure": _RED, "stderr": _DIM, "junk": _YELLOW, "signal": _YELLOW}
+_LABEL_WIDTH = 22  # most methods with their ids
+
+
+def show(
+    path: str,
+    *,
+    name: str = "",
+    raw: bool = False,
+    as_json: bool = False,
+    file: TextIO | None = None,
+    color: bool | None = None,
+) -> None:
+    """Show a cassette.
+
+    Args:
+        path: the file.
+        name: what to call it, where that is not its path.
+        raw: messages in full.
+        as_json: one JSON object a line instead, for programs.
+        file: where to; None: standard output.
+        color: None: on a terminal, unless NO_COLOR is set.
+
+    Raises:
+        CassetteError: it can't be read; what could be was shown.
+        BrokenPipeError: nobody reads any more.
+    """
+    if file is None:
+        file = sys.stdout
+        if isinstance(file, TextIOWrapper):
+            file.reconfigure(errors="replace")  # a character set without arrows is no reason to fail
+    on_terminal = file.isatty()
+    redactor = Redactor(secret_variables(os.environ), rules=True)
+    with Reader(path) as reader:
+        timeline = Timeline(reader.header, redactor.redact)
+        if as_json:
+            for event in reader:
+                file.writelines(dumps(_as_json(entry)) + "\n" for entry in timeline.entries(event))
+            return
+        if color is None:
+            color = on_terminal and "NO_COLOR" not in os.environ
+        width = _width() if on_terminal else PLAIN_WIDTH
+        file.writelines(redactor.redact_text(line) + "\n" for line in _header_lines(name or path, reader.header))
+        for event in reader:
+            for entry in timeline.entries(event):
+                file.write(_line(entry, 0 if raw else width, raw=raw, color=color) + "\n")
+        if reader.redacted:
+            file.write(f"\nredacted: {', '.join(reader.redacted)}\n")
+
+
+def _header_lines(path: str, header: Header) -> Iterator[str]:
+    when = f", recorded {header.recorded}" if header.recorded else ""
+    by = f" by ext-recorder {header.recorder}" if header.recorder else ""
+    yield f"{path}: {header.protocol} over {header.framing}{when}{by}"
+    if header.command:
+        yield visible("command: " + " ".join(header.command))
+    if header.environment:
+        yield visible("environment: " + ", ".join(f"{name}={value}" for name, value in header.environment.items()))
+    if header.bindings:
+        yield visible("bindings: " + ", ".join(f"{name} is {value}" for name, value in header.bindings.items()))
+    yield ""
+
+
+def _line(entry: Entry, width: int, *, raw: bool, color: bool) -> str:
+    """One line, cut to `width` characters unless that is 0."""
+    mark = _MARKS.get(entry.kind) or _ARROWS.get(entry.stream, " ")
+    took = "" if entry.took is None else f"{entry.took * 1000:.0f} ms"
+    label = (f"[{entry.conn}] " if entry.conn != 1 else "") + entry.label
+    shown = entry.payload if raw else entry.text
+    # Where nothing was taken, a long label has that room, so that the texts stand below each other.
+    what = f"{label:<{_LABEL_WIDTH}}  {took:>8}" if took else f"{label:<{_LABEL_WIDTH + 10}}"
+    line = f"{entry.time:10.3f}  {mark}  {visible(what)}  {visible(shown)}".rstrip()
+    if width and len(line) > width:
+        line = line[: width - 1] + "…"
+    paint = _RED if entry.kind == "exit" and entry.label != "exit 0" else _COLORS.get(entry.kind, "")
+    return f"{paint}{line}{_NORMAL}" if color and paint else line
+
+
+def _as_json(entry: Entry) -> dict[str, object]:
+    fields: dict[str, object] = {"t": round(entry.time, 6), "kind": entry.kind}
+    if entry.stream:
+        fields["stream"] = entry.stream
+    if entry.conn != 1:
+        fields["conn"] = entry.conn
+    if entry.label:
+        fields["label"] = entry.label
+    if entry.took is not None:
+        fields["took"] = round(entry.took, 6)
+    if entry.payload:
+        fields["payload"] = "".join(
+            char if char.isprintable() or char == " " else _escape(char) for char in entry.payload
+        )
+    return fields
+
+
+def _escape(char: str) -> str:
+    """A lone surrogate stands for a byte that is no UTF-8; JSON has no place for it."""
+    return "\ufffd" if 0xD800 <= ord(char) <= 0xDFFF else char
+
+
+def _width() -> int:
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns

@@ -1,0 +1,121 @@
+"""Assembles the page of a cassette: the template, its style and scripts, and the data. Memory use is bounded.
+
+The table comes before the scripts, so that rows are drawn while the browser still reads the messages behind them.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from array import array
+from base64 import b64encode
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ext_recorder.cassette.paths import beside
+from ext_recorder.cassette.reader import Reader
+from ext_recorder.tools.timeline import Timeline
+from ext_sdk.core.redaction.redactor import Redactor
+from ext_sdk.core.redaction.secret_names import secret_variables
+from ext_sdk.core.wire.json_codec import dumps
+
+from .bodies import Bodies
+from .rows import Rows
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+# In this order they are one script: each uses what those before it define.
+SCRIPTS = (
+    "format", "bodies", "rows", "json", "contents", "state", "command", "overview", "figures",
+    "list", "detail", "controls", "keys", "main",
+)  # fmt: skip
+# Present in every page, and in no other HTML: `view` replaces such a file without --force.
+SIGNATURE = b'<script id="rows" type="application/json">'
+
+
+def page(path: Path, environ: Mapping[str, str] = os.environ) -> Iterator[bytes]:
+    """Yield an HTML page, piece by piece.
+
+    Args:
+        path: the cassette; NAME.http.yaml next to it is included.
+        environ: variables whose values are secrets, if their names look so: a cassette may be older than they are.
+
+    Raises:
+        CassetteError: a file cannot be read; raised before the first piece.
+    """
+    redactor = Redactor(secret_variables(environ), rules=True)
+    bodies = Bodies()
+    try:
+        with Reader(path) as reader:
+            header = reader.header
+            timeline = Timeline(header, redactor.redact)
+            rows = Rows(timeline, bodies)
+            for event in reader:
+                for entry in timeline.entries(event):
+                    rows.add(entry, reader.line)
+        left_out = {"http": _traffic(path, rows, bodies, redactor), "rows": rows.left_out, "bodies": len(bodies.cut)}
+        about = {"file": path.name, "command": redactor.redact_text(shlex.join(header.command)), "leftOut": left_out}
+        about |= {name: getattr(header, name) for name in ("protocol", "framing", "recorded", "bindings")}
+        yield from _head(path.name, {"about": about, "bodies": bodies.columns(), **rows.data()})
+        yield from bodies.elements()
+        yield b"</body>\n</html>\n"
+    finally:
+        bodies.close()
+
+
+def _traffic(path: Path, rows: Rows, bodies: Bodies, redactor: Redactor) -> str:
+    """Add the HTTP traffic, if there is any; returns why it is left out."""
+    traffic = Path(beside(str(path)))
+    if not traffic.is_file():
+        return ""
+    from ext_recorder.http.writer import without_clients
+
+    from .traffic import add_traffic
+
+    without_clients()
+    return add_traffic(traffic, rows, bodies, redactor.redact_text)
+
+
+def _head(title: str, data: Mapping[str, object]) -> Iterator[bytes]:
+    """Yield the page up to the messages."""
+    style = _part("page.css")
+    script = "".join(_part("scripts", f"{name}.js") for name in SCRIPTS)
+    before, _, after = _part("page.html").partition("%(rows)s")
+    values = {"title": escape(title), "style": style, "style_hash": _hash(style)}
+    values |= {"script": script, "script_hash": _hash(script)}
+    yield (before % values).encode("utf-8", "replace")
+    for piece in _json(data):
+        yield _harmless(piece).encode("utf-8", "replace")
+    yield (after % values).encode()
+
+
+def _json(value: object) -> Iterator[str]:
+    """Yield JSON text, column by column: all of it at once would take several times the memory of the columns."""
+    if isinstance(value, array):
+        yield f"[{','.join(map(str, value))}]"
+    elif isinstance(value, dict):
+        separator = "{"
+        for key, item in value.items():
+            yield f"{separator}{dumps(str(key))}:"
+            yield from _json(item)
+            separator = ","
+        yield "}" if value else "{}"
+    else:
+        yield dumps(value)
+
+
+def _part(*names: str) -> str:
+    return files(__package__).joinpath(*names).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    return b64encode(sha256(text.encode()).digest()).decode()
+
+
+def _harmless(text: str) -> str:
+    """Return JSON without the characters that could end the script element around it."""
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -1,0 +1,266 @@
+"""Standard error, line by line: recorded lines beside live ones."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ext_recorder.cassette.events import STDERR_FRAMING, Data, pieces
+from ext_recorder.messages.format import shortened
+from ext_recorder.protocols.dialect import OTHER, ClassifiedMessage
+from ext_sdk.core.wire.frames import Frame
+
+from .paired_messages import Expected, Received, identity
+from .pairing import MessagePairing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from ext_recorder.cassette.events import Event
+    from ext_recorder.messages.id_map import IdMap
+    from ext_recorder.messages.matcher import MessageComparison
+    from ext_recorder.messages.name_map import NameMap
+    from ext_recorder.messages.path_bindings import ReplayBindings
+    from ext_sdk.core.wire.frames import Junk
+    from ext_sdk.core.wire.framing import Framing
+
+    from .differences import LiveDifferences
+    from .paired_messages import Identity
+
+    # The next events of the cassette, with their lines.
+    Soon = Callable[[], Iterable[tuple[Event, int]]]
+
+
+class StderrLines:
+    """Compares them, the first with the first, and so on.
+
+    Args:
+        findings: where differences go.
+        clean: returns live text as the recorder would have written it.
+        canonical: returns recorded text with the placeholders that `clean` uses.
+    """
+
+    def __init__(
+        self, findings: LiveDifferences, clean: Callable[[bytes], bytes], canonical: Callable[[bytes], bytes]
+    ) -> None:
+        self._findings = findings
+        self._clean = clean
+        self._canonical = canonical
+        self._decoder = STDERR_FRAMING.decoder()
+        self._expected: deque[tuple[bytes, int]] = deque()
+        self._heard: deque[bytes] = deque()
+
+    def expect(self, items: Iterable[Frame | Junk], number: int) -> None:
+        """Recorded lines, and where they stand."""
+        self._expected += ((self._canonical(_line_of(item)), number) for item in items)
+        self._compare()
+
+    def receive_data(self, data: bytes) -> None:
+        """Live bytes; b"" at the end."""
+        if data:
+            self._decoder.receive_data(data)
+        else:
+            self._decoder.receive_eof()
+        while (item := self._decoder.next_event()) is not None:
+            self._heard.append(self._clean(_line_of(item)))
+        self._compare()
+
+    def finish(self) -> None:
+        """Nothing more comes."""
+        for line, number in self._expected:
+            self._findings.line(number, _text(line), None)
+        for line in self._heard:
+            self._findings.line(0, None, _text(line))
+
+    def _compare(self) -> None:
+        while self._expected and self._heard:
+            (expected, number), heard = self._expected.popleft(), self._heard.popleft()
+            if expected != heard:
+                self._findings.line(number, _text(expected), _text(heard))
+
+
+def _line_of(item: Frame | Junk) -> bytes:
+    return item.payload if isinstance(item, Frame) else item.wire.removesuffix(b"\n")
+
+
+def _text(line: bytes) -> str:
+    return shortened(line.decode("utf-8", "surrogateescape"))
+
+
+_REFUSED = "ext-recorder verify: the recorded child did not ask this here, so there is no recorded answer"
+
+
+class LiveMessage:
+    """What a live message means for the host.
+
+    Attributes:
+        known: it may have a counterpart among those that are expected: the session goes on.
+        refusal: what to answer, as bytes: a request that was never recorded must not be waited for; b"": nothing.
+    """
+
+    __slots__ = ("known", "refusal")
+
+    def __init__(self, *, known: bool, refusal: bytes = b"") -> None:
+        self.known = known
+        self.refusal = refusal
+
+
+class ChildMessages:
+    """Hears the child.
+
+    Args:
+        framing: of its messages.
+        clean: returns live text as the recorder would have written it.
+        bindings: paths, recorded and live.
+        comparison: what counts.
+        counterparts: names in both sessions.
+        child_calls: requests of the child by their recorded ids.
+        findings: where differences go.
+        soon: looks ahead in the cassette.
+        in_order: whether the order of its messages counts.
+        stderr: whether its stderr does.
+        junk: whether what is no message does.
+
+    Attributes:
+        window: what is expected.
+        reached: the moment in the recording that the session has come to, in seconds.
+        lines: compares stderr; None where it does not count.
+    """
+
+    def __init__(
+        self,
+        framing: Framing,
+        *,
+        clean: Callable[[bytes], bytes],
+        bindings: ReplayBindings,
+        comparison: MessageComparison,
+        counterparts: NameMap,
+        child_calls: IdMap,
+        findings: LiveDifferences,
+        soon: Soon,
+        in_order: bool,
+        stderr: bool,
+        junk: bool,
+    ) -> None:
+        self._framing = framing
+        self._clean = clean
+        self._bindings = bindings
+        self._dialect = comparison.dialect
+        self._child_calls = child_calls
+        self._soon = soon
+        self._junk = junk
+        self._decoder = framing.decoder()
+        # Methods of the host's open calls and what they are about, by id, the oldest first.
+        self._asked: dict[bytes, list[tuple[str, str]]] = {}
+        self._expected = self._heard = 0
+        self.lines = StderrLines(findings, clean, lambda line: bindings.canonical(line, json=False)) if stderr else None
+        self.window = MessagePairing(comparison, counterparts, findings, self._paired, in_order=in_order)
+        self.reached = 0.0
+
+    # --- The recording ------------------------------------------------------------------------------------------------
+
+    def items(self, event: Data) -> list[Frame | Junk]:
+        """The messages in a recorded event, and what is between them."""
+        if not event.raw:
+            return [Frame(event.payload, b"", event.head)]
+        return pieces(event.payload, STDERR_FRAMING if event.kind == "err" else self._framing)
+
+    def expect(self, event: Data, line: int) -> None:
+        """What the recorded child said."""
+        if event.kind == "err":
+            if self.lines:
+                self.lines.expect(self.items(event), line)
+            return
+        for item in self.items(event):
+            message = self._recorded(item)
+            if not self._counts(message):
+                continue
+            last = self._dialect.is_last(message)
+            call = self._answered(message, last=last)
+            self._expected += 1
+            self.window.expect(Expected(self._expected, line, event.time, message, call, last=last))
+
+    def _recorded(self, item: Frame | Junk) -> ClassifiedMessage:
+        if isinstance(item, Frame):
+            return self._dialect.classify(self._bindings.canonical(item.payload))
+        return _no_message(self._bindings.canonical(item.wire, json=False))
+
+    def asked(self, message: ClassifiedMessage) -> None:
+        """What the host has said: a call, perhaps."""
+        if self._framing.name == "http" and message.method:
+            self._decoder.methods.append(message.method.partition(" ")[0])  # type: ignore[attr-defined]
+        if message.kind == "request" and message.key is not None:
+            self._asked.setdefault(message.key, []).append((message.method, self._dialect.about(message)))
+
+    def _answered(self, message: ClassifiedMessage, *, last: bool) -> tuple[str, str]:
+        """Return the method of the request that this is the response to, and what that is about."""
+        if message.kind != "response" or message.key not in self._asked:
+            return "", ""
+        calls = self._asked[message.key]
+        if not last:
+            return calls[0]
+        call = calls.pop(0)
+        if not calls:
+            del self._asked[message.key]
+        return call
+
+    # --- The live child -----------------------------------------------------------------------------------------------
+
+    def receive_data(self, data: bytes) -> None:
+        """Bytes of its stdout."""
+        self._decoder.receive_data(data)
+
+    def receive_eof(self) -> None:
+        """Its stdout has ended."""
+        self._decoder.receive_eof()
+
+    def next_event(self) -> LiveMessage | None:
+        """The next live message that counts; None where all was taken."""
+        while (item := self._decoder.next_event()) is not None:
+            if isinstance(item, Frame):
+                message = self._dialect.classify(self._clean(item.payload))
+            elif item.wire.isspace():
+                continue
+            else:
+                message = _no_message(self._clean(item.wire))
+            if self._counts(message):
+                return self._heed(message, item)
+        return None
+
+    def _heed(self, message: ClassifiedMessage, item: Frame | Junk) -> LiveMessage:
+        self._heard += 1
+        payload = item.payload if isinstance(item, Frame) else item.wire
+        heard = Received(self._heard, message, payload, last=self._dialect.is_last(message))
+        known = self.window.hear(heard)
+        if known or message.kind != "request" or self._comes_later(heard.identity):
+            return LiveMessage(known=known)
+        self.window.drop(heard)
+        return LiveMessage(known=False, refusal=self._refusal(item))
+
+    def _counts(self, message: ClassifiedMessage) -> bool:
+        return message.kind != "other" or not self._dialect.calls or self._junk
+
+    def _paired(self, expected: Expected, heard: Received) -> None:
+        """A recorded message of the child has come."""
+        self.reached = max(self.reached, expected.time)
+        if heard.message.kind == "request" and expected.message.key is not None:
+            self._child_calls.begin(expected.message.key, heard.message.id.encode("utf-8", "surrogateescape"))
+
+    def _comes_later(self, wanted: Identity) -> bool:
+        """Is such a message recorded a little further on?"""
+        return any(
+            identity(self._recorded(item), last=True) == wanted
+            for event, _ in self._soon()
+            if isinstance(event, Data) and event.kind == "out"
+            for item in self.items(event)
+            if isinstance(item, Frame)
+        )
+
+    def _refusal(self, item: Frame | Junk) -> bytes:
+        live = self._dialect.classify(item.payload) if isinstance(item, Frame) else None
+        refusal = self._dialect.refusal(live, _REFUSED, {"reason": "never-recorded"}) if live else None
+        return b"" if refusal is None else self._framing.encode(refusal)
+
+
+def _no_message(data: bytes) -> ClassifiedMessage:
+    return ClassifiedMessage(OTHER, data.decode("utf-8", "surrogateescape"))

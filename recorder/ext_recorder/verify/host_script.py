@@ -1,0 +1,294 @@
+"""The cassette, read ahead: what comes next, and what comes soon."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING
+
+from ext_recorder.cassette.events import Data, omission
+from ext_recorder.errors import CassetteError, UsageError
+from ext_recorder.replay.player import SECOND_CONNECTION
+from ext_sdk.core.wire.errors import FrameTooLong
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ext_recorder.cassette.events import Event, Mark
+    from ext_recorder.cassette.reader import Reader
+
+    from .child_messages import ChildMessages
+    from .differences import LiveDifferences
+    from .request_writer import RequestWriter
+
+
+AHEAD_EVENTS = 1_000  # that are looked at before it is their turn
+
+
+class LookaheadReader:
+    """Events with the lines on which they stand.
+
+    Args:
+        reader: the cassette, at its start.
+
+    Attributes:
+        path: the cassette, for messages.
+    """
+
+    def __init__(self, reader: Reader) -> None:
+        self.path = reader.path
+        self._reader = reader
+        self._events = iter(reader)
+        self._read: deque[tuple[Event, int]] = deque()  # and not yet come to
+
+    def next(self) -> tuple[Event, int] | None:
+        """The next event and its line; None at the end."""
+        if self._read:
+            return self._read.popleft()
+        event = next(self._events, None)
+        return None if event is None else (event, self._reader.line)
+
+    def put_back(self, following: tuple[Event, int]) -> None:
+        """It is not its turn yet."""
+        self._read.appendleft(following)
+
+    def next_line(self) -> int | None:
+        """The line of the next event; None at the end."""
+        following = self.next()
+        if following is None:
+            return None
+        self.put_back(following)
+        return following[1]
+
+    def rest(self) -> Iterator[tuple[Event, int]]:
+        """All that is left. They are come to by this."""
+        while (following := self.next()) is not None:
+            yield following
+
+    def soon(self) -> Iterator[tuple[Event, int]]:
+        """The next events, which stay to be come to."""
+        while len(self._read) < AHEAD_EVENTS and (event := next(self._events, None)) is not None:
+            self._read.append((event, self._reader.line))
+        yield from self._read
+
+
+LAST = 1 << 60  # a line below all of a cassette
+OUTBOX_BYTES = 1_048_576  # what waits for the child to read it; then no more is made of the cassette
+
+
+class HostScript:
+    """Plays the host.
+
+    Args:
+        ahead: the cassette.
+        child: hears what the child says.
+        sender: makes live bytes of recorded messages.
+        findings: where differences go.
+        patience: seconds, see the module.
+        may: asked about other connections: has all that stands above this line been said?
+
+    Attributes:
+        outbox: what is to be done: bytes for the child, None to close its input, the name of a signal to send;
+            see `take`.
+        over: nothing more is sent; the child may end.
+        gave_up: the session did not get to its end.
+        sent: messages of the host that went out.
+        exit: the recorded exit code, or signal; None where none is recorded.
+    """
+
+    def __init__(
+        self,
+        ahead: LookaheadReader,
+        child: ChildMessages,
+        sender: RequestWriter,
+        findings: LiveDifferences,
+        *,
+        patience: float,
+        may: Callable[[int], bool] | None = None,
+    ) -> None:
+        self._ahead = ahead
+        self._child = child
+        self._window = child.window
+        self._sender = sender
+        self._findings = findings
+        self._patience = patience
+        self._may = may or _always
+        self._progress = 0.0  # when the session last went on
+        self._exit_time = 0.0
+        self._closed = False  # the child's input
+        self._silent = False  # the child's output has ended
+        self.outbox: deque[bytes | str | None] = deque()
+        self.over = False
+        self.gave_up = False
+        self.sent = 0
+        self.exit: int | str | None = None
+
+    def start(self, now: float) -> None:
+        """The child is there."""
+        self._progress = now
+        self.advance(now)
+
+    def hold(self, now: float) -> None:
+        """It had to wait for other connections until now."""
+        self._progress = now
+
+    @property
+    def position(self) -> int:
+        """The line of what is waited for, or has to be done next; LAST where there is nothing more."""
+        if self.over:
+            return LAST
+        awaited = self._window.awaited()
+        if awaited:
+            return awaited[0].line
+        return LAST if (line := self._ahead.next_line()) is None else line
+
+    def receive_data(self, data: bytes, now: float) -> None:
+        """Bytes of the child's stdout."""
+        self._child.receive_data(data)
+        self._take(now)
+
+    def receive_eof(self, now: float) -> None:
+        """Its stdout has ended: nothing more comes."""
+        self._child.receive_eof()
+        self._take(now)
+        self._silent = True
+        if not self.over:
+            self._say_what_is_owed()
+            self.advance(now)
+
+    def receive_error(self, data: bytes) -> None:
+        """Bytes of its stderr; b"" at the end."""
+        if self._child.lines:
+            self._child.lines.receive_data(data)
+
+    def deadline(self) -> float:
+        """When to call `timed_out`, if nothing happens until then."""
+        awaited = self._window.awaited()
+        gap = (awaited[0].time if awaited else self._exit_time) - self._child.reached
+        return self._progress + max(0.0, gap) + self._patience
+
+    def timed_out(self, now: float) -> None:
+        """Nothing that is awaited has come in time."""
+        awaited = self._window.awaited()
+        owed = next((each for each in awaited if each.identity[0] == "response"), None)
+        if owed is None:
+            for each in awaited:
+                self._window.give_up(each)
+            self._progress = now
+            self.advance(now)
+            return
+        self._findings.late(owed, max(0.0, owed.time - self._child.reached), self._patience)
+        self.give_up()
+
+    def take(self) -> bytes | str | None:
+        """What is next in the outbox; bytes all together, as of a host that has all of it to say, in one write."""
+        first = self.outbox.popleft()
+        if not isinstance(first, bytes):
+            return first
+        parts = [first]
+        while self.outbox and isinstance(self.outbox[0], bytes):
+            parts.append(self.outbox[0])
+            self.outbox.popleft()
+        return b"".join(parts)
+
+    def give_up(self) -> None:
+        """The session can't go on."""
+        if not self.over:
+            self.over = self.gave_up = True
+            unsaid = (each for each, _ in self._ahead.rest() if isinstance(each, Data) and each.kind == "in")
+            if left := sum(len(self._child.items(each)) for each in unsaid):
+                self._findings.given_up(left)
+
+    def finish(self) -> None:
+        """The child has ended, and all that it said was received."""
+        self._window.finish(missing=not self.gave_up)
+        if self._child.lines:
+            self._child.lines.finish()
+
+    def _say_what_is_owed(self) -> None:
+        """The child says nothing more; does the recorded one?"""
+        awaited = next(iter(self._window.awaited()), None)
+        said = (number for event, number in self._ahead.soon() if isinstance(event, Data) and event.kind == "out")
+        line = awaited.line if awaited else next(said, 0)
+        if line:
+            self._findings.ended(line, awaited)
+            self.give_up()
+
+    def advance(self, now: float) -> None:
+        """Send all that is due. Again when the outbox is empty, or something has come."""
+        while not self.over and sum(len(each) for each in self.outbox if isinstance(each, bytes)) < OUTBOX_BYTES:
+            following = self._ahead.next()
+            if following is None:
+                self._end(now)
+                return
+            event, line = following
+            if event.conn != 1:
+                raise UsageError(f"{self._ahead.path}:{line}: {SECOND_CONNECTION}")
+            if isinstance(event, Data) and event.kind != "in":
+                if event.kind == "out" and self._window.full and not self._silent:
+                    self._ahead.put_back(following)
+                    return
+                self._child.expect(event, line)
+            elif isinstance(event, Data) or event.kind == "signal" or (event.kind, event.value) == ("eof", "in"):
+                if not self._is_due(line):
+                    self._ahead.put_back(following)
+                    return
+                self._do(event, line, now)
+            elif event.kind == "omitted":
+                raise CassetteError(self._ahead.path, line, f"{omission(event)}, so the session cannot be verified")
+            elif event.kind == "exit":
+                self.exit, self._exit_time = event.value, event.time
+
+    def _is_due(self, line: int) -> bool:
+        if self._silent:
+            return True
+        if self._window.awaited() or not self._may(line):
+            return False
+        self._window.settle()
+        return True
+
+    def _do(self, event: Data | Mark, line: int, now: float) -> None:
+        """It is the host's turn."""
+        self._progress, self._child.reached = now, event.time
+        if isinstance(event, Data):
+            try:
+                self._send(event)
+            except (ValueError, FrameTooLong) as error:
+                raise CassetteError(self._ahead.path, line, f"can't be sent: {error}") from error
+        elif event.kind == "signal":
+            self.outbox.append(str(event.value))
+        else:
+            self._close()
+
+    def _send(self, event: Data) -> None:
+        for message, wire in self._sender.wire(event):
+            if message is not None:
+                self._child.asked(message)
+            if wire and not self._closed:
+                self.sent += 1
+                self.outbox.append(wire)
+
+    def _end(self, now: float) -> None:
+        """The cassette is at its end. Without a recorded exit, the end of its input tells the child to end."""
+        if self._is_due(LAST):
+            self._progress = now
+            if self.exit is None:
+                self._close()
+            self.over = True
+
+    def _close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self.outbox.append(None)
+
+    def _take(self, now: float) -> None:
+        """What the child has said."""
+        while (heeded := self._child.next_event()) is not None:
+            if heeded.known:
+                self._progress = now
+            if heeded.refusal and not self._closed:
+                self.outbox.append(heeded.refusal)
+            self.advance(now)
+
+
+def _always(_line: int) -> bool:
+    return True

@@ -1,0 +1,219 @@
+"""One cassette verified: a live child beside it, on stdio or with all the clients of a socket server."""
+
+from __future__ import annotations
+
+import os
+from contextlib import ExitStack
+from copy import copy
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from ext_recorder.cassette.age import check as check_age
+from ext_recorder.cassette.events import OWN_FILES, STDERR_FRAMING
+from ext_recorder.cassette.paths import beside
+from ext_recorder.cassette.reader import Reader
+from ext_recorder.errors import CassetteError
+from ext_recorder.messages.path_bindings import ReplayBindings
+from ext_recorder.sockets.address import Address
+from ext_recorder.sockets.connection_matching import connections
+from ext_recorder.sockets.players import Part
+
+from .child_process import VerifiedChild
+from .clients import Clients
+from .session import LiveSession
+from .update import Update
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ext_recorder.batch.reports import Case
+    from ext_recorder.cassette.header import Header
+    from ext_recorder.http.controller import HttpController
+
+    from .child_process import Note
+    from .host_script import HostScript
+    from .options import Options
+
+NOBODY = -1  # a connection that there is none of
+
+
+def verify(path: Path, name: str, options: Options) -> Case:
+    """Play a cassette's requests to a real child, and compare what it says.
+
+    Args:
+        path: the file.
+        name: what the cassette is called in messages.
+        options: the command, and what counts.
+
+    Raises:
+        CassetteError, UsageError: the cassette, or the options, can't be used.
+        RecorderError: the child can't be started.
+        OSError: the cassette can't be rewritten.
+    """
+    started = monotonic()
+    with Reader(path) as reader, ExitStack() as stack:
+        check_age(name, reader.header, options.max_age)
+        if options.recorded_command:
+            options = copy(options)
+            options.command = recorded_command(name, reader.header, options, os.environ)
+        session = LiveSession(reader, name, options, os.environ, stack)
+        update = stack.enter_context(_update(reader, options, session)) if options.update else None
+        run = _Run(reader, session, options, os.environ, update.note if update else _no_note)
+        case = run.play_clients() if options.connect else run.play()
+        if update is not None:
+            count = len(case.problems) + case.more
+            told = _accept(update, reader, count, gave_up=run.gave_up)
+            case.notes = (*case.notes, told)
+            if update.done:
+                case.problems, case.more = (), 0
+        case.seconds = monotonic() - started
+        return case
+
+
+def recorded_command(name: str, header: Header, options: Options, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the command that a cassette was recorded from, with the paths of this machine.
+
+    Args:
+        name: what the cassette is called in messages.
+        header: of it.
+        options: bindings; without a recorded command, a server at `connect` is expected to run.
+        environment: variables of this process.
+
+    Raises:
+        CassetteError: the cassette has no command, or not all of it.
+    """
+    if not header.command and options.connect:
+        return ()
+    advice = "name it: ext-recorder verify CASSETTE -- COMMAND…"
+    if not header.command:
+        raise CassetteError(name, 0, "has no recorded command", advice)
+    bindings = ReplayBindings(header.bindings, options.bind, environment.get("HOME", ""))
+    words = []
+    for word in header.command:
+        data = word.encode("utf-8", "surrogateescape")
+        missing = next(bindings.unbound(data), None)
+        if missing:
+            raise CassetteError(
+                name, 0, f"its recorded command has a path of another machine: {word}", f"--bind {missing}=…"
+            )
+        if "[redacted:" in word or "\ufffd" in word:
+            raise CassetteError(name, 0, f"its recorded command is not complete: {word}", advice)
+        words.append(bindings.to_live(data, json=False).decode("utf-8", "surrogateescape"))
+    return tuple(words)
+
+
+class _Run:
+    """The live child, and the HTTP layer where it has one."""
+
+    def __init__(
+        self, reader: Reader, session: LiveSession, options: Options, environment: Mapping[str, str], note: Note
+    ) -> None:
+        self._reader = reader
+        self._path = str(reader.path)
+        self._started_there = bool(reader.header.command)  # by the recorder: then a socket server's end is recorded
+        self._session = session
+        self._options = options
+        self._environment = environment
+        self._note = note
+        self.gave_up = False  # the session did not get to its end
+
+    def play(self) -> Case:
+        """Be the host of a child on stdio, to its end."""
+        with ExitStack() as stack:
+            layer = self._http(stack)
+            script = self._session.script(self._reader, self._session.framing)
+            with self._live(layer) as live:
+                by_itself = live.play(script, self._note)
+                script.finish()
+                status, words = live.status, live.last_words
+            self._session.look_at_end(script, status, by_itself=by_itself)
+            self.gave_up = script.gave_up
+            return self._session.case(script.exit, status, words, self._traffic(layer))
+
+    def play_clients(self) -> Case:
+        """Be all the clients of a server, until the session is over."""
+        with ExitStack() as stack:
+            layer = self._http(stack)
+            parts = stack.enter_context(ExitStack())
+            with ExitStack() as running:
+                live = running.enter_context(self._live(layer)) if self._options.command else None
+                clients = running.enter_context(self._clients(live, parts))
+                by_itself = clients.play()
+                own = clients.own if self._started_there else None
+                for each in (*clients.scripts, *([own] if own else [])):
+                    each.finish()
+                status, words = (live.status, live.last_words) if live else (None, "")
+            if own:
+                self._session.look_at_end(own, status, by_itself=by_itself)
+            self.gave_up = any(each.gave_up for each in clients.scripts)
+            return self._session.case(own.exit if own else None, status, words, self._traffic(layer))
+
+    def _clients(self, live: VerifiedChild | None, parts: ExitStack) -> Clients:
+        own_number = OWN_FILES if self._started_there else NOBODY
+
+        def script(number: int, may: Callable[[int], bool]) -> HostScript:
+            own = number == OWN_FILES
+            part = parts.enter_context(Part(self._path, own_number if own else number))
+            return self._session.script(part, STDERR_FRAMING if own else self._session.framing, may)
+
+        address = Address.parse(self._options.connect, "--connect")
+        return Clients(address, connections(self._path), script, live, self._note)
+
+    def _live(self, layer: HttpController | None) -> VerifiedChild:
+        """The child, started. Raises RecorderError, also where it does without the layer."""
+        live = VerifiedChild(self._options.command, {**self._environment, **(layer.variables if layer else {})})
+        try:
+            if layer:
+                layer.wait_loaded(live.has_ended)
+        except BaseException:
+            live.close()
+            raise
+        return live
+
+    def _http(self, stack: ExitStack) -> HttpController | None:
+        """The recorded answers of servers, where they are asked for."""
+        if not self._options.http:
+            return None
+        from ext_recorder.http.controller import replaying
+        from ext_recorder.http.request_matching import RequestRules
+
+        redaction = self._options.redact
+        path, matching = Path(beside(self._path)), RequestRules.of(self._options.ignore, self._options.mask)
+        return stack.enter_context(replaying(path, bind=self._options.bind, redaction=redaction, matching=matching))
+
+    def _traffic(self, layer: HttpController | None) -> list[str]:
+        """What the child asked servers for, and was not recorded, is a difference. Returns further remarks."""
+        if layer is None:
+            return []
+        report = layer.finish()
+        if not report.ok:
+            self._session.findings.http(report.text)
+        return report.warning.splitlines()
+
+
+def _update(reader: Reader, options: Options, session: LiveSession) -> Update:
+    return Update(
+        Path(reader.path),
+        options,
+        dialect=session.dialect,
+        framing=session.framing,
+        redactor=session.make_redactor(),
+        bindings=session.bindings,
+        home=os.environ.get("HOME", ""),
+        match_env=reader.header.environment,
+    )
+
+
+def _accept(update: Update, reader: Reader, count: int, *, gave_up: bool) -> str:
+    """Keep the new session. Returns what is to be said about it."""
+    if not count:
+        return "not updated: nothing differs"
+    if gave_up:
+        return "not updated: the session did not get to its end"
+    update.finish(reader.redacted or ())
+    return f"updated: {count} difference{'s' if count > 1 else ''} accepted"
+
+
+def _no_note(_when: float, _name: str, _what: bytes | str | int) -> None:
+    """Nothing is written."""
