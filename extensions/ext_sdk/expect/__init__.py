@@ -1,8 +1,8 @@
-"""What operations check: typed expectations over text, JSON and numbers, and a short text about what does not hold.
+"""Typed expectations of operations: text, JSON and numbers, their checks, and the error text of those that fail.
 
-An author declares a field of an operation's arguments as `expect.Text` or `expect.Integer`, holds what was
-found against it with `check_text` or `check_integer`, and hands the checks to `conclude`, which makes the
-Result. An expectation that checks nothing is refused while the arguments are read.
+An author declares a field of an operation's arguments as `expect.Text` or `expect.Integer`, checks the value found
+with `check_text` or `check_integer`, and passes the checks to `conclude`, which builds the Result. An expectation that
+checks nothing is refused when the arguments are read.
 """
 
 from __future__ import annotations

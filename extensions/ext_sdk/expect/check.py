@@ -15,45 +15,46 @@ if TYPE_CHECKING:
     from ext_sdk.result import Outputs
 
 
-# Any JSON value. msgspec knows no recursive alias; what comes out of it is handled as `object`.
+# Any JSON value. msgspec has no recursive aliases; decoded values are handled as `object`.
 Json = Any
 
 
 class Expectation(Args):
-    """The base of expectations. A field that was not given is UNSET: `null` is a value that one may expect.
+    """Base class of expectations. A field that was not given is UNSET, because `null` may be an expected value.
 
-    `__post_init__` raises ValueError for an expectation that checks nothing or can't hold. The SDK answers
-    it as an invalid argument, with its path, before anything runs.
+    `__post_init__` raises ValueError for an expectation that checks nothing or can't hold. The SDK reports it as an
+    invalid
+    argument, with its path, before anything runs.
     """
 
     def given(self, *, besides: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Return the names, as users write them, of the fields that were given.
 
         Args:
-            besides: names to leave out, because they only say how to check.
+            besides: names to leave out, because they only configure the check.
         """
         pairs = zip(self.__struct_fields__, self.__struct_encode_fields__, strict=True)
         return tuple(name for field, name in pairs if getattr(self, field) is not UNSET and name not in besides)
 
     def refuse_empty(self, *, besides: tuple[str, ...] = ()) -> None:
-        """Raise ValueError where nothing is checked: such an expectation would pass whatever happens."""
+        """Raise ValueError if nothing is checked: such an expectation would always pass."""
         if not self.given(besides=besides):
             known = [name for name in self.__struct_encode_fields__ if name not in besides]
             raise ValueError(f"this checks nothing; give at least one of {', '.join(known)}")
 
 
-MOST_FAILURES_TOLD = 5  # the error text is read on a terminal
+MOST_FAILURES_SHOWN = 5  # the error text is read on a terminal
 
 
 class Check:
-    """One comparison that was made.
+    """Result of one comparison.
 
     Attributes:
-        ok: whether it holds.
-        where: what was looked at: `stdout`, `exitCode`, `report.json at $.items[0]`.
-        what: the comparison, as it goes on after "expected": `to contain`.
-        expected: what was expected, quoted; "" where `what` says it all.
-        found: what was found, quoted and cut.
+        ok: True if it holds.
+        where: name of the value: `stdout`, `exitCode`, `report.json at $.items[0]`.
+        what: the comparison, as text after "expected": `to contain`.
+        expected: the expected value, quoted; "" if `what` includes it.
+        found: the value found, quoted and shortened.
     """
 
     __slots__ = ("expected", "found", "ok", "what", "where")
@@ -67,7 +68,7 @@ class Check:
 
     @classmethod
     def failed(cls, what: str, found: str, *, where: str) -> Check:
-        """Return a comparison that could not even be made: no JSON, no value at a path, a pattern without end."""
+        """Return a comparison that was not possible: not JSON, no value at a path, a pattern that takes too long."""
         return cls(ok=False, what=what, found=found, where=where)
 
     def __str__(self) -> str:
@@ -81,26 +82,26 @@ class Check:
 
 
 def passed(checks: Sequence[Check]) -> bool:
-    """Return True if there are checks and all of them hold: nothing checked is nothing shown."""
+    """Return True if there is at least one check and all passed."""
     return bool(checks) and all(check.ok for check in checks)
 
 
 def summary(checks: Sequence[Check]) -> str:
-    """How many checks were made and how many failed: `3 checks passed`, `1 of 3 checks failed`."""
+    """Return the number of checks and failures: `3 checks passed`, `1 of 3 checks failed`."""
     failed = sum(not check.ok for check in checks)
     noun = "check" if len(checks) == 1 else "checks"
     return f"{failed} of {len(checks)} {noun} failed" if failed else f"{len(checks)} {noun} passed"
 
 
 def failures(checks: Sequence[Check]) -> list[str]:
-    """Return the text of each failed check: where, what was expected, what was found; long lists are cut."""
+    """Return the text of each failed check: name, expected and found; long lists are shortened."""
     failed = [str(check) for check in checks if not check.ok]
-    more = len(failed) - MOST_FAILURES_TOLD
-    return failed[:MOST_FAILURES_TOLD] + ([f"and {more} more"] if more > 0 else [])
+    more = len(failed) - MOST_FAILURES_SHOWN
+    return failed[:MOST_FAILURES_SHOWN] + ([f"and {more} more"] if more > 0 else [])
 
 
 def failure_text(checks: Sequence[Check]) -> str:
-    """Return the checks that failed, in one text: where, what was expected, what was found."""
+    """Return the failed checks as one text: name, expected and found."""
     return "; ".join(failures(checks))
 
 
@@ -108,9 +109,9 @@ def conclude(checks: Sequence[Check], *, done: str, outputs: Outputs | None = No
     """Return the result of an operation that made these checks.
 
     Args:
-        checks: all of them, in the order in which they were made.
-        done: what the operation did, to stand in front of the number of checks: `checked report.json`.
-        outputs: of the operation, in both cases.
+        checks: all checks, in their order.
+        done: the action of the operation, for the message: `checked report.json`.
+        outputs: outputs of the operation, also if checks failed.
     """
     message = f"{done}: {summary(checks)}"
     if passed(checks):

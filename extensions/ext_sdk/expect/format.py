@@ -1,4 +1,4 @@
-"""Texts and values as they are shown in messages: quoted, on one line, and short."""
+"""Texts and values in messages: quoted, on one line, and short."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    # Takes secrets out of a text. It has to see the text before it is cut: half a secret is not found.
+    # Redacts a text. Texts are redacted before they are shortened: half a secret is not found.
     Redact = Callable[[str], str]
 
-HEAD = 160  # characters of the beginning that are shown of a long text
-TAIL = 60  # and of its end, where programs tend to write what went wrong
-BEFORE = 20  # characters shown in front of the first difference of two long lines
+HEAD = 160  # characters at the beginning of a long text that are shown
+TAIL = 60  # and at its end, where programs tend to report errors
+BEFORE = 20  # characters shown before the first difference of two long lines
 
 
 def quoted(text: str, redact: Redact = str) -> str:
-    """Return a text in double quotes with control characters escaped; of a long one beginning, end and length.
+    """Return a text in double quotes with control characters escaped; the beginning, end and length of a long one.
 
-    It is cut between words, so that a secret that nobody knows yet is shown whole or not at all.
+    It is cut between words, so that an unknown secret is shown completely or not at all.
     """
     text = redact(text)
     if len(text) <= HEAD + TAIL:
@@ -32,7 +32,7 @@ def quoted(text: str, redact: Redact = str) -> str:
 
 
 def shown(value: object, redact: Redact = str) -> str:
-    """Return a JSON value on one line, cut like a text."""
+    """Return a JSON value on one line, shortened like a text."""
     if isinstance(value, str):
         return quoted(value, redact)
     text = redact(json.dumps(value, ensure_ascii=False, default=repr))
@@ -42,11 +42,11 @@ def shown(value: object, redact: Redact = str) -> str:
 
 
 def redact_named(place: str, redact: Redact) -> Redact:
-    """Takes secrets out of a value as if it stood beside its name, which may be what tells that it is one.
+    """Return a redaction of values by the name next to them, which may show that a value is a secret.
 
     Args:
-        place: the path of the value, or a name: `$.user.password`, `Authorization`.
-        redact: takes secrets out of a text.
+        place: path of the value, or its name: `$.user.password`, `Authorization`.
+        redact: redacts a text.
     """
     name = _LAST_NAME.search(place)
     prefix = f"{name[1]}: " if name else ""
@@ -54,10 +54,10 @@ def redact_named(place: str, redact: Redact) -> Redact:
 
 
 def difference(expected: str, found: str, redact: Redact = str) -> tuple[str, str]:
-    """What to show of two texts that should be equal: both when short, else the first line that differs.
+    """Return the parts to show of two texts that should be equal: both if short, else the first line that differs.
 
     Returns:
-        expected and found, quoted, with number and column of the line where they are not whole.
+        Expected and found, quoted, with number and column of the line if they are not complete.
     """
     expected, found = redact(expected), redact(found)
     if len(expected) <= HEAD and len(found) <= HEAD and expected.count("\n") + found.count("\n") <= 2:
@@ -72,7 +72,7 @@ def difference(expected: str, found: str, redact: Redact = str) -> tuple[str, st
     return f"{first} in {place}", f"{second} there"
 
 
-# What tokens, keys and encoded values are made of.
+# Characters of tokens, keys and encoded values.
 _LAST_WORD = re.compile(r"[\w+/=.~%:@-]+\Z")
 _LAST_NAME = re.compile(r"([\w-]+)(?:['\"]\])?\Z")
 _FIRST_WORD = re.compile(r"\A[\w+/=.~%:@-]+")

@@ -10,16 +10,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    # Whether the expected item of the first index can take the found one of the second.
+    # Returns True if the expected item of the first index matches the found one of the second.
     Fits = Callable[[int, int], bool]
 
 
 def match_ordered(expected: int, found: int, fits: Fits) -> dict[int, int]:
-    """Return the item that each expected one takes, each behind the one before; without those that find none.
+    """Match each expected item with a found one after the previous match; the result leaves out those without a match.
 
     Args:
-        expected: how many there are.
-        found: how many there are to take.
+        expected: number of expected items.
+        found: number of found items.
         fits: see Fits.
     """
     taken: dict[int, int] = {}
@@ -35,59 +35,57 @@ def match_ordered(expected: int, found: int, fits: Fits) -> dict[int, int]:
 
 
 def match_unordered(expected: int, found: int, fits: Fits) -> dict[int, int]:
-    """Return the item that each expected one takes, so that as many as possible have one.
+    """Match as many expected items as possible with found ones, in any order.
 
-    This is a maximum matching by augmenting paths (Kuhn): one that finds nothing free asks those that took what fits it
-    to take something else. Arguments as for `in_order`; `fits` may be asked for a pair again.
+    This is a maximum bipartite matching by augmenting paths (Kuhn). Arguments as for `match_ordered`; `fits` may be
+    called
+    for a pair again.
     """
-    owner: dict[int, int] = {}
-    for wanted in range(expected):
-        owner.update(_path_to_a_free_one(wanted, found, fits, owner))
-    return {taker: there for there, taker in owner.items()}
+    owner: dict[int, int] = {}  # the expected item by the found one that it is matched with
+    for index in range(expected):
+        owner.update(_augmenting_path(index, found, fits, owner))
+    return {expected_item: item for item, expected_item in owner.items()}
 
 
-def _path_to_a_free_one(first: int, found: int, fits: Fits, owner: dict[int, int]) -> list[tuple[int, int]]:
-    """Who takes what from now on, so that `first` has something; nothing where that is not possible."""
-    asked_by: dict[int, int] = {}  # item -> the expected one that was first to ask for it
-    holds = {taker: there for there, taker in owner.items()}
-    waiting = [first]
-    for asking in waiting:  # grows
-        for there in range(found):
-            if there in asked_by or not fits(asking, there):
+def _augmenting_path(first: int, found: int, fits: Fits, owner: dict[int, int]) -> list[tuple[int, int]]:
+    """Return the augmenting path (found item, expected item) that begins at `first`; empty if there is none."""
+    reached_from: dict[int, int] = {}  # the expected item from which a found item was reached first
+    matched = {expected_item: item for item, expected_item in owner.items()}
+    queue = [first]
+    for expected_item in queue:  # grows
+        for item in range(found):
+            if item in reached_from or not fits(expected_item, item):
                 continue
-            asked_by[there] = asking
-            if there not in owner:
-                return _back(there, first, asked_by, holds)
-            waiting.append(owner[there])
+            reached_from[item] = expected_item
+            if item in owner:
+                queue.append(owner[item])
+                continue
+            path = [(item, expected_item)]
+            while path[-1][1] != first:
+                previous = matched[path[-1][1]]
+                path.append((previous, reached_from[previous]))
+            return path
     return []
 
 
-def _back(free: int, first: int, asked_by: dict[int, int], holds: dict[int, int]) -> list[tuple[int, int]]:
-    path = [(free, asked_by[free])]
-    while path[-1][1] != first:
-        there = holds[path[-1][1]]
-        path.append((there, asked_by[there]))
-    return path
-
-
 # exact: the same items in the same order; unordered: in any order; ordered: these items in their order, with others
-# before, between and after; subset: these items in any order, with others. Each takes an item of its own: [1, 1] is no
-# subset of [1, 2].
+# before, between and after; subset: these items in any order, with others. Each expected item needs an item of its own:
+# [1, 1] is not a subset of [1, 2].
 Lists = Literal["exact", "ordered", "unordered", "subset"]
 STEPS = 4096  # comparisons between two readings of the clock, some 10 ms
-MOST_COMPARISONS = 1_000_000  # of two values, some 2 s: items in any order are compared each with each
+MOST_COMPARISONS = 1_000_000  # of two values, some 2 s: unordered items are compared each with each
 
 
 class NotJson(ValueError):
-    """A text is not JSON; str() says why and where."""
+    """Text that is not JSON; str() gives reason and position."""
 
 
 class TooManyComparisons(ValueError):
-    """Two values are too large to be compared in this way; str() says it."""
+    """Values that are too large for this comparison; str() is the message."""
 
 
 class Missing:
-    """Stands for a value that is not there."""
+    """Placeholder for a missing value."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -97,7 +95,7 @@ MISSING = Missing()
 
 
 class Difference(NamedTuple):
-    """Where two values first differ: the path, and what is there on either side (MISSING: nothing)."""
+    """First difference of two values: its path, and the values on both sides (MISSING: nothing)."""
 
     path: str
     expected: object
@@ -108,7 +106,7 @@ def parse(text: str) -> object:
     """Return the value of a JSON text (RFC 8259). Integers are exact.
 
     Raises:
-        NotJson: it is none, or nested too deeply. NaN and Infinity are no JSON.
+        NotJson: it is not JSON, has NaN or Infinity, or is nested too deeply.
     """
     try:
         value: object = json.loads(text, parse_constant=_refuse)
@@ -120,7 +118,7 @@ def parse(text: str) -> object:
 
 
 def _refuse(word: str) -> object:
-    raise ValueError(f"{word} is no JSON value")
+    raise ValueError(f"{word} is not a JSON value")
 
 
 def type_name(value: object) -> str:
@@ -131,7 +129,7 @@ def type_name(value: object) -> str:
     return type(value).__name__
 
 
-# bool comes before int, of which it is a subclass in Python.
+# bool is before int, of which it is a subclass in Python.
 _KINDS: tuple[tuple[str, type | tuple[type, ...]], ...] = (
     ("null", type(None)),
     ("boolean", bool),
@@ -149,7 +147,7 @@ def is_type(value: object, name: str) -> bool:
 
 
 def equal(left: object, right: object) -> bool:
-    """Return True if two values are the same JSON; 1 equals 1.0, for JSON has one kind of number."""
+    """Return True if two values are the same JSON; 1 equals 1.0, because JSON has one kind of number."""
     return differs(left, right) is None
 
 
@@ -162,19 +160,17 @@ def differs(
     at: str = "$",
     check_time: Callable[[], None] | None = None,
 ) -> Difference | None:
-    """Where two values first differ; None if they don't.
+    """Return the first difference of two values; None if they match.
 
     Args:
-        expected: the one.
-        found: the other.
-        partial: whether objects may have further members, at any depth.
-        lists: how arrays are compared, at any depth; see Lists.
+        partial: objects may have further members, at any depth.
+        lists: comparison of arrays, at any depth; see Lists.
         at: path of the two values, for the Difference.
-        check_time: called now and then; may raise.
+        check_time: called regularly; may raise.
 
     Raises:
-        RecursionError: they are nested too deeply.
-        TooManyComparisons: they are too large for another `lists` than "exact".
+        RecursionError: the values are nested too deeply.
+        TooManyComparisons: the values are too large for another `lists` than "exact".
     """
     return _Comparison(partial, lists, check_time).of(expected, found, at)
 
@@ -185,7 +181,7 @@ def _comparable(value: object) -> str:
 
 
 class _Comparison:
-    """One comparison of two documents."""
+    """Comparison of two documents."""
 
     def __init__(self, partial: bool, lists: Lists, check_time: Callable[[], None] | None) -> None:
         self._check_time = check_time
@@ -195,7 +191,7 @@ class _Comparison:
         self._left = float("inf") if lists == "exact" else MOST_COMPARISONS
 
     def of(self, expected: object, found: object, at: str) -> Difference | None:
-        """Where they first differ."""
+        """Return the first difference of two values."""
         self._count()
         if isinstance(expected, Mapping) and isinstance(found, Mapping):
             return self._members(expected, found, at)
@@ -230,7 +226,7 @@ class _Comparison:
         return None
 
     def _taken(self, expected: Sequence[object], found: Sequence[object], at: str) -> Difference | None:
-        """Arrays whose items don't stand in the same places: what finds no item, or, unordered, an item too many."""
+        """Return the first expected item without a match, or, if unordered, the first found item without one."""
         known: dict[tuple[int, int], bool] = {}
 
         def fits(wanted: int, there: int) -> bool:

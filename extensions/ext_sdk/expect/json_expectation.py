@@ -1,4 +1,4 @@
-"""Expectations on one place of a JSON document, named by a JSONPath."""
+"""Expectations on the values that a JSONPath selects in a JSON document."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _HOW = ("path", "nodes")  # fields that check nothing by themselves
 
 
 class JsonExpectation(Expectation):
-    """What is expected at a path of a JSON document; all that is given must hold.
+    """Expectation on the values at a path of a JSON document; all given fields must hold.
 
     Types count: "1" is not 1, true is not 1, 9007199254740993 is not 9007199254740992. 1.0 is 1.
     """
@@ -37,10 +37,10 @@ class JsonExpectation(Expectation):
     path: Annotated[str, Meta(description="JSONPath (RFC 9535), such as $.items[0].name")]
     nodes: Annotated[
         Literal["one", "all", "any"],
-        Meta(description="one: the path selects one value. all, any: of several"),
+        Meta(description="one: the path must select one value. all, any: of several values"),
     ] = "one"
-    exists: Annotated[bool | UnsetType, Meta(description="Whether the path selects anything")] = UNSET
-    count: Annotated[Integer | UnsetType, Meta(description="How many values it selects")] = UNSET
+    exists: Annotated[bool | UnsetType, Meta(description="True: the path selects a value; false: none")] = UNSET
+    count: Annotated[Integer | UnsetType, Meta(description="Number of selected values")] = UNSET
     type: Type | UnsetType = UNSET
     equals: Json | UnsetType = UNSET
     not_equals: Json | UnsetType = UNSET
@@ -61,12 +61,12 @@ class JsonExpectation(Expectation):
         from ext_sdk.expect import json_path
 
         self.refuse_empty(besides=_HOW)
-        if wrong := json_path.problem(self.path):
-            raise ValueError(wrong)
-        if isinstance(self.matches, str) and (wrong := regex.problem(self.matches)):
-            raise ValueError(f"matches: {wrong}")
+        if problem := json_path.problem(self.path):
+            raise ValueError(problem)
+        if isinstance(self.matches, str) and (problem := regex.problem(self.matches)):
+            raise ValueError(f"matches: {problem}")
         if self.exists is False and len(self.given(besides=_HOW)) > 1:
-            raise ValueError("`exists: false` leaves nothing that other checks could be about")
+            raise ValueError("`exists: false` selects no value for other checks; remove one of them")
 
 
 def _contains(value: object, part: object) -> bool:
@@ -85,7 +85,7 @@ def _ordered(compare: Callable[[float, float], bool]) -> Callable[[object, objec
     return holds
 
 
-# field, words after "expected", comparison of the value found with the one given
+# Field, text after "expected", comparison of the found value with the given one.
 _COMPARISONS: tuple[tuple[str, str, Callable[[object, object], bool]], ...] = (
     ("type", "to be of type", lambda value, name: is_type(value, str(name))),
     ("equals", "to equal", equal),
@@ -102,23 +102,23 @@ _COMPARISONS: tuple[tuple[str, str, Callable[[object, object], bool]], ...] = (
 def check_json(
     expectation: JsonExpectation, document: object, *, where: str, searcher: Searcher, redact: Redact = str
 ) -> list[Check]:
-    """Hold a JSON document against an expectation about one of its places.
+    """Check a JSON document against an expectation on one path.
 
     Args:
-        expectation: path and what to find there.
+        expectation: the path, and the expected values.
         document: the value of a JSON text.
-        where: what the document is, for the message: `stdout`.
+        where: name of the document in messages: `stdout`.
         searcher: runs the regular expressions.
-        redact: takes secrets out of what is shown: `context.secrets.redact`.
+        redact: redacts the values that are shown: `context.secrets.redact`.
 
     Returns:
-        One Check for each comparison; with `nodes: all` one for all values, the first that does not hold being told.
+        One Check for each comparison; with `nodes: all` one for all values, which shows the first that fails.
     """
     return _Comparison(expectation, where, searcher, redact).checks(document)
 
 
 class _Comparison:
-    """What is expected at one path."""
+    """Comparisons of the values at one path with an expectation."""
 
     def __init__(self, wanted: JsonExpectation, where: str, searcher: Searcher, redact: Redact) -> None:
         self._wanted = wanted
@@ -128,7 +128,7 @@ class _Comparison:
         self._redact = redact
 
     def checks(self, document: object) -> list[Check]:
-        """Make all comparisons that are asked for."""
+        """Make all comparisons of the expectation."""
         from ext_sdk.expect import json_path
 
         try:
@@ -162,7 +162,7 @@ class _Comparison:
                 self._searcher.check_time()
             checks.append(self._of_one_value(node, place))
         if wanted.nodes == "any":
-            return min(checks, key=lambda made: sum(not check.ok for check in made))
+            return min(checks, key=lambda of_value: sum(not check.ok for check in of_value))
         return [next((check for check in column if not check.ok), column[0]) for column in zip(*checks, strict=True)]
 
     def _of_one_value(self, node: Node, place: str) -> list[Check]:
@@ -179,11 +179,8 @@ class _Comparison:
             matched = isinstance(value, str) and self._searcher.search(wanted.matches, value) is not None
             checks.append(Check(matched, "to match", quoted(wanted.matches, redact), found, where=place))
         if not isinstance(wanted.length, UnsetType):
-            checks += _of_the_length(wanted.length, value, place, found)
+            if isinstance(value, (str, list, dict)):
+                checks += check_integer(wanted.length, len(value), where=f"length of {place}")
+            else:
+                checks.append(Check.failed("to have a length", found, where=place))
         return checks
-
-
-def _of_the_length(expectation: Integer, value: object, place: str, found: str) -> list[Check]:
-    if isinstance(value, (str, list, dict)):
-        return check_integer(expectation, len(value), where=f"length of {place}")
-    return [Check.failed("to have a length", found, where=place)]

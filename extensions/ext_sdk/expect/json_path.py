@@ -1,9 +1,9 @@
-"""JSONPath as RFC 9535 has it, by python-jsonpath, made exact and bounded; the only module that imports it.
+"""JSONPath of RFC 9535, by python-jsonpath, made exact and bounded; the only module that imports the library.
 
-Ours are: integers in a path are exact (the library goes through float, where 9007199254740993 finds
-9007199254740992); comparisons in filters are as strict inside arrays and objects as outside (Python holds [1]
-for [true]); `match()` and `search()` run in the child process of a Searcher, for their pattern may come out of
-the document; and a query ends after a number of nodes.
+Changes: integers in a path are exact (the library uses float, where 9007199254740993 matches 9007199254740992);
+comparisons in filters are as strict inside arrays and objects as outside (in Python [1] equals [true]); `match()` and
+`search()` run in the child process of a Searcher, because their pattern may be in the document; and a query ends after
+a number of nodes.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ if TYPE_CHECKING:
 
 
 MOST_NODES = 500_000  # nodes that a query may visit, 2 to 5 s: `$..*..*` of a big document would take hours
-DEEPEST = 300  # levels that `..` goes down; the library recurses
+DEEPEST = 300  # levels that `..` descends; the library recurses
 STEPS = 1024  # nodes and comparisons between two readings of the clock, some 5 ms
 LONGEST_INTEGER = 400  # digits of an integer in a path, exponent included; no double has more
 
 
 class PathFailed(ValueError):
-    """A path is wrong, or its query has no end; str() says why, in one line."""
+    """Invalid path, or query over a limit; str() is the reason, in one line."""
 
 
 class Node:
-    """A value that a path selects, and its own, normalized path."""
+    """Value that a path selects, and its own, normalized path."""
 
     __slots__ = ("path", "value")
 
@@ -51,7 +51,7 @@ class Node:
 
 
 def problem(path: str) -> str:
-    """What is wrong with a path, or ""."""
+    """Return the error in a path, or ""."""
     try:
         _compiled(path, _Environment(Searcher()))
     except PathFailed as error:
@@ -68,12 +68,12 @@ def select(path: str, document: object, searcher: Searcher) -> list[Node]:
         searcher: searches for the patterns of `match()` and `search()`.
 
     Raises:
-        PathFailed: the path is wrong, or visits more than 500,000 nodes.
+        PathFailed: the path is invalid, or visits more than 500,000 nodes.
         SearchFailed: a pattern took too long, or the deadline of the searcher is over.
     """
     environment = _Environment(searcher)
     compiled = _compiled(path, environment)
-    # Not JSONPath.finditer(): that one would parse a document that is a string.
+    # Not JSONPath.finditer(): that would parse a document that is a string.
     nodes: Iterable[JSONPathMatch] = [environment.root_node(document)]
     for segment in compiled.segments:
         nodes = segment.resolve(nodes)
@@ -87,9 +87,9 @@ def select(path: str, document: object, searcher: Searcher) -> list[Node]:
 
 def _compiled(path: str, environment: _Environment) -> JSONPath:
     if not path.startswith("$"):
-        raise PathFailed(f"{path!r:.200} is no JSONPath (RFC 9535): it begins with `$`, the whole document")
+        raise PathFailed(f"{path!r:.200} is not a JSONPath (RFC 9535): it must begin with `$`, the complete document")
     try:
-        return cast("JSONPath", environment.compile(path))  # unions of paths are not known to a strict environment
+        return cast("JSONPath", environment.compile(path))  # a strict environment has no unions of paths
     except (JSONPathError, RecursionError, ValueError, OverflowError) as error:
         raise PathFailed(_explained(path, error)) from error
 
@@ -101,11 +101,11 @@ def _explained(path: str, error: Exception) -> str:
     token = getattr(error, "token", None)
     place = f", at character {token.index}" if token and token.index >= 0 else ""
     hint = "; items of an array are written [0]" if "shorthand" in str(what) else ""
-    return f"{path!r:.200} is no JSONPath (RFC 9535): {what}{place}{hint}"
+    return f"{path!r:.200} is not a JSONPath (RFC 9535): {what}{place}{hint}"
 
 
 class _Parser(Parser):
-    """Reads integers exactly."""
+    """Parser that reads integers exactly."""
 
     def parse_integer_literal(self, stream: TokenStream) -> BaseExpression:
         token = stream.next()
@@ -118,7 +118,7 @@ class _Parser(Parser):
 
 
 class _Environment(JSONPathEnvironment):
-    """The library's settings, for one query."""
+    """Settings of the library, for one query."""
 
     parser_class = _Parser
 
@@ -135,12 +135,12 @@ class _Environment(JSONPathEnvironment):
 
     @property
     def max_recursion_depth(self) -> int:  # type: ignore[override]  # the library has a class variable
-        """The library asks for this at every node that `..` visits, in filters too: the place to count them."""
+        """Limit of depth; reading it counts a node, because the library does so at every node that `..` visits."""
         self.count_node()
         return DEEPEST
 
     def root_node(self, document: object) -> JSONPathMatch:
-        """Return the node of the whole document."""
+        """Return the node of the complete document."""
         return _CountedMatch(
             filter_context={"environment": self},
             obj=document,
@@ -151,7 +151,7 @@ class _Environment(JSONPathEnvironment):
         )
 
     def count_node(self) -> None:
-        """Note a visit; raises JSONPathError when there have been too many."""
+        """Count a visit; raise JSONPathError if there were too many."""
         self.count_step()
         self._nodes_left -= 1
         if self._nodes_left < 0:
@@ -177,7 +177,7 @@ class _Environment(JSONPathEnvironment):
 
 
 class _CountedMatch(JSONPathMatch):
-    """A node whose children are counted by the environment that its filter context holds."""
+    """Node whose children are counted by the environment in its filter context."""
 
     __slots__ = ()
 
@@ -186,14 +186,14 @@ class _CountedMatch(JSONPathMatch):
         return super().new_child(obj, key)
 
     def filter_context(self) -> FilterContextVars:
-        """Return the library calls this for every value that a filter evaluates."""
+        """Count a step: the library calls this for every value that a filter evaluates."""
         context = super().filter_context()
         context["environment"].count_step()
         return context
 
 
 class _PatternFunction(FilterFunction):
-    """`match()` and `search()` (RFC 9535, 2.4.6 and 2.4.7). A pattern that is none is an error here, not false."""
+    """`match()` and `search()` (RFC 9535, 2.4.6 and 2.4.7). An invalid pattern is an error here, not false."""
 
     arg_types = [ExpressionType.VALUE, ExpressionType.VALUE]  # noqa: RUF012  # as the library declares it
     return_type = ExpressionType.LOGICAL
@@ -205,6 +205,6 @@ class _PatternFunction(FilterFunction):
     def __call__(self, value: object, wanted: object) -> bool:
         if not isinstance(value, str) or not isinstance(wanted, str):
             return False
-        if wrong := regex.problem(wanted):
-            raise JSONPathError(f"{wanted!r:.100} is {wrong}")
+        if problem := regex.problem(wanted):
+            raise JSONPathError(f"{wanted!r:.100} is {problem}")
         return self._searcher.search(self._frame.replace("{}", wanted), value) is not None

@@ -1,7 +1,8 @@
-"""JSON held against a JSON Schema, by the library jsonschema, in a child process with limits on time and memory.
+"""Validation by JSON Schema, with the library jsonschema, in a child process with limits on time and memory.
 
-A schema comes from a task file and the document from a server or a program: `pattern` may explode, references may go
-round, and `uniqueItems` of a large array takes for ever. Whatever it does, a child is ended. Starting it takes 0.1 s.
+A schema is from a task file and the document from a server or a program: `pattern` may explode, references may be
+circular, and `uniqueItems` of a large array may take forever. A child process can be killed in any case. Starting it
+takes 0.1 s.
 """
 
 from __future__ import annotations
@@ -25,24 +26,24 @@ if TYPE_CHECKING:
 Schema = dict[str, Json]
 
 LIMIT = 5.0  # seconds for one document
-GRACE = 3.0  # seconds after which a child that should have been ended by its own alarm is killed
+GRACE = 3.0  # seconds until a child that survives its own alarm is killed
 _WORKER = str(Path(__file__).with_name("json_schema_worker.py"))
 
 
 class SchemaFailed(Exception):
-    """The schema is wrong; str() says how."""
+    """Invalid schema; str() is the reason."""
 
 
 class SchemaTooSlow(SchemaFailed):
-    """The limit was over before the result."""
+    """Validation that did not end within its limit."""
 
 
 def problem(schema: object) -> str:
-    """What is wrong with a schema at first sight, or ""; all of it shows when a document is held against it."""
+    """Return an error in a schema that shows without validation, or ""; other errors show during validation."""
     if not isinstance(schema, dict):
         return f"expected a JSON Schema, which is an object, found {shown(schema)}"
     if all(word in SAY_NOTHING or word.startswith("x-") for word in schema):
-        return "this schema checks nothing; every document fits it"
+        return "this schema checks nothing; every document matches it"
     try:
         return unknown_word(schema)
     except RecursionError:
@@ -55,16 +56,15 @@ def check_schema(
     """Validate a document by a schema, `format` included.
 
     Args:
-        schema: of the draft that its `$schema` names; 2020-12 where it names none.
+        schema: of the draft in its `$schema`. Default: 2020-12.
         text: the document.
         document: the value of the text.
-        where: what the document is, for the message: `body`.
+        where: name of the document in messages: `body`.
         limit: seconds.
-        redact: takes secrets out of what is shown.
+        redact: redacts the values that are shown.
 
     Raises:
-        SchemaFailed: see there.
-        SchemaTooSlow: see there.
+        SchemaFailed, SchemaTooSlow: see there.
     """
     answer = _ask(schema, text, limit)
     if "wrong" in answer:
@@ -98,7 +98,7 @@ def _member(name: str) -> str:
 
 
 def _at(document: object, steps: list[object]) -> object:
-    """Return the value at a path that the library gave, of this very document."""
+    """Return the value at a path of the library."""
     for step in steps:
         if isinstance(document, list):
             document = document[step] if isinstance(step, int) else None
@@ -113,7 +113,7 @@ def _ask(schema: Schema, text: str, limit: float) -> dict[str, object]:
     header = json.dumps({"path": sys.path, "schema": schema}).encode()
     command = [sys.executable, "-I", "-S", "-W", "ignore", _WORKER, str(limit)]
     try:
-        # An empty environment: nothing in there may reach the child, and no PYTHON… variable can change it.
+        # An empty environment: it has secrets, and PYTHON… variables would change the child.
         done = subprocess.run(
             command,
             input=header + b"\n" + text.encode("utf-8", "surrogatepass"),
@@ -131,10 +131,10 @@ def _ask(schema: Schema, text: str, limit: float) -> dict[str, object]:
     if done.returncode == -signal.SIGALRM:
         raise SchemaTooSlow(_too_long(limit))
     if done.returncode or not done.stdout:
-        raise SchemaFailed(f"the process that looked at the schema ended with status {done.returncode}")
+        raise SchemaFailed(f"the process that validates by the schema ended with status {done.returncode}")
     answer: dict[str, object] = json.loads(done.stdout)
     return answer
 
 
 def _too_long(limit: float) -> str:
-    return f"holding the document against the schema took longer than {limit:.3g} s; make the schema simpler"
+    return f"validating the document by the schema took longer than {limit:.3g} s; make the schema simpler"

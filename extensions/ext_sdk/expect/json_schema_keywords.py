@@ -1,6 +1,6 @@
-"""Keywords and formats of JSON Schema: those that are checked, and a search for any other in a schema.
+"""Keywords and formats of JSON Schema: those that are checked, and a search for others in a schema.
 
-The drafts let a validator ignore a keyword or a format that it does not know: a misspelled one would check nothing.
+The drafts let a validator ignore an unknown keyword or format: a misspelled one would check nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DRAFTS = (
     "https://json-schema.org/draft/2020-12/schema",
 )
 LATEST = len(DRAFTS) - 1
-# Those that json_schema_worker.py checks. The others of the drafts are refused, like names that no draft has.
+# Formats that json_schema_worker.py checks. Others are refused, those of the drafts as well.
 FORMATS = frozenset(
     [
         "date",
@@ -134,7 +134,7 @@ _DRAFTS_OF = {
 
 
 def unknown_word(schema: dict[str, object]) -> str:
-    """Return what is wrong with the first keyword or format of a schema that checks nothing; "" if there is none."""
+    """Return the error about the first keyword or format of a schema that checks nothing; "" if there is none."""
     name = schema.get("$schema", DRAFTS[LATEST])
     plain = name.rstrip("#") if isinstance(name, str) else ""
     if plain not in DRAFTS:
@@ -145,19 +145,19 @@ def unknown_word(schema: dict[str, object]) -> str:
         for word in (SAY_NOTHING | _OF_ONE_SCHEMA | _OF_SCHEMAS | _OF_NAMED_SCHEMAS | _OF_VALUES)
         if (bounds := _DRAFTS_OF.get(word, (0, LATEST)))[0] <= draft <= bounds[1]
     }
-    for path, found in _schemas(schema, "$"):
-        for word in found:
+    for path, subschema in _schemas(schema, "$"):
+        for word in subschema:
             if word not in known and not word.startswith("x-"):
                 of_another = " in this draft" if word in _DRAFTS_OF else ""
                 return f"at {path}: unknown keyword {word!r:.80}{of_another}; {suggest(word, sorted(known))}"
-        form = found.get("format")
+        form = subschema.get("format")
         if isinstance(form, str) and form not in FORMATS:
             return f"at {path}.format: unknown format {form!r:.80}; known are {', '.join(sorted(FORMATS))}"
     return ""
 
 
 def _schemas(schema: object, path: str) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yield a schema and all schemas within it, each with its path; values in other places are not schemas."""
+    """Yield a schema and all schemas in it, each with its path."""
     if not isinstance(schema, dict):
         return
     yield path, schema
@@ -166,8 +166,8 @@ def _schemas(schema: object, path: str) -> Iterator[tuple[str, dict[str, object]
         if word in _OF_ONE_SCHEMA and isinstance(value, dict):
             yield from _schemas(value, place)
         elif word in _OF_SCHEMAS and isinstance(value, list):
-            for at, one in enumerate(value):
-                yield from _schemas(one, f"{place}[{at}]")
+            for at, item in enumerate(value):
+                yield from _schemas(item, f"{place}[{at}]")
         elif word in _OF_NAMED_SCHEMAS and isinstance(value, dict):
-            for name, one in value.items():
-                yield from _schemas(one, f"{place}.{name}")
+            for name, member in value.items():
+                yield from _schemas(member, f"{place}.{name}")

@@ -1,13 +1,13 @@
-"""The child process that holds JSON against a JSON Schema; see json_schema.py. The only module that imports jsonschema.
+"""Child process that validates JSON by a JSON Schema; see json_schema.py. The only module that imports jsonschema.
 
-Reads one request from stdin and answers on stdout, both JSON:
+Reads one request from stdin and writes the response to stdout, both JSON:
 
-    request:  one line {"path": sys.path of the parent, "schema": …}, then the document to its end
-    answer:   {"wrong": why the schema can't be used} or {"errors": how many, and of the one to tell
-              "at": its path, "keyword": …, "value": of the keyword, "missing": of `required`, which}
+    request:   one line {"path": sys.path of the parent, "schema": …}, then the document up to end of file
+    response:  {"wrong": the reason why the schema can't be used} or {"errors": their number, and of the best match
+               "at": its path, "keyword": …, "value": of the keyword, "missing": members of `required`}
 
-One that takes too long is ended by SIGALRM, whose default action needs no cooperation; one that needs too much memory
-meets RLIMIT_AS. Nothing is fetched: a reference that leads out of the schema is an error.
+A validation that takes too long is ended by SIGALRM, whose default action needs no cooperation; one that needs too much
+memory reaches RLIMIT_AS. Nothing is fetched: a reference that leads out of the schema is an error.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MEMORY = 1 << 30  # bytes of address space
-MOST_ERRORS = 1000  # that are counted
+MOST_ERRORS = 1000  # counted at most
 
 
 def main() -> None:
-    """Serve one request; the argument is the number of seconds that it may take."""
+    """Serve one request; the argument is its time limit in seconds."""
     _limit(float(sys.argv[1]))
     header = json.loads(sys.stdin.buffer.readline())
     sys.path[:] = header["path"]

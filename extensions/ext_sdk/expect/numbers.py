@@ -16,7 +16,7 @@ Integers = Annotated[list[int], Meta(min_length=1)]
 
 
 class IntegerExpectation(Expectation):
-    """What a whole number must be; all that is given must hold."""
+    """Expectation on an integer; all given fields must hold."""
 
     equals: int | UnsetType = UNSET
     in_: Annotated[Integers | UnsetType, Meta(description="One of these")] = field(default=UNSET, name="in")
@@ -43,7 +43,7 @@ def _among(value: int, wanted: int | list[int]) -> bool:
     return value in wanted if isinstance(wanted, list) else value == wanted
 
 
-# field of IntegerExpectation, words after "expected", comparison
+# Field of IntegerExpectation, text after "expected", comparison.
 _COMPARISONS: tuple[tuple[str, str, Holds], ...] = (
     ("equals", "to equal", _among),
     ("in_", "to be one of", _among),
@@ -56,41 +56,33 @@ _COMPARISONS: tuple[tuple[str, str, Holds], ...] = (
 
 
 def check_integer(expectation: Integer, value: int, *, where: str) -> list[Check]:
-    """Hold a number against an expectation.
+    """Check an integer against an expectation.
 
     Args:
-        expectation: a number it must equal, a list of which it must be one, "nonzero", or an IntegerExpectation.
+        expectation: the expected number, a list of accepted ones, "nonzero", or an IntegerExpectation.
         value: the number found.
-        where: what it is, for the message: `exitCode`.
+        where: name of the number in messages: `exitCode`.
 
     Returns:
         One Check for each comparison.
     """
     if isinstance(expectation, str):
         return [Check(value != 0, "to be nonzero", "", str(value), where=where)]
-    wanted = _as_object(expectation)
+    if isinstance(expectation, list):
+        expectation = IntegerExpectation(in_=expectation)
+    elif isinstance(expectation, int):
+        expectation = IntegerExpectation(equals=expectation)
     checks = []
     for name, what, holds in _COMPARISONS:
-        bound = getattr(wanted, name)
+        bound = getattr(expectation, name)
         if bound is not UNSET:
-            checks.append(Check(holds(value, bound), what, _listed(bound), str(value), where=where))
+            expected = ", ".join(map(str, bound)) if isinstance(bound, list) else str(bound)
+            checks.append(Check(holds(value, bound), what, expected, str(value), where=where))
     return checks
 
 
-def _as_object(expectation: int | list[int] | IntegerExpectation) -> IntegerExpectation:
-    if isinstance(expectation, list):
-        return IntegerExpectation(in_=expectation)
-    if isinstance(expectation, int):
-        return IntegerExpectation(equals=expectation)
-    return expectation
-
-
-def _listed(numbers: int | list[int]) -> str:
-    return ", ".join(map(str, numbers)) if isinstance(numbers, list) else str(numbers)
-
-
 class DurationExpectation(Expectation):
-    """What a duration must be; all that is given must hold."""
+    """Expectation on a duration; all given fields must hold."""
 
     gt: Duration | UnsetType = UNSET
     gte: Duration | UnsetType = UNSET
@@ -101,7 +93,7 @@ class DurationExpectation(Expectation):
         self.refuse_empty()
 
 
-# field, words after "expected", comparison of the nanoseconds found with those given
+# Field, text after "expected", comparison of nanoseconds.
 _DURATION_COMPARISONS: tuple[tuple[str, str, Callable[[int, int], bool]], ...] = (
     ("gt", "to be more than", operator.gt),
     ("gte", "to be at least", operator.ge),
@@ -111,12 +103,12 @@ _DURATION_COMPARISONS: tuple[tuple[str, str, Callable[[int, int], bool]], ...] =
 
 
 def check_duration(expectation: DurationExpectation, found: Duration, *, where: str) -> list[Check]:
-    """Hold a duration against an expectation.
+    """Check a duration against an expectation.
 
     Args:
         expectation: the bounds.
         found: the duration.
-        where: what it is, for the message: `duration`.
+        where: name of the duration in messages: `duration`.
 
     Returns:
         One Check for each bound.

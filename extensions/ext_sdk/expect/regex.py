@@ -1,10 +1,11 @@
-"""Regular expressions that can't hang the process: Python's `re`, in a child with limits on time and memory.
+"""Regular expressions that can't block the process: Python's `re`, in a child process with limits on time and memory.
 
-A pattern comes from a task file and the text from an agent or a program, so either may make a search explode.
-Other engines are no way out: google-re2 has no packages for musl or the newest Python, and "linear" was 54 s
-for 100 KB of text and a pattern of 200 alternatives; `regex` limits the time of a search, but
-`((a{1000}){1000}){1000}` exhausts all memory while it is compiled. A child that the kernel ends is bounded
-whatever happens in it, and the syntax is the one that everybody has installed.
+A pattern is from a task file and the text from an agent or a program, so either may make a search explode. Other
+engines are no solution: google-re2 has no packages for musl or the newest Python, and its "linear" time was 54 s for
+100 KB of text and a pattern of 200 alternatives; `regex` limits the time of a search, but `((a{1000}){1000}){1000}`
+exhausts all memory while it is compiled. A child process can be killed in any case, and the syntax is the one that
+every
+user has installed.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from ext_sdk.deadline import Deadline
 
 LIMIT = 2.0  # seconds for one search
-GRACE = 3.0  # seconds after which a child that should have been ended by its own alarm is killed
+GRACE = 3.0  # seconds until a child that survives its own alarm is killed
 TIME_UP = "the time of the operation was up before this check ended; raise `timeout`, or make the check simpler"
 _WORKER = str(Path(__file__).with_name("regex_worker.py"))
 _REQUEST = struct.Struct("<III")
@@ -38,17 +39,17 @@ _FOUND, _ERROR = 1, 2
 
 
 class SearchFailed(Exception):
-    """A search took too long, needed too much memory, or its child process could not be had; str() says which."""
+    """Search that took too long, needed too much memory, or had no child process; str() is the reason."""
 
 
 class Found:
-    """A match.
+    """Match of a search.
 
     Attributes:
         start: index of the first character.
         end: index after the last one.
-        groups: text of each group, group 0 (the whole match) first; None for a group that took no part.
-        named: the same for named groups.
+        groups: text of each group, group 0 (the complete match) first; None for a group that did not participate.
+        named: text of each named group.
     """
 
     __slots__ = ("end", "groups", "named", "start")
@@ -60,7 +61,7 @@ class Found:
 
 
 def problem(pattern: str) -> str:
-    """What is wrong with a pattern, or "".
+    """Return the error in a pattern, or "".
 
     Compiling is harmless: `re` keeps repetitions as numbers and does not unroll them.
     """
@@ -69,16 +70,16 @@ def problem(pattern: str) -> str:
             warnings.simplefilter("ignore")
             re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as error:
-        return f"not a regular expression as Python's `re` knows them: {error}"
+        return f"not a regular expression of Python's `re`: {error}"
     return ""
 
 
 class Searcher:
-    """Searches one after the other, in a child process that the first one starts (15 ms) and `close()` ends.
+    """Searches in a child process, one at a time. The first search starts it (15 ms), `close()` kills it.
 
-    Use it as a context manager, from one thread. The child also ends when this process does.
+    Use it as a context manager, from one thread. The child process also ends with this process.
 
-    It also has the deadline of all checks of an operation, which evaluations of JSONPath and JSON Schema look at.
+    It also holds the deadline of all checks of an operation, which evaluations of JSONPath and JSON Schema read.
 
     Args:
         limit: seconds for one search.
@@ -99,7 +100,7 @@ class Searcher:
         self.close()
 
     def close(self) -> None:
-        """End the child process."""
+        """Kill the child process."""
         child, self._child = self._child, None
         if child:
             child.kill()
@@ -115,15 +116,15 @@ class Searcher:
             raise SearchFailed(TIME_UP)
 
     def search(self, pattern: str, text: str, *, ignore_case: bool = False) -> Found | None:
-        """Find the first match anywhere in the text, as `re.search` does.
+        """Return the first match anywhere in the text, as `re.search` does.
 
         Args:
             pattern: in the syntax of Python's `re`.
-            text: what to search.
-            ignore_case: whether `a` also finds `A`.
+            text: the text.
+            ignore_case: `a` also matches `A`.
 
         Raises:
-            SearchFailed: it took longer than the limit, needed too much memory, or the pattern is wrong.
+            SearchFailed: it took longer than the limit, needed too much memory, or the pattern is invalid.
         """
         flags = re.IGNORECASE if ignore_case else re.NOFLAG
         spans = self._ask(pattern, text, flags)
@@ -146,7 +147,7 @@ class Searcher:
     def _started(self) -> subprocess.Popen[bytes]:
         if self._child is None:
             try:
-                # An empty environment: nothing in there may reach the child, and no PYTHON… variable can change it.
+                # An empty environment: it has secrets, and PYTHON… variables would change the child.
                 self._child = subprocess.Popen(
                     [sys.executable, "-I", "-S", "-W", "ignore", _WORKER, str(self._limit)],
                     stdin=subprocess.PIPE,

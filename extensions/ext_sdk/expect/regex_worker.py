@@ -1,14 +1,15 @@
-"""The child process that searches for regular expressions; see pattern.py. Needs nothing but the standard library.
+"""Child process that searches for regular expressions; see regex.py. Needs nothing but the standard library.
 
-Reads requests from stdin and answers on stdout until stdin ends:
+Reads requests from stdin and writes responses to stdout until stdin ends:
 
-    request:  flags u32, length of pattern u32, length of text u32, pattern, text
-    answer:   status u8 (0 not found, 1 found, 2 error), count u32, then
-              found: (start, end) i32 of the match and of each group, -1 for a group that took no part; error: text
+    request:   flags u32, length of pattern u32, length of text u32, pattern, text
+    response:  status u8 (0 not found, 1 found, 2 error), count u32, then
+               found: (start, end) i32 of the match and of each group, -1 for a group that did not participate;
+               error: text
 
 Numbers are little-endian, texts UTF-8 (lone surrogates allowed). A search that takes too long ends the process by
 SIGALRM, whose default action needs no cooperation of the regular expression engine; one that needs too much memory
-meets RLIMIT_AS.
+reaches RLIMIT_AS.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ NOT_FOUND, FOUND, ERROR = range(3)
 
 
 def main() -> None:
-    """Serve requests; the argument is the number of seconds that one may take."""
+    """Serve requests; the argument is the time limit of one in seconds."""
     limit = float(sys.argv[1])
     _limit_memory()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ends with its parent, not before
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # exits after its parent, not before
     read, write = sys.stdin.buffer.read, sys.stdout.buffer.write
     while header := read(REQUEST.size):
         flags, pattern_length, text_length = REQUEST.unpack(header)
@@ -71,7 +72,7 @@ def _alarm(seconds: float) -> None:
 def _limit_memory() -> None:
     try:
         import resource
-    except ImportError:  # Windows; the parent's time limit is what remains
+    except ImportError:  # Windows; only the parent's time limit remains
         return
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
 

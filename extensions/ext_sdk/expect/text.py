@@ -1,4 +1,4 @@
-"""Expectations on text: output of programs, content of files, answers of agents."""
+"""Expectations on text: output of programs, content of files, output of agents."""
 
 from __future__ import annotations
 
@@ -21,61 +21,60 @@ if TYPE_CHECKING:
 
     from .format import Redact
 
-Part = Annotated[str, Meta(min_length=1)]  # an empty text is contained in everything
+Part = Annotated[str, Meta(min_length=1)]  # every text contains the empty one
 Parts = Part | Annotated[list[Part], Meta(min_length=1)]
 _HOW = ("ignoreCase", "lists")
 T = TypeVar("T")
 
 
 class TextExpectation(Expectation):
-    """What a text must be; all that is given must hold.
+    """Expectation on a text; all given fields must hold.
 
-    A line ends with LF or CR LF. `equals`, `endsWith` and `lines` ignore one line ending at the end, on both
-    sides: programs and YAML blocks have it, command lines don't. `exactly` ignores nothing.
+    A line ends with LF or CR LF. `equals`, `endsWith` and `lines` ignore one final line ending on both sides: programs
+    and
+    YAML blocks have it, command lines don't. `exactly` ignores nothing.
     """
 
-    equals: Annotated[str | UnsetType, Meta(description="This text, but for one final line ending")] = UNSET
-    exactly: Annotated[str | UnsetType, Meta(description="This text, to the last character")] = UNSET
+    equals: Annotated[str | UnsetType, Meta(description="This text; one final line ending is ignored")] = UNSET
+    exactly: Annotated[str | UnsetType, Meta(description="This text, including line endings")] = UNSET
     contains: Annotated[Parts | UnsetType, Meta(description="All of these")] = UNSET
     contains_any: Annotated[Parts | UnsetType, Meta(description="At least one of these")] = UNSET
     not_contains: Annotated[Parts | UnsetType, Meta(description="None of these")] = UNSET
     starts_with: Part | UnsetType = UNSET
-    ends_with: Annotated[Part | UnsetType, Meta(description="But for one final line ending")] = UNSET
+    ends_with: Annotated[Part | UnsetType, Meta(description="One final line ending is ignored")] = UNSET
     matches: Annotated[
         Parts | UnsetType, Meta(description="Regular expressions (Python's re), all found; (?m) for ^ and $ at lines")
     ] = UNSET
     not_matches: Annotated[Parts | UnsetType, Meta(description="None found")] = UNSET
     lines: Annotated[list[str] | UnsetType, Meta(description="These lines, in this order")] = UNSET
-    contains_lines: Annotated[Parts | UnsetType, Meta(description="Each is a whole line")] = UNSET
+    contains_lines: Annotated[Parts | UnsetType, Meta(description="Each must be a complete line")] = UNSET
     line_count: Integer | UnsetType = UNSET
-    empty: Annotated[bool | UnsetType, Meta(description="Whether there is no character at all")] = UNSET
+    empty: Annotated[bool | UnsetType, Meta(description="True: no characters; false: at least one")] = UNSET
     json: Annotated[
         Annotated[list[JsonExpectation], Meta(min_length=1)] | UnsetType,
-        Meta(description="The text is JSON, with these places"),
+        Meta(description="Checks of values in the text, which must be JSON"),
     ] = UNSET
-    json_equals: Annotated[Json | UnsetType, Meta(description="The text is this JSON; order of members is free")] = (
-        UNSET
-    )
-    json_contains: Annotated[Json | UnsetType, Meta(description="The same, but objects may have further members")] = (
-        UNSET
-    )
+    json_equals: Annotated[Json | UnsetType, Meta(description="JSON equal to this, in any order of members")] = UNSET
+    json_contains: Annotated[
+        Json | UnsetType, Meta(description="As jsonEquals, but objects may have further members")
+    ] = UNSET
     lists: Annotated[
         Lists,
         Meta(
-            description="How jsonEquals and jsonContains compare arrays. unordered: the same items in any order; "
+            description="Arrays in jsonEquals and jsonContains. unordered: the same items in any order; "
             "ordered: these in their order, with others between; subset: these in any order, with others"
         ),
     ] = "exact"
-    ignore_case: Annotated[bool, Meta(description="For all but JSON")] = False
+    ignore_case: Annotated[bool, Meta(description="Except in JSON")] = False
 
     def __post_init__(self) -> None:
         self.refuse_empty(besides=_HOW)
         for name in ("matches", "not_matches"):
-            for each in _many(getattr(self, name)):
-                if wrong := regex.problem(each):
-                    raise ValueError(f"{each!r:.100} is {wrong}")
+            for pattern in _many(getattr(self, name)):
+                if problem := regex.problem(pattern):
+                    raise ValueError(f"{pattern!r:.100} is {problem}")
         if self.lists != "exact" and self.json_equals is UNSET and self.json_contains is UNSET:
-            raise ValueError("`lists` says how jsonEquals and jsonContains compare, and neither is given")
+            raise ValueError("`lists` applies to jsonEquals and jsonContains; neither is given")
 
 
 # As users write it: a text that it must equal, or an object.
@@ -85,14 +84,14 @@ Text = str | TextExpectation
 def check_text(
     expectation: Text, text: str, *, where: str, searcher: Searcher | None = None, redact: Redact = str
 ) -> list[Check]:
-    """Hold a text against an expectation.
+    """Check a text against an expectation.
 
     Args:
-        expectation: a text it must equal but for one line ending at the end, or a TextExpectation.
+        expectation: the expected text, except for one final line ending, or a TextExpectation.
         text: the text found.
-        where: what it is, for the message: `stdout`.
-        searcher: runs the regular expressions; one is made and ended where left out.
-        redact: takes secrets out of what is shown of the text: `context.secrets.redact`.
+        where: name of the text in messages: `stdout`.
+        searcher: runs the regular expressions. Default: a new one, which is closed at the end.
+        redact: redacts the parts of the text that are shown: `context.secrets.redact`.
 
     Returns:
         One Check for each comparison.
@@ -105,7 +104,7 @@ def check_text(
 
 
 def without_final_line_ending(text: str) -> str:
-    """Return the text without the line ending at its end, where it has one."""
+    """Return the text without its final line ending, if it has one."""
     return text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
 
 
@@ -117,7 +116,7 @@ def lines_of(text: str) -> list[str]:
 
 
 class _Comparison:
-    """One text and what is expected of it."""
+    """Comparisons of one text with an expectation."""
 
     def __init__(self, wanted: TextExpectation, text: str, where: str, searcher: Searcher, redact: Redact) -> None:
         self._wanted = wanted
@@ -128,16 +127,16 @@ class _Comparison:
         self._fold: Callable[[str], str] = str.casefold if wanted.ignore_case else str
 
     def checks(self) -> list[Check]:
-        """Make all comparisons that are asked for."""
+        """Make all comparisons of the expectation."""
         return [*self._whole(), *self._parts(), *self._patterns(), *self._lines(), *self._json()]
 
     def _check(self, ok: bool, what: str, expected: str = "") -> Check:
-        """Return a check that shows the text where it fails."""
+        """Return a check that shows the text if it fails."""
         found = "" if ok else quoted(self._text, self._redact)
         return Check(ok, what, expected, found, where=self._where)
 
     def _difference(self, ok: bool, what: str, expected: str, found: str) -> Check:
-        """Return a check that shows where two texts differ."""
+        """Return a check that shows the difference of two texts if it fails."""
         pair = ("", "") if ok else difference(expected, found, self._redact)
         return Check(ok, what, *pair, where=self._where)
 
@@ -169,13 +168,13 @@ class _Comparison:
             start = wanted.starts_with
             yield self._check(text.startswith(fold(start)), "to start with", self._quoted(start))
         if isinstance(wanted.ends_with, str):
-            end, trimmed = (without_final_line_ending(each) for each in (wanted.ends_with, self._text))
+            end, trimmed = (without_final_line_ending(text) for text in (wanted.ends_with, self._text))
             yield self._check(fold(trimmed).endswith(fold(end)), "to end with", self._quoted(wanted.ends_with))
 
     def _patterns(self) -> Iterator[Check]:
         for what, patterns in (("to match", self._wanted.matches), ("not to match", self._wanted.not_matches)):
-            for each in _many(patterns):
-                yield self._pattern(each, what)
+            for pattern in _many(patterns):
+                yield self._pattern(pattern, what)
 
     def _pattern(self, wanted: str, what: str) -> Check:
         try:
@@ -189,7 +188,7 @@ class _Comparison:
     def _unwanted(self, at: int, text: str, what: str, unwanted: str) -> Check:
         """Return a check with the line that holds an unwanted text at position `at`; -1: it was not found."""
         check = self._check(at < 0, what, self._quoted(unwanted))
-        # Where there are secrets, the text is shown as a whole: a line may hold only a part of one.
+        # A text with secrets is not split into lines: one may hold only a part of a secret.
         if at >= 0 and "\n" in text and self._redact(text) == text:
             line = text[text.rfind("\n", 0, at) + 1 :].split("\n", 1)[0]
             check.found = f"{quoted(line)} in line {text.count(chr(10), 0, at) + 1}"
@@ -221,8 +220,10 @@ class _Comparison:
             yield self._document(wanted.json_equals, document, "to equal", partial=False)
         if wanted.json_contains is not UNSET:
             yield self._document(wanted.json_contains, document, "to contain", partial=True)
-        for each in () if isinstance(wanted.json, UnsetType) else wanted.json:
-            yield from check_json(each, document, where=self._where, searcher=self._searcher, redact=self._redact)
+        for expectation in () if isinstance(wanted.json, UnsetType) else wanted.json:
+            yield from check_json(
+                expectation, document, where=self._where, searcher=self._searcher, redact=self._redact
+            )
 
     def _document(self, expected: object, document: object, what: str, *, partial: bool) -> Check:
         try:

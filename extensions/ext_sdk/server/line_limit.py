@@ -1,8 +1,7 @@
-"""Messages to lines that every host can read.
+"""Messages as lines within the limit of all hosts.
 
-One known host reads lines of at most 65,535 bytes and is stuck for good after a longer one, without a word.
-So each line is made to fit: long texts are cut in the middle, and what was cut stands whole in a file that an
-output names.
+mcpchecker reads lines of at most 65,535 bytes, and hangs without a message after a longer one. So long texts are cut in
+the middle, and an output names a file with the complete text.
 """
 
 from __future__ import annotations
@@ -22,35 +21,35 @@ if TYPE_CHECKING:
 
 LINE_LIMIT_BYTES = 65_535  # without the line feed
 BUDGET_BYTES = 60 * 1024  # after JSON escaping; the rest is room for the id and for long paths of files
-ID_LIMIT_BYTES = 1_024  # of the id as JSON; it comes back in the answer, where it can't be cut
-_SMALLEST_TEXT_BYTES = 200  # a text is not cut shorter than this while anything else can be left out
-_BUDGETS = (BUDGET_BYTES, BUDGET_BYTES // 4, BUDGET_BYTES // 32)  # one after the other, for paths that are longer still
+ID_LIMIT_BYTES = 1_024  # of the id as JSON; the response repeats it, where it can't be cut
+_SMALLEST_TEXT_BYTES = 200  # a text is not cut shorter than this while other members can be left out
+_BUDGETS = (BUDGET_BYTES, BUDGET_BYTES // 4, BUDGET_BYTES // 32)  # tried in this order, for very long paths
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # of C0 and C1, but for tab and line feed
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # C0 and C1, except tab and line feed
 
 SpillToFile = Callable[[str, str], str]
 """Writes a text to a file whose name ends in the first argument, and returns the path."""
 
 
 def printable(text: str) -> str:
-    """Return the text with its control characters as escapes: a program's output must not control a terminal."""
+    """Return the text with control characters escaped: a program's output must not control a terminal."""
     return _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 class LineLimiter:
-    """Makes lines that fit, without secrets.
+    """Encoder of messages within the line limit, without secrets.
 
-    Redacted are the values that an extension fills in, before they are cut (half a secret would not be found any
-    more). The id and the protocol's own words are not: a secret may well be `1234` or `code`.
+    Values of the extension are redacted before they are cut (half a secret would not be found). The id and the words of
+    the
+    protocol are not: a secret may well be `1234` or `code`.
 
     Args:
-        redactor: what must not be seen.
-        keep_whole: see KeepWhole; raises OSError where no file can be written.
+        spill_to_file: see SpillToFile; raises OSError if the file can't be written.
     """
 
-    def __init__(self, redactor: Redactor, keep_whole: SpillToFile) -> None:
+    def __init__(self, redactor: Redactor, spill_to_file: SpillToFile) -> None:
         self._redactor = redactor
-        self._keep_whole = keep_whole
+        self._spill_to_file = spill_to_file
 
     def result(self, id: Id, result: Result) -> bytes:
         """Return the line of an operation's result, with its line feed."""
@@ -61,10 +60,10 @@ class LineLimiter:
             line = encode(Response(id, self._fitted(result.success, texts, outputs, budget)))
             if len(line) <= LINE_LIMIT_BYTES:
                 return line + b"\n"
-        return self.error(id, RpcError(INTERNAL_ERROR, "the result does not fit a line, however much is left out"))
+        return self.error(id, RpcError(INTERNAL_ERROR, "the result does not fit on a line, even shortened"))
 
     def log(self, level: str, message: str, data: Mapping[str, object]) -> bytes:
-        """Return the line of a log notification, with its line feed. Data that is no JSON is written as text."""
+        """Return the line of a log notification, with its line feed. Data that is not JSON is written as text."""
         params: dict[str, object] = {"level": level, "message": printable(self._redactor.redact_text(message))}
         if data:
             params["data"] = self._redacted({name: _json_or_text(value) for name, value in data.items()})
@@ -77,15 +76,15 @@ class LineLimiter:
         return line + b"\n"
 
     def error(self, id: Id, error: RpcError) -> bytes:
-        """Return the line of an error answer, with its line feed: code and message, which is cut where it does not fit.
+        """Return the line of an error response, with its line feed: code and message, which is cut if needed.
 
-        An id that is too long to come back is null, as one that could not be read (JSON-RPC 2.0, section 5).
+        An id that is too long for the response becomes null, like one that could not be read (JSON-RPC 2.0, section 5).
         """
         message = cut(self._redactor.redact_text(error.message), BUDGET_BYTES)
         return encode(ErrorResponse(id if id_fits(id) else None, RpcError(error.code, message))) + b"\n"
 
     def plain(self, id: Id, result: object) -> bytes:
-        """Return the line of an answer that is known to fit and has no secret: the manifest, the answer to shutdown."""
+        """Return the line of a response that fits and has no secret: the manifest, the response to shutdown."""
         return encode(Response(id, result)) + b"\n"
 
     def _redacted(self, value: object) -> object:
@@ -103,25 +102,21 @@ class LineLimiter:
             return _members(success, texts, outputs)
         share = _share(sizes, room - 300 * sum(size > _SMALLEST_TEXT_BYTES for size in sizes))
         if share < _SMALLEST_TEXT_BYTES:
-            return self._fitted(success, texts, self._moved_out(outputs), budget)
+            # So many outputs that their names alone fill the line: one file has them all, as JSON.
+            spilled = {} if "outputsFile" in outputs else {"outputsFile": self._spill("outputs.json", dumps(outputs))}
+            return self._fitted(success, texts, spilled, budget)
         cut_outputs: dict[str, str] = {}
         for name, value in outputs.items():
             cut_outputs[name] = cut(value, share)
             if cut_outputs[name] != value and f"{name}File" not in outputs:
-                cut_outputs[f"{name}File"] = self._kept(f"{name}.txt", value)
-        whole = {name: self._kept(f"{name}.txt", text) for name, text in texts.items() if cut(text, share) != text}
-        named = {f"{name}File": path for name, path in whole.items() if f"{name}File" not in outputs}
+                cut_outputs[f"{name}File"] = self._spill(f"{name}.txt", value)
+        paths = {name: self._spill(f"{name}.txt", text) for name, text in texts.items() if cut(text, share) != text}
+        named = {f"{name}File": path for name, path in paths.items() if f"{name}File" not in outputs}
         return _members(success, {name: cut(text, share) for name, text in texts.items()}, cut_outputs | named)
 
-    def _moved_out(self, outputs: Mapping[str, str]) -> dict[str, str]:
-        """So many outputs that their names alone fill the line: one file holds them all, as JSON."""
-        if "outputsFile" in outputs:
-            return {}
-        return {"outputsFile": self._kept("outputs.json", dumps(outputs))}
-
-    def _kept(self, name: str, text: str) -> str:
+    def _spill(self, name: str, text: str) -> str:
         try:
-            return self._keep_whole(name, text)
+            return self._spill_to_file(name, text)
         except OSError as error:
             return f"(could not be written: {error})"
 
@@ -135,26 +130,25 @@ def _members(success: bool, texts: Mapping[str, str], outputs: Mapping[str, str]
 
 
 def _size(text: str) -> int:
-    """Bytes of a text as JSON in UTF-8, quotation marks included."""
+    """Return the bytes of a text as JSON in UTF-8, quotation marks included."""
     return len(dumps(text).encode("utf-8", "backslashreplace"))
 
 
 def _share(sizes: Iterable[int], room: int) -> int:
     """Return the largest length L such that all texts fit the room when those longer than L are cut to it."""
-    waiting = sorted(sizes)
-    while waiting:
-        level = room // len(waiting)
-        if waiting[0] > level:
-            return level
-        room -= waiting.pop(0)
+    remaining = sorted(sizes)
+    while remaining:
+        share = room // len(remaining)
+        if remaining[0] > share:
+            return share
+        room -= remaining.pop(0)
     return room
 
 
 def cut(text: str, limit: int) -> str:
-    """Return the text, or its beginning and end around a note of what is missing.
+    """Return the text, or its beginning and end with a note between them.
 
     Args:
-        text: anything.
         limit: bytes as JSON in UTF-8, quotation marks included; below some 60 only the note is left.
     """
     size = _size(text)
@@ -175,7 +169,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def id_fits(id: Id) -> bool:
-    """Return True if an id can come back in an answer. Raises nothing for what `parse` gives as an id."""
+    """Return True if an id fits in a response. Raises nothing for an id that `parse` returns."""
     return isinstance(id, float) or id is None or _size(str(id)) <= ID_LIMIT_BYTES
 
 
@@ -193,7 +187,7 @@ def _json_or_text(value: object) -> object:
 
 
 def _cut_data(data: object, room: int) -> dict[str, object]:
-    """Data that fits: each value as text, cut to an equal share; only how many there were where that is too little."""
+    """Return data that fits: each value as text, cut to an equal share; only their number if that is too short."""
     values = data if isinstance(data, dict) else {}
     share = room // max(1, len(values)) - max(map(_size, values), default=0) - 2
     if share < _SMALLEST_TEXT_BYTES:

@@ -26,21 +26,21 @@ def extract_definitions(schema: Schema, *, unions: bool = False) -> Schema:
     Each is named by its title, or after the first property that has it.
 
     Args:
-        schema: of the arguments of an operation.
-        unions: tell repeated alternatives (`anyOf`) once, too. Whoever reads has to look up more.
+        schema: schema of the arguments of an operation.
+        unions: also extract repeated alternatives (`anyOf`), which makes the schema shorter and harder to read.
     """
     counts: Counter[str] = Counter()
     _count(schema, counts, unions)
     repeated = {text for text, count in counts.items() if count > 1}
     if not repeated:
         return schema
-    definitions: dict[str, tuple[str, Schema]] = {}  # the text of what is shared: its name, and what stands under it
+    definitions: dict[str, tuple[str, Schema]] = {}  # by the text of a definition: its name and schema
     members = _members(schema, "", repeated, definitions)
     return members | {"$defs": dict(definitions.values())}
 
 
 def _count(schema: object, counts: Counter[str], unions: bool) -> None:
-    """Count what may be shared; what is within a repeated one is counted once."""
+    """Count possible definitions; those within a repeated one are counted once."""
     if isinstance(schema, list):
         for item in schema:
             _count(item, counts, unions)
@@ -54,7 +54,7 @@ def _count(schema: object, counts: Counter[str], unions: bool) -> None:
 
 
 def _identity(schema: Schema) -> str:
-    """Return the text of what is worth a reference, without the description that belongs to where it stands."""
+    """Return the text of a schema that is worth a reference, without the description that belongs to its property."""
     if schema.get("type") == "object" and "properties" in schema:
         smallest = SMALLEST_BYTES
     elif isinstance(schema.get("anyOf"), list):
@@ -81,9 +81,9 @@ def _referring(schema: object, name: str, repeated: set[str], definitions: dict[
         of_the_place = {key: value for key, value in schema.items() if key in _OF_THE_PLACE}
         if text not in definitions:
             title = str(schema.get("title") or name)
-            definitions[text] = (_free(title, definitions), {})  # first, so that what is within finds its name taken
-            whole = {key: value for key, value in schema.items() if key not in of_the_place}
-            definitions[text][1].update(_members(whole, name, repeated, definitions))
+            definitions[text] = (_free(title, definitions), {})  # first: reserves the name for schemas within
+            definition = {key: value for key, value in schema.items() if key not in of_the_place}
+            definitions[text][1].update(_members(definition, name, repeated, definitions))
         return {"$ref": f"#/$defs/{definitions[text][0]}"} | of_the_place
     return _members(schema, name, repeated, definitions)
 
@@ -94,7 +94,9 @@ def _members(
     members: dict[str, object] = {}
     for key, value in schema.items():
         if key == "properties" and isinstance(value, dict):
-            members[key] = {one: _referring(item, one, repeated, definitions) for one, item in value.items()}
+            members[key] = {
+                property: _referring(member, property, repeated, definitions) for property, member in value.items()
+            }
         elif key in ("default", "enum", "examples"):
             members[key] = value
         else:
@@ -103,20 +105,20 @@ def _members(
 
 
 def _free(name: str, definitions: dict[str, tuple[str, Schema]]) -> str:
-    taken = {one for one, _ in definitions.values()}
+    taken = {definition for definition, _ in definitions.values()}
     return next(f"{name}{number or ''}" for number in range(len(taken) + 1) if f"{name}{number or ''}" not in taken)
 
 
-LIMIT_BYTES = 60 * 1024  # as for every line, see `fitting`
+LIMIT_BYTES = 60 * 1024  # as for every line, see `line_limit`
 
 
 class Detail(NamedTuple):
-    """How much is said of arguments.
+    """Level of detail of descriptions.
 
     Attributes:
-        depth: how deep descriptions go: 1 for arguments alone, 2 for their members too.
-        short: first sentences instead of whole descriptions.
-        unions: repeated alternatives are told once.
+        depth: depth of descriptions: 1 for arguments alone, 2 for their members too.
+        short: first sentences instead of complete descriptions.
+        unions: extract repeated alternatives.
     """
 
     depth: int
@@ -126,7 +128,7 @@ class Detail(NamedTuple):
 
 ALL = 1000  # deeper than schemas are
 
-# References are worth their trouble where they make room for descriptions, or for all.
+# References of unions are used only if they make room for descriptions.
 DETAILS = (
     Detail(ALL, short=False),
     Detail(ALL),
@@ -138,13 +140,14 @@ DETAILS = (
 
 
 def build_manifest(extension: Definition) -> dict[str, object]:
-    """Return the manifest of an extension (spec 0, "Initialize"), with descriptions as long as the line allows.
+    """Return the manifest of an extension (gevals 0.0.1, "Initialize"), with descriptions as long as the line allows.
 
-    Descriptions are shortened in one operation after the other: first in other names of operations, then where it
-    saves most.
+    Descriptions are shortened in one operation after the other: first in aliases of operations, then in the order of
+    the
+    bytes that it saves.
 
     Raises:
-        ValueError: it does not fit a line even without descriptions of arguments.
+        ValueError: it does not fit on a line even without descriptions of arguments.
     """
     operations = _operations(extension, DETAILS[0])
     manifest = _head(extension) | {"operations": operations}
@@ -160,7 +163,7 @@ def build_manifest(extension: Definition) -> dict[str, object]:
     if size <= LIMIT_BYTES:
         return manifest
     raise ValueError(
-        f"the manifest of {extension.name!r} does not fit a line of {LIMIT_BYTES} bytes: too many operations"
+        f"the manifest of {extension.name!r} does not fit on a line of {LIMIT_BYTES} bytes: too many operations"
     )
 
 

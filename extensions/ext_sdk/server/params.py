@@ -1,6 +1,6 @@
-"""What a host sends with a request (spec 0, "Execute"), read strictly: each error names its place.
+"""Parameters of a request (gevals 0.0.1, "Execute"), parsed strictly: each error has the path of its member.
 
-All of these raise RpcError, INVALID_PARAMS.
+All functions raise RpcError, INVALID_PARAMS.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 def parse_object(value: object, name: str) -> dict[str, object]:
-    """Return an object, which is called `name` in an error."""
+    """Return an object; `name` is its path in an error."""
     if not isinstance(value, dict):
         raise RpcError(gevals_spec.INVALID_PARAMS, f"{name}: expected an object, found {shown(value)}")
     return value
 
 
 def _of_the_system(value: object) -> TypeGuard[str]:
-    """Return True if it is a text that can be a path or a variable of this system: no NUL, no lone surrogate."""
+    """Return True for a text that can be a path or a variable of this system: no NUL, no lone surrogate."""
     if not isinstance(value, str) or "\0" in value:
         return False
     try:
@@ -41,11 +41,11 @@ def parse_workdir(value: object) -> Path:
     """Return an absolute path. The directory need not exist."""
     if not value or not _of_the_system(value):
         raise RpcError(gevals_spec.INVALID_PARAMS, f"context.workdir: expected a directory, found {shown(value)}")
-    return Path(os.path.abspath(value))  # noqa: PTH100  (without looking at the disk)
+    return Path(os.path.abspath(value))  # noqa: PTH100  (without reading the disk)
 
 
 def parse_phase(value: object) -> str:
-    """One of the phases, or "". Missing and empty are taken: the best-known host leaves it empty."""
+    """Return one of the phases, or "". Missing and empty are accepted: mcpchecker sends it empty."""
     if value is None or value == "":
         return ""
     if value not in gevals_spec.PHASES:
@@ -57,25 +57,25 @@ def parse_phase(value: object) -> str:
 
 
 def parse_timeout(value: object) -> float | None:
-    """Seconds. Missing, null and empty are no limit."""
+    """Return seconds. Missing, null and empty are no limit."""
     if value is None or value == "":
         return None
-    wrong = RpcError(
+    invalid = RpcError(
         gevals_spec.INVALID_PARAMS, f'context.timeout: expected a duration such as "30s", found {shown(value)}'
     )
     if not isinstance(value, str):
-        raise wrong
+        raise invalid
     try:
         seconds = Duration.parse(value).seconds
     except ValueError as error:
         raise RpcError(gevals_spec.INVALID_PARAMS, f"context.timeout: {error}") from error
     if seconds <= 0:
-        raise wrong
+        raise invalid
     return seconds
 
 
 def parse_env(value: object) -> dict[str, str]:
-    """Variables of the task; none where it is missing or null."""
+    """Return the variables of the task; none if missing or null."""
     if value is None:
         return {}
     env: dict[str, str] = {}
@@ -104,6 +104,6 @@ def _agent_text(members: Mapping[str, object], name: str) -> str | None:
 
 
 def shown(value: object) -> str:
-    """Return a value from the wire in an error's text: short, and as JSON spells it."""
+    """Return a received value as short JSON, for errors."""
     text = dumps(value)
     return "nothing" if value is None else text if len(text) <= 60 else f"{text[:60]}…"

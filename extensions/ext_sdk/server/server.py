@@ -1,4 +1,4 @@
-"""Server loop: one host on stdin and stdout, calls in threads, each response once."""
+"""Server loop: one host on stdin and stdout, calls in threads, one response for each request."""
 
 from __future__ import annotations
 
@@ -32,34 +32,34 @@ if TYPE_CHECKING:
     from .session import Call
 
 
-# The id of the request that a thread works for. A recorder of HTTP traffic looks for a variable of this name.
+# The id of the request that a thread serves. A recorder of HTTP traffic reads the variable of this name.
 CALL: ContextVar[Id | None] = ContextVar("jsonrpc_call", default=None)
-LONGEST_WAIT_MILLISECONDS = 3_600_000  # poll() takes no more than 24 days; a timeout may be 292 years
+LONGEST_WAIT_MILLISECONDS = 3_600_000  # poll() accepts at most 24 days; a timeout may be 292 years
 _NEVER = float("inf")
 
 
 class Running:
-    """A call whose answer is not out yet.
+    """Call without a response yet.
 
     Attributes:
-        id: of the request.
-        call: what is performed.
-        latest: when an answer must be out, on the monotonic clock.
+        id: id of the request.
+        call: the call.
+        answer_deadline: latest time of the response, on the monotonic clock.
     """
 
-    __slots__ = ("call", "claimed", "id", "latest")
+    __slots__ = ("answer_deadline", "call", "claimed", "id")
 
     def __init__(self, id: Id, call: Call) -> None:
         self.id = id
         self.call = call
         self.claimed = False
-        self.latest = _NEVER if call.latest is None else time.monotonic() + call.latest
+        self.answer_deadline = _NEVER if call.answer_seconds is None else time.monotonic() + call.answer_seconds
 
 
 class Calls:
-    """The running calls. Safe to use from several threads.
+    """Running calls. Thread-safe.
 
-    An operation's thread and the loop that enforces deadlines may both want to answer a call: who claims it first
+    An operation's thread and the loop that enforces deadlines may both try to respond: the first to claim the call
     does.
     """
 
@@ -71,62 +71,62 @@ class Calls:
         return bool(self._running)
 
     def begin(self, id: Id, call: Call) -> Running:
-        """Return a call that runs from now on."""
+        """Add a call, and return it."""
         running = Running(id, call)
         with self._changed:
             self._running.append(running)
         return running
 
-    def claim(self, running: Running) -> bool:
-        """Return True if the caller is the one to answer."""
+    def try_claim(self, running: Running) -> bool:
+        """Claim the call; return True for the first caller only."""
         with self._changed:
             first, running.claimed = not running.claimed, True
         return first
 
     def end(self, running: Running) -> None:
-        """The answer is out."""
+        """Remove a call whose response was written."""
         with self._changed:
             self._running.remove(running)
             self._changed.notify_all()
 
     def unclaimed(self) -> list[Running]:
-        """Calls that nobody answers yet."""
+        """Return the calls that no thread has claimed."""
         with self._changed:
-            return [one for one in self._running if not one.claimed]
+            return [running for running in self._running if not running.claimed]
 
     def late(self) -> list[Running]:
-        """Return those of them whose time is over."""
+        """Return the unclaimed calls whose time is over."""
         now = time.monotonic()
-        return [one for one in self.unclaimed() if one.latest <= now]
+        return [running for running in self.unclaimed() if running.answer_deadline <= now]
 
     def milliseconds_left(self) -> int | None:
-        """Until the next one is late, for poll(); None if none will be."""
-        latest = min((one.latest for one in self.unclaimed()), default=_NEVER)
-        if latest == _NEVER:
+        """Return the time until the next call is late, for poll(); None if none will be."""
+        deadline = min((running.answer_deadline for running in self.unclaimed()), default=_NEVER)
+        if deadline == _NEVER:
             return None
-        return int(min(max(0.0, latest - time.monotonic()) * 1000 + 1, LONGEST_WAIT_MILLISECONDS))
+        return int(min(max(0.0, deadline - time.monotonic()) * 1000 + 1, LONGEST_WAIT_MILLISECONDS))
 
     def stop(self) -> None:
-        """Tell all operations to stop."""
-        for one in self.unclaimed():
-            one.call.context.deadline.stopped.set()
+        """Set the stop signal of all operations."""
+        for running in self.unclaimed():
+            running.call.context.deadline.stopped.set()
 
     def wait_for_none(self, seconds: float) -> None:
-        """Wait until every answer is out, but not longer than this."""
+        """Wait until every response is written, at most `seconds`."""
         with self._changed:
             self._changed.wait_for(lambda: not self._running, seconds)
 
 
-CLEANUP_SECONDS = 3.0  # the known host kills 5 s after its request to shut down, without asking again
+CLEANUP_SECONDS = 3.0  # mcpchecker kills the process 5 s after its request to shut down
 
 
 class InitialIO:
-    """What was done with the wire before the server was there.
+    """I/O already performed before the server started.
 
     Attributes:
-        received: bytes that were read and not yet looked at.
-        manifest_sent: the first request among them is an `initialize` whose answer is out already.
-        eof: the host will send no more.
+        received: bytes that were read and not yet parsed.
+        manifest_sent: the first request in them is an `initialize` whose response was sent.
+        eof: the host will send nothing more.
     """
 
     __slots__ = ("eof", "manifest_sent", "received")
@@ -138,23 +138,20 @@ class InitialIO:
 
 
 class Server:
-    """One session with one host.
+    """Session with one host.
 
     Args:
-        extension: what is served.
-        stdio: the wire.
-        redactor: what must not be seen.
-        config: as given by `--config`.
+        config: value of `--config`.
 
     Raises:
-        RpcError: INVALID_PARAMS for a configuration that does not fit.
+        RpcError: INVALID_PARAMS for an invalid configuration.
     """
 
     def __init__(self, extension: Definition, stdio: Stdio, redactor: Redactor, config: object = None) -> None:
         self._extension = extension
         self._stdio = stdio
         self._session = Session(extension, redactor, config)
-        self._fitter = LineLimiter(redactor, self._keep_whole)
+        self._limiter = LineLimiter(redactor, self._spill_to_file)
         self._connection = Connection(FRAMINGS[gevals_spec.FRAMING])
         self._workers = Workers()
         self._write_lock = threading.Lock()
@@ -167,12 +164,12 @@ class Server:
         self._wakeup = Wakeup()
 
     def run(self, opening: InitialIO) -> int:
-        """Serve until the host shuts down, closes its end, or a signal comes; after this the process has to end.
+        """Serve until the host shuts down or closes its end, or a signal arrives; after this the process must exit.
 
         Returns:
-            The exit code: 0, or 1 where the host went away without waiting for its answers.
+            The exit code: 0, or 1 if the host closed its end without waiting for responses.
         """
-        self._wakeup.take_signals(_end_soon)
+        self._wakeup.install_signal_handlers(_arm_alarm)
         self._manifest_sent = opening.manifest_sent
         self._connection.receive_data(opening.received)
         if opening.eof:
@@ -181,7 +178,7 @@ class Server:
             self._serve()
         finally:
             self._close()
-            _end_soon()  # a thread that an operation left behind may keep the interpreter from ending
+            _arm_alarm()  # a thread that an operation left behind may keep the interpreter running
         return int(self._peer_gone)
 
     # The loop
@@ -190,7 +187,7 @@ class Server:
         poll = select.poll()
         if self._reading:
             poll.register(self._stdio.input, select.POLLIN)
-        poll.register(self._stdio.output, 0)  # POLLERR comes unasked when nobody reads any more
+        poll.register(self._stdio.output, 0)  # POLLERR is always reported, here when the host reads no more
         poll.register(self._wakeup.descriptor, select.POLLIN)
         self._handle_received()
         while not self._ending and (self._reading or self._calls):
@@ -198,7 +195,7 @@ class Server:
             if self._stdio.output in ready:
                 self._peer_gone = True
                 return
-            if self._wakeup.descriptor in ready and self._wakeup.signalled():
+            if self._wakeup.descriptor in ready and self._wakeup.drain():
                 self._ending = True
             if self._stdio.input in ready:
                 self._receive()
@@ -215,24 +212,23 @@ class Server:
         self._handle_received()
 
     def _end_of_input(self) -> None:
-        """Calls at work still get their answers: that is how one-shot use ends (spec 0, "One-Shot Mode").
+        """Stop reading. Running calls still get their responses (gevals 0.0.1, "One-Shot Mode").
 
-        A last line without its end counts: `printf` writes none. A host that died is noticed by its other
-        end.
+        A last line without a line feed counts: `printf` writes none. A host that exited is noticed by its other end.
         """
         self._reading = False
         self._connection.receive_data(b"\n")
         self._connection.receive_eof()
 
     def _enforce_deadlines(self) -> None:
-        """Answer for operations that did not answer themselves, and tell them to stop."""
-        for one in self._calls.late():
-            one.call.context.deadline.stopped.set()
-            name, seconds = one.call.operation.name, one.call.latest
-            text = f"{name}: the operation did not end in its {seconds:g} s and was told to stop"
-            self._answer(one, self._fitter.error(one.id, RpcError(gevals_spec.TIMEOUT, text)), given_up=True)
+        """Respond to calls whose operations are late, and stop these."""
+        for running in self._calls.late():
+            running.call.context.deadline.stopped.set()
+            name, seconds = running.call.operation.name, running.call.answer_seconds
+            text = f"{name}: the operation did not end within its {seconds:g} s; it was stopped"
+            self._respond(running, self._limiter.error(running.id, RpcError(gevals_spec.TIMEOUT, text)), given_up=True)
 
-    # What the host says
+    # Requests
 
     def _handle_received(self) -> None:
         while not self._ending:
@@ -244,7 +240,7 @@ class Server:
             elif isinstance(event, Notification) and event.method == gevals_spec.SHUTDOWN:
                 self._ending = True
             elif isinstance(event, Malformed) and isinstance(event.error, MessageError):
-                self._answer_error(event.error.id, RpcError(event.error.code, str(event.error)))
+                self._respond_error(event.error.id, RpcError(event.error.code, str(event.error)))
 
     def _handle_request(self, request: Request) -> None:
         handlers: dict[str, Callable[[Request], None]] = {
@@ -254,26 +250,26 @@ class Server:
         }
         try:
             if not id_fits(request.id):
-                text = f"the id is longer than {ID_LIMIT_BYTES} bytes, and its answer would not fit a line"
+                text = f"the id is longer than {ID_LIMIT_BYTES} bytes, and its response would not fit on a line"
                 raise RpcError(gevals_spec.INVALID_REQUEST, text)
             if request.method not in handlers:
                 text = f"unknown method: {request.method[:LONGEST_NAME]}; {suggest(request.method, handlers)}"
                 raise RpcError(gevals_spec.METHOD_NOT_FOUND, text)
             handlers[request.method](request)
         except RpcError as error:
-            self._answer_error(request.id, error)
-        except Exception as error:  # noqa: BLE001  (a fault in one request is no end of the others)
-            self._answer_error(request.id, self._session.fault(request.method, error))
+            self._respond_error(request.id, error)
+        except Exception as error:  # noqa: BLE001  (a fault in one request must not end the others)
+            self._respond_error(request.id, self._session.fault(request.method, error))
 
     def _initialize(self, request: Request) -> None:
         if self._manifest_sent:
             self._manifest_sent = False
             self._connection.settle(request.id)
-            with suppress(RpcError):  # of what has changed since the early check, such as a file that was removed
+            with suppress(RpcError):  # of changes since the early check, such as a file that was removed
                 self._session.initialize(request.params, accepted=True)
         else:
             self._session.initialize(request.params)
-            self._answer_plain(request.id, build_manifest(self._extension))
+            self._respond_plain(request.id, build_manifest(self._extension))
         self._extension.warm_up()
 
     def _execute(self, request: Request) -> None:
@@ -282,15 +278,15 @@ class Server:
         try:
             self._workers.run(lambda: self._perform(running))
         except RuntimeError as error:  # the system gives no more threads
-            self._answer(running, self._fitter.error(request.id, self._session.fault(call.operation.name, error)))
+            self._respond(running, self._limiter.error(request.id, self._session.fault(call.operation.name, error)))
 
     def _shutdown(self, request: Request) -> None:
-        """Clean up, then say so: what the host reads as the end is the end (spec 0, "Shutdown")."""
+        """Clean up, then respond: hosts take the response for the end (gevals 0.0.1, "Shutdown")."""
         self._close()
-        for one in self._calls.unclaimed():
-            text = f"{one.call.operation.name}: the extension was shut down before the operation ended"
-            self._answer(one, self._fitter.error(one.id, RpcError(gevals_spec.OPERATION_FAILED, text)))
-        self._answer_plain(request.id, {})
+        for running in self._calls.unclaimed():
+            text = f"{running.call.operation.name}: the extension was shut down before the operation ended"
+            self._respond(running, self._limiter.error(running.id, RpcError(gevals_spec.OPERATION_FAILED, text)))
+        self._respond_plain(request.id, {})
         self._ending = True
 
     # Operations, in their threads
@@ -298,36 +294,36 @@ class Server:
     def _perform(self, running: Running) -> None:
         CALL.set(running.id)
         try:
-            line = self._fitter.result(running.id, self._session.perform(running.call))
+            line = self._limiter.result(running.id, self._session.perform(running.call))
         except RpcError as error:
-            line = self._fitter.error(running.id, error)
-        except BaseException as error:  # noqa: BLE001  (a thread that ends here leaves the host without an answer)
-            line = self._fitter.error(running.id, self._session.fault(running.call.operation.name, error))
-        self._answer(running, line)
+            line = self._limiter.error(running.id, error)
+        except BaseException as error:  # noqa: BLE001  (without a response the host would wait)
+            line = self._limiter.error(running.id, self._session.fault(running.call.operation.name, error))
+        self._respond(running, line)
         if not self._reading:
             self._wakeup.wake()
 
-    def _answer(self, running: Running, line: bytes, *, given_up: bool = False) -> None:
-        """Write a call's answer, unless it has one. `given_up`: the operation has not ended, and is not waited for."""
-        if self._calls.claim(running):
+    def _respond(self, running: Running, line: bytes, *, given_up: bool = False) -> None:
+        """Write the response to a call, unless it has one. `given_up`: do not wait for the operation to end."""
+        if self._calls.try_claim(running):
             if given_up:
                 self._session.give_up(running.call)
-            self._write_answer(running.id, line)
+            self._write_response(running.id, line)
             self._calls.end(running)
 
-    # What the host is told
+    # Output
 
     def _send_log(self, level: str, message: str, data: Mapping[str, object]) -> None:
-        self._write(self._fitter.log(level, message, data))
+        self._write(self._limiter.log(level, message, data))
 
-    def _answer_plain(self, id: Id, result: object) -> None:
-        self._write_answer(id, self._fitter.plain(id, result))
+    def _respond_plain(self, id: Id, result: object) -> None:
+        self._write_response(id, self._limiter.plain(id, result))
 
-    def _answer_error(self, id: Id, error: RpcError) -> None:
-        self._write_answer(id, self._fitter.error(id, error))
+    def _respond_error(self, id: Id, error: RpcError) -> None:
+        self._write_response(id, self._limiter.error(id, error))
 
-    def _write_answer(self, id: Id, line: bytes) -> None:
-        self._connection.settle(id)  # first: a host may use the id again the moment it has read the answer
+    def _write_response(self, id: Id, line: bytes) -> None:
+        self._connection.settle(id)  # first: a host may reuse the id as soon as it has read the response
         self._write(line)
 
     def _write(self, line: bytes) -> None:
@@ -338,7 +334,7 @@ class Server:
             self._peer_gone = self._ending = True
             self._wakeup.wake()
 
-    def _keep_whole(self, name: str, text: str) -> str:
+    def _spill_to_file(self, name: str, text: str) -> str:
         path = self._session.artifact(name)
         path.write_text(text, encoding="utf-8", errors="backslashreplace")
         return str(path)
@@ -346,11 +342,11 @@ class Server:
     # The end
 
     def _close(self) -> None:
-        """Stop operations and close what they left, all side by side, within CLEANUP_SECONDS; once."""
+        """Stop operations and close their state, in parallel, within CLEANUP_SECONDS; once."""
         if self._closed:
             return
         self._closed = True
-        _end_soon()
+        _arm_alarm()
         self._calls.stop()
         closers = [
             threading.Thread(target=self._close_state, args=(close,), daemon=True)
@@ -370,6 +366,6 @@ class Server:
             self._session.fault("close", error)
 
 
-def _end_soon(*_: object) -> None:
-    """Have the system end this process should it hang, on a host that neither reads nor goes, for one."""
+def _arm_alarm(*_: object) -> None:
+    """Arm SIGALRM, so that a process that hangs in its shutdown is killed, such as one whose host stopped reading."""
     signal.alarm(int(CLEANUP_SECONDS) + 2)

@@ -1,6 +1,6 @@
-"""Spec 0 as one extension speaks it: what each request means, without threads and descriptors.
+"""Session of the gevals extension protocol (0.0.1): each request checked and prepared, without threads and descriptors.
 
-`Session` checks and prepares; `server` reads, runs what was prepared, and writes.
+`server` reads requests, runs the prepared calls, and writes responses.
 """
 
 from __future__ import annotations
@@ -36,48 +36,51 @@ if TYPE_CHECKING:
     from ext_sdk.definition import Definition
     from ext_sdk.operation import Operation
 
-# A host that gives a call `context.timeout` stops waiting at its end: the operation gets this share less, at
-# most one second, and has most of that to come to its end before it is answered for.
 LONE_SURROGATE = "surrogates not allowed"  # the reason of a UnicodeEncodeError
+# A host that sends `context.timeout` stops waiting when it is over. The deadline of the operation is earlier by this
+# share of it, at most one second, and most of that is left for it to end before the server responds in its place.
 ANSWER_SHARE = 0.1
 ANSWER_SECONDS = 1.0
-# Where nobody but the operation's own `timeout` bounds a call, the operation has so long beyond it to clean up before
-# it is answered for: one that hangs is a fault, and its host should not wait for ever.
+# Time to clean up if only the operation's own `timeout` limits a call: after it the server responds, because the host
+# of an operation that hangs should not wait forever.
 OWN_SECONDS = 60.0
 
 
 class Call:
-    """An operation that is ready to run.
+    """Operation that is ready to run.
 
     Attributes:
-        operation: which.
-        args: typed and validated; or why they can't be used, and the operation fails without being called.
-        context: its circumstances.
-        latest: seconds from now at which an answer must be out, whatever the operation does; None: no limit.
-        keep_as: the name under which its outputs are kept as variables, or "".
-        place: whose variables and state count.
+        operation: the operation.
+        args: typed and validated; an InvalidArgs if they can't be used: the operation then fails without being called.
+        context: context of the call.
+        answer_seconds: time from now until a response must be sent, whatever the operation does; None: no limit.
+        save_as: the name under which its outputs are kept as variables, or "".
+        place: workdir and scope of variables and state.
     """
 
-    __slots__ = ("args", "context", "keep_as", "latest", "operation", "place")
+    __slots__ = ("answer_seconds", "args", "context", "operation", "place", "save_as")
 
     def __init__(
-        self, operation: Operation, args: Args | InvalidArgs, context: Context, latest: float | None, keep_as: str
+        self,
+        operation: Operation,
+        args: Args | InvalidArgs,
+        context: Context,
+        answer_seconds: float | None,
+        save_as: str,
     ) -> None:
         self.operation = operation
         self.args = args
         self.context = context
-        self.latest = latest
-        self.keep_as = keep_as
+        self.answer_seconds = answer_seconds
+        self.save_as = save_as
         self.place = context.place
 
 
 class Session:
-    """What lasts from the first request to the last: configuration, variables, the state of operations.
+    """State from the first request to the last: configuration, variables, and the state of operations.
 
     Args:
-        extension: whose operations these are.
-        redactor: what must not be seen.
-        config: as given by `--config`; None: the defaults, until `initialize` says otherwise.
+        config: value of `--config`; None: the defaults, until `initialize` sends another.
     """
 
     def __init__(self, extension: Definition, redactor: Redactor, config: object = None) -> None:
@@ -86,22 +89,21 @@ class Session:
         self._variables = Variables()
         self._states = States()
         self._initialized = False
-        self._refused = ""  # why the last initialize was refused
+        self._refused = ""  # reason for which the last initialize was refused
         self._configure({} if config is None else config)
 
     def initialize(self, params: object, *, accepted: bool = False) -> None:
-        """The first request (spec 0, "Initialize").
+        """Handle the first request (gevals 0.0.1, "Initialize").
 
         Args:
             params: as the host sent them.
-            accepted: the manifest is out already, since an early check found them valid; files are not checked again.
+            accepted: the manifest was sent after an early check found them valid; files are not checked again.
 
         Raises:
-            RpcError: INVALID_REQUEST the second time, INVALID_PARAMS for another version or a configuration
-            that does not fit.
+            RpcError: INVALID_REQUEST the second time; INVALID_PARAMS for another version or an invalid configuration.
         """
         if self._initialized:
-            raise RpcError(gevals_spec.INVALID_REQUEST, "initialize was sent before; it opens a session and comes once")
+            raise RpcError(gevals_spec.INVALID_REQUEST, "initialize was sent already; send it once, at the start")
         try:
             self._initialize(params, accepted=accepted)
         except RpcError as error:
@@ -123,21 +125,23 @@ class Session:
             self._configure(members["config"], accepted=accepted)
 
     def begin_shutdown(self) -> list[Callable[[], None]]:
-        """What has to be closed now; operations that still run make nothing more of that kind."""
+        """Return the functions that close the state of operations; running operations can create no more."""
         return [state.close for state in self._states.close()]
 
     def artifact(self, name: str) -> Path:
-        """See Context.artifact."""
+        """Create an artifact; see Context.artifact."""
         return self._artifacts.new(name)
 
     def prepare(self, params: object, send_log: Callable[[str, str, Mapping[str, object]], None]) -> Call:
-        """Check a request to execute and make a call of it (spec 0, "Execute").
+        """Check a request to execute, and return its call (gevals 0.0.1, "Execute").
 
         Raises:
-            RpcError: METHOD_NOT_FOUND for an unknown operation, INVALID_PARAMS for params of another form and for
-            arguments that the schema of the operation refuses. What else is wrong with arguments is a failure of the
-            call (see `errors`). INVALID_REQUEST after an `initialize` that was refused: without its configuration,
-            secrets would be shown, for one.
+            RpcError: METHOD_NOT_FOUND for an unknown operation; INVALID_PARAMS for params of another form and for
+                arguments
+                that the schema of the operation refuses, while other errors in arguments are a failure of the call (see
+                `errors`); INVALID_REQUEST after an `initialize` that was refused: without its configuration, secrets
+                would be
+                shown.
         """
         if self._refused:
             text = f"initialize was refused ({self._refused}); send a corrected one first"
@@ -149,11 +153,11 @@ class Session:
         workdir = parse_workdir(sent.get("workdir"))
         phase = parse_phase(sent.get("phase"))
         timeout = parse_timeout(sent.get("timeout"))
-        args, keep_as, scope = self._read_args(operation, members.get("args"), workdir)
+        args, save_as, scope = self._read_args(operation, members.get("args"), workdir)
         env = parse_env(sent.get("env"))
         for name, value in secret_variables(env).items():
             self._secrets.add(name, value)
-        deadline, latest = self._deadline(phase, timeout, getattr(args, "timeout", None))
+        deadline, answer_seconds = self._deadline(phase, timeout, getattr(args, "timeout", None))
         context = Context(
             workdir=workdir,
             scope=scope,
@@ -168,44 +172,44 @@ class Session:
             artifacts=self._artifacts,
             given=parse_object(members.get("args") or {}, "args"),
         )
-        return Call(operation, args, context, latest, keep_as)
+        return Call(operation, args, context, answer_seconds, save_as)
 
     def perform(self, call: Call) -> Result:
-        """Run an operation to its end; from any thread.
+        """Run an operation to its end. Thread-safe.
 
         Raises:
             RpcError: INTERNAL_ERROR for an exception that the operation should not have raised.
         """
         try:
             result = _outcome(call)
-        except KeyboardInterrupt:  # of the person who tries the operation by hand
+        except KeyboardInterrupt:  # from a person who calls the operation by hand
             raise
         except BaseException as error:
             self.give_up(call)
             raise self.fault(call.operation.name, error) from error
         if not result.success:
             self.give_up(call)
-        elif call.keep_as:
-            self._variables.keep(call.place, call.keep_as, result.kept)
+        elif call.save_as:
+            self._variables.keep(call.place, call.save_as, result.kept)
         for name, value in result.secret_outputs.items():
             self._secrets.add(f"output.{name}", value)
         return result
 
     def give_up(self, call: Call) -> None:
-        """Unset the name under which the outputs of a call were to be kept, for it has none, or is not waited for."""
-        name, call.keep_as = call.keep_as, ""
+        """Unset the name under which the outputs of a call were to be kept: it failed, or its end is not waited for."""
+        name, call.save_as = call.save_as, ""
         if name:
             self._variables.fail(call.place, name, call.operation.name)
 
     def fault(self, where: str, error: BaseException) -> RpcError:
-        """Return the answer where something went wrong that nobody foresaw; where that was goes to stderr."""
+        """Return the error response for an unexpected exception, and write its traceback to stderr."""
         import traceback
 
         details = self._secrets.redact("".join(traceback.format_exception(error)))
-        with suppress(OSError):  # nobody reads stderr any more
+        with suppress(OSError):  # stderr was closed
             os.write(2, details.encode("utf-8", "backslashreplace"))
-        told = "".join(traceback.format_exception_only(error)).strip()
-        text = f"{where}: unexpected {told}; this is a fault of the extension, its stderr has the details"
+        summary = "".join(traceback.format_exception_only(error)).strip()
+        text = f"{where}: unexpected {summary}; this is a fault of the extension, its stderr has the details"
         return RpcError(gevals_spec.INTERNAL_ERROR, text)
 
     def _configure(self, config: object, *, accepted: bool = False) -> None:
@@ -213,7 +217,9 @@ class Session:
             self._config: Config = validate(self._extension.config_type, parse_object(config, "config"))
             if self._config.max_operation_time.nanoseconds <= 0:
                 raise InvalidArgs("maxOperationTime", "expected a duration of more than 0s")
-            if not accepted:  # else the check was before the manifest, and the directory may have changed since
+            if (
+                not accepted
+            ):  # else it was checked before the manifest; a change of the directory since is no error here
                 check_artifacts(self._config.artifacts)
         except (InvalidArgs, ValueError) as error:
             raise RpcError(gevals_spec.INVALID_PARAMS, f"config: {error}") from error
@@ -232,10 +238,12 @@ class Session:
         return known[name]
 
     def _read_args(self, operation: Operation, sent: object, workdir: Path) -> tuple[Args | InvalidArgs, str, str]:
-        """Return the arguments, or why they can't be used, with the common ones `as` and `scope`. null: no arguments.
+        """Return the arguments, or the reason why they can't be used, and the common ones `as` and `scope`.
+
+        `null` means no arguments.
 
         Raises:
-            RpcError: INVALID_PARAMS for what the schema of the operation refuses.
+            RpcError: INVALID_PARAMS for arguments that the schema of the operation refuses.
         """
         if sent is not None and not isinstance(sent, dict):
             raise _invalid(operation, f"args: expected an object, found {shown(sent)}")
@@ -244,18 +252,18 @@ class Session:
         for name, value in common.items():
             if not (isinstance(value, str) and re.fullmatch(f"{NAME}*", value)):
                 raise _invalid(operation, f"{name}: expected a name of letters, digits, - and _, found {shown(value)}")
-        keep_as, scope = str(common.get("as", "")), str(common.get("scope", ""))
+        save_as, scope = str(common.get("as", "")), str(common.get("scope", ""))
         place = Place.of(workdir, scope)
         try:
             check_types(operation.args_type, given, extra=tuple(COMMON))
         except InvalidArgs as error:
-            if keep_as:
-                self._variables.fail(place, keep_as, operation.name)
+            if save_as:
+                self._variables.fail(place, save_as, operation.name)
             raise _invalid(operation, str(error)) from error
-        return self._typed(operation, given, place), keep_as, scope
+        return self._typed(operation, given, place), save_as, scope
 
     def _typed(self, operation: Operation, given: dict[str, object], place: Place) -> Args | InvalidArgs:
-        """Return typed arguments with references replaced, or why that is not possible."""
+        """Return typed arguments with references replaced, or the reason why that is not possible."""
         try:
             args = validate(operation.args_type, self._variables.expand(place, given, operation.verbatim))
         except InvalidArgs as error:
@@ -266,26 +274,26 @@ class Session:
         return args
 
     def _deadline(self, phase: str, timeout: float | None, own: object) -> tuple[Deadline, float | None]:
-        """When the operation should have answered, and when an answer must be out whatever it does.
+        """Return the deadline of the operation, and the seconds until a response must be sent whatever it does.
 
-        The least of the operation's own `timeout`, the host's, and, for a host that says no phase,
-        `maxOperationTime`: that host gives up after 30 s without a word.
+        The deadline is the earliest of the operation's own `timeout`, the host's, and, for a host that sends no phase,
+        `maxOperationTime`: such a host stops waiting after 30 s without output.
         """
         limits: list[float] = []
-        latest: list[float] = []
+        answers: list[float] = []
         if timeout is not None:
             spare = min(ANSWER_SHARE * timeout, ANSWER_SECONDS)
             limits.append(timeout - spare)
-            latest.append(timeout - spare / 10)
+            answers.append(timeout - spare / 10)
         if not phase:
             most = self._config.max_operation_time.seconds
             limits.append(most)
-            latest.append(most + ANSWER_SECONDS)
+            answers.append(most + ANSWER_SECONDS)
         if isinstance(own, Duration):
             limits.append(own.seconds)
-            latest.append(own.seconds + OWN_SECONDS)
-        last = min(latest, default=None)
-        return Deadline(min(limits, default=None), latest=last), last
+            answers.append(own.seconds + OWN_SECONDS)
+        answer_seconds = min(answers, default=None)
+        return Deadline(min(limits, default=None), latest=answer_seconds), answer_seconds
 
 
 def _refuse_depth(params: object) -> None:
@@ -299,7 +307,7 @@ def _invalid(operation: Operation, text: str) -> RpcError:
 
 
 def _outcome(call: Call) -> Result:
-    """Run the operation. What it found wrong with arguments or the machine is a failed result, not an error."""
+    """Run the operation. Errors in arguments or of the machine become a failed result."""
     try:
         if isinstance(call.args, InvalidArgs):
             if call.operation.on_invalid is not None:

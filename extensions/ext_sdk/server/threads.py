@@ -17,44 +17,44 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Wakeup:
-    """A pipe that lasts as long as the process.
+    """Pipe that wakes the poll loop; it stays open until the process exits.
 
     Attributes:
-        descriptor: can be read when the loop has to look again.
+        descriptor: readable when the loop has something to do.
     """
 
     def __init__(self) -> None:
         self.descriptor, self._write = os.pipe()
         os.set_blocking(self._write, False)
 
-    def take_signals(self, handler: Callable[..., object]) -> None:
-        """Let a signal be a byte in the pipe, its number, from now on; it interrupts nothing.
+    def install_signal_handlers(self, handler: Callable[..., object]) -> None:
+        """Write the number of each signal to the pipe; signals interrupt nothing.
 
         Args:
-            handler: is called too, in the main thread.
+            handler: called too, in the main thread.
         """
         for number in SIGNALS:
             signal.signal(number, handler)
         signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
 
     def wake(self) -> None:
-        """Let the loop look again; for any thread."""
-        with suppress(BlockingIOError):  # so many wake-ups wait already that one more tells nothing
+        """Wake the loop. Thread-safe."""
+        with suppress(BlockingIOError):  # the pipe is full: the loop will wake anyway
             os.write(self._write, b"\0")
 
-    def signalled(self) -> bool:
-        """Take what has come. Returns whether a signal was among it."""
+    def drain(self) -> bool:
+        """Empty the pipe, and return True if a signal arrived."""
         return any(number in SIGNALS for number in os.read(self.descriptor, 512))
 
 
-IDLE_SECONDS = 30.0  # an idle thread ends after this long; a wave of calls leaves no threads behind
+IDLE_SECONDS = 30.0  # until an idle thread ends, so that many calls at once leave no threads behind
 
 
 class Workers:
-    """A pool that grows with the number of tasks at work.
+    """Thread pool that grows with the number of running tasks.
 
-    Threads are daemons: one that hangs in a system call does not keep the extension from ending.
-    `concurrent.futures` would wait for it.
+    Threads are daemons: one that hangs in a system call does not keep the extension running. `concurrent.futures` would
+    wait for it.
     """
 
     def __init__(self) -> None:
@@ -87,4 +87,4 @@ class Workers:
                 if self._idle:
                     self._idle -= 1
                     return None
-        return self._tasks.get()  # claimed by `run` in the very moment
+        return self._tasks.get()  # `run` has counted on this thread meanwhile

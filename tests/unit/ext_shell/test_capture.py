@@ -83,7 +83,7 @@ def test_a_path_that_does_not_lead_to_one_value_is_a_failure(path: str, said: st
         ({"v": {"from": "stdin"}}, "capture"),
         ({"v": {"regx": "x"}}, "unknown argument 'regx'"),
         ({"v": {"regex": "("}}, "is not a regular expression"),
-        ({"v": {"json": "n"}}, "json: 'n' is no JSONPath (RFC 9535)"),
+        ({"v": {"json": "n"}}, "json: 'n' is not a JSONPath (RFC 9535)"),
     ],
 )
 def test_captures_that_cannot_be_are_refused(capture: object, said: str, shell: Extension) -> None:

@@ -177,7 +177,7 @@ def test_a_failure_says_where_what_was_expected_and_what_came(
         ({"body": {}}, "this checks nothing"),
         ({"body": {"json": [{"path": "$.a"}]}}, "this checks nothing"),
         ({"body": {"json": []}}, "length >= 1"),
-        ({"body": {"jsonSchema": {}}}, "this schema checks nothing; every document fits it"),
+        ({"body": {"jsonSchema": {}}}, "this schema checks nothing; every document matches it"),
         ({"body": {"jsonSchema": {"title": "x", "$defs": {}}}}, "this schema checks nothing"),
         ({"body": {"sha256": "ab"}}, "sha256"),
         ({"duration": {}}, "this checks nothing"),

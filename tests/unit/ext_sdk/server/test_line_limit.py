@@ -137,7 +137,7 @@ def test_what_fits_in_no_way_is_told_as_an_error() -> None:
     line = LineLimiter(Redactor(), Files("/x" * 100_000).keep).result(1, Result.ok(outputs={"a": "x" * 100_000}))
     assert read(line)["error"] == {
         "code": -32603,
-        "message": "the result does not fit a line, however much is left out",
+        "message": "the result does not fit on a line, even shortened",
     }
 
 

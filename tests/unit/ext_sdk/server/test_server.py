@@ -348,7 +348,7 @@ def test_a_traceback_keeps_secrets() -> None:
 
 def test_an_operation_that_does_not_end_is_answered_for(peer: Peer, meeting: Meeting) -> None:
     error = peer.error("hang", meeting.args, timeout="300ms")
-    assert shown(error) == (-32001, "hang: the operation did not end in its 0.297 s and was told to stop")
+    assert shown(error) == (-32001, "hang: the operation did not end within its 0.297 s; it was stopped")
     assert peer.outputs("echo", {"text": "next"})["text"] == "next"
 
 

@@ -46,7 +46,7 @@ def test_a_call_runs_from_its_begin_to_its_end() -> None:
 def test_a_call_is_claimed_once() -> None:
     calls = Calls()
     running = calls.begin(1, call())
-    assert [calls.claim(running) for _ in range(3)] == [True, False, False]
+    assert [calls.try_claim(running) for _ in range(3)] == [True, False, False]
     assert calls  # until its answer is out
     assert calls.unclaimed() == []
 
@@ -56,7 +56,7 @@ def test_calls_are_late_when_their_time_is_over_and_nobody_answers() -> None:
     calls.begin(1, call())
     calls.begin(2, call(3600))
     late, claimed = calls.begin(3, call(0)), calls.begin(4, call(-1))
-    calls.claim(claimed)
+    calls.try_claim(claimed)
     assert calls.late() == [late]
 
 

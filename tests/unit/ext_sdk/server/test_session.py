@@ -176,7 +176,7 @@ def test_an_initialize_that_does_not_fit_is_refused_and_may_come_again(params: o
 def test_a_session_is_opened_once() -> None:
     session = new()
     session.initialize({"protocolVersion": "0.0.1"})
-    with pytest.raises(RpcError, match="initialize was sent before") as caught:
+    with pytest.raises(RpcError, match="initialize was sent already") as caught:
         session.initialize({"protocolVersion": "0.0.1"})
     assert caught.value.code == -32600
 
@@ -385,7 +385,7 @@ def test_the_soonest_of_all_limits_counts(
     context: dict[str, object], own: str | None, seconds: float | None, latest: float | None
 ) -> None:
     call = prepared(new(), {"timeout": own} if own else {}, **context)
-    assert call.latest == (None if latest is None else pytest.approx(latest))
+    assert call.answer_seconds == (None if latest is None else pytest.approx(latest))
     remaining = call.context.deadline.remaining()
     if seconds is None:
         assert remaining == float("inf")
@@ -395,7 +395,7 @@ def test_the_soonest_of_all_limits_counts(
 
 def test_a_configuration_says_how_long_operations_take_where_the_host_says_nothing() -> None:
     call = prepared(new({"maxOperationTime": "2m"}), phase="")
-    assert call.latest == 120.0 + ANSWER_SECONDS
+    assert call.answer_seconds == 120.0 + ANSWER_SECONDS
 
 
 def test_another_field_named_timeout_limits_nothing() -> None:
@@ -493,9 +493,9 @@ def test_without_a_name_nothing_is_kept() -> None:
 
 
 def test_as_is_no_argument_of_the_operation() -> None:
-    assert prepared(new(), {"as": "9_a-B"}).keep_as == "9_a-B"
+    assert prepared(new(), {"as": "9_a-B"}).save_as == "9_a-B"
     assert prepared(new(), {"as": "name"}).args == Run()
-    assert prepared(new(), {"as": ""}).keep_as == ""
+    assert prepared(new(), {"as": ""}).save_as == ""
 
 
 class Impersonation(Args):
@@ -512,7 +512,7 @@ def test_as_is_an_argument_of_an_operation_that_declares_it() -> None:
     asking.add(Operation("ask", ask))
     request = REQUEST | {"operation": "ask", "args": {"as": "system:admin"}}
     call = Session(asking, Redactor()).prepare(request, no_log)
-    assert (call.args, call.keep_as) == (Impersonation(as_="system:admin"), "")
+    assert (call.args, call.save_as) == (Impersonation(as_="system:admin"), "")
     assert properties_of(params_schema(Impersonation)) == COMMON | {"as": {"type": "string"}}
 
 

@@ -30,7 +30,7 @@ def test_a_loop_is_woken_once_and_by_no_signal(wakeup: Wakeup) -> None:
     assert not awake(wakeup)
     wakeup.wake()
     assert awake(wakeup)
-    assert not wakeup.signalled()
+    assert not wakeup.drain()
     assert not awake(wakeup)
 
 
@@ -39,7 +39,7 @@ def test_a_signal_is_seen_among_others_that_wake(wakeup: Wakeup, number: int) ->
     wakeup.wake()
     os.write(wakeup._write, bytes([number]))  # as the interpreter does
     wakeup.wake()
-    assert wakeup.signalled()
+    assert wakeup.drain()
     assert not awake(wakeup)
 
 
