@@ -160,5 +160,5 @@ def test_descriptions_are_left_out_where_there_is_none() -> None:
 
 
 def test_more_operations_than_a_line_holds_are_told() -> None:
-    with pytest.raises(ValueError, match="manifest of 'probe' does not fit on a line of 61440 bytes: too many operations"):
+    with pytest.raises(ValueError, match="'probe' does not fit on a line of 61440 bytes: too many operations"):
         extension_of(400).manifest()
