@@ -20,6 +20,6 @@ def test_a_child_that_does_not_answer_may_have_been_spoken_to_in_another_framing
         with pytest.raises(ChildError) as told:
             child.receive(timeout=0.01, what="the answer to initialize")
         assert str(told.value).startswith(
-            "expected the answer to initialize within 0.01 s, found nothing; it was spoken to in content-length, as"
-            " `protocol=` in the marker says"
+            "expected the answer to initialize within 0.01 s, found nothing; messages were sent in"
+            ' content-length framing; for another one, use protocol="jsonrpc" in the marker'
         )

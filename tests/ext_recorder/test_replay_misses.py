@@ -112,6 +112,30 @@ def test_other_arguments_are_told_with_the_closest_request_and_where_they_differ
         assert text.endswith("; record it again (--mode all), or set aside what may differ (--ignore POINTER)")
 
 
+def test_advice_can_be_copied_into_a_shell(tmp_path: Path, order: str) -> None:
+    events = """
+        - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"POST /mcp","params":{"x y":{"a/b":1}}}'}
+        - {t: 1, out: '{"jsonrpc":"2.0","id":1,"result":1}'}
+        """
+    with Host(cassette(tmp_path / "c.yaml", events + END, protocol="jsonrpc"), Options(order=order)) as host:
+        (other,) = host.say('{"jsonrpc":"2.0","id":1,"method":"POST /mcp","params":{"x y":{"a/b":2}}}')
+        assert "(--ignore '/params/x y/a~1b')" in message_of(other)
+        same = '{"jsonrpc":"2.0","id":1,"method":"POST /mcp","params":{"x y":{"a/b":1}}}'
+        host.say(same)
+        (again,) = host.say(same)
+        assert "(--repeat 'POST /mcp' plays it again)" in message_of(again)
+
+
+def test_paths_that_differ_are_bound(tmp_path: Path, order: str) -> None:
+    events = """
+        - {t: 1, in: '{"jsonrpc":"2.0","id":1,"method":"m","params":{"file":"/home/ann/a.txt"}}'}
+        - {t: 1, out: '{"jsonrpc":"2.0","id":1,"result":1}'}
+        """
+    with Host(cassette(tmp_path / "c.yaml", events + END, protocol="jsonrpc"), Options(order=order)) as host:
+        (other,) = host.say('{"jsonrpc":"2.0","id":1,"method":"m","params":{"file":"/srv/my files/a.txt"}}')
+        assert "--bind NAME=/home/ann/a.txt, and replay with --bind NAME='/srv/my files/a.txt'" in message_of(other)
+
+
 def test_the_closest_request_is_the_one_that_differs_least_near_its_root(path: Path) -> None:
     with Host(path) as host:
         (line,) = host.say(WAIT.replace("80", "81"))

@@ -146,8 +146,10 @@ class RecordedChild:
                     self.process.wait(min(END_S, max(0.0, until - time.monotonic())))
                 raise self._failure(f"expected {what}, found the end of the child's output")
             if not select.select([self._out], [], [], max(0.0, until - time.monotonic()))[0]:
-                spoken = f"it was spoken to in {self._framing.name}, as `protocol=` in the marker says"
-                raise self._failure(f"expected {what} within {timeout:g} s, found nothing; {spoken}")
+                name = self._framing.name
+                other = "lsp" if name == "ndjson" else "jsonrpc"
+                remedy = f'messages were sent in {name} framing; for another one, use protocol="{other}" in the marker'
+                raise self._failure(f"expected {what} within {timeout:g} s, found nothing; {remedy}")
             self._read()
 
     def close(self, *, timeout: float = TIMEOUT_S) -> int:

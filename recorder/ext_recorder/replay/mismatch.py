@@ -218,7 +218,7 @@ def _repeated(subject: str, equal: list[_Candidate], where: str, turn: str, *, m
     times = "once" if len(lines) == 1 else f"{len(lines)} times"
     text = f"{subject}: used up: it is recorded {times} ({where}:{lines[-1]}) and has been played as often"
     if method:
-        text += f" (--repeat {method} plays it again)"
+        text += f" (--repeat {quoted(method)} plays it again)"
     return Mismatch("used-up", text, {"reason": "used-up", "recorded": len(lines), "line": lines[-1]})
 
 
@@ -253,11 +253,14 @@ def _shown(found: list[Difference]) -> tuple[str, dict[str, object], str]:
         shown += f"; and {len(found) - SHOWN_DIFFERENCES} more"
     place = _cut(found[0].pointer) if len(found) == 1 else "POINTER"
     advice = "record it again (--mode all)"
+    if all(_is_path(each.recorded) and _is_path(each.live) for each in found):
+        there, here = (quoted(_cut(str(value))) for value in (found[0].recorded, found[0].live))
+        advice += f" with --bind NAME={there}, and replay with --bind NAME={here}, if the path depends on the machine"
     preset = preset_of((each.recorded, each.live) for each in found)
     if preset:
         advice += f", or set aside what may differ (--mask {preset})"
     elif found[0].pointer not in _WHOLE:
-        advice += f", or set aside what may differ (--ignore {place})"
+        advice += f", or set aside what may differ (--ignore {quoted(place)})"
     data: dict[str, object] = {
         "pointers": [_cut(each.pointer) for each in first],
         "differences": [
@@ -266,6 +269,17 @@ def _shown(found: list[Difference]) -> tuple[str, dict[str, object], str]:
         ],
     }
     return shown, data, advice
+
+
+def quoted(text: str) -> str:
+    """Return a text as a word for a shell."""
+    from shlex import quote  # imported at a miss only: it takes longer than a short replay may
+
+    return quote(text)
+
+
+def _is_path(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("/") and "\n" not in value
 
 
 def _place(pointer: str) -> str:

@@ -148,6 +148,9 @@ class VerifiedChild:
 
     def finish(self, script: HostScript, note: Note) -> bool:
         """The script is over. Returns whether the child has ended; one that has not is stopped."""
+        until = monotonic() + STOP_GRACE_S
+        while script.output_ended and not self.ended and monotonic() < until:
+            self._step(script, note, QUIET_S)  # its exit status comes after the end of its output
         by_itself = self.ended
         if not by_itself:
             self._child.stop(signal.SIGTERM, STOP_GRACE_S)

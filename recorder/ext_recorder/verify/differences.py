@@ -35,7 +35,7 @@ class LiveDifferences(Differences):
         lines = [other.line, expected.line] if before else [expected.line, other.line]
         text = (
             f"came {'before' if before else 'after'} {_name(other)}, recorded in the other order "
-            f"(lines {lines[0]} and {lines[1]})"
+            f"(lines {lines[0]} and {lines[1]}; --order any accepts any order)"
         )
         self._say("order", expected.line, _name(expected), text, lines=lines)
 

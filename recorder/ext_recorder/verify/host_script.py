@@ -91,6 +91,7 @@ class HostScript:
             see `take`.
         over: nothing more is sent; the child may end.
         gave_up: the session did not get to its end.
+        output_ended: the child has closed its stdout.
         sent: messages of the host that went out.
         exit: the recorded exit code, or signal; None where none is recorded.
     """
@@ -115,7 +116,7 @@ class HostScript:
         self._progress = 0.0  # when the session last went on
         self._exit_time = 0.0
         self._closed = False  # the child's input
-        self._silent = False  # the child's output has ended
+        self.output_ended = False
         self.outbox: deque[bytes | str | None] = deque()
         self.over = False
         self.gave_up = False
@@ -150,7 +151,7 @@ class HostScript:
         """Its stdout has ended: nothing more comes."""
         self._child.receive_eof()
         self._take(now)
-        self._silent = True
+        self.output_ended = True
         if not self.over:
             self._say_what_is_owed()
             self.advance(now)
@@ -224,7 +225,7 @@ class HostScript:
             if event.conn != 1:
                 raise UsageError(f"{self._ahead.path}:{line}: {SECOND_CONNECTION}")
             if isinstance(event, Data) and event.kind != "in":
-                if event.kind == "out" and self._window.full and not self._silent:
+                if event.kind == "out" and self._window.full and not self.output_ended:
                     self._ahead.put_back(following)
                     return
                 self._child.expect(event, line)
@@ -239,7 +240,7 @@ class HostScript:
                 self.exit, self._exit_time = event.value, event.time
 
     def _is_due(self, line: int) -> bool:
-        if self._silent:
+        if self.output_ended:
             return True
         if self._window.awaited() or not self._may(line):
             return False

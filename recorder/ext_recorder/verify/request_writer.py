@@ -7,6 +7,7 @@ secrets that a variable of this environment has are themselves again.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from ext_recorder.cassette.events import pieces
@@ -124,6 +125,10 @@ class RequestWriter:
             live = self._counterparts.live(id_key(value, message.text[start:end]))
             if live is not None:
                 yield start, end, dumps(live)
+        if message.method == "initialize":  # of LSP: a server exits once the process of its client has exited
+            for start, end, value in locate(message.text, ["/params/processId"]):
+                if isinstance(value, int):
+                    yield start, end, str(os.getpid())
         yield from self._handed_out(message)
         for start, end, value in locate(message.text, pointers_of(self._dialect.mentions, message.method)):
             recorded = id_key(value, message.text[start:end])

@@ -66,6 +66,7 @@ class LiveSession:
         self._options = options
         self._stack = stack
         self._folder = ""
+        self._early_exit = ""
         self._folders: list[str] = []  # names of the bindings for which one was created
         self.bindings = ReplayBindings(header.bindings, options.bind, environment.get("HOME", ""))
         self.make_redactor = partial(options.redact.redactor, environment)
@@ -118,6 +119,9 @@ class LiveSession:
             by_itself: it was not stopped.
         """
         recorded = script.exit
+        if script.gave_up and by_itself and status is not None:
+            way = f"exit code {status}" if isinstance(status, int) else status
+            self._early_exit = f"the child exited before the end of the session: {way}"
         if script.gave_up or recorded is None:
             return
         if not by_itself:
@@ -134,7 +138,7 @@ class LiveSession:
             words: the end of its stderr.
             remarks: of others.
         """
-        notes = [*self._notes(), *remarks]
+        notes = [*([self._early_exit] if self._early_exit else []), *self._notes(), *remarks]
         if self.findings and words and status not in (0, recorded):
             clean = self._clean(words.encode()).decode("utf-8", "replace")
             notes.append("its last words on stderr:\n" + "\n".join(f"  {line}" for line in clean.splitlines()))

@@ -96,6 +96,28 @@ def test_the_exit_code_is_compared_and_last_words_are_told(tmp_path: Path) -> No
     assert "its last words on stderr:\n          no disk\n" in done.stdout
 
 
+def test_the_exit_status_of_a_child_that_exits_early_is_reported(tmp_path: Path) -> None:
+    asked(tmp_path / "c.yaml", "a", "1", answer="1")
+    done = verify("c.yaml", cwd=tmp_path, child=python("import sys\nsys.stdin.readline()\nsys.exit(7)"))
+    assert done.returncode == 1
+    assert "the child has ended its output before" in done.stdout
+    assert "the child exited before the end of the session: exit code 7" in done.stdout
+
+
+def test_a_language_server_gets_the_process_id_of_this_client(tmp_path: Path) -> None:
+    dead = 2**22 + 1  # above the highest process id
+    request = f'{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{{"processId":{dead}}}}}'
+    answer = '{"jsonrpc":"2.0","id":1,"result":"it runs"}'
+    events = f"- {{t: 0.1, in: '{request}'}}\n- {{t: 0.2, out: '{answer}'}}\n- {{t: 0.3, eof: in}}\n- {{t: 1, exit: 0}}"
+    cassette(tmp_path / "c.yaml", events, protocol="lsp", framing="ndjson", bindings={})
+    child = python(
+        "import json, os, sys\n"
+        "os.kill(json.loads(sys.stdin.readline())['params']['processId'], 0)\n"
+        "print(json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': 'it runs'}))\n"
+    )
+    assert verify("c.yaml", cwd=tmp_path, child=child).stdout == "ok      c.yaml\n"
+
+
 @pytest.mark.parametrize("end", ["7", "SIGKILL"])
 def test_a_child_that_dies_as_recorded_is_ok(tmp_path: Path, end: str) -> None:
     asked(tmp_path / "c.yaml", "x", "7", end=f"- {{t: 1, exit: {end}}}")

@@ -99,7 +99,7 @@ _BASE64: Final = re.compile(
 _LONGEST_PARSED: Final = 4 * 1024 * 1024  # bytes; parsed values take thirty times as much memory
 
 # A value of this length that a rule found becomes a known value, found also where no telling key is beside it.
-_SHORTEST_LEARNED, _LONGEST_LEARNED = 16, 4096  # bytes
+_SHORTEST_LEARNED, _LONGEST_LEARNED = 12, 4096  # bytes
 
 
 class Search:
@@ -250,8 +250,8 @@ def _is_long_and_mixed(value: bytes) -> bool:
     """Return True if a text that contains this value can't contain it by chance."""
     if not _SHORTEST_LEARNED <= len(value) <= _LONGEST_LEARNED or value[:1] in b"/~.":
         return False
-    digits = sum(byte in b"0123456789" for byte in value)
-    return digits >= 2 and len(value.split()) == 1 and value.upper() != value.lower()
+    has_digit = any(byte in b"0123456789" for byte in value)
+    return has_digit and len(value.split()) == 1 and value.upper() != value.lower()
 
 
 def _is_json(message: bytes) -> bool:

@@ -112,6 +112,13 @@ def test_a_long_value_found_by_a_rule_is_known_from_then_on() -> None:
     assert redactor.redact_text(f"GET /?session={TOKEN}") == "GET /?session=[redacted:key.refresh_token#1]"
 
 
+@pytest.mark.parametrize("value", ["sk-abc123secret", "zzz-secret-val-1"])
+def test_a_value_of_twelve_characters_with_a_digit_is_long_enough_to_be_known(value: str) -> None:
+    redactor = Redactor(rules=True)
+    redactor.redact_text(json.dumps({"token": value}))
+    assert redactor.redact_text(f"200 /item {value}") == "200 /item [redacted:key.token#1]"
+
+
 @pytest.mark.parametrize(
     "value", ["short1", "justaverylongword", "/a/path/with/1/2/3", "several words 1 2 3 4", "123456789012345678"]
 )
