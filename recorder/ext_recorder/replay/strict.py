@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ext_recorder.cassette.events import Event
     from ext_recorder.cassette.reader import Reader
-    from ext_recorder.upcoming import Upcoming
+    from ext_recorder.replay.upcoming import Upcoming
     from ext_sdk.core.wire.framing import Framing
 
     from .actions import ActionBuffer
@@ -388,7 +388,7 @@ class StrictPlayer(Player):
         since = here + (self._kept is None)
         if not ends:
             if self._upcoming is None:
-                from ext_recorder.upcoming import Upcoming
+                from ext_recorder.replay.upcoming import Upcoming
 
                 beside = self._reader.beside()
                 self._upcoming = Upcoming(beside, self._ear, self._items_in, self._is_apart, NEAR)

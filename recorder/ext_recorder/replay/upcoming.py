@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 
+from ext_recorder.cassette.events import Mark
 from ext_recorder.replay.any_order import CallIndex
 from ext_recorder.replay.threads import CallChain
-
-from .cassette.events import Mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ext_recorder.cassette.events import Event
+    from ext_recorder.cassette.reader import Reader
     from ext_recorder.replay.request_matcher import RecordedRequest, RequestMatcher
-
-    from .cassette.events import Event
-    from .cassette.reader import Reader
 
 
 class Upcoming:
