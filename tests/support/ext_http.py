@@ -81,8 +81,8 @@ def stub() -> Iterator[Stub]:
 
 
 @pytest.fixture(scope="session")
-def _shared() -> Iterator[Peer]:
-    with Peer(COMMAND) as peer:
+def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    with Peer(COMMAND, {"TMPDIR": str(tmp_path_factory.mktemp("temporary"))}) as peer:
         yield peer
         peer.eof()
         assert peer.exit_code() == 0
@@ -95,12 +95,13 @@ def http(_shared: Peer, tmp_path: Path) -> Extension:
 
 
 @pytest.fixture
-def fresh(tmp_path: Path) -> Iterator[Callable[..., Extension]]:
+def fresh(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Extension]]:
     """Makes an ext-http for one test: `fresh(config, env)`."""
+    temporary = str(tmp_path_factory.mktemp("temporary"))
     with ExitStack() as stack:
 
         def make(config: object = None, env: Mapping[str, str] | None = None) -> Extension:
-            peer = stack.enter_context(Peer(COMMAND, env))
+            peer = stack.enter_context(Peer(COMMAND, {"TMPDIR": temporary, **(env or {})}))
             if config is not None:
                 answer = peer.initialize(config)
                 assert "result" in answer, answer

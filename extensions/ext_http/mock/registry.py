@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
@@ -34,6 +35,9 @@ class Mock:
         address: host and port, as in `allowHosts`.
         routes: in order.
         ca_file: CA certificate for clients to trust; None without TLS.
+
+    Args:
+        private_folder: the folder of the journal was created for this process.
     """
 
     def __init__(
@@ -47,6 +51,7 @@ class Mock:
         journal: Journal,
         server: Server,
         ca_file: Path | None,
+        private_folder: bool = False,
     ) -> None:
         self.name = name
         self.place = place
@@ -57,12 +62,23 @@ class Mock:
         self.journal = journal
         self.server = server
         self.ca_file = ca_file
+        self._private_folder = private_folder
 
     def close(self) -> None:
         """Stop the server and release its resources."""
         self.server.close()
         self.router.close()
         self.journal.close()
+
+    def remove_files(self) -> None:
+        """Remove the files that are of no use without the mock; a journal with requests is kept."""
+        with suppress(OSError):
+            if self.ca_file:
+                self.ca_file.unlink(missing_ok=True)
+            if not self.journal.path.stat().st_size:
+                self.journal.path.unlink()
+            if self._private_folder:
+                self.journal.path.parent.rmdir()  # fails if it contains files
 
     def outputs(self) -> dict[str, str | int | bool]:
         """Return the outputs that identify the mock."""
@@ -84,6 +100,7 @@ class Mocks:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._mocks: dict[str, Mock] = {}
+        self._stopped: list[Mock] = []
         self._closed = False
 
     def add(self, mock: Mock) -> None:
@@ -127,10 +144,12 @@ class Mocks:
     def remove(self, name: str) -> Mock | None:
         """Remove and return the mock of this name, None if there is none."""
         with self._lock:
-            return self._mocks.pop(name, None)
+            mock = self._mocks.pop(name, None)
+            self._stopped += [mock] if mock else []
+        return mock
 
     def close(self) -> None:
-        """Stop all mocks."""
+        """Stop all mocks and remove their files, when the extension ends."""
         with self._lock:
             self._closed = True
             mocks, self._mocks = list(self._mocks.values()), {}
@@ -138,6 +157,8 @@ class Mocks:
             mock.server.stop()
         for mock in mocks:
             mock.close()
+        for mock in [*mocks, *self._stopped]:
+            mock.remove_files()
 
 
 class MockAddresses:

@@ -14,6 +14,7 @@ from tests.support.mocks import read_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from tests.support.ext_http import Extension
     from tests.support.mocks import MockMaker
@@ -53,6 +54,25 @@ def test_a_task_waits_for_a_mock_asks_it_and_verifies_what_was_asked(http: Exten
     assert stopped.message == "stopped mock 'shop' after 1 request"
     assert "mock 'shop' is not running" in http.failed("mock-stop", name="shop").message
     assert http.ok("mock-stop", name="shop", ignoreMissing=True).success
+
+
+def test_a_mock_leaves_no_file_behind_but_a_journal_with_requests(
+    fresh: Callable[..., Extension], tmp_path: Path
+) -> None:
+    extension = fresh(env={"TMPDIR": str(tmp_path)})
+    extension.ok("mock-start", name="idle", routes=ROUTES, tls=True)
+    extension.ok("mock-start", name="stopped", routes=ROUTES, tls=True)
+    extension.ok("mock-stop", name="stopped")
+    assert list(tmp_path.glob("ext-http-*/*"))
+    extension.peer.eof()
+    assert extension.peer.exit_code() == 0
+    assert not list(tmp_path.glob("ext-http-*"))
+    extension = fresh(env={"TMPDIR": str(tmp_path)})
+    started = extension.ok("mock-start", routes=ROUTES)
+    extension.ok("request", url=f"{started.outputs['url']}/echo", method="POST", body={"raw": "hello"})
+    extension.peer.eof()
+    assert extension.peer.exit_code() == 0
+    assert [str(path) for path in tmp_path.glob("ext-http-*/*")] == [started.outputs["journalFile"]]
 
 
 def test_mocks_of_another_workdir_are_not_seen(fresh: Callable[[], Extension]) -> None:
