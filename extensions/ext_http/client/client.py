@@ -106,7 +106,8 @@ class Client:
         truncated, problem, expires = False, None, None
         kept = BytesIO()
         try:
-            expires = expiry_of(received.extensions.get("network_stream"))
+            if request.url.scheme == "https":
+                expires = expiry_of(received.extensions.get("network_stream"))
             write = sink if sink and received.status_code // 100 == 2 else kept.write
             truncated = _read_body(received, limit, write)
         except httpx2.HTTPError as error:
@@ -186,7 +187,7 @@ def _read_body(response: httpx2.Response, limit: int, write: Sink) -> bool:
         return False
     size = 0
     try:
-        for piece in decode(response.iter_raw(), codings):
+        for piece in decode(response.iter_raw(), codings) if codings else response.iter_raw():
             room = limit - size
             size += len(piece)
             write(piece[: max(0, room)])

@@ -6,7 +6,8 @@ A server may send any name as charset, also that of a Python codec that fails in
 from __future__ import annotations
 
 from datetime import datetime  # noqa: TC003 - msgspec reads it
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 DEFAULT_CHARSET = "utf-8"
 
 
-class Response(msgspec.Struct, frozen=True, kw_only=True):
+class Response(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Response to a request, or to the last request of a chain of redirects.
 
     Attributes:
@@ -51,27 +52,35 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
         """Return all values of a header, in order; its name is case-insensitive."""
         return values_of(header, self.headers)
 
+    @cached_property
+    def decoded(self) -> str | NotText:
+        """Return the body as text, or the reason why it is not text."""
+        return decode_text(self.body, self.values("content-type"))
+
     @property
     def text(self) -> str:
         """Return the body as text, with U+FFFD for each invalid byte; as UTF-8 if the charset is unknown."""
+        if isinstance(self.decoded, str):
+            return self.decoded
         try:
             return self.body.decode(_charset(self.values("content-type")), "replace")
         except (LookupError, ValueError):
             return self.body.decode(DEFAULT_CHARSET, "replace")
 
 
-class NotText(ValueError):
-    """The body is not text in its charset.
+class NotText(NamedTuple):
+    """Reason why a body is not text in its charset.
 
     Attributes:
         expected: such as `text in utf-8`.
         found: the first invalid byte, or the unknown charset.
     """
 
-    def __init__(self, expected: str, found: str) -> None:
-        super().__init__(f"not {expected}: {found}")
-        self.expected = expected
-        self.found = found
+    expected: str
+    found: str
+
+    def __str__(self) -> str:
+        return f"not {self.expected}: {self.found}"
 
 
 def values_of(name: str, headers: Sequence[tuple[str, str]]) -> list[str]:
@@ -80,23 +89,20 @@ def values_of(name: str, headers: Sequence[tuple[str, str]]) -> list[str]:
     return [value for header, value in headers if header.lower() == lower]
 
 
-def decode_text(body: bytes, content_type: Sequence[str]) -> str:
-    """Return the text of a body.
+def decode_text(body: bytes, content_type: Sequence[str]) -> str | NotText:
+    """Return the text of a body, or NotText if a byte is not valid in the charset or the charset is unknown.
 
     Args:
         content_type: values of the header Content-Type; the first counts.
-
-    Raises:
-        NotText: a byte is not valid in the charset, or the charset is unknown.
     """
     charset = _charset(content_type)
     try:
         return body.decode(charset)
     except UnicodeDecodeError as error:
         found = f"byte 0x{error.object[error.start]:02x} at offset {error.start:,}"
-        raise NotText(f"text in {charset}", found) from None
+        return NotText(f"text in {charset}", found)
     except (LookupError, ValueError):
-        raise NotText("text", f"the unknown charset {charset!r:.40}") from None
+        return NotText("text", f"the unknown charset {charset!r:.40}")
 
 
 def _charset(content_type: Sequence[str]) -> str:

@@ -9,9 +9,12 @@ from urllib.parse import unquote
 from msgspec import Meta
 
 import ext_sdk
+from ext_http.client.response import decode_text, values_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    from ext_http.client.response import NotText
 
 
 HEAD_BYTES = 64 * 1024  # of a request line and its headers
@@ -83,6 +86,11 @@ class Request:
         self.parameters: Mapping[str, str] = {}
         self.truncated = False
         self.count = 0
+
+    @property
+    def decoded(self) -> str | NotText:
+        """Return the body as text, or the reason why it is not text."""
+        return decode_text(self.body, values_of("content-type", self.headers))
 
 
 def _segments(path: str) -> tuple[str, ...]:

@@ -197,9 +197,7 @@ def evaluate(
         evaluation.checks += check_headers(expectation.headers, request.headers, context)
     if isinstance(expectation.body, UnsetType) or (quick and not evaluation.ok):
         return evaluation
-    evaluation.checks += check_body(
-        expectation.body, request.body, request.headers, context, truncated=request.truncated
-    )
+    evaluation.checks += check_body(expectation.body, request, context)
     return evaluation
 
 

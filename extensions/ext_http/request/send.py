@@ -148,7 +148,7 @@ class PreparedRequest:
         other_origin = hop.target.origin != self._target.origin
         headers = self._headers.items(other_origin=other_origin, body=hop.body is not None)
         credentials = Credentials()
-        if not other_origin:
+        if not other_origin and (self._args.auth is not UNSET or self._target.user):
             if self._credentials is None:
                 post_form = partial(self._post_token_form, deadline)
                 self._credentials = credentials_for(self._args.auth, self._target, post_form, self._context)

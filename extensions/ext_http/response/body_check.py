@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 from msgspec import UNSET, Meta, UnsetType
 
-from ext_http.client.response import NotText, decode_text, values_of
 from ext_sdk import OperationFailed
 from ext_sdk.expect import Check, Integer, TextExpectation, check_integer, check_text
 from ext_sdk.expect import json_schema as schemas
@@ -16,7 +15,7 @@ from ext_sdk.expect.json_equality import NotJson, parse
 from ext_sdk.files import Workdir, os_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from ext_http.client.response import NotText
 
     from .header_check import CheckContext
 
@@ -25,7 +24,7 @@ BLOCK = 4096  # bytes compared at once
 MAX_FILE_BYTES = 64 * 1024 * 1024  # of a file that a body is compared with
 MAX_SCHEMA_BYTES = 1024 * 1024  # of a file with a schema
 Path = Annotated[str, Meta(min_length=1)]
-_BINARY = ("size", "sha256", "sameAsFile")
+_BINARY = {"size", "sha256", "sameAsFile"}
 _MODIFIERS = ("ignoreCase", "lists")
 
 
@@ -56,41 +55,43 @@ class BodyExpectation(TextExpectation):
             raise ValueError(f"jsonSchema: {problem}")
 
 
+class Message(Protocol):
+    """Request or response with a body.
+
+    Attributes:
+        truncated: `body` is only the first part.
+        decoded: `body` as text, or the reason why it is not text.
+    """
+
+    @property
+    def body(self) -> bytes: ...
+    @property
+    def truncated(self) -> bool: ...
+    @property
+    def decoded(self) -> str | NotText: ...
+
+
 # As users write it: a text, which may differ in one final line ending, or an object.
 Body = str | BodyExpectation
 
 
-def check_body(
-    expectation: Body,
-    body: bytes,
-    headers: Sequence[tuple[str, str]],
-    context: CheckContext,
-    *,
-    truncated: bool = False,
-) -> list[Check]:
-    """Check a body against an expectation.
-
-    Args:
-        expectation: a text, or an object.
-        headers: of the message; its Content-Type may set the charset.
-        context: of the check.
-        truncated: `body` is only the first part, so no check is meaningful.
+def check_body(expectation: Body, message: Message, context: CheckContext) -> list[Check]:
+    """Check the body of a message against an expectation: a text, or an object.
 
     Raises:
         OperationFailed: a schema or a file is not usable; retrying does not help.
     """
-    if truncated:
-        found = f"more than {len(body):,} bytes, of which the rest was not read (maxBody)"
+    if message.truncated:  # no check of the first part holds for the complete body
+        found = f"more than {len(message.body):,} bytes, of which the rest was not read (maxBody)"
         return [Check.failed("to be read completely", found, where="body")]
     wanted = BodyExpectation(equals=expectation) if isinstance(expectation, str) else expectation
-    given = wanted.given(besides=_MODIFIERS)
-    checks = _check_bytes(wanted, body, context) if any(name in given for name in _BINARY) else []
-    if all(name in _BINARY for name in given):
+    given = set(wanted.given(besides=_MODIFIERS))
+    checks = _check_bytes(wanted, message.body, context) if given & _BINARY else []
+    if given <= _BINARY:
         return checks
-    try:
-        text = decode_text(body, values_of("content-type", headers))
-    except NotText as error:
-        return [*checks, Check.failed(f"to be {error.expected}", error.found, where="body")]
+    text = message.decoded
+    if not isinstance(text, str):
+        return [*checks, Check.failed(f"to be {text.expected}", text.found, where="body")]
     # Some servers send a byte order mark, which RFC 8259, 8.1, allows readers of JSON to ignore.
     text = text.removeprefix("\ufeff")
     checks += check_text(wanted, text, where="body", searcher=context.searcher, redact=context.redact)

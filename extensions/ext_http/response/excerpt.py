@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import ext_sdk
-from ext_http.client.response import NotText, decode_text
 from ext_sdk.excerpt import Sizes, write_excerpt
 
 if TYPE_CHECKING:
@@ -36,10 +35,9 @@ def whole(response: Response) -> str | ext_sdk.NotKept:
         return ext_sdk.NotKept(f"only the first {size} of the body were read; raise `maxBody`, or use `download`")
     if _is_binary(response.body):
         return ext_sdk.NotKept(f"the body is binary, {size}; use `download`")
-    try:
-        return decode_text(response.body, response.values("content-type"))
-    except NotText as error:
-        return ext_sdk.NotKept(f"the body is {error}; use `download`")
+    if isinstance(response.decoded, str):
+        return response.decoded
+    return ext_sdk.NotKept(f"the body is {response.decoded}; use `download`")
 
 
 def status_line(response: Response) -> str:

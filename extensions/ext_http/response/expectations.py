@@ -141,9 +141,7 @@ def check(expectation: Expect, response: Response, context: Context, searcher: S
     if not isinstance(expectation.headers, UnsetType):
         checks += check_headers(expectation.headers, response.headers, check_context)
     if not isinstance(expectation.body, UnsetType):
-        checks += check_body(
-            expectation.body, response.body, response.headers, check_context, truncated=response.truncated
-        )
+        checks += check_body(expectation.body, response, check_context)
     if not isinstance(expectation.duration, UnsetType):
         checks += check_duration(expectation.duration, Duration.from_seconds(response.elapsed), where="duration")
     if not isinstance(expectation.certificate_expiry, UnsetType):
