@@ -51,9 +51,20 @@ class _Inflater:
         self._members = self._member_size = 0  # complete members, and decoded bytes of the current one
 
     def decode(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        for piece in pieces:
-            yield from self._decode_piece(piece)
-        yield from self._finish()
+        for data in pieces:
+            yield from self._decode_piece(data)
+        while self._begun and not self._over:
+            piece = self._inflate.decompress(self._inflate.unconsumed_tail, PIECE)
+            if piece:
+                yield piece
+            elif self._members and not self._member_size:
+                return
+            else:
+                raise Undecodable("it ends too soon")
+            if self._inflate.eof:
+                return
+        if self._head and not self._begun:  # a body of one byte; an empty one is complete
+            raise Undecodable("it ends too soon")
 
     def _decode_piece(self, data: bytes) -> Iterator[bytes]:
         if not self._begun:
@@ -81,18 +92,3 @@ class _Inflater:
                 if not self._over:
                     self._inflate = zlib.decompressobj(GZIP)
                     self._members, self._member_size = self._members + 1, 0
-
-    def _finish(self) -> Iterator[bytes]:
-        """Yield the remaining bytes. Raises Undecodable if the end is missing; an empty body has none."""
-        while self._begun and not self._over:
-            piece = self._inflate.decompress(self._inflate.unconsumed_tail, PIECE)
-            if piece:
-                yield piece
-            elif self._members and not self._member_size:
-                return
-            else:
-                raise Undecodable("it ends too soon")
-            if self._inflate.eof:
-                return
-        if self._head and not self._begun:
-            raise Undecodable("it ends too soon")

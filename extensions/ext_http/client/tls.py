@@ -30,12 +30,8 @@ def create_context(tls: Tls) -> ssl.SSLContext:
             raise ext_sdk.InvalidArgs("tls.ca", f"expected certificates in PEM: {_reason(error)}") from None
     else:
         context = httpx2.create_ssl_context(trust_env=False)
-    if tls.certificate:
-        _load_certificate(context, tls)
-    return context
-
-
-def _load_certificate(context: ssl.SSLContext, tls: Tls) -> None:
+    if not tls.certificate:
+        return context
     # Python loads certificates and keys from files only: a private file, removed at once.
     descriptor, name = tempfile.mkstemp(prefix="ext-http-")
     try:
@@ -47,6 +43,7 @@ def _load_certificate(context: ssl.SSLContext, tls: Tls) -> None:
         raise ext_sdk.InvalidArgs("tls.certificate", problem) from None
     finally:
         Path(name).unlink()
+    return context
 
 
 def _reason(error: Exception) -> str:

@@ -110,14 +110,8 @@ class LimitedBody(httpx2.SyncByteStream):
             left -= len(piece)
             if left <= 0:
                 return
-        if self._http1:
-            self._read_excess()
-
-    def close(self) -> None:
-        """Return the connection to the pool, or close it if the body was not read completely."""
-        self._stream.close()  # type: ignore[union-attr]
-
-    def _read_excess(self) -> None:
+        if not self._http1:
+            return
         # The library leaves bytes after a response in its parser and offers no other access to them.
         parser: object = self._stream
         for name in ("_stream", "_connection", "_h11_state"):
@@ -129,3 +123,7 @@ class LimitedBody(httpx2.SyncByteStream):
             if received or not known:
                 self._network.close()  # the pool drops a connection whose socket is closed
         self.excess = received
+
+    def close(self) -> None:
+        """Return the connection to the pool, or close it if the body was not read completely."""
+        self._stream.close()  # type: ignore[union-attr]

@@ -55,6 +55,11 @@ class Call:
         self.problem = problem
         self.miss = miss
 
+    @property
+    def miss_reasons(self) -> list[str]:
+        """Return the reasons why no route matched, on several lines; empty if one did."""
+        return [f"nearest route: {self.miss.nearest}", *self.miss.differences] if self.miss else []
+
 
 class Miss(NamedTuple):
     """Reason why no route matched a request, redacted.

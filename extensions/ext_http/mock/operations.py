@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
@@ -20,9 +20,6 @@ from .request import Limits
 from .response import Answer
 from .routing import Route  # noqa: TC001 - msgspec reads it
 from .verification import MAX_SHOWN, CallExpectation, Verification, listed
-
-if TYPE_CHECKING:
-    from .journal import Call
 
 
 class MockStart(ext_sdk.Args):
@@ -191,27 +188,19 @@ def _verify(args: MockVerify, deadline: ext_sdk.Deadline, mock: Mock, verificati
         last, count = isinstance(args.timeout, UnsetType) or deadline.expired, journal.count
         checks = verification.check(in_order=args.in_order)
         if not isinstance(args.unmatched, UnsetType):
-            checks += _check_unmatched(args.unmatched, mock)
+            unmatched = check_integer(args.unmatched, journal.unmatched, where="number of calls that no route matched")
+            calls = [call for call in journal.calls if not call.route]
+            if calls and not passed(unmatched):
+                described = [journal.describe(call, call.miss_reasons) for call in calls[-MAX_SHOWN:]]
+                shown = listed(described, len(calls))
+                for check in unmatched:
+                    check.found += f":{shown}"
+            checks += unmatched
         if last or passed(checks) or verification.exceeded:
             return checks
         while not journal.wait(count, min(POLL_SECONDS, deadline.remaining())):
             if deadline.expired:
                 break
-
-
-def _check_unmatched(expectation: Integer, mock: Mock) -> list[Check]:
-    checks = check_integer(expectation, mock.journal.unmatched, where="number of calls that no route matched")
-    if not passed(checks):
-        calls = [call for call in mock.journal.calls if not call.route]
-        shown = listed((_describe_unmatched(mock, call) for call in calls[-MAX_SHOWN:]), len(calls))
-        for check in checks:
-            check.found += f":{shown}" if calls else ""
-    return checks
-
-
-def _describe_unmatched(mock: Mock, call: Call) -> str:
-    reasons = [f"nearest route: {call.miss.nearest}", *call.miss.differences] if call.miss else []
-    return mock.journal.describe(call, reasons)
 
 
 class MockStop(ext_sdk.Args):

@@ -109,8 +109,16 @@ class PathTemplate:
             raise ValueError(f"path: expected one that begins with /, found {text!r:.100}")
         if "?" in text:
             raise ValueError(f"path: expected a path without query, found {text!r:.100}; set `query` instead")
-        self.names = tuple(_parameter(segment) for segment in text.split("/"))  # "" for a literal segment
         self._segments = _segments(text)
+        self.names: list[str] = []  # of the segments; "" for a literal segment
+        for segment in text.split("/"):
+            is_parameter = segment.startswith("{") and segment.endswith("}")
+            if not is_parameter and set("{}") & set(segment):
+                problem = "a parameter is a complete segment, as in /cities/{city}"
+                raise ValueError(f"path: {problem}, found {segment!r:.100}")
+            if is_parameter and not _PARAMETER.fullmatch(segment[1:-1]):
+                raise ValueError(f"path: expected a name of letters, digits, - and _ in braces, found {segment!r:.100}")
+            self.names.append(segment[1:-1] if is_parameter else "")
         names = [name for name in self.names if name]
         if len(set(names)) < len(names):
             raise ValueError(f"path: expected each name once, found {text!r:.100}")
@@ -126,14 +134,3 @@ class PathTemplate:
             elif name or expected != segment:
                 return None
         return parameters
-
-
-def _parameter(segment: str) -> str:
-    """Return the name in a segment `{name}`, "" for a literal segment."""
-    if not (segment.startswith("{") and segment.endswith("}")):
-        if "{" in segment or "}" in segment:
-            raise ValueError(f"path: a parameter is a complete segment, as in /cities/{{city}}, found {segment!r:.100}")
-        return ""
-    if not _PARAMETER.fullmatch(segment[1:-1]):
-        raise ValueError(f"path: expected a name of letters, digits, - and _ in braces, found {segment!r:.100}")
-    return segment[1:-1]

@@ -132,26 +132,19 @@ class Server:
     def _serve(self, connection: socket.socket) -> None:
         try:
             if self._tls is not None:
-                connection = self._handshake(connection, self._tls)
+                connection.settimeout(HANDSHAKE_SECONDS)
+                secured = self._tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
+                with self._changed:  # the plain socket is detached from here on
+                    self._open.discard(connection)
+                    self._open.add(secured)
+                connection = secured
+                secured.do_handshake()
             self._serve_requests(connection)
         except (OSError, ValueError) as error:  # the client or this server closed the connection
             if isinstance(error, ssl.SSLError) and not self._closing.is_set():
                 self._journal.add_problem(f"not TLS: {error}")
         finally:
             self._end(connection)
-
-    def _handshake(self, connection: socket.socket, tls: ssl.SSLContext) -> socket.socket:
-        connection.settimeout(HANDSHAKE_SECONDS)
-        secured = tls.wrap_socket(connection, server_side=True, do_handshake_on_connect=False)
-        with self._changed:  # `connection` is detached from here on
-            self._open.discard(connection)
-            self._open.add(secured)
-        try:
-            secured.do_handshake()
-        except OSError:
-            self._end(secured)
-            raise
-        return secured
 
     def _serve_requests(self, connection: socket.socket) -> None:
         state = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_BYTES)

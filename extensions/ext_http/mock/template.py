@@ -53,8 +53,17 @@ def template_problem(value: object, parameters: frozenset[str] | None) -> str:
     for text in _strings(value):
         for match in _REFERENCE.finditer(text):
             reference = match[1]
-            if reference is not None and (problem := _reference_problem(reference, parameters)):
-                return f"{match[0]:.100}: {problem}; write $$( for a literal $("
+            if reference is None or reference in {*_PLAIN, "json"} or reference.startswith("json/"):
+                continue
+            kind, _, name = reference.partition(".")
+            if kind not in _NAMED or not name:
+                problem = "expected method, url, body, count, json, json/POINTER, path.NAME, query.NAME or header.NAME"
+            elif kind == "path" and parameters is not None and name not in parameters:
+                known = ", ".join(sorted(parameters)) or "none"
+                problem = f"the path has no parameter {name!r:.40}; its parameters: {known}"
+            else:
+                continue
+            return f"{match[0]:.100}: {problem}; write $$( for a literal $("
     return ""
 
 
@@ -68,18 +77,6 @@ def _strings(value: object) -> Iterator[str]:
             pending.extend(value)
         elif isinstance(value, Mapping):
             pending.extend(value.values())
-
-
-def _reference_problem(reference: str, parameters: frozenset[str] | None) -> str:
-    kind, dot, name = reference.partition(".")
-    if reference in _PLAIN or reference == "json" or reference.startswith("json/"):
-        return ""
-    if not (kind in _NAMED and dot and name):
-        return "expected method, url, body, count, json, json/POINTER, path.NAME, query.NAME or header.NAME"
-    if kind == "path" and parameters is not None and name not in parameters:
-        known = ", ".join(sorted(parameters)) or "none"
-        return f"the path has no parameter {name!r:.40}; its parameters: {known}"
-    return ""
 
 
 class Template:

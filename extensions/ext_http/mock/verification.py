@@ -107,7 +107,13 @@ class Verification:
         self._matching = [
             [call for call in self._calls if self._evaluate(index, call).ok] for index in range(len(self._expectations))
         ]
-        checks = [self._check_count(index) for index in range(len(self._expectations))]
+        checks = []
+        for index, expectation in enumerate(self._expectations):
+            count = len(self._matching[index])
+            least, most = expectation.bounds()
+            ok = least <= count and (most is None or count <= most)
+            found = "" if ok else f"{count}{self._examples(index)}"
+            checks.append(Check(ok, *expectation.bounds_text(), found, where=f"calls of {expectation.label}"))
         if in_order:
             checks.append(self._check_order())
         if not self._journal.complete:
@@ -139,25 +145,16 @@ class Verification:
             expectation = self._expectations[index]
             evaluation = evaluate(expectation, call.request, self._context)
             if isinstance(expectation.route, str) and call.route != expectation.route:
-                evaluation.checks = [*self._check_route(expectation.route, call), *evaluation.checks]
+                route = expectation.route
+                failed = [Check.failed(f"to be {route}", f"{call.route}, which precedes it", where="route")]
+                try:
+                    checks = evaluate(self._routes[route], call.request, self._context).checks
+                    failed = [check for check in checks if not check.ok] or failed
+                except ext_sdk.OperationFailed as error:
+                    failed = [Check.failed("to be checked", f"an error: {error.error}", where="route")]
+                evaluation.checks = [*failed, *evaluation.checks]
             self._evaluations[key] = evaluation
         return self._evaluations[key]
-
-    def _check_route(self, route: str, call: Call) -> list[Check]:
-        """Return checks, at least one of them failed, that show why a route did not match a call."""
-        try:
-            checks = evaluate(self._routes[route], call.request, self._context).checks
-        except ext_sdk.OperationFailed as error:
-            return [Check.failed("to be checked", f"an error: {error.error}", where="route")]
-        failed = [check for check in checks if not check.ok]
-        return failed or [Check.failed(f"to be {route}", f"{call.route}, which precedes it", where="route")]
-
-    def _check_count(self, index: int) -> Check:
-        expectation, calls = self._expectations[index], self._matching[index]
-        least, most = expectation.bounds()
-        ok = least <= len(calls) and (most is None or len(calls) <= most)
-        found = "" if ok else f"{len(calls)}{self._examples(index)}"
-        return Check(ok, *expectation.bounds_text(), found, where=f"calls of {expectation.label}")
 
     def _examples(self, index: int) -> str:
         """Return the matching calls if there are too many, else the nearest other calls with their differences."""
@@ -183,21 +180,15 @@ class Verification:
             for _ in range(least):
                 following = next((call for call in self._matching[index] if call.number > last), None)
                 if following is None:
-                    found = f"no {expectation.label} after #{last}: {self._sequence()}"
+                    pairs = zip(self._expectations, self._matching, strict=True)
+                    labels = {call.number: wanted.label for wanted, calls in pairs for call in calls}
+                    texts = [f"#{number} {label}" for number, label in sorted(labels.items())]
+                    more = len(texts) - MAX_SEQUENCE
+                    sequence = ", ".join(texts[:MAX_SEQUENCE]) + (f", and {more} more" if more > 0 else "")
+                    found = f"no {expectation.label} after #{last}: {sequence or 'none of them occurred'}"
                     return Check.failed("to come in this order", found, where="calls")
                 last = following.number
         return Check(ok=True, what="to come in this order", where="calls")
-
-    def _sequence(self) -> str:
-        """Return the matching calls in order: number and expectation."""
-        labels = {
-            call.number: expectation.label
-            for expectation, calls in zip(self._expectations, self._matching, strict=True)
-            for call in calls
-        }
-        texts = [f"#{number} {label}" for number, label in sorted(labels.items())]
-        more = len(texts) - MAX_SEQUENCE
-        return ", ".join(texts[:MAX_SEQUENCE]) + (f", and {more} more" if more > 0 else "") or "none of them occurred"
 
 
 def listed(descriptions: Iterable[str], count: int) -> str:

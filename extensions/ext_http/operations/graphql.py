@@ -92,23 +92,17 @@ def _check_response(errors: str, response: Response, secrets: ext_sdk.Secrets) -
     reported = document.get("errors") or []
     checks = []
     if errors == "none":
-        found = shown(_messages(reported), secrets.redact)
+        described = reported
+        if isinstance(reported, list) and all(isinstance(error, dict) and "message" in error for error in reported):
+            paths = [error.get("path") for error in reported]
+            places = [f" (at {'.'.join(map(str, path))})" if isinstance(path, list) else "" for path in paths]
+            described = "; ".join(f"{error['message']}{at}" for error, at in zip(reported, places, strict=True))
+        found = shown(described, secrets.redact)
         checks.append(Check(not reported, "to be empty", "", found, where="errors"))
     if errors == "some":
         checks.append(Check(bool(reported), "not to be empty", "", "none", where="errors"))
     members = ("data", "errors")
     return checks, {name: json.dumps(document[name], ensure_ascii=False) for name in members if name in document}
-
-
-def _messages(errors: object) -> object:
-    """Return the messages and paths of errors; unchanged if the errors do not follow the specification."""
-    if not isinstance(errors, list) or not all(isinstance(error, dict) and "message" in error for error in errors):
-        return errors
-    return "; ".join(
-        str(error["message"])
-        + (f" (at {'.'.join(map(str, error['path']))})" if isinstance(error.get("path"), list) else "")
-        for error in errors
-    )
 
 
 OPERATIONS = (

@@ -100,7 +100,13 @@ def credentials_for(
         password = resolve_secret(auth.digest.password, "auth.digest.password", context)
         return Credentials(digest=(auth.digest.username, password))
     if auth.oauth2 is not UNSET:
-        return _oauth2(auth.oauth2, post_form, context)
+        args = auth.oauth2
+        secret = resolve_secret(args.client_secret, "auth.oauth2.clientSecret", context)
+        cache = context.extension_state(TokenCache)
+        key = (args.token_url, args.client_id, secret, str(args.scope), str(args.audience))
+        token = cache.get(key, lambda: _fetch_token(args, secret, post_form, context))
+        context.secrets.add("auth.oauth2.token", token)
+        return Credentials(f"Bearer {token}", forget=lambda: cache.forget(key, token))
     return _netrc(str(auth.netrc), target.origin.host, context)
 
 
@@ -133,15 +139,6 @@ def _netrc(path: str, host: str, context: ext_sdk.Context) -> Credentials:
     user, _, password = entry
     context.secrets.add("auth.netrc", password)
     return _basic(user, password, context)
-
-
-def _oauth2(args: OAuth2, post_form: PostForm, context: ext_sdk.Context) -> Credentials:
-    secret = resolve_secret(args.client_secret, "auth.oauth2.clientSecret", context)
-    cache = context.extension_state(TokenCache)
-    key = (args.token_url, args.client_id, secret, str(args.scope), str(args.audience))
-    token = cache.get(key, lambda: _fetch_token(args, secret, post_form, context))
-    context.secrets.add("auth.oauth2.token", token)
-    return Credentials(f"Bearer {token}", forget=lambda: cache.forget(key, token))
 
 
 def _fetch_token(args: OAuth2, secret: str, post_form: PostForm, context: ext_sdk.Context) -> tuple[str, float]:

@@ -77,8 +77,15 @@ def _proxy(args: ServerArgs, origin: Origin, context: ext_sdk.Context) -> Proxy 
         url = config_of(context).proxy
     else:  # only the password in a URL is secret
         url = args.proxy if isinstance(args.proxy, str) else resolve_secret(args.proxy, "proxy", context)
-    if url == FROM_ENV:
-        url = _proxy_from_environment(origin)
+    if url == FROM_ENV:  # HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, also in lower case
+        from urllib.request import getproxies_environment, proxy_bypass
+
+        proxies = getproxies_environment()
+        url = proxies.get(origin.scheme, proxies.get("all", ""))
+        if proxy_bypass(f"{origin.host}:{origin.port}"):
+            url = ""
+        elif url and "://" not in url:
+            url = f"http://{url}"
     if url in {"", NO_PROXY}:
         return None
     target = parse(url, "proxy")
@@ -91,14 +98,3 @@ def _proxy(args: ServerArgs, origin: Origin, context: ext_sdk.Context) -> Proxy 
         context.secrets.add("proxy.basic", base64.b64encode(f"{user}:{password}".encode()).decode())
         auth = (user.encode(), password.encode())
     return Proxy(str(target.origin), auth)
-
-
-def _proxy_from_environment(origin: Origin) -> str:
-    """Return the proxy of HTTP_PROXY, HTTPS_PROXY or ALL_PROXY, in either case; "" if NO_PROXY excludes the host."""
-    from urllib.request import getproxies_environment, proxy_bypass
-
-    if proxy_bypass(f"{origin.host}:{origin.port}"):
-        return ""
-    proxies = getproxies_environment()
-    url = proxies.get(origin.scheme, proxies.get("all", ""))
-    return url if "://" in url or not url else f"http://{url}"

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ext_http.client.response import Response
-    from ext_http.client.url import Origin, Target
+    from ext_http.client.url import Target
 
     from .args import ServerArgs
     from .body import Body
@@ -186,7 +186,11 @@ class PreparedRequest:
             target = join(hop.target.url, location)
         except (ValueError, ext_sdk.InvalidArgs) as error:
             raise ExchangeFailed("redirect", f"a redirect to {location!r:.200}: {error}", self.where) from None
-        guard = Guard(self._guard.allow, _trusted(self._target.origin if hop.guard.trusted else None, target.origin))
+        # Without `allowHosts`, a redirect may lead to the same server, and from http to https on their default ports.
+        first, following = self._target.origin, target.origin
+        upgraded = first.host == following.host and (first[::2], following[::2]) == (("http", 80), ("https", 443))
+        trusted = hop.guard.trusted and (following == first or upgraded)
+        guard = Guard(self._guard.allow, following[1:] if trusted else None)
         try:
             guard.check_host(target.origin.host, target.origin.port)
         except Refused as error:
@@ -228,14 +232,3 @@ class _RedirectHop(NamedTuple):
     method: str
     body: EncodedBody | None
     guard: Guard
-
-
-def _trusted(first: Origin | None, following: Origin) -> tuple[str, int] | None:
-    """Return the server that a redirect may lead to without `allowHosts`.
-
-    That is the same server, or the same host when a redirect leads from http to https on their default ports.
-    """
-    if first is None or first.host != following.host:
-        return None
-    upgraded = (first[::2], following[::2]) == (("http", 80), ("https", 443))
-    return following[1:] if first == following or upgraded else None

@@ -51,22 +51,16 @@ def capture_response(
         return Captured()
 
     def find(capture: Capture) -> str:
-        kind = "" if capture.type is UNSET else capture.type
-        return find_in_text(capture, _source(capture, response), searcher, kind=kind)
+        text = {"status": str(response.status), "url": response.url}.get(capture.from_, "")
+        if capture.from_ == "header":
+            values = response.values(str(capture.header))
+            if not values:
+                raise NotFound(f"no header {capture.header}")
+            text = values[0]
+        elif capture.from_ == "body":
+            if response.truncated:
+                raise NotFound("only a part of the body: it is larger than maxBody")
+            text = response.text
+        return find_in_text(capture, text, searcher, kind="" if capture.type is UNSET else capture.type)
 
     return capture_all(captures, find, {"body": response.text}, secrets)
-
-
-def _source(capture: Capture, response: Response) -> str:
-    if capture.from_ == "header":
-        values = response.values(str(capture.header))
-        if not values:
-            raise NotFound(f"no header {capture.header}")
-        return values[0]
-    if capture.from_ == "status":
-        return str(response.status)
-    if capture.from_ == "url":
-        return response.url
-    if response.truncated:
-        raise NotFound("only a part of the body: it is larger than maxBody")
-    return response.text

@@ -145,14 +145,11 @@ def check(expectation: Expect, response: Response, context: Context, searcher: S
     if not isinstance(expectation.duration, UnsetType):
         checks += check_duration(expectation.duration, Duration.from_seconds(response.elapsed), where="duration")
     if not isinstance(expectation.certificate_expiry, UnsetType):
-        checks += _check_expiry(expectation.certificate_expiry, response)
+        where, expires = "time until the certificate expires", response.peer_certificate_expires
+        if expires is None:
+            found = "no certificate: the connection did not use TLS"
+            return [*checks, Check.failed("to be known", found, where=where)]
+        seconds, longest = expires.timestamp() - time.time(), MAX_DURATION.total_seconds()
+        left = Duration.from_seconds(max(-longest, min(seconds, longest)))
+        checks += check_duration(expectation.certificate_expiry, left, where=where)
     return checks
-
-
-def _check_expiry(expectation: DurationExpectation, response: Response) -> list[Check]:
-    where = "time until the certificate expires"
-    expires = response.peer_certificate_expires
-    if expires is None:
-        return [Check.failed("to be known", "no certificate: the connection did not use TLS", where=where)]
-    seconds, longest = expires.timestamp() - time.time(), MAX_DURATION.total_seconds()
-    return check_duration(expectation, Duration.from_seconds(max(-longest, min(seconds, longest))), where=where)
