@@ -119,7 +119,7 @@ def test_fields_and_files_are_a_multipart_body(http: Extension, stub: Stub) -> N
         ({"url": "file:///etc/passwd"}, "http:// or https://"),
         ({"url": "http://"}, "host"),
         ({"url": "http://a:99999/"}, "Port out of range"),
-        ({"url": "/path"}, "no baseUrl"),
+        ({"url": "/path"}, "without a baseUrl"),
         ({"url": "http://a/", "method": "GET /"}, "method"),
         ({"url": "http://a/", "method": "CONNECT"}, "tunnel"),
         ({"url": "http://a/", "body": {}}, "expected one of json, form"),
