@@ -12,16 +12,16 @@ class Look(ext_sdk.Args):
     content: Text
 
 
-extension = ext_sdk.Extension("looker", version="1.0.0", description="Looks at files")
+extension = ext_sdk.Extension("looker", version="1.0.0", description="Checks files")
 
 
 @extension.operation()
 def look(args: Look, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Check what is in a file of the working directory."""
+    """Check the content of a file in the working directory."""
     with os_errors("read", args.path):
         text = Workdir(context.workdir).read(args.path, limit=LIMIT_BYTES).decode(errors="replace")
     checks = check_text(args.content, text, where=args.path, redact=context.secrets.redact)
-    return conclude(checks, done=f"looked at {args.path}")
+    return conclude(checks, done=f"checked {args.path}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A small host for the tasks of an eval: does what mcpchecker does with extensions, and nothing else.
+"""A small host for the tasks of an eval, which uses extensions as mcpchecker does.
 
     python -m docs.examples.run_task EVAL.yaml [--run REGEX] [--agent COMMAND] [NAME=PROGRAM...]
 
@@ -161,7 +161,7 @@ def _read(path: Path) -> Spec:
 
 
 def main() -> int:
-    """See the module."""
+    """Run an eval as the command line names it."""
     parser = argparse.ArgumentParser(description="Run the tasks of an eval.")
     parser.add_argument("eval", type=Path, metavar="EVAL.yaml")
     parser.add_argument("--run", default=".", metavar="REGEX", help="tasks to run, found in their names")

@@ -88,7 +88,7 @@ def contents(extension: Extension) -> str:
 
 
 def other_names_section(program: str, extension: Extension) -> Iterator[str]:
-    """Yield the section of the operations that have another name; nothing if there are none."""
+    """Yield the section of the operations that have another name; nothing if no operation has one."""
     others = [operation for operation in extension.operations.values() if operation.same_as]
     if not others:
         return
