@@ -1,4 +1,4 @@
-"""Links between the pages lead somewhere."""
+"""Links between the pages, and the paths that docs/design.md names, exist."""
 
 from __future__ import annotations
 
@@ -31,3 +31,10 @@ def test_links_to_files_and_headings_lead_somewhere(page: Path) -> None:
         assert target.exists(), match[0]
         if match["part"] and target.suffix == ".md":
             assert match["part"] in anchors(target), match[0]
+
+
+def test_paths_in_the_description_of_the_architecture_exist() -> None:
+    paths = set(re.findall(r"`(ext_\w+/[\w/.]*)`", (ROOT / "docs" / "design.md").read_text()))
+    assert {
+        path for path in paths if not any((ROOT / root / path).exists() for root in ("extensions", "recorder"))
+    } == set()
