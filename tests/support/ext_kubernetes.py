@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,16 +19,27 @@ Message = dict[str, object]
 
 
 class Extension:
-    """A running ext-kubernetes with a working directory, and the API server it talks to."""
+    """A running ext-kubernetes with a working directory, and the API server it talks to.
 
-    def __init__(self, peer: Peer, workdir: Path) -> None:
+    Args:
+        peer: the process.
+        workdir: of all calls.
+        env: variables of all calls.
+    """
+
+    def __init__(self, peer: Peer, workdir: Path, env: Mapping[str, str] | None = None) -> None:
         self.peer = peer
         self.workdir = workdir
+        self._env = env or {}
 
-    def result(self, operation: str, args: object = None, **context: object) -> Message:
-        return self.peer.result(operation, args, **({"workdir": str(self.workdir)} | context))
+    def context(self, env: Mapping[str, str] | None = None, **members: object) -> Message:
+        """Return the context of a call, with further variables and members."""
+        return {"workdir": str(self.workdir), "env": {**self._env, **(env or {})}} | members
 
-    def ok(self, operation: str, args: object = None, **context: object) -> dict[str, str]:
+    def result(self, operation: str, args: object = None, **context: Any) -> Message:
+        return self.peer.result(operation, args, **self.context(**context))
+
+    def ok(self, operation: str, args: object = None, **context: Any) -> dict[str, str]:
         """The outputs of an operation that succeeds, with its message as `message`."""
         result = self.result(operation, args, **context)
         assert result["success"] is True, result
@@ -36,7 +47,7 @@ class Extension:
         assert isinstance(outputs, dict)
         return {**outputs, "message": str(result.get("message", ""))}
 
-    def failed(self, operation: str, args: object = None, **context: object) -> str:
+    def failed(self, operation: str, args: object = None, **context: Any) -> str:
         """What an operation says that fails, with a result."""
         result = self.result(operation, args, **context)
         assert result["success"] is False, result
@@ -44,7 +55,7 @@ class Extension:
 
     def refused(self, operation: str, args: object = None) -> str:
         """What an operation says that refuses its arguments."""
-        return refusal("ext_kubernetes", operation, args, self.peer.execute(operation, args, workdir=str(self.workdir)))
+        return refusal("ext_kubernetes", operation, args, self.peer.execute(operation, args, **self.context()))
 
 
 @pytest.fixture
@@ -82,7 +93,24 @@ class Starter:
         return Extension(peer, workdir)
 
 
+@pytest.fixture(scope="session")
+def _shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Peer]:
+    home = tmp_path_factory.mktemp("home")
+    with Peer(COMMAND, {"HOME": str(home), "KUBECONFIG": "", "KUBERNETES_SERVICE_HOST": ""}) as peer:
+        yield peer
+        peer.eof()
+        assert peer.exit_code() == 0
+
+
 @pytest.fixture
-def kube(api: FakeApi, start: Starter, tmp_path: Path) -> Extension:
-    """An ext-kubernetes that talks to `api`."""
+def kube(api: FakeApi, _shared: Peer, tmp_path: Path) -> Extension:
+    """An ext-kubernetes that tests share; its calls go to `api`, with a working directory of the test's own."""
+    workdir = tmp_path / "work"
+    workdir.mkdir()
+    return Extension(_shared, workdir, {"KUBECONFIG": str(api.kubeconfig(tmp_path / "kubeconfig"))})
+
+
+@pytest.fixture
+def own_kube(api: FakeApi, start: Starter, tmp_path: Path) -> Extension:
+    """An ext-kubernetes for one test: it has learned no secret before, and may be stopped."""
     return start(api.kubeconfig(tmp_path / "kubeconfig"))

@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from tests.support.ext_kubernetes import api, kube, start
+from tests.support.ext_kubernetes import _shared, api, kube, own_kube, start
 
-__all__ = ["api", "kube", "start"]
+__all__ = ["_shared", "api", "kube", "own_kube", "start"]

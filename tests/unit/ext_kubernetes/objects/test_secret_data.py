@@ -34,7 +34,7 @@ ANNOTATION = r"{.metadata.annotations.kubectl\.kubernetes\.io/last-applied-confi
 
 def run(kube: Extension, operation: str, args: object) -> tuple[dict[str, Any], str]:
     """The result of an operation, and all that it made visible: result, logs, and the file with the whole story."""
-    kube.peer.send(request(operation, "execute", parameters(operation, args, workdir=str(kube.workdir))))
+    kube.peer.send(request(operation, "execute", parameters(operation, args, **kube.context())))
     told = [kube.peer.message()]
     while told[-1].get("method") == "log":
         told.append(kube.peer.message())
@@ -82,29 +82,29 @@ PASSING: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def test_no_value_is_shown(kube: Extension, api: FakeApi) -> None:
+def test_no_value_is_shown(own_kube: Extension, api: FakeApi) -> None:
     api.put("secrets", SECRET)
     for case, success in [(case, False) for case in FAILING] + [(case, True) for case in PASSING]:
-        result, told = run(kube, *case)
+        result, told = run(own_kube, *case)
         assert result["success"] is success, (case, result)
         for value in (PLAIN, ENCODED, SHORT):
             assert value not in told, (case, told)
         assert PLACEHOLDER in told or case not in SHOWING, (case, told)
 
 
-def test_a_value_is_there_for_later_steps(kube: Extension, api: FakeApi) -> None:
+def test_a_value_is_there_for_later_steps(own_kube: Extension, api: FakeApi) -> None:
     api.put("secrets", SECRET)
     outputs = {"password": {"path": "{.data.password}", "decode": "base64"}, "pin": "$.data.pin", "name": "{.kind}"}
-    found = kube.ok("get", {"resource": "secret/s", "outputs": outputs, "as": "login"})
+    found = own_kube.ok("get", {"resource": "secret/s", "outputs": outputs, "as": "login"})
     assert found["name"] == "Secret"
     assert not {"password", "pin"} & found.keys()
     later = {"name": "copy", "literals": {"password": "${login.password}", "pin": "${login.pin}"}}
-    kube.ok("create-configmap", later)
+    own_kube.ok("create-configmap", later)
     copied = api.get("configmaps", "copy")
     assert copied is not None
     assert copied["data"] == {"password": PLAIN, "pin": SHORT}
-    kube.ok("wait", {"resource": "secret/s", "jsonPath": "{.data.password}", "timeout": "0s", "as": "seen"})
-    kube.ok("assert", expects(data={"password": "${seen.value}"}))
+    own_kube.ok("wait", {"resource": "secret/s", "jsonPath": "{.data.password}", "timeout": "0s", "as": "seen"})
+    own_kube.ok("assert", expects(data={"password": "${seen.value}"}))
 
 
 @pytest.mark.parametrize("path", ["{.data.key}", "$.data.key", "{.data}", "a{.data.key}", "$..key", "{.data['key']}"])

@@ -249,22 +249,22 @@ def test_patch_falls_back_to_a_merge_for_custom_resources(kube: Extension, api: 
     assert found["spec"] == {"on": True}
 
 
-def test_a_secret_and_a_configmap_are_made_of_literals_and_files(kube: Extension, api: FakeApi) -> None:
-    (kube.workdir / "binary").write_bytes(b"\xff\x00")
-    (kube.workdir / "notes.txt").write_text("hello")
-    kube.ok("create-configmap", {"name": "texts", "literals": {"a": "b"}, "files": ["notes.txt", "binary"]})
-    kube.ok("create-secret", {"name": "login", "literals": {"password": "sesame-opens"}, "type": "Opaque"})
+def test_a_secret_and_a_configmap_are_made_of_literals_and_files(own_kube: Extension, api: FakeApi) -> None:
+    (own_kube.workdir / "binary").write_bytes(b"\xff\x00")
+    (own_kube.workdir / "notes.txt").write_text("hello")
+    own_kube.ok("create-configmap", {"name": "texts", "literals": {"a": "b"}, "files": ["notes.txt", "binary"]})
+    own_kube.ok("create-secret", {"name": "login", "literals": {"password": "sesame-opens"}, "type": "Opaque"})
     texts, login = api.get("configmaps", "texts"), api.get("secrets", "login")
     assert texts is not None
     assert login is not None
     assert (texts["data"], texts["binaryData"]) == ({"a": "b", "notes.txt": "hello"}, {"binary": "/wA="})
     assert login["data"] == {"password": "c2VzYW1lLW9wZW5z"}
-    assert "already exists" in kube.failed("create-secret", {"name": "login"})
-    assert "Replaced" in kube.ok("create-secret", {"name": "login", "replace": True})["message"]
+    assert "already exists" in own_kube.failed("create-secret", {"name": "login"})
+    assert "Replaced" in own_kube.ok("create-secret", {"name": "login", "replace": True})["message"]
 
 
-def test_the_value_of_a_secret_is_hidden_from_then_on(kube: Extension) -> None:
-    kube.ok("create-secret", {"name": "login", "literals": {"password": "sesame-opens"}})
-    kube.ok("create-configmap", {"name": "copy", "literals": {"password": "sesame-opens"}})
-    found = kube.ok("get", {"resource": "cm/copy", "outputs": {"it": "{.data.password}"}})
+def test_the_value_of_a_secret_is_hidden_from_then_on(own_kube: Extension) -> None:
+    own_kube.ok("create-secret", {"name": "login", "literals": {"password": "sesame-opens"}})
+    own_kube.ok("create-configmap", {"name": "copy", "literals": {"password": "sesame-opens"}})
+    found = own_kube.ok("get", {"resource": "cm/copy", "outputs": {"it": "{.data.password}"}})
     assert found["it"] == "[redacted:secret.password#1]"

@@ -54,12 +54,12 @@ def test_an_object_that_is_not_there_is_a_failure_or_an_output(kube: Extension) 
     assert kube.ok("get", {"resource": "pod/x", "ignoreNotFound": True})["found"] == "false"
 
 
-def test_a_secret_output_is_for_later_steps_alone(kube: Extension, api: FakeApi) -> None:
+def test_a_secret_output_is_for_later_steps_alone(own_kube: Extension, api: FakeApi) -> None:
     api.put("secrets", {"metadata": {"name": "s"}, "data": {"token": "c2VzYW1lLW9wZW5z"}})
     path = {"path": "{.data.token}", "decode": "base64", "secret": True}
-    found = kube.ok("get", {"resource": "secret/s", "outputs": {"token": path}, "as": "s"})
+    found = own_kube.ok("get", {"resource": "secret/s", "outputs": {"token": path}, "as": "s"})
     assert "token" not in found
-    kube.ok("create-configmap", {"name": "copy", "literals": {"it": "${s.token}"}})
+    own_kube.ok("create-configmap", {"name": "copy", "literals": {"it": "${s.token}"}})
     copied = api.get("configmaps", "copy")
     assert copied is not None
     assert copied["data"] == {"it": "sesame-opens"}

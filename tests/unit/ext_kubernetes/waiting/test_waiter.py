@@ -13,6 +13,7 @@ from ext_kubernetes.waiting.failure_report import _how_long
 from ext_kubernetes.waiting.waiter import WaitResult
 from ext_sdk import Deadline, Duration
 from tests.support.fake_kubernetes import SWITCH, FakeApi, Fault
+from tests.support.host import execute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -49,8 +50,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def start_wait(kube: Extension, id: str, args: dict[str, Any]) -> None:
-    params = {"operation": "wait", "args": args, "context": {"workdir": str(kube.workdir), "phase": "verify"}}
-    kube.peer.send({"jsonrpc": "2.0", "id": id, "method": "execute", "params": params})
+    kube.peer.send(execute(id, "wait", args, **kube.context(phase="verify")))
 
 
 def answers(kube: Extension, ids: Iterable[str]) -> list[dict[str, Any]]:
@@ -231,13 +231,13 @@ def test_many_waits_share_looks_and_one_watch(kube: Extension, api: FakeApi) -> 
     assert len(api.requests("GET", "/configmaps/it-")) < len(names)  # they are listed, not got one by one
 
 
-def test_a_wait_ends_with_the_extension(kube: Extension, api: FakeApi) -> None:
-    start_wait(kube, "wait", WAIT)
+def test_a_wait_ends_with_the_extension(own_kube: Extension, api: FakeApi) -> None:
+    start_wait(own_kube, "wait", WAIT)
     began(api, 2)
-    kube.peer.send({"jsonrpc": "2.0", "id": "end", "method": "shutdown"})
-    (answer,) = answers(kube, ["wait"])
+    own_kube.peer.send({"jsonrpc": "2.0", "id": "end", "method": "shutdown"})
+    (answer,) = answers(own_kube, ["wait"])
     assert answer["success"] is False
-    assert kube.peer.exit_code() == 0
+    assert own_kube.peer.exit_code() == 0
 
 
 def test_arguments_that_wait_for_nothing_are_refused(kube: Extension) -> None:
