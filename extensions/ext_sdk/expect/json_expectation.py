@@ -41,9 +41,9 @@ class JsonExpectation(Expectation):
     ] = "one"
     exists: Annotated[bool | UnsetType, Meta(description="True: the path selects a value; false: none")] = UNSET
     count: Annotated[Integer | UnsetType, Meta(description="Number of selected values")] = UNSET
-    type: Type | UnsetType = UNSET
-    equals: Json | UnsetType = UNSET
-    not_equals: Json | UnsetType = UNSET
+    type: Annotated[Type | UnsetType, Meta(description="Type of the value")] = UNSET
+    equals: Annotated[Json | UnsetType, Meta(description="Equal to this")] = UNSET
+    not_equals: Annotated[Json | UnsetType, Meta(description="Not equal to this")] = UNSET
     in_: Annotated[Annotated[list[Json], Meta(min_length=1)] | UnsetType, Meta(description="One of these")] = field(
         default=UNSET, name="in"
     )
@@ -51,11 +51,11 @@ class JsonExpectation(Expectation):
         Json | UnsetType, Meta(description="Part of a string, item of an array, subset of an object")
     ] = UNSET
     matches: Annotated[str | UnsetType, Meta(description="Regular expression, found in a string")] = UNSET
-    length: Annotated[Integer | UnsetType, Meta(description="Of string, array or object")] = UNSET
-    gt: Number | UnsetType = UNSET
-    gte: Number | UnsetType = UNSET
-    lt: Number | UnsetType = UNSET
-    lte: Number | UnsetType = UNSET
+    length: Annotated[Integer | UnsetType, Meta(description="Length of a string, array or object")] = UNSET
+    gt: Annotated[Number | UnsetType, Meta(description="Greater than this")] = UNSET
+    gte: Annotated[Number | UnsetType, Meta(description="At least this")] = UNSET
+    lt: Annotated[Number | UnsetType, Meta(description="Less than this")] = UNSET
+    lte: Annotated[Number | UnsetType, Meta(description="At most this")] = UNSET
 
     def __post_init__(self) -> None:
         from ext_sdk.expect import json_path

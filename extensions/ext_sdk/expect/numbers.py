@@ -18,13 +18,13 @@ Integers = Annotated[list[int], Meta(min_length=1)]
 class IntegerExpectation(Expectation):
     """Expectation on an integer; all given fields must hold."""
 
-    equals: int | UnsetType = UNSET
+    equals: Annotated[int | UnsetType, Meta(description="Equal to this")] = UNSET
     in_: Annotated[Integers | UnsetType, Meta(description="One of these")] = field(default=UNSET, name="in")
     not_: Annotated[int | Integers | UnsetType, Meta(description="None of these")] = field(default=UNSET, name="not")
-    gt: int | UnsetType = UNSET
-    gte: int | UnsetType = UNSET
-    lt: int | UnsetType = UNSET
-    lte: int | UnsetType = UNSET
+    gt: Annotated[int | UnsetType, Meta(description="Greater than this")] = UNSET
+    gte: Annotated[int | UnsetType, Meta(description="At least this")] = UNSET
+    lt: Annotated[int | UnsetType, Meta(description="Less than this")] = UNSET
+    lte: Annotated[int | UnsetType, Meta(description="At most this")] = UNSET
 
     def __post_init__(self) -> None:
         self.refuse_empty()
@@ -84,10 +84,10 @@ def check_integer(expectation: Integer, value: int, *, where: str) -> list[Check
 class DurationExpectation(Expectation):
     """Expectation on a duration; all given fields must hold."""
 
-    gt: Duration | UnsetType = UNSET
-    gte: Duration | UnsetType = UNSET
-    lt: Duration | UnsetType = UNSET
-    lte: Duration | UnsetType = UNSET
+    gt: Annotated[Duration | UnsetType, Meta(description="Greater than this")] = UNSET
+    gte: Annotated[Duration | UnsetType, Meta(description="At least this")] = UNSET
+    lt: Annotated[Duration | UnsetType, Meta(description="Less than this")] = UNSET
+    lte: Annotated[Duration | UnsetType, Meta(description="At most this")] = UNSET
 
     def __post_init__(self) -> None:
         self.refuse_empty()

@@ -30,9 +30,8 @@ T = TypeVar("T")
 class TextExpectation(Expectation):
     """Expectation on a text; all given fields must hold.
 
-    A line ends with LF or CR LF. `equals`, `endsWith` and `lines` ignore one final line ending on both sides: programs
-    and
-    YAML blocks have it, command lines don't. `exactly` ignores nothing.
+    A line ends with LF or CR LF. `equals`, `endsWith` and `lines` ignore one final line ending on both sides: output of
+    programs and YAML blocks have it, command lines do not. `exactly` ignores nothing.
     """
 
     equals: Annotated[str | UnsetType, Meta(description="This text; one final line ending is ignored")] = UNSET
@@ -40,15 +39,17 @@ class TextExpectation(Expectation):
     contains: Annotated[Parts | UnsetType, Meta(description="All of these")] = UNSET
     contains_any: Annotated[Parts | UnsetType, Meta(description="At least one of these")] = UNSET
     not_contains: Annotated[Parts | UnsetType, Meta(description="None of these")] = UNSET
-    starts_with: Part | UnsetType = UNSET
-    ends_with: Annotated[Part | UnsetType, Meta(description="One final line ending is ignored")] = UNSET
+    starts_with: Annotated[Part | UnsetType, Meta(description="Beginning of the text")] = UNSET
+    ends_with: Annotated[Part | UnsetType, Meta(description="End of the text; one final line ending is ignored")] = (
+        UNSET
+    )
     matches: Annotated[
         Parts | UnsetType, Meta(description="Regular expressions (Python's re), all found; (?m) for ^ and $ at lines")
     ] = UNSET
-    not_matches: Annotated[Parts | UnsetType, Meta(description="None found")] = UNSET
+    not_matches: Annotated[Parts | UnsetType, Meta(description="Regular expressions, none found")] = UNSET
     lines: Annotated[list[str] | UnsetType, Meta(description="These lines, in this order")] = UNSET
     contains_lines: Annotated[Parts | UnsetType, Meta(description="Each must be a complete line")] = UNSET
-    line_count: Integer | UnsetType = UNSET
+    line_count: Annotated[Integer | UnsetType, Meta(description="Number of lines")] = UNSET
     empty: Annotated[bool | UnsetType, Meta(description="True: no characters; false: at least one")] = UNSET
     json: Annotated[
         Annotated[list[JsonExpectation], Meta(min_length=1)] | UnsetType,
