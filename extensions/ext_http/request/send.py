@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import msgspec
 from msgspec import UNSET
@@ -13,18 +13,18 @@ from msgspec import UNSET
 import ext_sdk
 from ext_http.client.errors import ExchangeFailed, Refused
 from ext_http.client.ssrf_guard import Guard
-from ext_http.client.url import host_is_literal, join, parse
+from ext_http.client.url import host_is_literal, join, normalized, parse
 from ext_http.config import config_of
 from ext_http.mock.registry import Mocks
 from ext_http.response.excerpt import excerpt, status_line
+from ext_sdk.core.redaction.secret_names import looks_secret
 
 from .auth import Credentials, credentials_for
 from .body import EncodedBody, encode
 from .connection_settings import build_settings
 from .headers import Headers
 from .secrets import resolve_secret, resolve_value
-from .session_store import Sessions
-from .url import target_of
+from .session_store import Session, Sessions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -73,7 +73,7 @@ class PreparedRequest:
         self._spec = spec
         self._context = context
         self._session = context.state(Sessions).get(args.session) if args.session is not UNSET else None
-        self._target = target_of(args.url, spec.query, self._session, context)
+        self._target = _target_of(args.url, spec.query, self._session, context)
         self.url = self._target.url
         allow = (*config_of(context).allow_hosts, *args.allow_hosts, *context.state(Mocks).addresses())
         self._guard = Guard(tuple(map(str.lower, allow)), self._target.trusted)
@@ -232,3 +232,37 @@ class _RedirectHop(NamedTuple):
     method: str
     body: EncodedBody | None
     guard: Guard
+
+
+def _target_of(url: str, query: Sequence[tuple[str, str]], session: Session | None, context: ext_sdk.Context) -> Target:
+    """Return the target of an operation. Its secrets are redacted from here on.
+
+    Args:
+        url: argument of the operation; if it begins with /, the base URL of the session or configuration is added.
+        query: parameters to add to those of the URL.
+        session: that may have a base URL.
+
+    Raises:
+        InvalidArgs: the URL is not valid, or the base URL is missing.
+    """
+    given = context.given.get("url", url)
+    if url.startswith("/"):
+        base, base_given = (session.base_url, session.base_given) if session else ("", "")
+        if not base:
+            base = base_given = config_of(context).base_url
+        if not base:
+            problem = f"expected a URL with http:// or https://, found {url!r:.100} without a baseUrl"
+            raise ext_sdk.InvalidArgs("url", f"{problem}; set one in the configuration or with `session`")
+        url, given = base.rstrip("/") + url, f"{base_given.rstrip('/')}{given}"
+    target = parse(url)._replace(literal=isinstance(given, str) and host_is_literal(given, url))
+    if target.user:
+        context.secrets.add("url.password", target.user[1])
+    parts = urlsplit(target.url)
+    for name, value in [*parse_qsl(parts.query, keep_blank_values=True), *query]:
+        if looks_secret(name):
+            context.secrets.add(f"query.{name}", value)
+    if not query:
+        return target
+    complete = urlunsplit(parts._replace(query="&".join(filter(None, [parts.query, urlencode(query)]))))
+    normalized(complete, "query")  # raises InvalidArgs for a URL that is too long
+    return target._replace(url=complete)
