@@ -45,7 +45,7 @@ HEAD = """\
 - **By hand**: `{program} call OPERATION --describe` prints the arguments, `{program} call OPERATION '{{…}}'` runs an
   operation.
 
-The examples of this page are steps of one task, in this order.
+The examples of this page are steps of one task, in this order. The [glossary](../glossary.md) defines the terms.
 """
 OTHER_NAMES = "A task that was written for mcpchecker's own Kubernetes extension runs unchanged"
 HEADING = "Other names"
