@@ -38,7 +38,7 @@ def row(dialect: Dialect) -> list[str]:
     own = [name for places in dialect.bound.values() for name in places]
     made = [
         pointer.rpartition("/")[2]
-        for table in (dialect.names, dialect.minted)
+        for table in (dialect.names, dialect.client_generated)
         for each in table.values()
         for pointer in each
     ]

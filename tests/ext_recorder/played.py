@@ -59,7 +59,7 @@ class Host:
         self.actions: list[Action] = []
         try:
             self._player = make_player(self._reader, self._stage, options or Options(), environ or {})
-            self._player.overhear = self._stage.overhear
+            self._player.on_host_data = self._stage.on_host_data
             self._player.start()
         except BaseException:
             self._reader.close()

@@ -144,7 +144,7 @@ def test_a_replay_puts_live_values_in_and_takes_them_out() -> None:
     playing.bind("/tmp/workdir", "/home/me/w")
 
     assert playing.to_live(b'"/tmp/workdir/a /home/user/b"', json=True) == b'"/home/me/w/a /home/me/b"'
-    assert playing.to_neutral(b'"/home/me/w/a /home/me/b"') == b'"/tmp/workdir/a /home/user/b"'
+    assert playing.to_placeholders(b'"/home/me/w/a /home/me/b"') == b'"/tmp/workdir/a /home/user/b"'
 
 
 def test_a_live_value_is_not_taken_for_a_neutral_one() -> None:
@@ -152,7 +152,7 @@ def test_a_live_value_is_not_taken_for_a_neutral_one() -> None:
     playing.bind("/tmp/workdir", "/home/user/w")  # lies where the neutral home does
 
     assert playing.to_live(b"/tmp/workdir /home/user", json=True) == b"/home/user/w /home/other"
-    assert playing.to_neutral(b"/home/user/w /home/other") == b"/tmp/workdir /home/user"
+    assert playing.to_placeholders(b"/home/user/w /home/other") == b"/tmp/workdir /home/user"
 
 
 def test_what_was_bound_by_mistake_is_forgotten() -> None:
@@ -167,12 +167,12 @@ def test_what_was_bound_by_mistake_is_forgotten() -> None:
 def test_neutral_spellings_are_told_from_paths_that_only_look_like_them() -> None:
     playing = ReplayBindings({"workdir": "/tmp/workdir"})
 
-    assert playing.is_neutral("workdir", "/tmp/workdir")
-    assert playing.is_neutral("workdir", "/tmp/workdir-12")
-    assert not playing.is_neutral("workdir", "/tmp/workdir-")
-    assert not playing.is_neutral("workdir", "/tmp/workdir-x")
-    assert not playing.is_neutral("workdir", "/tmp/workdir/1")
-    assert not playing.is_neutral("home", "/tmp/workdir")
+    assert playing.is_placeholder("workdir", "/tmp/workdir")
+    assert playing.is_placeholder("workdir", "/tmp/workdir-12")
+    assert not playing.is_placeholder("workdir", "/tmp/workdir-")
+    assert not playing.is_placeholder("workdir", "/tmp/workdir-x")
+    assert not playing.is_placeholder("workdir", "/tmp/workdir/1")
+    assert not playing.is_placeholder("home", "/tmp/workdir")
 
 
 def test_what_was_put_in_is_not_looked_at_again() -> None:

@@ -136,7 +136,7 @@ def test_what_follows_a_message_that_diverges_is_not_lost(tmp_path: Path) -> Non
         host._player.diverges = True
         with pytest.raises(Divergence):
             host.say(ask(1, 1), ask(2, 2), ask(9, 99), ask(10, 3), ask(11, 4))
-        assert host._player.unheard().decode().splitlines() == [ask(9, 99), ask(10, 3), ask(11, 4)]
+        assert host._player.unconsumed_input().decode().splitlines() == [ask(9, 99), ask(10, 3), ask(11, 4)]
 
 
 def test_many_large_responses_are_not_held_at_once(tmp_path: Path, looks: list[bytes]) -> None:

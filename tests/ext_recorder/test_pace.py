@@ -112,7 +112,7 @@ def test_a_response_that_a_fault_delays_is_apart_as_well() -> None:
     stage = FaultInjector(
         parse_fault_rules(("delay=2s@method=m",), ""), DIALECTS["jsonrpc"], FRAMINGS["ndjson"], "", apart=True
     )
-    stage.overhear(wire(CALL % 1))
+    stage.on_host_data(wire(CALL % 1))
     stage.out(wire(NOTE))
     stage.out(wire(ANSWER % 1), answers=True)
 

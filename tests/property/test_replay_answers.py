@@ -92,7 +92,7 @@ def read(found: Recording, events: list[Event], dialect: Dialect, framing: Frami
                 replies[-1].append(payload)
             else:
                 found.own.append(payload)
-                tables = (dialect.references, dialect.steers, dialect.releases)
+                tables = (dialect.references, dialect.controls, dialect.unblocks)
                 steering = steering or any(message.method in table for table in tables)
     return found._replace(steering=steering)
 

@@ -114,9 +114,9 @@ def run(
             child.send(signal.SIGKILL)  # it has not heard anything yet
             os.waitpid(child.pid, 0)
             raise
-        tap = make_tap(child, signals, NoNotes(), stderr)
-        status = tap.run()
-        tap.linger()
+        proxy = make_tap(child, signals, NoNotes(), stderr)
+        status = proxy.run()
+        proxy.linger()
         traffic = layer.finish()
         for line in [*traffic.warning.splitlines(), *traffic.text.splitlines()]:
             write_message(stderr, line)

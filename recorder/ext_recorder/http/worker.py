@@ -122,7 +122,7 @@ def replay(
     neutral = {name: str(value) for name, value in document.mapping("bindings").items()}
     bindings = ReplayBindings(neutral, bind, os.environ.get("HOME", ""))
     redactor = redaction.redactor()
-    cleaner = Sanitizer(lambda data: bindings.to_neutral(redactor.redact(data)))
+    cleaner = Sanitizer(lambda data: bindings.to_placeholders(redactor.redact(data)))
     if kubeconfig := document.text("kubeconfig"):
         (Path(station.folder) / KUBECONFIG).write_bytes(bindings.to_live(kubeconfig.encode(), json=False))
     clocks = _clocks(document.values.get("clock"))

@@ -84,7 +84,7 @@ class WorkerContext:
 
 def live(work: Callable[[WorkerContext], WorkerOutcome], station: WorkerContext, report: int) -> NoReturn:
     """Be the service."""
-    from ext_recorder.record.writer_process import step_aside
+    from ext_recorder.record.writer_process import detach_writer
 
     def say(what: str, lines: list[str]) -> None:
         body = marshal.dumps((what, lines), 2)
@@ -92,7 +92,7 @@ def live(work: Callable[[WorkerContext], WorkerOutcome], station: WorkerContext,
             os.write(report, len(body).to_bytes(4, "little") + body)
 
     try:
-        step_aside({station.listener.fileno(), station.control, report}, nice=False)  # children wait for it
+        detach_writer({station.listener.fileno(), station.control, report}, nice=False)  # children wait for it
         station.ready = lambda seed, epoch, kinds: say("ready", [seed, str(epoch), ",".join(kinds)])
         outcome = work(station)
         say("ok" if outcome.ok else "failed", [*outcome.remarks, "", *outcome.lines])

@@ -56,7 +56,7 @@ class IdMap:
         """What the answer to this call repeats. To be asked for before its end."""
         return self._echoes.pop(recorded, {}) if self._echoes and recorded is not None else {}
 
-    def end_first(self) -> None:
+    def end_oldest(self) -> None:
         """An answer that does not say to which call, of a child that serves one after the other."""
         if self._open:
             self.end(next(iter(self._open)))

@@ -138,11 +138,11 @@ class Matcher:
         """A text that is the same for messages that match, to look them up; `same` has the last word."""
         held = [
             *pointers_of(self._dialect.references, message.method),
-            *pointers_of(self._dialect.minted, message.method),
+            *pointers_of(self._dialect.client_generated, message.method),
             *pointers_of(self._dialect.names, message.method),
             *self._dialect.bound.get(message.method, {}).values(),
         ]
-        kind = "notification" if message.method in self._dialect.loose else message.kind
+        kind = "notification" if message.method in self._dialect.optional_id else message.kind
         try:
             return f"{kind} {_canonical(without(self._compared(message), held))}"
         except RecursionError:
@@ -150,7 +150,10 @@ class Matcher:
 
     def _is_loose(self, recorded: ClassifiedMessage, live: ClassifiedMessage) -> bool:
         """Are they the same but that one has an id, where that is all the same?"""
-        return recorded.method == live.method in self._dialect.loose and "response" not in {recorded.kind, live.kind}
+        return recorded.method == live.method in self._dialect.optional_id and "response" not in {
+            recorded.kind,
+            live.kind,
+        }
 
     def _compared(self, message: ClassifiedMessage) -> object:
         """Return the part of a message that counts."""
@@ -185,8 +188,8 @@ class Matcher:
         """Does the dialect say that these two need not be equal?"""
         recorded, live = each.recorded, each.live
         if each.pointer in pointers_of(self._dialect.names, method):
-            return self._same_name(each, made_up=each.pointer in pointers_of(self._dialect.minted, method))
-        if each.pointer in pointers_of(self._dialect.minted, method):
+            return self._same_name(each, made_up=each.pointer in pointers_of(self._dialect.client_generated, method))
+        if each.pointer in pointers_of(self._dialect.client_generated, method):
             return recorded is not MISSING and live is not MISSING
         if each.pointer in pointers_of(self._dialect.references, method):
             return self._calls.live(id_key(recorded, "")) == id_key(live, "")

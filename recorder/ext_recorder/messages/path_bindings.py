@@ -395,7 +395,7 @@ class ReplayBindings:
     def bound(self, name: str) -> Iterator[tuple[int, str, str]]:
         """The values of a binding that are known: (which one, its neutral spelling, the live value)."""
         for spelling, value in self._live.items():
-            if self.is_neutral(name, spelling):
+            if self.is_placeholder(name, spelling):
                 yield int(spelling.removeprefix(self._names[name])[1:] or 1), spelling, value
 
     def unbound(self, data: bytes) -> Iterator[str]:
@@ -406,7 +406,7 @@ class ReplayBindings:
                 if number is not None and self._live.get(spelling + number) is None:
                     yield name + number
 
-    def is_neutral(self, name: str, spelling: str) -> bool:
+    def is_placeholder(self, name: str, spelling: str) -> bool:
         """Is this the neutral spelling of the binding's first, second, … value?"""
         base = self._names.get(name)
         if base is None:
@@ -414,7 +414,7 @@ class ReplayBindings:
         rest = spelling.removeprefix(base)
         return spelling.startswith(base) and (not rest or (rest[0] == "-" and rest[1:].isdigit()))
 
-    def neutrals(self, name: str) -> Iterator[str]:
+    def placeholders_of(self, name: str) -> Iterator[str]:
         """The neutral spellings of the binding's first, second, … value, without end."""
         base = self._names.get(name)
         if base is not None:
@@ -441,11 +441,11 @@ class ReplayBindings:
         del self._live[spelling]
         self._compile()
 
-    def to_neutral(self, data: bytes) -> bytes:
+    def to_placeholders(self, data: bytes) -> bytes:
         """A live message as it would stand in the cassette."""
         return self._backward.apply(data)
 
-    def to_neutral_if(self, spelling: str, value: str, data: bytes) -> bytes:
+    def to_placeholders_if(self, spelling: str, value: str, data: bytes) -> bytes:
         """The same as if this neutral spelling stood for this value."""
         backward = {live: neutral for neutral, live in self._live.items()} | {value: spelling}
         return Substitution(backward, json=False).apply(data)

@@ -177,7 +177,7 @@ def _same(header: Header, live: Live, recorded: Sequence[str], words: Sequence[s
     folder = _working_directory()
 
     def neutral(word: str) -> str:
-        return bindings.to_neutral(_relative(word, folder).encode("utf-8", "replace")).decode("utf-8", "replace")
+        return bindings.to_placeholders(_relative(word, folder).encode("utf-8", "replace")).decode("utf-8", "replace")
 
     return all(
         _same_word(one, other) or _same_word(one, neutral(other)) for one, other in zip(recorded, words, strict=True)
@@ -252,4 +252,4 @@ def _redacted(header: Header, live: Live, words: Sequence[str]) -> tuple[str, ..
 
     redactor = (live.redact or Redaction()).redactor()
     bindings = ReplayBindings(header.bindings, live.bind, os.environ.get("HOME", ""))
-    return neutral_command(words, lambda data: bindings.to_neutral(redactor.redact(data)))
+    return neutral_command(words, lambda data: bindings.to_placeholders(redactor.redact(data)))

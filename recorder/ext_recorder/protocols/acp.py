@@ -24,8 +24,8 @@ DIALECT = Dialect(
         "session/update": ("/params/update/toolCallId",),
         "session/request_permission": ("/params/toolCall/toolCallId",),
     },
-    works={"session/prompt": _SESSION, "session/load": _SESSION},
-    steers={"session/cancel": _SESSION},
+    session_scoped={"session/prompt": _SESSION, "session/load": _SESSION},
+    controls={"session/cancel": _SESSION},
 )
 
 

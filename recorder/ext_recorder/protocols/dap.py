@@ -48,7 +48,7 @@ DIALECT = Dialect(
         "*": ("/seq",),
     },
     references={"cancel": ("/arguments/requestId",)},
-    releases={"configurationDone": ("launch", "attach")},  # whose answers come after it
+    unblocks={"configurationDone": ("launch", "attach")},  # whose answers come after it
     failed={"/success": False},
     refusals={
         "*": '{"seq":0,"type":"response","request_seq":%(/seq)s,"success":false,"command":%(/command)s,'

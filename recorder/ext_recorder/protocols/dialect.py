@@ -119,55 +119,60 @@ REFUSAL = (
 
 
 class Dialect:
-    """One protocol. Tables go by method; "*" is every method, "" an answer that names none.
+    """What record, replay and the tools need to know of a protocol.
+
+    Tables are by method; "*" is every method, "" a response that names no method. Pointers are JSON pointers.
 
     Attributes:
-        name: what a cassette says under `protocol`.
-        framing: the usual framing.
-        title: one line for people.
-        tag: the member by whose value `forms` are found.
-        forms: sorts of messages by that value. What is not in it is read as JSON-RPC where the tag is `method`, and
-            is no message otherwise.
-        bound: {method: {binding: pointer}}: where requests name paths of the machine they were sent on.
-        volatile: what differs from run to run without meaning anything: of requests and notifications, and, by the
-            method that they answer, of answers.
-        references: where a message names the id of another call of its own side.
-        mentions: where a message names the id of a call of the other side.
-        minted: where requests carry names that the host makes up for this one call.
-        echoed: where the child's notifications repeat these.
-        echoes: {method: {pointer in the request: pointer in its answer}}: what an answer repeats of its own request.
-        names: where messages of either side name runs, sessions and the like. Who says one first has made it up; from
-            then on it stands for the same thing. A host makes up only those that are `minted`, too.
-        handed: where messages hand out a value that the other side sends back in later messages: a cursor, a token.
-            Responses are found by the method that they answer. A replay needs none of it.
-        works: where requests of the host name what the child works on, a session: what it says under that name until it
-            answers belongs to them.
-        steers: where messages of the host name what they have a say in, a run or a question: what follows there waits
-            for them.
-        releases: {method: methods}: requests of the host that open calls of these methods wait for.
-        asides: methods of the host from which nothing follows but their answers: a ping.
-        unfinished: {pointer: value}: an answer with one of these is not the last one to its request.
-        failed: {pointer: value}: an answer with one of these tells of a failure.
-        subject: {method: pointer}: what a call is about, for people: a tool, an operation.
-        refusals: {method: text}: how to say that nothing answers a request, see REFUSAL.
-        loose: {method: text}: what some hosts send with an id and some without, and what answers it where it has
-            one and was recorded without, see REFUSAL.
-        cancellations: {method: text}: how to answer a request that cancels a call, see REFUSAL.
-        probes: {method: text}: requests by which a client finds out whether the child uses a later revision, and the
-            response of a child that does not, see REFUSAL.
-        final: methods after whose answer (or, for a notification, at whose arrival) the child ends by itself.
-        timeouts: {method: seconds}: how long the specification gives an answer.
-        calls: whether messages are calls with ids. Without, every payload stands for itself.
-        plain: a message of the child repeats nothing that the host has made up but the id that it answers, which ends
-            the call: a glance at it is enough.
-        by_id: only ids tell to which call a message belongs.
-        glances: a glance may tell what a message is.
+        name: value of `protocol` in cassettes.
+        framing: usual framing.
+        title: one line for users.
+        tag: member whose value selects an entry of `forms`.
+        forms: forms of messages by that value. A message with any other value is read as JSON-RPC if the tag is
+            `method`, and is not a message otherwise.
+        bound: {method: {binding: pointer}}: paths of the machine in requests.
+        volatile: values that differ from run to run without meaning: of requests, notifications, and, by the method of
+            the request, of responses.
+        references: id of another call of the same side.
+        mentions: id of a call of the other side.
+        client_generated: names that the host generates for one call (a progress token).
+        echoed_names: where the child's notifications repeat these names.
+        echoes: {method: {pointer in the request: pointer in the response}}: values of the request that its response
+            repeats.
+        names: names of runs, sessions and the like in messages of either side. The side that sends a name first has
+            generated it; later messages with that name refer to the same object. Names that the host generates are in
+            `client_generated` as well.
+        handed: values that the other side sends back in later messages: a cursor, a token. Responses are listed by the
+            method of their request. Replay does not use this table.
+        session_scoped: name of the session that a request of the host works on: messages of the child with that name
+            belong to the request until its response.
+        controls: name of the run or the child's request that a message of the host controls: what follows there waits
+            for the message.
+        unblocks: {method: methods}: requests of the host that open calls of these methods wait for.
+        keepalives: methods of the host that have no effect but their response: a ping.
+        unfinished: {pointer: value}: a response with one of these values is not the last one to its request.
+        failed: {pointer: value}: a response with one of these values reports a failure.
+        subject: {method: pointer}: subject of a call, for users: a tool, an operation.
+        refusals: {method: template}: response to a request that has no recorded response, see REFUSAL.
+        optional_id: {method: template}: messages that some hosts send with an id and some without; the template is the
+            response to one with an id that was recorded without, see REFUSAL.
+        cancellations: {method: template}: response to a request that cancels a call, see REFUSAL.
+        probes: {method: template}: requests by which a client finds out whether the child supports a later revision,
+            and the response of a child that does not, see REFUSAL.
+        final: methods after whose response (or, for a notification, after which) the child exits by itself.
+        timeouts: {method: seconds}: time limit of the specification for a response.
+        calls: messages are calls with ids. If False, each payload is independent.
+        id_only: a message of the child repeats nothing that the host generated but the id of its request, and a
+            response ends its call. So replay only scans for the id, and does not parse the message.
+        by_id: ids alone tell to which call a message belongs.
+        fast_scannable: `fast_id.scan_id` applies to messages.
     """
 
     __slots__ = (
-        "asides", "bound", "by_id", "calls", "cancellations", "echoed", "echoes", "failed", "final", "forms", "framing",
-        "glances", "handed", "loose", "mentions", "minted", "name", "names", "plain", "probes", "references",
-        "refusals", "releases", "steers", "subject", "tag", "timeouts", "title", "unfinished", "volatile", "works",
+        "bound", "by_id", "calls", "cancellations", "client_generated", "controls", "echoed_names", "echoes",
+        "failed", "fast_scannable", "final", "forms", "framing", "handed", "id_only", "keepalives", "mentions",
+        "name", "names", "optional_id", "probes", "references", "refusals", "session_scoped", "subject", "tag",
+        "timeouts", "title", "unblocks", "unfinished", "volatile",
     )  # fmt: skip
 
     def __init__(
@@ -182,20 +187,20 @@ class Dialect:
         volatile: Pointers | None = None,
         references: Pointers | None = None,
         mentions: Pointers | None = None,
-        minted: Pointers | None = None,
-        echoed: Pointers | None = None,
+        client_generated: Pointers | None = None,
+        echoed_names: Pointers | None = None,
         echoes: Mapping[str, Mapping[str, str]] | None = None,
         names: Pointers | None = None,
         handed: Pointers | None = None,
-        works: Pointers | None = None,
-        steers: Pointers | None = None,
-        releases: Mapping[str, tuple[str, ...]] | None = None,
-        asides: tuple[str, ...] = (),
+        session_scoped: Pointers | None = None,
+        controls: Pointers | None = None,
+        unblocks: Mapping[str, tuple[str, ...]] | None = None,
+        keepalives: tuple[str, ...] = (),
         unfinished: Mapping[str, object] | None = None,
         failed: Mapping[str, object] | None = None,
         subject: Mapping[str, str] | None = None,
         refusals: Mapping[str, str] | None = None,
-        loose: Mapping[str, str] | None = None,
+        optional_id: Mapping[str, str] | None = None,
         cancellations: Mapping[str, str] | None = None,
         probes: Mapping[str, str] | None = None,
         final: tuple[str, ...] = (),
@@ -211,29 +216,29 @@ class Dialect:
         self.volatile = volatile or {}
         self.references = references or {}
         self.mentions = mentions or {}
-        self.minted = minted or {}
-        self.echoed = echoed or {}
+        self.client_generated = client_generated or {}
+        self.echoed_names = echoed_names or {}
         self.echoes = echoes or {}
         self.names = names or {}
         self.handed = handed or {}
-        self.works = works or {}
-        self.steers = steers or {}
-        self.releases = releases or {}
-        self.asides = asides
+        self.session_scoped = session_scoped or {}
+        self.controls = controls or {}
+        self.unblocks = unblocks or {}
+        self.keepalives = keepalives
         self.unfinished = unfinished or {}
         self.failed = failed or {}
         self.subject = subject or {}
         self.refusals = refusals or {"*": REFUSAL}
-        self.loose = loose or {}
+        self.optional_id = optional_id or {}
         self.cancellations = cancellations or {}
         self.probes = probes or {}
         self.final = final
         self.timeouts = timeouts or {}
         self.calls = calls
-        lasting = bool(self.names and self.minted)  # a child's own names are the recorded ones again
-        self.plain = not (self.forms or self.mentions or self.echoes or self.unfinished or lasting)
+        lasting = bool(self.names and self.client_generated)  # a child's own names are the recorded ones again
+        self.id_only = not (self.forms or self.mentions or self.echoes or self.unfinished or lasting)
         self.by_id = not (self.forms or self.mentions or self.unfinished or self.names)
-        self.glances = calls and tag == "method"
+        self.fast_scannable = calls and tag == "method"
 
     def classify(self, payload: bytes) -> ClassifiedMessage:
         """What a payload is. Raises nothing, whatever the bytes are."""
@@ -283,7 +288,7 @@ class Dialect:
 
     def acknowledgement(self, message: ClassifiedMessage) -> bytes | None:
         """What answers a loose message, if it has an id; None where nothing does."""
-        template = self.loose.get(message.method)
+        template = self.optional_id.get(message.method)
         return None if template is None or message.kind != "request" else _filled(template, message)
 
     def cancellation(self, message: ClassifiedMessage) -> bytes | None:

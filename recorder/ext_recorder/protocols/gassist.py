@@ -27,13 +27,13 @@ DIALECT = Dialect(
         "ping": ("/params/timestamp", "/result/timestamp"),
     },
     mentions={"stream": (_REQUEST_ID,), "log": (_REQUEST_ID,)},
-    asides=("ping",),
+    keepalives=("ping",),
     echoes={"ping": {"/params/timestamp": "/result/timestamp"}},
     unfinished={"/result/acknowledged": True},
     failed={"/result/success": False, "/params/success": False, "/method": "error"},
     subject={"execute": "/params/function"},
     # "No response expected", and it is a notification; the vendor's own engine emulator sends it as a request.
-    loose={"shutdown": '{"jsonrpc":"2.0","id":%(/id)s,"result":{}}'},
+    optional_id={"shutdown": '{"jsonrpc":"2.0","id":%(/id)s,"result":{}}'},
     final=("shutdown",),
     # Timeouts: ping to pong, input to its acknowledgement, execute to complete.
     timeouts={"ping": 1.0, "input": 2.0, "execute": 30.0},

@@ -95,4 +95,4 @@ def _without_volatile(body: object) -> object:
 
 
 DIALECT = HttpDialect("http", "http", "HTTP/1.1 of a socket server", tag="")
-DIALECT.plain = DIALECT.by_id = False
+DIALECT.id_only = DIALECT.by_id = False

@@ -13,16 +13,16 @@ REFERENCES = {"$/cancelRequest": ("/params/id",), "notifications/cancelled": ("/
 
 # Names that the host makes up in a request ("*": any), and where its child's notifications repeat them: MCP's and
 # LSP's progress.
-MINTED = {"*": ("/params/_meta/progressToken", "/params/workDoneToken", "/params/partialResultToken")}
-ECHOED = {"notifications/progress": ("/params/progressToken",), "$/progress": ("/params/token",)}
+CLIENT_GENERATED = {"*": ("/params/_meta/progressToken", "/params/workDoneToken", "/params/partialResultToken")}
+ECHOED_NAMES = {"notifications/progress": ("/params/progressToken",), "$/progress": ("/params/token",)}
 
 DIALECT = Dialect(
     "jsonrpc",
     "ndjson",
     "any JSON-RPC 2.0",
     references=REFERENCES,
-    minted=MINTED,
-    echoed=ECHOED,
+    client_generated=CLIENT_GENERATED,
+    echoed_names=ECHOED_NAMES,
     final=("exit",),  # LSP: "A notification to ask the server to exit its process."
 )
 

@@ -29,7 +29,7 @@ DIALECT = Dialect(
     },
     # A client may bring its session's id, or leave it to the server; requests, interactions and proposals are the
     # server's.
-    minted={COMMAND: (_SESSION,)},
+    client_generated={COMMAND: (_SESSION,)},
     names={
         "": ("/result/session_id", "/result/request_id", "/error/data/session_id"),
         COMMAND: (_SESSION,),
@@ -38,8 +38,8 @@ DIALECT = Dialect(
         "kaiak/client/user_message": ("/params/payload/request_id",),
         "*": ("/params/session_id", "/params/request_id"),
     },
-    works={COMMAND: (_SESSION,)},
-    steers={"kaiak/client/user_message": ("/params/payload/request_id",)},
+    session_scoped={COMMAND: (_SESSION,)},
+    controls={"kaiak/client/user_message": ("/params/payload/request_id",)},
     subject={COMMAND: "/params/command"},
     final=("exit",),  # a server that follows LSP that far
 )  # fmt: skip

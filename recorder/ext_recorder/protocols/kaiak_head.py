@@ -21,14 +21,14 @@ DIALECT = Dialect(
         "kaiak/client/user_message": ("/params/timestamp", "/result/notification_id"),
         "kaiak/generate_fix/data": ("/params/timestamp", "/params/message_id", "/params/payload"),
     },
-    minted={"kaiak/generate_fix": (_SESSION,), "kaiak/delete_session": (_SESSION,)},
+    client_generated={"kaiak/generate_fix": (_SESSION,), "kaiak/delete_session": (_SESSION,)},
     names={
         "": ("/result/session_id", "/result/request_id", "/error/data/session_id"),
         "kaiak/generate_fix/data": ("/params/payload/id",),
         "*": (_SESSION, "/params/request_id", "/params/payload/request_id"),
     },
-    works={"kaiak/generate_fix": (_SESSION,)},
-    steers={"kaiak/client/user_message": ("/params/payload/request_id",)},
+    session_scoped={"kaiak/generate_fix": (_SESSION,)},
+    controls={"kaiak/client/user_message": ("/params/payload/request_id",)},
     subject={"kaiak/generate_fix/data": "/params/kind", "kaiak/client/user_message": "/params/kind"},
 )
 

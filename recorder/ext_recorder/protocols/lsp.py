@@ -17,8 +17,8 @@ DIALECT = Dialect(
         "initialize": ("/params/processId", "/params/clientInfo", "/params/capabilities", "/params/locale"),
     },
     references={"$/cancelRequest": ("/params/id",)},
-    minted={"*": ("/params/workDoneToken", "/params/partialResultToken")},
-    echoed={"$/progress": ("/params/token",)},
+    client_generated={"*": ("/params/workDoneToken", "/params/partialResultToken")},
+    echoed_names={"$/progress": ("/params/token",)},
     subject={"workspace/executeCommand": "/params/command"},
     final=("exit",),  # "A notification to ask the server to exit its process."
 )

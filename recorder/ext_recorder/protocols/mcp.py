@@ -36,8 +36,8 @@ DIALECT = Dialect(
     probes={
         "server/discover": '{"jsonrpc":"2.0","id":%(/id)s,"error":{"code":-32601,"message":"Method not found"}}',
     },
-    minted={"*": ("/params/_meta/progressToken",), "subscriptions/listen": ("/id",)},
-    echoed={
+    client_generated={"*": ("/params/_meta/progressToken",), "subscriptions/listen": ("/id",)},
+    echoed_names={
         "notifications/progress": ("/params/progressToken",),
         "": (f"/result/{_SUBSCRIPTION}",),  # the end of a subscription
         **dict.fromkeys(_SUBSCRIBED, _NOTIFIED),
@@ -46,7 +46,7 @@ DIALECT = Dialect(
         "*": ("/result/nextCursor", "/result/requestState", "/result/task/taskId", "/result/taskId"),
         **dict.fromkeys(("tasks/get", "tasks/update", "tasks/result", "tasks/cancel"), ("/params/taskId",)),
     },
-    asides=("ping",),
+    keepalives=("ping",),
     failed={"/result/isError": True},
     subject={
         "tools/call": "/params/name",

@@ -42,8 +42,8 @@ DIALECT = Dialect(
         "*": ("/id", "/payload/cancel_token"),
     },
     # `id`: "Correlation id for request/response". An answer, or the report of an error, may repeat it.
-    minted={"*": ("/id",)},
-    echoed={"tool_result": ("/id",), "slash_result": ("/id",), "error": ("/id",)},
+    client_generated={"*": ("/id",)},
+    echoed_names={"tool_result": ("/id",), "slash_result": ("/id",), "error": ("/id",)},
     mentions={
         "log": ("/payload/correlation/tool_call_id", "/payload/correlation/slash_command_id"),
         "error": ("/payload/details/call_id",),

@@ -29,7 +29,7 @@ DIALECT = Dialect(
         "eval.complete": ("/params/summary/durationMs", "/params/summary/duration_ms"),
     },
     names={"": ("/result/runId",), "*": _RUN},
-    steers={"run.cancel": _RUN},
+    controls={"run.cancel": _RUN},
     subject={"run.status": "/params/runId", "run.cancel": "/params/runId", "eval.progress": "/params/event"},
 )
 

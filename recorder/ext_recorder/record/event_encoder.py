@@ -118,12 +118,12 @@ class EventEncoder:
         self._methods: dict[int, deque[str]] = {}  # by connection: those of HTTP requests without a response
         self.finished = False
 
-    def lines(self, notes: list[Note]) -> list[bytes]:
+    def lines(self, queue: list[Note]) -> list[bytes]:
         """Return the lines that these notes complete; without notes, those of all that is held back."""
-        if not notes:
+        if not queue:
             for deltas in self._deltas.values():
                 deltas.release()
-        for time, name, what in notes:
+        for time, name, what in queue:
             self._time = max(
                 time + self._since, self._time
             )  # what came in one turn of the tap may be some µs out of step

@@ -197,7 +197,7 @@ class EventQueue:
         else:
             self.journal.add_value(time, name, what)
 
-    def hand_over(self) -> int:
+    def flush(self) -> int:
         """Queue a batch of what was noted, the oldest of it, and write what the pipe takes. Returns its weight."""
         if not self.on:
             self.fresh.clear()
@@ -268,7 +268,7 @@ class EventQueue:
         while (self.fresh or self.backlog) and (room.poll(STALL_S * 1_000) or not self.stalled()):
             self.write()
             while self.fresh and not self.backlog:
-                self.hand_over()
+                self.flush()
         report = self._end(0.0 if self.backlog else FINISH_S)
         return report if report.ok else Report(ok=False, text=f"the recording is not complete: {report.text}")
 
@@ -307,9 +307,9 @@ class EventQueue:
         return Report(ok=False, text=f"{how}; what was recorded is in {self._partial}, for `ext-recorder recover`")
 
 
-def pack(notes: list[Note]) -> bytes:
+def pack(queue: list[Note]) -> bytes:
     """A batch as bytes."""
-    body = marshal.dumps(notes, 2)
+    body = marshal.dumps(queue, 2)
     return len(body).to_bytes(LENGTH_BYTES, "little") + body
 
 

@@ -52,9 +52,9 @@ def detect_protocol(
     detector = Detector(framing)
     held: list[list[Note]] = []
     size = 0
-    for notes in batches:
-        held.append(notes)
-        for _, name, what in notes:
+    for queue in batches:
+        held.append(queue)
+        for _, name, what in queue:
             if isinstance(what, bytes):
                 if not framing and name.startswith("in:") and name != "in:0" and _is_http(what):
                     return DetectedProtocol("http", "http", chain(held, batches))
@@ -62,7 +62,7 @@ def detect_protocol(
                 _show(detector, name, what)
         if detector.found or size > HELD_BYTES:
             break
-        keep(notes)
+        keep(queue)
     return DetectedProtocol(*detector.settle(), chain(held, batches))
 
 

@@ -206,10 +206,10 @@ class StdioProxy:
         started: the moment on the monotonic clock that is 0 in the cassette.
     """
 
-    def __init__(self, child: Child, signals: Signals, notes: EventQueue, stderr: OutputSink) -> None:
+    def __init__(self, child: Child, signals: Signals, queue: EventQueue, stderr: OutputSink) -> None:
         self._child = child
         self._signals = signals
-        self._notes = notes
+        self._queue = queue
         self._stderr = stderr
         self.started = monotonic()
         self._patience = signals.patience  # ms that poll() may wait when there is nothing to hand over
@@ -219,7 +219,7 @@ class StdioProxy:
         self._weight = 0  # of what was left when notes were handed over last
         self._wire = wire = PollSet()
         wire.watch(signals.fd, POLLIN, self._on_signals)
-        wire.watch(notes.report, POLLIN, self._on_report)
+        wire.watch(queue.report, POLLIN, self._on_report)
         self._open(child)
 
     def _open(self, child: Child) -> None:
@@ -233,7 +233,7 @@ class StdioProxy:
     def say(self, data: bytes) -> None:
         """Pass on what the host had said before the child was there. To be called once, before `run`."""
         stream, _ = self._wire.streams[_HOST]
-        self._notes.keep(0.0, stream.name, data)
+        self._queue.keep(0.0, stream.name, data)
         stream.held = data
         self._wire.push(stream)
 
@@ -249,12 +249,12 @@ class StdioProxy:
     def _forward(self) -> None:
         """The loop that every byte passes through. A round trip takes two turns."""
         wait, read, clock, started = self._wire.poll.poll, os.read, monotonic, self.started
-        wire, streams, notes, fresh = self._wire, self._wire.streams, self._notes, self._notes.fresh
-        write_down, data = notes.journal.add, b""
+        wire, streams, queue, fresh = self._wire, self._wire.streams, self._queue, self._queue.fresh
+        write_down, data = queue.journal.add, b""
         weight = 0  # of what is fresh, as far as it is bytes
         eager = False  # the wire is idle, and there is more to hand over
         while self._running:
-            ready = wait(0 if eager else IDLE_MS if fresh and not notes.backlog else self._patience)
+            ready = wait(0 if eager else IDLE_MS if fresh and not queue.backlog else self._patience)
             now = clock() - started
             for fd, event in ready:
                 if fd not in streams:
@@ -281,7 +281,7 @@ class StdioProxy:
                     wire.wrote(stream, data, sent)
             if not ready or (weight > BATCH_BYTES and self._presses(now, weight, len(data))):
                 weight = self._hand_over(weight)
-                eager = not ready and weight > 0 and not notes.backlog
+                eager = not ready and weight > 0 and not queue.backlog
 
     def _presses(self, now: float, weight: int, size: int) -> bool:
         """Return whether a busy wire has to wait for a batch of notes.
@@ -291,10 +291,10 @@ class StdioProxy:
             weight: of what was noted, in bytes.
             size: bytes of the last chunk.
         """
-        notes = self._notes
-        if now - notes.fresh[0][0] > LAG_S or weight > QUEUE_BYTES:
+        queue = self._queue
+        if now - queue.fresh[0][0] > LAG_S or weight > QUEUE_BYTES:
             return True
-        return notes.on and notes.journal.full and size < CHUNK_BYTES
+        return queue.on and queue.journal.full and size < CHUNK_BYTES
 
     # --- Signals ------------------------------------------------------------------------------------------------------
 
@@ -315,11 +315,11 @@ class StdioProxy:
     # --- The recording ------------------------------------------------------------------------------------------------
 
     def _note(self, kind: str, what: int | str) -> None:
-        self._notes.keep(monotonic() - self.started, kind, what)
+        self._queue.keep(monotonic() - self.started, kind, what)
 
     def _tell_unrecorded(self) -> None:
         """Report output of a process that the child has started, once."""
-        if any(isinstance(what, bytes) and what for _, _, what in self._notes.fresh):
+        if any(isinstance(what, bytes) and what for _, _, what in self._queue.fresh):
             self._lingers = False
             write_message(self._stderr, f"a process that the command started writes after its exit; {_UNRECORDED}")
 
@@ -336,30 +336,30 @@ class StdioProxy:
             self._tell_unrecorded()
         if self._signals.patience is not None:
             self._on_signals(0)
-        notes = self._notes
-        if notes.fresh and not notes.backlog:
-            weight = max(weight - notes.hand_over(), 1)
-            if not notes.fresh:
+        queue = self._queue
+        if queue.fresh and not queue.backlog:
+            weight = max(weight - queue.flush(), 1)
+            if not queue.fresh:
                 weight = 0
-        if notes.backlog:
-            self._wire.watch(notes.pipe, POLLOUT, self._on_room)
+        if queue.backlog:
+            self._wire.watch(queue.pipe, POLLOUT, self._on_room)
         self._weight = weight
         self._balance()
-        if self._wire.paused and notes.stalled():
+        if self._wire.paused and queue.stalled():
             self._stop_recording()
         return weight
 
     def _on_room(self, _event: int) -> None:
         """The scribe takes more."""
-        notes = self._notes
-        notes.write()
-        if not notes.backlog:
-            self._wire.unwatch(notes.pipe)
+        queue = self._queue
+        queue.write()
+        if not queue.backlog:
+            self._wire.unwatch(queue.pipe)
         self._balance()
 
     def _balance(self) -> None:
         """Let the wire wait while too much waits for the scribe."""
-        waiting = self._weight + self._notes.backlog
+        waiting = self._weight + self._queue.backlog
         if self._wire.paused and waiting < QUEUE_BYTES // 2:
             self._pause(on=False)
         elif not self._wire.paused and waiting > QUEUE_BYTES:
@@ -374,10 +374,10 @@ class StdioProxy:
         self._stop_recording()
 
     def _stop_recording(self) -> None:
-        notes = self._notes
-        self._wire.unwatch(notes.report)
-        self._wire.unwatch(notes.pipe)
-        write_message(self._stderr, notes.stop().text)
+        queue = self._queue
+        self._wire.unwatch(queue.report)
+        self._wire.unwatch(queue.pipe)
+        write_message(self._stderr, queue.stop().text)
         self._pause(on=False)
 
     # --- The end ------------------------------------------------------------------------------------------------------
@@ -394,7 +394,7 @@ class StdioProxy:
                 data = os.read(stream.source, CHUNK_BYTES)
             except BlockingIOError:  # a process that the child has started could still write here
                 break
-            self._notes.keep(monotonic() - self.started, stream.name, data)
+            self._queue.keep(monotonic() - self.started, stream.name, data)
             stream.held += data
             stream.ended = not data
             taken += len(data)
@@ -409,11 +409,11 @@ class StdioProxy:
         wire = self._wire
         if not wire.streams or _fork():
             return
-        for fd in (self._signals.fd, self._notes.report, self._notes.pipe):
+        for fd in (self._signals.fd, self._queue.report, self._queue.pipe):
             wire.unwatch(fd)
         self._signals.close()
-        self._notes.forget()
-        self._notes.fresh.clear()
+        self._queue.forget()
+        self._queue.fresh.clear()
         if all(stream.outlet is not self._stderr for stream, _ in wire.streams.values()):
             if any(stream.name == "out" and not stream.ended for stream, _ in wire.streams.values()):
                 write_message(self._stderr, f"a process that the command started still has its output; {_UNRECORDED}")

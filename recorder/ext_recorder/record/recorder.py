@@ -65,15 +65,15 @@ def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRe
             os.close(fd)
     signals.catch_ignored()
     stderr = host_outlet(2)
-    notes = writer_process.start(session, child.pid)
-    tap = StdioProxy(child, signals, notes, stderr)
-    status = tap.run()
-    tap.linger()
-    report = notes.finish()
+    queue = writer_process.start(session, child.pid)
+    proxy = StdioProxy(child, signals, queue, stderr)
+    status = proxy.run()
+    proxy.linger()
+    report = queue.finish()
     write_message(stderr, report.warning)
     if not report.ok or os.isatty(2):
         write_message(stderr, report.text)
-    finish_like(layer, tap, status, stderr, whole=report.ok)
+    finish_like(layer, proxy, status, stderr, whole=report.ok)
 
 
 def spawn_in(layer: TrafficRecorder | None, command: Sequence[str]) -> Child:
@@ -93,7 +93,7 @@ def spawn_in(layer: TrafficRecorder | None, command: Sequence[str]) -> Child:
 
 
 def finish_like(
-    layer: TrafficRecorder | None, tap: StdioProxy, status: int, stderr: OutputSink, *, whole: bool
+    layer: TrafficRecorder | None, proxy: StdioProxy, status: int, stderr: OutputSink, *, whole: bool
 ) -> NoReturn:
     """End as the command ended, but for one that ended well while its HTTP traffic was not all recorded.
 
@@ -105,7 +105,7 @@ def finish_like(
         whole: the cassette is complete; if it is not, neither is the file of its HTTP traffic.
     """
     if layer:
-        traffic = layer.finish(tap.started, whole=whole)
+        traffic = layer.finish(proxy.started, whole=whole)
         told = traffic.text if not traffic.ok or os.isatty(2) else ""
         for line in [*traffic.warning.splitlines(), *told.splitlines()]:
             write_message(stderr, line)

@@ -69,7 +69,7 @@ def run_new_episodes(session: RecordingConfig, options: Options) -> int:
             introduce(session.cassette, reader.header, options, outlets["err"])
             stage = make_action_buffer(reader.header, options)
             player = make_player(reader, stage, options)
-            player.overhear = said.append
+            player.on_host_data = said.append
             player.diverges = True
             try:
                 report = reporting(options.report, session.cassette, player)
@@ -79,7 +79,7 @@ def run_new_episodes(session: RecordingConfig, options: Options) -> int:
                 upto = player.played_to + 1 if isinstance(player, StrictPlayer) else 0
                 early = player.played_early() if isinstance(player, StrictPlayer) else frozenset()
                 session.base = ResumeFrom(reader.path, upto, early, player.bindings)
-                text, rest = str(here), player.unheard()
+                text, rest = str(here), player.unconsumed_input()
                 dropped = player.left_out(_DROPPED) if upto else ""
             else:
                 return status if isinstance(status, int) else die(status)
@@ -108,13 +108,13 @@ def _go_on(session: RecordingConfig, stderr: OutputSink, heard: bytes, rest: byt
     signals.catch()
     child = spawn(session.command)
     signals.catch_ignored()
-    notes = writer_process.start(session, child.pid)  # it ends the child, too, if this process is killed
+    queue = writer_process.start(session, child.pid)  # it ends the child, too, if this process is killed
     _ChildCatchUp(child, DIALECTS[session.protocol], FRAMINGS[session.framing], signals.fd).up(heard)
-    tap = StdioProxy(child, signals, notes, stderr)
-    tap.say(rest)
-    status = tap.run()
-    tap.linger()
-    done = notes.finish()
+    proxy = StdioProxy(child, signals, queue, stderr)
+    proxy.say(rest)
+    status = proxy.run()
+    proxy.linger()
+    done = queue.finish()
     if not done.ok or os.isatty(2):
         write_message(stderr, done.text)
     if report:

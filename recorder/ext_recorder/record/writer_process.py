@@ -70,10 +70,10 @@ def start(session: RecordingConfig, child: int) -> EventQueue:
 
 def _live(session: RecordingConfig, child: int, batches: Iterator[list[Note]], files: set[int], report: int) -> None:
     guard = _guard(child)
-    step_aside({*files, guard})
+    detach_writer({*files, guard})
     outcome = _write(session, batches)
     if outcome is None:
-        _see_out(guard)
+        _terminate_orphan(guard)
         return
     with contextlib.suppress(BrokenPipeError):
         os.write(report, marshal.dumps((outcome.ok, outcome.text, outcome.warning)))
@@ -89,7 +89,7 @@ def _guard(child: int) -> int:
         return NO_GUARD
 
 
-def step_aside(keep: set[int], *, nice: bool = True) -> None:
+def detach_writer(keep: set[int], *, nice: bool = True) -> None:
     """Be in nobody's way: not of signals to the host's group, not of its files' ends, not of the tap on its core.
 
     Args:
@@ -138,18 +138,18 @@ def _cassette(session: RecordingConfig, batches: Iterator[list[Note]]) -> Report
     warning = ""
     with Writer(Path(session.cassette), None) as writer:
 
-        def keep(notes: list[Note]) -> None:
+        def keep(queue: list[Note]) -> None:
             """It is not clear yet what is spoken: as lines, should this process be killed now."""
             draft[:] = draft or [_begin(session, writer, redactor, "raw", "ndjson")]
-            writer.append(draft[0].lines(notes))
+            writer.append(draft[0].lines(queue))
 
         spoken = _spoken(session, batches, keep)
         check = CompletenessCheck(DIALECTS[spoken.protocol])
         transcript = _begin(session, writer, redactor, spoken.protocol, spoken.framing, check=check)
-        for notes in spoken.batches:
+        for queue in spoken.batches:
             if not transcript.counts["out"] and not warning:
-                warning = _elsewhere(notes)
-            writer.append(transcript.lines(notes))
+                warning = _elsewhere(queue)
+            writer.append(transcript.lines(queue))
         if not transcript.finished:
             writer.append(transcript.close())
             return None
@@ -266,11 +266,11 @@ def _spoken(
     return DetectedProtocol(session.protocol, session.framing or DIALECTS[session.protocol].framing, batches)
 
 
-def _elsewhere(notes: list[Note]) -> str:
+def _elsewhere(queue: list[Note]) -> str:
     """A warning, when the child's first words are that the rest goes another way."""
     from ext_recorder.protocols.detection import redirected_address
 
-    first = next((what for _, name, what in notes if name == "out" and isinstance(what, bytes)), b"")
+    first = next((what for _, name, what in queue if name == "out" and isinstance(what, bytes)), b"")
     place = redirected_address(first)
     return place and f"the child says that it is spoken to at {place}: that part of the session is not recorded"
 
@@ -318,7 +318,7 @@ def _place(failure: Exception) -> str:
     return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "?"  # noqa: PTH119
 
 
-def _see_out(guard: int) -> None:
+def _terminate_orphan(guard: int) -> None:
     """The recorder was killed, which its host meant for the child. One that ends at the end of its input may do so."""
     if guard == NO_GUARD:
         return

@@ -95,7 +95,7 @@ class ActionBuffer:
         self.over = False
         self.size = 0
 
-    overhear: Callable[[bytes], None] | None = None
+    on_host_data: Callable[[bytes], None] | None = None
 
     @property
     def plain(self) -> bool:

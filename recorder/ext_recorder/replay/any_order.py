@@ -33,12 +33,12 @@ class CallIndex:
     """Free threads, by the text of the message that begins them and by its meaning.
 
     Args:
-        ear: finds the meaning of messages.
+        requests: finds the meaning of messages.
         accepts: returns True if a live message is the recorded one.
     """
 
-    def __init__(self, ear: RequestMatcher, accepts: Callable[[RecordedRequest, bytes], bool]) -> None:
-        self._ear = ear
+    def __init__(self, requests: RequestMatcher, accepts: Callable[[RecordedRequest, bytes], bool]) -> None:
+        self._requests = requests
         self._accepts = accepts
         self._threads: dict[int, CallChain] = {}  # by number, in the order of the recording
         self._by_text: dict[int, deque[CallChain]] = {}
@@ -72,7 +72,7 @@ class CallIndex:
         self._by_text.clear()
         self._by_key.clear()
 
-    def by_text(self, payload: bytes) -> CallChain | None:
+    def find_exact(self, payload: bytes) -> CallChain | None:
         """The first thread whose message has the same bytes but for its id."""
         for spelling in self._spellings(payload):
             thread = self._first(self._by_text.get(_text_key(spelling)), payload)
@@ -80,15 +80,15 @@ class CallIndex:
                 return thread
         return None
 
-    def by_meaning(self, payload: bytes) -> CallChain | None:
+    def find_equivalent(self, payload: bytes) -> CallChain | None:
         """The first one whose message matches; the first time, all of them are read for that."""
         self._make_keys()
-        ear = self._ear
+        requests = self._requests
         for spelling in self._spellings(payload):
-            clean, unredacted = ear.neutral(spelling), ear.dialect.classify(spelling)
+            clean, unredacted = requests.neutral(spelling), requests.dialect.classify(spelling)
             # A cassette that was recorded without redaction has the secrets of the live message.
             for message in (clean,) if clean.text == unredacted.text else (clean, unredacted):
-                thread = self._first(self._by_key.get(ear.matcher.key(message)), payload)
+                thread = self._first(self._by_key.get(requests.matcher.key(message)), payload)
                 if thread is not None:
                     return thread
         return None
@@ -103,29 +103,31 @@ class CallIndex:
 
     def _make_keys(self) -> None:
         """A spelling for each thread that is the same for all messages that match."""
-        ear = self._ear
+        requests = self._requests
         last = next(reversed(self._threads), -1)
         for number in range(self._keyed, last + 1):
             thread = self._threads.get(number)
             if thread is not None and thread.origin is not None and thread.origin.is_message:
-                key = ear.matcher.key(ear.dialect.classify(ear.bindings.canonical(thread.origin.payload)))
+                key = requests.matcher.key(
+                    requests.dialect.classify(requests.bindings.canonical(thread.origin.payload))
+                )
                 self._by_key.setdefault(key, deque()).append(thread)
         self._keyed = max(self._keyed, last + 1)
 
     def _spellings(self, payload: bytes) -> Iterator[bytes]:
         """The message, with its paths under each of the neutral spellings that they might have."""
-        bindings = self._ear.bindings
-        yield bindings.to_neutral(payload)
-        for name, value in self._ear.unbound(payload):
+        bindings = self._requests.bindings
+        yield bindings.to_placeholders(payload)
+        for name, value in self._requests.unbound(payload):
             for neutral in self._neutrals(name):
                 if bindings.live(neutral) is None:
-                    yield bindings.to_neutral_if(neutral, value, payload)
+                    yield bindings.to_placeholders_if(neutral, value, payload)
 
     def _neutrals(self, name: str) -> Iterator[str]:
         """The neutral spellings of a binding that occur in what is free."""
-        for spelling in self._ear.bindings.neutrals(name):
+        for spelling in self._requests.bindings.placeholders_of(name):
             spelled = spelling.encode()
-            if self._ear.bindings.live(spelling) is None and not any(
+            if self._requests.bindings.live(spelling) is None and not any(
                 thread.origin is not None and spelled in thread.origin.payload for thread in self
             ):
                 return
@@ -149,20 +151,25 @@ class AnyOrderPlayer(Player):
 
     Args:
         reader: the cassette, at its start.
-        ear, voice, stage, framing: see Player.
+        requests, responses, actions, framing: see Player.
     """
 
     def __init__(
-        self, reader: Reader, ear: RequestMatcher, voice: ResponseWriter, stage: ActionBuffer, framing: Framing
+        self,
+        reader: Reader,
+        requests: RequestMatcher,
+        responses: ResponseWriter,
+        actions: ActionBuffer,
+        framing: Framing,
     ) -> None:
-        super().__init__(ear, voice, stage, framing, str(reader.path))
+        super().__init__(requests, responses, actions, framing, str(reader.path))
         self._reader = reader
         self._events: Iterator[Event] = iter(reader)
         self._all_read = False
-        self._cut = RecordingPartitioner(ear, framing)
-        self._free = CallIndex(ear, ear.accepts)
+        self._partition = RecordingPartitioner(requests, framing)
+        self._index = CallIndex(requests, requests.accepts)
         self._played = bytearray()  # by number: those that were taken
-        self._running = Scheduler(ear, stage, self._settle, self._play)
+        self._running = Scheduler(requests, actions, self._settle, self._play)
         self._left: list[RecordedRequest] | None = (
             None  # once nothing will be looked up any more: the first that never came
         )
@@ -180,16 +187,16 @@ class AnyOrderPlayer(Player):
             return False
         if event.conn != 1:
             raise UsageError(f"{self._name}:{self._reader.line}: {SECOND_CONNECTION}")
-        for thread in self._cut_up(self._cut, event, self._reader.line):
+        for thread in self._cut_up(self._partition, event, self._reader.line):
             if self._left is not None:
                 self._leave(thread)
                 continue
-            self._free.add(thread)
+            self._index.add(thread)
         return True
 
     def _settle(self, thread: CallChain) -> None:
         """Read all that belongs to this thread."""
-        while not self._cut.is_settled(thread) and self._read():
+        while not self._partition.is_complete(thread) and self._read():
             pass
 
     def _leave(self, thread: CallChain) -> None:
@@ -198,15 +205,15 @@ class AnyOrderPlayer(Player):
             self._left.append(thread.origin)
 
     def start(self) -> None:
-        self._running.begin(self._cut.first)
+        self._running.begin(self._partition.first)
 
     def _hear(self, payload: bytes) -> None:
         if self._kind(payload) == "response" and self._running.answered(payload):
             self._refuse_cut_off()
             return
         thread = self._find(payload)
-        if thread is None and len(payload) > MESSAGE_LIMIT_BYTES and self._cut.marks.get("omitted"):
-            self._running.begin(self._cut.marks["omitted"].pop(0))
+        if thread is None and len(payload) > MESSAGE_LIMIT_BYTES and self._partition.marks.get("omitted"):
+            self._running.begin(self._partition.marks["omitted"].pop(0))
             return
         if thread is None:
             if self._repeats(payload):
@@ -217,25 +224,25 @@ class AnyOrderPlayer(Player):
                 self._end(0)
             return
         self._begin(thread)
-        if not self._stage.over and self._ends_session(payload):
+        if not self._actions.over and self._ends_session(payload):
             self._mark("in")
 
     def _kind(self, payload: bytes) -> str:
-        seen = scan_id(payload) if self._ear.dialect.plain else None
-        return seen[0] if seen else self._ear.dialect.classify(payload).kind
+        seen = scan_id(payload) if self._requests.dialect.id_only else None
+        return seen[0] if seen else self._requests.dialect.classify(payload).kind
 
     def _hear_junk(self, wire: bytes) -> None:
-        thread = self._free.by_text(wire)
+        thread = self._index.find_exact(wire)
         while thread is None and not self._all_read:
             self._read_on()
-            thread = self._free.by_text(wire)
+            thread = self._index.find_exact(wire)
         if thread is not None:
             self._begin(thread)
         elif not wire.isspace():
             self._miss(wire, is_message=False)
 
     def _spoiled(self, payload: bytes) -> Spoiled | None:
-        return self._running.spoiled(self._ear.dialect.classify(payload), self._cut.asked)
+        return self._running.spoiled(self._requests.dialect.classify(payload), self._partition.asked)
 
     def _in_any_order(self) -> Scheduler:
         return self._running
@@ -252,30 +259,30 @@ class AnyOrderPlayer(Player):
     def _hear_eof(self) -> None:
         self._refuse_waiting(self._running)
         self._mark("in")
-        if not self._stage.over:
+        if not self._actions.over:
             self._end(0)
 
     def _hear_signal(self, name: str) -> None:
         self._mark(name)
-        if not self._stage.over:
+        if not self._actions.over:
             self._end(name)
 
     def _mark(self, name: str) -> None:
         """The end of the input, or a signal: the session is as good as over, and nothing is looked up any more."""
         if self._left is None:
             self._left = []
-            for thread in self._free:
+            for thread in self._index:
                 self._leave(thread)
-            self._free.clear()
-        while not self._cut.marks.get(name) and self._read():
+            self._index.clear()
+        while not self._partition.marks.get(name) and self._read():
             pass
-        threads = self._cut.marks.get(name)
+        threads = self._partition.marks.get(name)
         if threads:
             self._running.begin(threads.pop(0))
 
     def _begin(self, thread: CallChain) -> None:
         """A live message has begun this thread: it is no longer free."""
-        self._free.take(thread)
+        self._index.take(thread)
         self._played.extend(bytes(max(0, thread.number + 1 - len(self._played))))
         self._played[thread.number] = 1
         self._running.begin(thread)
@@ -291,7 +298,7 @@ class AnyOrderPlayer(Player):
     def _unanswered_lines(self) -> frozenset[int]:
         if self._unanswered is None:
             with self._reader.again() as reader:
-                found = unanswered(reader, self._ear.dialect, self._framing)
+                found = unanswered(reader, self._requests.dialect, self._framing)
             self._unanswered = frozenset(item.line for item in found)
         return self._unanswered
 
@@ -299,7 +306,7 @@ class AnyOrderPlayer(Player):
         """Refuse the calls whose recorded events have all been played, without an answer among them."""
         for thread in [each for each in self._cut_off if each.position >= len(each.steps)]:
             self._cut_off.remove(thread)
-            if thread.origin is not None and not self._stage.over:
+            if thread.origin is not None and not self._actions.over:
                 self._refuse_unanswered(thread.origin)
 
     # Which thread
@@ -307,18 +314,18 @@ class AnyOrderPlayer(Player):
     def _find(self, payload: bytes) -> CallChain | None:
         """The first free thread that this message begins."""
         while True:
-            thread = self._free.by_text(payload)
+            thread = self._index.find_exact(payload)
             # Keys are dear: they are asked early while there are few, else when there is nothing more to read.
-            if thread is None and (self._all_read or self._cut.count <= KEYED_EARLY):
-                thread = self._free.by_meaning(payload)
+            if thread is None and (self._all_read or self._partition.count <= KEYED_EARLY):
+                thread = self._index.find_equivalent(payload)
             if thread is not None or self._all_read:
                 return thread
             self._read_on()
 
     def _read_on(self) -> None:
         """Read as much again as was read, so that looking for something costs no more than reading."""
-        upto = self._cut.count * 2 + READ_AHEAD
-        while self._cut.count < upto and self._read():
+        upto = self._partition.count * 2 + READ_AHEAD
+        while self._partition.count < upto and self._read():
             pass
 
     def _end(self, status: int | str) -> None:
@@ -330,12 +337,12 @@ class AnyOrderPlayer(Player):
         super()._end(status)
 
     def _spelled(self, item: RecordedRequest) -> str:
-        return f"{self._name}:{item.line}: {describe(item.message(self._ear.dialect))}"
+        return f"{self._name}:{item.line}: {describe(item.message(self._requests.dialect))}"
 
     def _never_played(self) -> tuple[list[RecordedRequest], int]:
         if self._left is None:
             self._left = []
-            for thread in self._free:
+            for thread in self._index:
                 self._leave(thread)
         while self._read():
             pass
@@ -343,8 +350,8 @@ class AnyOrderPlayer(Player):
 
     def _history(self) -> Iterator[tuple[RecordedRequest, bool, bool]]:
         with self._reader.again() as reader:
-            cut = RecordingPartitioner(self._ear, self._framing)
+            partition = RecordingPartitioner(self._requests, self._framing)
             for event in reader:
-                for thread in self._cut_up(cut, event, reader.line):
+                for thread in self._cut_up(partition, event, reader.line):
                     if thread.origin is not None:
                         yield thread.origin, self._was_played(thread), thread.number < NEAR

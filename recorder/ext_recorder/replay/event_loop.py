@@ -154,7 +154,7 @@ class PlayerDriver:
 
     Args:
         player: the child's part.
-        stage: where the player says what to do.
+        actions: where the player says what to do.
         source: the file that the host writes; -1 where there is none.
         outlets: stdout and stderr.
         speed: see `Options`; which writes are kept apart, the stage says.
@@ -168,7 +168,7 @@ class PlayerDriver:
     def __init__(
         self,
         player: Player,
-        stage: ActionBuffer,
+        actions: ActionBuffer,
         source: int,
         outlets: Mapping[Output, OutputSink],
         speed: float,
@@ -177,7 +177,7 @@ class PlayerDriver:
     ) -> None:
         self.player = player
         self.status: int | str | None = None
-        self._stage = stage
+        self._actions = actions
         self._source = source
         self._speed = 0.0 if speed == float("inf") else speed
         self._on_end = on_end
@@ -274,7 +274,7 @@ class PlayerDriver:
         """Write what was played so far, then the reason; raise a Divergence again."""
         if self._on_end and not isinstance(error, Divergence):
             self._on_end(EXIT_CANNOT_PLAY)
-        self._later.extend((0.0, action) for action in self._stage.take())
+        self._later.extend((0.0, action) for action in self._actions.take())
         for _, action in self._later:
             self._do(action)
         self._later.clear()
@@ -297,9 +297,9 @@ class PlayerDriver:
             if self._out.waiting or self._err.waiting:
                 self._out.go_on()
                 self._err.go_on()
-            said = None if self._speed or self._later else self._stage.take_out()
+            said = None if self._speed or self._later else self._actions.take_out()
             if said is None:
-                actions = self._stage.take()
+                actions = self._actions.take()
                 if self._on_end and actions and isinstance(actions[-1], Exit):
                     self._on_end(actions[-1].status)
                 if self._timed(actions):
@@ -375,7 +375,7 @@ NEXT_SILENCE_MS = 250
 
 def play(
     player: Player,
-    stage: ActionBuffer,
+    actions: ActionBuffer,
     outlets: Mapping[Output, OutputSink],
     speed: float,
     on_end: Callable[[int | str], None] | None = None,
@@ -383,7 +383,7 @@ def play(
     """Play to the end: the exit code, or the name of the signal to end by. Arguments as those of `Shell`."""
     signals = Signals()
     signals.catch()
-    shell = PlayerDriver(player, stage, _STDIN, outlets, speed, on_end=on_end)
+    shell = PlayerDriver(player, actions, _STDIN, outlets, speed, on_end=on_end)
     at_rest = poll()
     at_rest.register(signals.fd, POLLIN)
     at_rest.register(_STDIN, POLLIN)

@@ -289,7 +289,7 @@ class FaultInjector(ActionBuffer):
             self._actions.pop()
         super().exit(status)
 
-    def overhear(self, data: bytes) -> None:
+    def on_host_data(self, data: bytes) -> None:
         """What the host says: an answer has the method of its request."""
         self._host.receive_data(data)
         while (item := self._host.next_event()) is not None:

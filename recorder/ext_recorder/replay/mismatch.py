@@ -77,18 +77,18 @@ class _Candidate:
 
 
 def explain_mismatch(
-    ear: RequestMatcher, live: ClassifiedMessage, history: History, *, where: str, turn: str = ""
+    request_matcher: RequestMatcher, live: ClassifiedMessage, history: History, *, where: str, turn: str = ""
 ) -> Mismatch:
     """Find out why a live message has no answer.
 
     Args:
-        ear: what is compared, and how.
+        request_matcher: what is compared, and how.
         live: the message, without secrets and paths of this machine.
         history: the messages of the cassette.
         where: the name of the cassette.
         turn: what is next, where the order counts.
     """
-    search = _Search(ear, live)
+    search = _Search(request_matcher, live)
     for recorded, played, near in history():
         search.look(recorded, played=played, near=near)
     subject = describe(live)
@@ -119,19 +119,19 @@ def cut_off(request: ClassifiedMessage, recorded: RecordedRequest, where: str, *
 
 
 def response_differs(
-    ear: RequestMatcher, live: ClassifiedMessage, recorded: RecordedRequest, requests: str, where: str
+    request_matcher: RequestMatcher, live: ClassifiedMessage, recorded: RecordedRequest, requests: str, where: str
 ) -> Mismatch:
     """Return the miss of a host message that takes the place of another one, for which open calls wait.
 
     Args:
-        ear: compares the two.
+        request_matcher: compares the two.
         live: the message, without secrets and paths of this machine.
         recorded: the one that the cassette has.
         requests: the request of the child that both answer; "" for a message of the host's own accord.
         where: the name of the cassette.
     """
-    expected = recorded.message(ear.dialect)
-    found = ear.matcher.differences(expected, live, most=_COUNTED_DIFFERENCES)
+    expected = recorded.message(request_matcher.dialect)
+    found = request_matcher.matcher.differences(expected, live, most=_COUNTED_DIFFERENCES)
     subject = f"the response to the child's {requests}" if requests else describe(live)
     shown, pointers, advice = _shown(found)
     text = f"{subject}: differs from the recorded one, {where}:{recorded.line}: {shown}; {advice}"
@@ -168,8 +168,8 @@ class _Search:
         methods: the methods near by.
     """
 
-    def __init__(self, ear: RequestMatcher, live: ClassifiedMessage) -> None:
-        self._ear = ear
+    def __init__(self, request_matcher: RequestMatcher, live: ClassifiedMessage) -> None:
+        self._request_matcher = request_matcher
         self._live = live
         self._text = _without_id(live.text.encode("utf-8", "surrogateescape"))
         self.equal: list[_Candidate] = []
@@ -180,13 +180,13 @@ class _Search:
         """Take one more recorded message into account; one that is not near only if its text is the same."""
         if not near and _without_id(recorded.payload) != self._text:
             return
-        message = self._ear.dialect.classify(recorded.payload)
+        message = self._request_matcher.dialect.classify(recorded.payload)
         if message.kind != self._live.kind:
             return
         self.methods[message.method] = None
         if message.method != self._live.method:
             return
-        found = self._ear.matcher.differences(message, self._live, most=_COUNTED_DIFFERENCES)
+        found = self._request_matcher.matcher.differences(message, self._live, most=_COUNTED_DIFFERENCES)
         candidate = _Candidate(recorded, found, played=played)
         if not found:
             self.equal.append(candidate)

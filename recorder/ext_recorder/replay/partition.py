@@ -39,11 +39,11 @@ class RecordingPartitioner:
         asked: the ids of the child's requests, as far as the recording was read.
     """
 
-    def __init__(self, ear: RequestMatcher, framing: Framing) -> None:
-        dialect = ear.dialect
+    def __init__(self, requests: RequestMatcher, framing: Framing) -> None:
+        dialect = requests.dialect
         self._dialect = dialect
         self._framing = framing
-        self._glances = dialect.plain and dialect.by_id
+        self._glances = dialect.id_only and dialect.by_id
         self.first = CallChain(None, 0.0)
         self.count = 0
         self.marks: dict[str, list[CallChain]] = {}
@@ -82,8 +82,11 @@ class RecordingPartitioner:
 
     def _is_aside(self, payload: bytes) -> bool:
         """Does nothing follow from this but its answer?"""
-        asides = self._dialect.asides
-        return any(method.encode() in payload for method in asides) and self._dialect.classify(payload).method in asides
+        keepalives = self._dialect.keepalives
+        return (
+            any(method.encode() in payload for method in keepalives)
+            and self._dialect.classify(payload).method in keepalives
+        )
 
     def marked(self, name: str, time: float) -> None:
         """The end of the host's input, or a signal."""
@@ -107,15 +110,15 @@ class RecordingPartitioner:
             for call in self._host_calls.get(key, ())[:1]:
                 call.steps.append((self.place, thread))
                 self._cancels.setdefault(call, []).append(thread)
-        held = dialect.releases.get(method, ())
+        held = dialect.unblocks.get(method, ())
         for call in self._busy() if held else ():
             if call.origin is not None and call.origin.message(dialect).method in held:
                 call.steps.append((self.place, thread))
-        for key in _keys(message, dialect.steers):
+        for key in _keys(message, dialect.controls):
             steered = self._named.get(key)
             if steered is not None:
                 steered.steps.append((self.place, thread))
-        for key in _keys(message, dialect.works):
+        for key in _keys(message, dialect.session_scoped):
             known = self._named.get(key)
             if known is None or not known.open:
                 self._named[key] = thread
@@ -138,7 +141,7 @@ class RecordingPartitioner:
         else:
             (owner or self._last).steps.append((self.place, event))
 
-    def is_settled(self, thread: CallChain) -> bool:
+    def is_complete(self, thread: CallChain) -> bool:
         """Is all that belongs to this thread read? Where streams name what they belong to, only the end tells."""
         return self._dialect.by_id and not thread.open and thread is not self._last
 
@@ -234,7 +237,7 @@ class OpenCallThreads:
     """The open calls of the host and the open requests of the child.
 
     Args:
-        ear, framing: see Player.
+        requests, framing: see Player.
         cut_up: cuts an event into the threads that it begins.
         apart: lines of events that are left out of the threads, since they are played elsewhere.
 
@@ -246,14 +249,14 @@ class OpenCallThreads:
         responses: the messages of the host in it: (line, payload).
     """
 
-    def __init__(self, ear: RequestMatcher, framing: Framing, cut_up: CutUp, apart: Container[int]) -> None:
-        self._cut = RecordingPartitioner(ear, framing)
+    def __init__(self, requests: RequestMatcher, framing: Framing, cut_up: CutUp, apart: Container[int]) -> None:
+        self._partition = RecordingPartitioner(requests, framing)
         self._cut_up = cut_up
         self._apart = apart
         self._lines: dict[int, int] = {}  # by place, from `upto` on
         self.threads: list[CallChain] = []
         self.upto = 0
-        self.asked = self._cut.asked
+        self.asked = self._partition.asked
         self.lines: set[int] = set()
         self.responses: set[tuple[int, bytes]] = set()
 
@@ -277,33 +280,33 @@ class OpenCallThreads:
             shared: also take the requests of the child that may belong to other calls.
             since: the events above this line belong to calls that are not open.
         """
-        cut = self._cut
-        begun: list[tuple[int, CallChain]] = [(0, cut.first)]
+        partition = self._partition
+        begun: list[tuple[int, CallChain]] = [(0, partition.first)]
         reached, most = False, _PRUNED
         for event in reader:
             if reader.line < since:
                 continue
-            before = cut.place
-            found = [(cut.place, thread) for thread in self._cut_up(cut, event, reader.line)]
+            before = partition.place
+            found = [(partition.place, thread) for thread in self._cut_up(partition, event, reader.line)]
             if not reached and reader.line >= line:
                 reached = True
-                self.upto = cut.place - left if left and reader.line == line else before
+                self.upto = partition.place - left if left and reader.line == line else before
             begun += [each for each in found if not reached or each[0] <= self.upto]
             if reached:
-                self._lines.update(dict.fromkeys(range(before + 1, cut.place + 1), reader.line))
+                self._lines.update(dict.fromkeys(range(before + 1, partition.place + 1), reader.line))
                 if reader.line > line and self._is_all_read([thread for _, thread in begun]):
                     break
             elif len(begun) > most:
-                begun = [each for each in begun if not cut.is_settled(each[1])]
+                begun = [each for each in begun if not partition.is_complete(each[1])]
                 most = 2 * len(begun) + _PRUNED
         if not reached:
-            self.upto = cut.place
+            self.upto = partition.place
         self.threads = [thread for _, thread in begun if is_open(thread.origin) or self._asks(thread)]
         for thread in self.threads:
             self._collect(thread, shared=shared)
 
     def _is_all_read(self, begun: list[CallChain]) -> bool:
-        return all(self._cut.is_settled(thread) for thread in begun if thread.open)
+        return all(self._partition.is_complete(thread) for thread in begun if thread.open)
 
     def _asks(self, thread: CallChain) -> bool:
         """Return whether a request of the child in it has been played, and has no response yet."""

@@ -77,9 +77,9 @@ class Player:
     """What both orders have in common.
 
     Args:
-        ear: tells whether a live message is a recorded one.
-        voice: makes live bytes of recorded ones.
-        stage: where actions go.
+        requests: tells whether a live message is a recorded one.
+        responses: makes live bytes of recorded ones.
+        actions: where actions go.
         framing: the host's.
         name: the cassette's, for messages.
 
@@ -97,11 +97,11 @@ class Player:
     _all_is_due = True  # a recorded message that the host never repeated is a fault
 
     def __init__(
-        self, ear: RequestMatcher, voice: ResponseWriter, stage: ActionBuffer, framing: Framing, name: str
+        self, requests: RequestMatcher, responses: ResponseWriter, actions: ActionBuffer, framing: Framing, name: str
     ) -> None:
-        self._ear = ear
-        self._voice = voice
-        self._stage = stage
+        self._requests = requests
+        self._responses = responses
+        self._actions = actions
         self._framing = framing
         self._name = name
         self._decoder = framing.decoder()
@@ -110,7 +110,7 @@ class Player:
         self._signals: list[str] = []
         self.more = False
         self.held = False
-        self.overhear: Callable[[bytes], None] | None = None
+        self.on_host_data: Callable[[bytes], None] | None = None
         self.diverges = False
         self._hearing = b""  # the wire of what is being taken in
         self.told: list[str] = []
@@ -126,12 +126,12 @@ class Player:
 
     def receive_data(self, data: bytes) -> None:
         """Take bytes of the host."""
-        if self.overhear:
-            self.overhear(data)
+        if self.on_host_data:
+            self.on_host_data(data)
         self._receive(data)
 
     def _receive(self, data: bytes) -> None:
-        payload = None if self.more or self.held or self._stage.over else self._decoder.lone(data)
+        payload = None if self.more or self.held or self._actions.over else self._decoder.lone(data)
         if payload is not None:
             self._hearing = data
             self._hear(payload)
@@ -155,12 +155,12 @@ class Player:
 
         Nothing is done if the host has no open call, or is in the middle of a message.
         """
-        voice = self._voice
-        if not voice.owes or self._stage.over or self.waits or len(self._decoder):
+        responses = self._responses
+        if not responses.has_open_calls or self._actions.over or self.waits or len(self._decoder):
             return
-        awaited, count = self._awaited(), voice.open_calls
+        awaited, count = self._awaited(), responses.open_calls
         running = self._in_any_order()
-        if voice.open_calls < count:
+        if responses.open_calls < count:
             self.early += 1
             if self.early == 1:
                 text = f"played a response early: the host waits, but the recorded host sent {awaited} before it"
@@ -169,12 +169,12 @@ class Player:
         for call, cause in running.waiting() if running is not None else ():
             if call.line not in self._reported:
                 self._reported.add(call.line)
-                text = f"{describe(call.message(self._ear.dialect))} has no response yet"
+                text = f"{describe(call.message(self._requests.dialect))} has no response yet"
                 self._tell(f"{text}: the recorded host sent {self._cited(cause)} before the response; send that")
 
     def _cited(self, item: RecordedRequest) -> str:
         """Return a recorded message with its line, as text."""
-        return f"{describe(item.message(self._ear.dialect))} ({self._name}:{item.line})"
+        return f"{describe(item.message(self._requests.dialect))} ({self._name}:{item.line})"
 
     def _awaited(self) -> str:
         """Return what the host has to do next, as text; "" in order `any`."""
@@ -202,8 +202,8 @@ class Player:
         self._hear_all()
 
     def _hear_all(self) -> None:
-        next_event, hear, stage = self._decoder.next_event, self._hear, self._stage
-        while not stage.over and not self.waits and (item := next_event()) is not None:
+        next_event, hear, actions = self._decoder.next_event, self._hear, self._actions
+        while not actions.over and not self.waits and (item := next_event()) is not None:
             self._hearing = item.wire
             if isinstance(item, Frame):
                 hear(item.payload)
@@ -211,18 +211,18 @@ class Player:
                 hear(item.wire)  # a last line without its line feed is a message to most children
             else:
                 self._hear_junk(item.wire)
-        while self._signals and not stage.over and not self.more:
+        while self._signals and not actions.over and not self.more:
             self._hear_signal(self._signals.pop(0))
-        if self._at_eof and not stage.over and not self.waits:
+        if self._at_eof and not actions.over and not self.waits:
             self._at_eof = False
             self._hear_eof()
 
     @property
     def bindings(self) -> ReplayBindings:
         """Paths, and what stands for them in the cassette."""
-        return self._ear.bindings
+        return self._requests.bindings
 
-    def unheard(self) -> bytes:
+    def unconsumed_input(self) -> bytes:
         """What the host has said and is not played yet: the message that diverges, and all behind it."""
         wires = [self._hearing]
         self._decoder.receive_eof()
@@ -255,13 +255,13 @@ class Player:
         """Say or do what the child said or did."""
         if isinstance(event, Data):
             if event.kind == "err":
-                self._stage.err(self._voice.err(event))
+                self._actions.err(self._responses.err(event))
                 return
             try:
-                said = self._voice.out(event)
+                said = self._responses.out(event)
             except (ValueError, FrameTooLong) as error:  # a file that was edited
                 raise CassetteError(self._name, 0, f"a message at {event.time:.6f} s can't be said: {error}") from None
-            self._stage.out(said, answers=self._voice.answers)
+            self._actions.out(said, answers=self._responses.answers)
         else:
             self._do(event)
 
@@ -269,7 +269,7 @@ class Player:
         if mark.kind == "exit":
             self._end(mark.value)
         elif mark.kind == "eof" and mark.value != "in":  # the host's is no act of the child
-            self._stage.close("out" if mark.value == "out" else "err")
+            self._actions.close("out" if mark.value == "out" else "err")
         elif mark.kind == "omitted" and omitted(mark)[1] == "out":
             self._misses += 1
             self._omits = True
@@ -281,9 +281,9 @@ class Player:
         if self._misses:
             what = "one message" if self._misses == 1 else f"{self._misses} messages"
             self._tell(f"{what} of the host had no match in {self._name}")
-        for line in _listed(never, count, self._ear, self._name):
+        for line in _listed(never, count, self._requests, self._name):
             self._tell(line)
-        self._stage.exit(EXIT_DIFFERS if self._misses or (count and self._all_is_due) else status)
+        self._actions.exit(EXIT_DIFFERS if self._misses or (count and self._all_is_due) else status)
 
     def _never_played(self) -> tuple[list[RecordedRequest], int]:
         """The first few recorded messages of the host that it did not repeat, and how many there are."""
@@ -296,11 +296,11 @@ class Player:
             what: the end of the first line, as in `never played`.
         """
         never, count = self._never_played()
-        return "\n".join(_listed(never, count, self._ear, self._name, what))
+        return "\n".join(_listed(never, count, self._requests, self._name, what))
 
     def _ends_session(self, payload: bytes) -> bool:
         """Return whether the child exits by itself after this message of the host."""
-        dialect = self._ear.dialect
+        dialect = self._requests.dialect
         return any(method.encode() in payload for method in dialect.final) and (
             dialect.classify(payload).method in dialect.final
         )
@@ -310,23 +310,25 @@ class Player:
     def _miss(self, payload: bytes, *, turn: str = "", is_message: bool = True) -> None:
         """Tell the host, and whoever reads stderr, that nothing answers this."""
         if self.diverges:
-            miss = explain_mismatch(self._ear, self._ear.neutral(payload), self._history, where=self._name, turn=turn)
+            miss = explain_mismatch(
+                self._requests, self._requests.neutral(payload), self._history, where=self._name, turn=turn
+            )
             raise Divergence(miss.text)
         if self._faulty is not None and is_message and self._is_cancel(self._faulty, payload):
             return
-        message = self._ear.neutral(payload)
+        message = self._requests.neutral(payload)
         if is_message and self._answers_probe(payload, message, turn):
             return
         self._misses += 1
         if self._misses <= _EXPLAINED:
-            miss = explain_mismatch(self._ear, message, self._history, where=self._name, turn=turn)
+            miss = explain_mismatch(self._requests, message, self._history, where=self._name, turn=turn)
         else:
             miss = unexplained(message)
         spoiled = self._spoiled(payload) if is_message else None
         if spoiled is not None:
-            miss = response_differs(self._ear, message, spoiled.recorded, spoiled.requests, self._name)
+            miss = response_differs(self._requests, message, spoiled.recorded, spoiled.requests, self._name)
         self._tell(miss.text)
-        live = self._ear.dialect.classify(payload)
+        live = self._requests.dialect.classify(payload)
         if is_message and live.kind == "request":
             self._refuse(live, miss)
         if spoiled is not None:
@@ -339,12 +341,15 @@ class Player:
 
         Return False if it is not such a request, or if the recorded child knew its method.
         """
-        answer = self._ear.dialect.probe_answer(self._ear.dialect.classify(payload))
+        answer = self._requests.dialect.probe_answer(self._requests.dialect.classify(payload))
         if answer is None:
             return False
-        if explain_mismatch(self._ear, message, self._history, where=self._name, turn=turn).reason != "never-recorded":
+        if (
+            explain_mismatch(self._requests, message, self._history, where=self._name, turn=turn).reason
+            != "never-recorded"
+        ):
             return False
-        self._stage.out(self._framing.encode(answer), answers=True)
+        self._actions.out(self._framing.encode(answer), answers=True)
         return True
 
     # What is played again
@@ -354,24 +359,24 @@ class Player:
         """The number of messages that were played again, on request."""
         return self.repeats.count if self.repeats is not None else 0
 
-    def after_faults(self, stage: FaultInjector) -> None:
+    def after_faults(self, actions: FaultInjector) -> None:
         """Take what a host does after an injected fault: it sends a request again, or cancels it."""
-        self._faulty = stage
-        stage.key = self._live_key
+        self._faulty = actions
+        actions.key = self._live_key
 
     def _live_key(self, payload: bytes) -> int:
-        return hash(self._ear.matcher.key(self._ear.neutral(payload)))
+        return hash(self._requests.matcher.key(self._requests.neutral(payload)))
 
-    def _is_cancel(self, stage: FaultInjector, payload: bytes) -> bool:
+    def _is_cancel(self, actions: FaultInjector, payload: bytes) -> bool:
         """Return whether this takes back a call that a fault applied to; answer it, if it is a request."""
-        dialect = self._ear.dialect
+        dialect = self._requests.dialect
         live = dialect.classify(payload)
         for pointer in pointers_of(dialect.references, live.method):
             value = live.at(pointer)
-            if isinstance(value, (str, int)) and id_key(value, "") in stage.faulted_ids:
+            if isinstance(value, (str, int)) and id_key(value, "") in actions.faulted_ids:
                 answer = dialect.cancellation(live)
                 if answer is not None:
-                    self._stage.out(self._framing.encode(answer), answers=True)
+                    self._actions.out(self._framing.encode(answer), answers=True)
                 return True
         return False
 
@@ -379,19 +384,19 @@ class Player:
         """Play a recorded message again, if it may be sent again. Return whether it was."""
         if self.repeats is None:
             return False
-        allowed = self.repeats.allows(self._ear, self._ear.dialect.classify(payload))
+        allowed = self.repeats.allows(self._requests, self._requests.dialect.classify(payload))
         faulted = self._faulty is not None and self._live_key(payload) in self._faulty.faulted
         if not allowed and not faulted:
             return False
         if not self.repeats.are_read:
             with self._reader.again() as reader:
-                self.repeats.read(reader, self._ear, self._framing, self._cut_up)
+                self.repeats.read(reader, self._requests, self._framing, self._cut_up)
         running = self._running_again(withdraw=faulted)
-        thread = self.repeats.find(self._ear, payload, self._was_played)
+        thread = self.repeats.find(self._requests, payload, self._was_played)
         if thread is None:
             return False
         if faulted and thread.origin is not None and running.withdraw(thread.origin.line):
-            self._voice.give_up(thread.origin.message(self._ear.dialect))
+            self._responses.give_up(thread.origin.message(self._requests.dialect))
         self.repeats.count += allowed
         running.begin(thread)
         return True
@@ -417,14 +422,14 @@ class Player:
     def _give_up(self, calls: list[RecordedRequest], miss: Mismatch) -> None:
         """Answer calls by an error: what they wait for can no longer come."""
         for item in calls:
-            request = self._voice.give_up(item.message(self._ear.dialect))
+            request = self._responses.give_up(item.message(self._requests.dialect))
             if request is not None:
                 self._refuse(request, miss)
 
     def _refuse_waiting(self, running: Scheduler) -> None:
         """Answer the calls by an error that wait for a response of the host, which has closed its input."""
         for spoiled in running.unanswered():
-            if not any(self._voice.owes_answer(item.message(self._ear.dialect)) for item in spoiled.calls):
+            if not any(self._responses.owes_answer(item.message(self._requests.dialect)) for item in spoiled.calls):
                 continue
             self._misses += 1
             what = f"the response to the child's {spoiled.requests}"
@@ -434,7 +439,7 @@ class Player:
 
     def _refuse_unanswered(self, item: RecordedRequest) -> None:
         """Answer an open call by an error: the recording was cut off before its answer."""
-        request = self._voice.give_up(item.message(self._ear.dialect))
+        request = self._responses.give_up(item.message(self._requests.dialect))
         if request is None:
             return
         self._misses += 1
@@ -444,28 +449,28 @@ class Player:
 
     def _refuse(self, request: ClassifiedMessage, miss: Mismatch) -> None:
         data = {**miss.data, "cassette": self._name}
-        refusal = self._ear.dialect.refusal(request, f"ext-recorder: {miss.text}", data)
+        refusal = self._requests.dialect.refusal(request, f"ext-recorder: {miss.text}", data)
         if refusal is not None:
-            self._stage.out(self._framing.encode(refusal), answers=True)
+            self._actions.out(self._framing.encode(refusal), answers=True)
 
     def _tell(self, text: str) -> None:
         if len(self.told) < _KEPT:
             self.told.append(text)
-        self._stage.err(f"ext-recorder: {text}\n".encode("utf-8", "backslashreplace"))
+        self._actions.err(f"ext-recorder: {text}\n".encode("utf-8", "backslashreplace"))
 
-    def _cut_up(self, cut: RecordingPartitioner, event: Event, line: int) -> Iterator[CallChain]:
+    def _cut_up(self, partition: RecordingPartitioner, event: Event, line: int) -> Iterator[CallChain]:
         """Yield the threads that an event begins."""
         if isinstance(event, Data) and event.kind == "in":
             for item in self._items(event, line):
-                thread = cut.heard(item, event.time)
+                thread = partition.heard(item, event.time)
                 if thread is not None:
                     yield thread
         elif isinstance(event, Mark) and (event.kind == "signal" or (event.kind == "eof" and event.value == "in")):
-            cut.marked(str(event.value), event.time)
+            partition.marked(str(event.value), event.time)
         elif isinstance(event, Mark) and event.kind == "omitted" and omitted(event)[1] == "in":
-            cut.marked("omitted", event.time)
+            partition.marked("omitted", event.time)
         else:
-            cut.said(event)
+            partition.said(event)
 
     def _items(self, event: Data, line: int) -> list[RecordedRequest]:
         """The messages in something that the host wrote."""
@@ -480,14 +485,14 @@ class Player:
 
 
 def _listed(
-    never: list[RecordedRequest], count: int, ear: RequestMatcher, name: str, what: str = "never played"
+    never: list[RecordedRequest], count: int, requests: RequestMatcher, name: str, what: str = "never played"
 ) -> list[str]:
     """Return lines about messages of the host: the first few one by one, the rest as a number."""
     if not count:
         return []
     subject = "one recorded message of the host was" if count == 1 else f"{count} recorded messages of the host were"
     lines = [f"{subject} {what}:"]
-    lines += [f"  {name}:{each.line}: {describe(each.message(ear.dialect))}" for each in never[:LISTED]]
+    lines += [f"  {name}:{each.line}: {describe(each.message(requests.dialect))}" for each in never[:LISTED]]
     if count > LISTED:
         lines.append(f"  and {count - LISTED} more")
     return lines

@@ -35,8 +35,8 @@ class PreparedExchanges:
     """The exchanges of the current block of a cassette.
 
     Args:
-        ear: accepts requests.
-        stage: gets the responses.
+        requests: accepts requests.
+        actions: gets the responses.
 
     Attributes:
         at: the index in the block of the recorded request that is next; -1 if `strict` plays.
@@ -44,11 +44,11 @@ class PreparedExchanges:
         since: the index of the first request that was played here.
     """
 
-    __slots__ = ("_ear", "_here", "_live", "_prepared", "_stage", "at", "block", "since")
+    __slots__ = ("_actions", "_here", "_live", "_prepared", "_requests", "at", "block", "since")
 
-    def __init__(self, ear: RequestMatcher, stage: ActionBuffer) -> None:
-        self._ear = ear
-        self._stage = stage
+    def __init__(self, requests: RequestMatcher, actions: ActionBuffer) -> None:
+        self._requests = requests
+        self._actions = actions
         self._here: Callable[[bytes], bytes] | None = None
         self._prepared: dict[int, Exchange | None] = {}
         self._live: list[tuple[bytes, bytes]] = []
@@ -57,11 +57,11 @@ class PreparedExchanges:
 
     def enter(self, block: Block | None, due: RecordedRequest) -> bool:
         """Return True if the recorded message that is next begins an exchange of this block."""
-        ear = self._ear
+        requests = self._requests
         at = block.position - 1 if block else -1
-        if block is None or at < 0 or block.payloads[at] is not due.payload or ear.renames:
+        if block is None or at < 0 or block.payloads[at] is not due.payload or requests.renames:
             return False
-        here = ear.bindings.here
+        here = requests.bindings.here
         if block is not self.block or here is not self._here:
             self.block, self._here = block, here
             self._prepare(block, at)
@@ -73,9 +73,9 @@ class PreparedExchanges:
     def _prepare(self, block: Block, since: int) -> None:
         text = b"\n".join(block.payloads[since:])
         self._prepared = prepared = {}
-        if self._ear.id_is_echoed(text):
+        if self._requests.id_is_echoed(text):
             return
-        lines = self._ear.bindings.here(text).split(b"\n")
+        lines = self._requests.bindings.here(text).split(b"\n")
         at = block.kinds.find(_PAIR, since)
         while at >= 0:
             prepared[at] = _exchange(lines[at - since], lines[at - since + 1])
@@ -103,7 +103,7 @@ class PreparedExchanges:
             at += 2
         self.at = at
         if said:
-            self._stage.out(b"".join(said), answers=True)
+            self._actions.out(b"".join(said), answers=True)
         return position
 
     def leave(self) -> list[tuple[bytes, bytes]]:
@@ -126,9 +126,9 @@ def _exchange(request: bytes, response: bytes) -> Exchange | None:
 
 
 def exchanges(
-    ear: RequestMatcher, voice: ResponseWriter, stage: ActionBuffer, framing: Framing
+    requests: RequestMatcher, responses: ResponseWriter, actions: ActionBuffer, framing: Framing
 ) -> PreparedExchanges | None:
     """Return the exchanges of a session; None if its messages or its pace need more than bytes."""
-    plain = ear.dialect.plain and ear.dialect.calls and framing.name == "ndjson"
-    usual = type(ear) is RequestMatcher and type(voice) is ResponseWriter and stage.plain
-    return PreparedExchanges(ear, stage) if plain and usual else None
+    plain = requests.dialect.id_only and requests.dialect.calls and framing.name == "ndjson"
+    usual = type(requests) is RequestMatcher and type(responses) is ResponseWriter and actions.plain
+    return PreparedExchanges(requests, actions) if plain and usual else None

@@ -47,34 +47,38 @@ class Repeats:
         self.are_read = False
         self.count = 0
 
-    def allows(self, ear: RequestMatcher, live: ClassifiedMessage) -> bool:
+    def allows(self, requests: RequestMatcher, live: ClassifiedMessage) -> bool:
         """Return whether this message may be sent again at any time."""
         what = self._what
-        return bool(what) and (ALL in what or live.method in what or f"{live.method} {ear.dialect.about(live)}" in what)
+        return bool(what) and (
+            ALL in what or live.method in what or f"{live.method} {requests.dialect.about(live)}" in what
+        )
 
-    def read(self, reader: Reader, ear: RequestMatcher, framing: Framing, cut_up: CutUp) -> None:
+    def read(self, reader: Reader, requests: RequestMatcher, framing: Framing, cut_up: CutUp) -> None:
         """Read the messages of a cassette, which is at its start."""
-        cut = RecordingPartitioner(ear, framing)
-        begun = [thread for event in reader for thread in cut_up(cut, event, reader.line)]
+        partition = RecordingPartitioner(requests, framing)
+        begun = [thread for event in reader for thread in cut_up(partition, event, reader.line)]
         self.are_read = True
         for thread in begun:
             if thread.origin is None or not thread.origin.is_message or thread.open:
                 continue
-            message = thread.origin.message(ear.dialect)
-            if self._after_faults or self.allows(ear, message):
-                self._threads.setdefault(ear.matcher.key(message), []).append(thread)
+            message = thread.origin.message(requests.dialect)
+            if self._after_faults or self.allows(requests, message):
+                self._threads.setdefault(requests.matcher.key(message), []).append(thread)
 
-    def find(self, ear: RequestMatcher, payload: bytes, was_played: Callable[[CallChain], bool]) -> CallChain | None:
+    def find(
+        self, requests: RequestMatcher, payload: bytes, was_played: Callable[[CallChain], bool]
+    ) -> CallChain | None:
         """Return the last recorded message that this one repeats, as a thread to begin; None if there is none.
 
         Args:
-            ear: what is compared, and how; it takes the message in.
+            requests: what is compared, and how; it takes the message in.
             payload: the live message.
             was_played: returns whether the message of a thread has been played.
         """
-        found = self._threads.get(ear.matcher.key(ear.neutral(payload)), [])
+        found = self._threads.get(requests.matcher.key(requests.neutral(payload)), [])
         for thread in reversed(found):
-            if thread.origin is not None and was_played(thread) and ear.accepts(thread.origin, payload):
+            if thread.origin is not None and was_played(thread) and requests.accepts(thread.origin, payload):
                 return _again(thread)
         return None
 

@@ -123,12 +123,12 @@ def run_replay(path: str, options: Options | None = None) -> int:
     try:
         with Reader(path) as reader:
             introduce(path, reader.header, options, outlets["err"])
-            stage = make_action_buffer(reader.header, options)
-            player = make_player(reader, stage, options)
-            player.overhear = stage.overhear
+            actions = make_action_buffer(reader.header, options)
+            player = make_player(reader, actions, options)
+            player.on_host_data = actions.on_host_data
             report = reporting(options.report, path, player)
-            status = play(player, stage, outlets, options.speed, report.end if report else None)
-            for rule in stage.idle:
+            status = play(player, actions, outlets, options.speed, report.end if report else None)
+            for rule in actions.idle:
                 write_message(outlets["err"], f"--fault {rule} has befallen nothing")
     except RecorderError as error:
         write_message(outlets["err"], str(error))
@@ -170,25 +170,25 @@ def make_action_buffer(header: Header, options: Options) -> ActionBuffer:
 
 
 def make_player(
-    reader: Reader, stage: ActionBuffer, options: Options, environ: Mapping[str, str] = os.environ
+    reader: Reader, actions: ActionBuffer, options: Options, environ: Mapping[str, str] = os.environ
 ) -> Player:
     """The player for a cassette. Raises CassetteError, UsageError."""
-    ear, voice = make_matcher_and_writer(reader.path, reader.header, options, environ)
+    requests, responses = make_matcher_and_writer(reader.path, reader.header, options, environ)
     framing = FRAMINGS[reader.header.framing]
-    if ear.dialect.loose:
+    if requests.dialect.optional_id:
         from .request_matcher import let_reply
 
-        let_reply(ear, lambda answer: stage.out(framing.encode(answer), answers=True))
+        let_reply(requests, lambda answer: actions.out(framing.encode(answer), answers=True))
     if options.order == "strict":
-        return with_repeats(StrictPlayer(reader, ear, voice, stage, framing), stage, options)
+        return with_repeats(StrictPlayer(reader, requests, responses, actions, framing), actions, options)
     if options.order == "any":
         from .any_order import AnyOrderPlayer
 
-        return with_repeats(AnyOrderPlayer(reader, ear, voice, stage, framing), stage, options)
+        return with_repeats(AnyOrderPlayer(reader, requests, responses, actions, framing), actions, options)
     raise UsageError(f"--order {options.order}: expected one of {', '.join(ORDERS)}")
 
 
-def with_repeats(player: Player, stage: ActionBuffer, options: Options) -> Player:
+def with_repeats(player: Player, actions: ActionBuffer, options: Options) -> Player:
     """Make a player play messages again, on request and after faults. Return the player."""
     if options.repeat or options.faults:
         from .repeats import Repeats
@@ -197,8 +197,8 @@ def with_repeats(player: Player, stage: ActionBuffer, options: Options) -> Playe
     if options.faults:
         from .faults import FaultInjector
 
-        if isinstance(stage, FaultInjector):
-            player.after_faults(stage)
+        if isinstance(actions, FaultInjector):
+            player.after_faults(actions)
     return player
 
 
@@ -219,7 +219,7 @@ def make_matcher_and_writer(
     bindings = ReplayBindings(header.bindings, options.bind, environ.get("HOME", ""))
     calls = IdMap()
     hearing, speaking = _kinds(dialect)
-    voice = speaking(dialect, FRAMINGS[header.framing], bindings, calls)
+    responses = speaking(dialect, FRAMINGS[header.framing], bindings, calls)
     matcher = Matcher(
         dialect,
         bindings,
@@ -227,17 +227,25 @@ def make_matcher_and_writer(
         ignore=options.ignore,
         mask=options.mask,
         match_on=options.match_on,
-        names=voice.names,
+        names=responses.names,
     )
     if matcher.ignore.by_method:
-        voice.note_requests(matcher.asked)
+        responses.note_requests(matcher.asked)
     redact = _Redact(options.redact, environ)
-    ear = hearing(dialect, matcher, bindings, calls, redact=redact, minted=voice.minted, names=voice.names)
-    return ear, voice
+    requests = hearing(
+        dialect,
+        matcher,
+        bindings,
+        calls,
+        redact=redact,
+        client_generated=responses.client_generated,
+        names=responses.names,
+    )
+    return requests, responses
 
 
 def _kinds(dialect: Dialect) -> tuple[type[RequestMatcher], type[ResponseWriter]]:
-    if not dialect.loose:
+    if not dialect.optional_id:
         return RequestMatcher, ResponseWriter
     from .request_matcher import LenientRequestMatcher
     from .response_writer import LenientResponseWriter

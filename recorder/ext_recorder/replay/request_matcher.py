@@ -60,7 +60,7 @@ class RequestMatcher:
         bindings: learnt from requests.
         calls: opened by requests.
         redact: takes out what a recorder would have taken out.
-        minted: names that the host makes up for one call, recorded key to live spelling; filled here.
+        client_generated: names that the host makes up for one call, recorded key to live spelling; filled here.
         names: lasting names, the same way; those of the host are filled in here.
     """
 
@@ -72,7 +72,7 @@ class RequestMatcher:
         calls: IdMap,
         *,
         redact: Redact,
-        minted: dict[bytes, bytes],
+        client_generated: dict[bytes, bytes],
         names: dict[bytes, bytes],
     ) -> None:
         self.dialect = dialect
@@ -80,11 +80,13 @@ class RequestMatcher:
         self.bindings = bindings
         self._calls = calls
         self._redact = redact
-        self._minted = minted
+        self._client_generated = client_generated
         self._names = names
-        self._glances = dialect.calls and dialect.glances
+        self._glances = dialect.calls and dialect.fast_scannable
         # Methods whose id the child repeats in notifications, in quotes as a request has them.
-        self._echoed_ids = [b'"' + name.encode() + b'"' for name, places in dialect.minted.items() if "/id" in places]
+        self._echoed_ids = [
+            b'"' + name.encode() + b'"' for name, places in dialect.client_generated.items() if "/id" in places
+        ]
         self._renamed = False  # some lasting name of the host is another one here
 
     def accepts(self, recorded: RecordedRequest, payload: bytes) -> bool:
@@ -92,7 +94,7 @@ class RequestMatcher:
         expected = recorded.payload
         if not self._glances or not recorded.is_message:
             return self._without_glance(recorded, payload)
-        if self._minted or self._renamed:
+        if self._client_generated or self._renamed:
             return self._closely(recorded, payload)
         seen = scan_id(expected)
         if seen is None or seen[0] != "request":
@@ -114,7 +116,7 @@ class RequestMatcher:
     @property
     def renames(self) -> bool:
         """Return True if a name that the host made up is another one here, so that bytes alone tell nothing."""
-        return bool(self._minted) or self._renamed
+        return bool(self._client_generated) or self._renamed
 
     def id_is_echoed(self, requests: bytes) -> bool:
         """Return True if notifications of the child may repeat the id of one of these requests."""
@@ -146,7 +148,7 @@ class RequestMatcher:
         return self.dialect.classify(self._clean(payload))
 
     def _clean(self, payload: bytes) -> bytes:
-        return self.bindings.to_neutral(self._redact(payload))
+        return self.bindings.to_placeholders(self._redact(payload))
 
     def _closely(self, recorded: RecordedRequest, payload: bytes) -> bool:
         bound = self._learn(recorded, payload)
@@ -164,7 +166,7 @@ class RequestMatcher:
         return canonical != recorded.payload and self._same_message(self.dialect.classify(canonical), payload)
 
     def _same_message(self, message: ClassifiedMessage, payload: bytes) -> bool:
-        neutral = self.bindings.to_neutral(payload)
+        neutral = self.bindings.to_placeholders(payload)
         if self.matcher.same(message, self.dialect.classify(neutral)):
             return True
         # Secrets last: a cassette that was recorded without redaction has them, and then the live ones must
@@ -190,7 +192,7 @@ class RequestMatcher:
         bound = []
         for name, pointer in places.items():
             neutral, path = path_in(message.at(pointer)), path_in(live.at(pointer))
-            if path and self.bindings.is_neutral(name, neutral) and self.bindings.live(neutral) is None:
+            if path and self.bindings.is_placeholder(name, neutral) and self.bindings.live(neutral) is None:
                 self.bindings.bind(neutral, path)
                 bound.append(neutral)
         return bound
@@ -202,13 +204,13 @@ class RequestMatcher:
             start, end = live.span
             self._calls.begin(message.key, live.text[start:end].encode("utf-8", "surrogateescape"))
             self._calls.expect(message.key, self._echoes(message, live))
-        for pointer in pointers_of(self.dialect.minted, message.method):
+        for pointer in pointers_of(self.dialect.client_generated, message.method):
             lasting = pointer in pointers_of(self.dialect.names, message.method)
             for key, spelling in _pairs(message, live, pointer):
                 if lasting:
                     self._renamed = self._names.setdefault(key, spelling) != key or self._renamed
-                elif spelling != key or key in self._minted:
-                    self._minted[key] = spelling
+                elif spelling != key or key in self._client_generated:
+                    self._client_generated[key] = spelling
         return True
 
     def _echoes(self, message: ClassifiedMessage, live: ClassifiedMessage) -> Echoes:
@@ -256,7 +258,7 @@ class LenientRequestMatcher(RequestMatcher):
         return True
 
 
-def let_reply(ear: RequestMatcher, reply: Callable[[bytes], None]) -> None:
+def let_reply(requests: RequestMatcher, reply: Callable[[bytes], None]) -> None:
     """Have an ear, if it is one of these, answer where the recording has no answer."""
-    if isinstance(ear, LenientRequestMatcher):
-        ear.reply = reply
+    if isinstance(requests, LenientRequestMatcher):
+        requests.reply = reply

@@ -45,12 +45,12 @@ class ResponseWriter:
         self._lines = framing.name == "ndjson"
         self._bindings = bindings
         self._calls = calls
-        self.minted: dict[bytes, bytes] = {}
+        self.client_generated: dict[bytes, bytes] = {}
         self.names: dict[bytes, bytes] = {}
         self.answers = False
 
     @property
-    def owes(self) -> bool:
+    def has_open_calls(self) -> bool:
         """Is any call of the host without its answer?"""
         return bool(self._calls)
 
@@ -73,9 +73,9 @@ class ResponseWriter:
             return None
         live = self._calls.end(recorded.key) or recorded.key
         text, edits = recorded.text, [(*recorded.span, live)]
-        for start, end, value in locate(text, pointers_of(self._dialect.minted, recorded.method)):
+        for start, end, value in locate(text, pointers_of(self._dialect.client_generated, recorded.method)):
             if (start, end) != recorded.span:
-                spelling = self.minted.get(id_key(value, text[start:end]), _bytes(text[start:end]))
+                spelling = self.client_generated.get(id_key(value, text[start:end]), _bytes(text[start:end]))
                 edits.append((start, end, spelling))
         for start, end, spelling in sorted(edits, reverse=True):
             text = text[:start] + spelling.decode("utf-8", "surrogateescape") + text[end:]
@@ -122,13 +122,13 @@ class ResponseWriter:
         return b"".join(parts)
 
     def _message(self, payload: bytes) -> bytes:
-        if not self._dialect.plain:
+        if not self._dialect.id_only:
             return self._read(payload)
         if not self._dialect.calls:
             return self._bindings.to_live(payload, json=False)
         seen = scan_id(payload)
         if seen is None:
-            if b'"id"' not in payload and payload[:1] == b"{" and not self.minted:
+            if b'"id"' not in payload and payload[:1] == b"{" and not self.client_generated:
                 self.answers = False
                 return self._bindings.here(payload)  # a notification, most often; no answer in any case
             return self._read(payload)
@@ -136,7 +136,7 @@ class ResponseWriter:
         self.answers = kind == "response"
         if self.answers:
             recorded = payload[start:end]
-            if recorded in self.minted:
+            if recorded in self.client_generated:
                 return self._read(payload)  # it may repeat the id as a name
             live = self._calls.end(recorded)
             if live is not None and live != recorded:
@@ -166,9 +166,9 @@ class ResponseWriter:
             yield from self._answer(message)
         for start, end, value in locate(text, pointers_of(dialect.mentions, method)):
             yield start, end, self._calls.live(id_key(value, text[start:end]))
-        if self.minted:
-            for start, end, value in locate(text, pointers_of(dialect.echoed, method)):
-                live = self.minted.get(id_key(value, text[start:end]))
+        if self.client_generated:
+            for start, end, value in locate(text, pointers_of(dialect.echoed_names, method)):
+                live = self.client_generated.get(id_key(value, text[start:end]))
                 if live is not None and (start, end) != message.span:
                     yield start, end, live
         for start, end, value in locate(text, pointers_of(dialect.names, method)):
@@ -184,7 +184,7 @@ class ResponseWriter:
                     yield start, end, spelling
         if key is None:
             if message.method:  # else an error answer to what could not be read
-                self._calls.end_first()
+                self._calls.end_oldest()
             return
         live = self._calls.end(key) if self._dialect.is_last(message) else None
         if live is None:

@@ -45,15 +45,20 @@ class StrictPlayer(Player):
 
     Args:
         reader: the cassette, at its start.
-        ear, voice, stage, framing: see Player.
+        requests, responses, actions, framing: see Player.
     """
 
     _is_coupled = False  # to other connections: `_may` has to be asked
 
     def __init__(
-        self, reader: Reader, ear: RequestMatcher, voice: ResponseWriter, stage: ActionBuffer, framing: Framing
+        self,
+        reader: Reader,
+        requests: RequestMatcher,
+        responses: ResponseWriter,
+        actions: ActionBuffer,
+        framing: Framing,
     ) -> None:
-        super().__init__(ear, voice, stage, framing, str(reader.path))
+        super().__init__(requests, responses, actions, framing, str(reader.path))
         self._reader = reader
         self._events: Iterator[Event] = iter(reader)
         self._kept: Event | None = None  # was read, and is still to come
@@ -74,7 +79,7 @@ class StrictPlayer(Player):
         self._asks: bool | None = None  # see _child_asks; once it was needed
         self._asked: set[bytes] = set()  # ids of the recorded child's requests, as far as they were needed
         self._upcoming: Upcoming | None = None  # once a message was a miss
-        self._exchanges = None if self._is_coupled else exchanges(ear, voice, stage, framing)
+        self._exchanges = None if self._is_coupled else exchanges(requests, responses, actions, framing)
 
     def start(self) -> None:
         self._release()
@@ -105,9 +110,9 @@ class StrictPlayer(Player):
         """Return True if the next messages can be played as exchanges."""
         if len(self._due) != 1 or self._mark or self._lost or self._apart_lines or len(self._decoder):
             return False
-        if self.waits or self._stage.over:
+        if self.waits or self._actions.over:
             return False
-        return not self._voice.owes and pairs.enter(self._reader.block, self._due[0])
+        return not self._responses.has_open_calls and pairs.enter(self._reader.block, self._due[0])
 
     def _leave(self) -> None:
         """Continue by events after the exchanges that were played."""
@@ -123,7 +128,7 @@ class StrictPlayer(Player):
             self.played_to = line - 1
             self._reader.line = line
             block.position = at + 1
-        self._voice.answered(pairs.leave())
+        self._responses.answered(pairs.leave())
 
     def _hear_all(self) -> None:
         self._leave()
@@ -144,9 +149,9 @@ class StrictPlayer(Player):
         return chain([event], self._events)
 
     def _go_on(self) -> None:
-        stage, base = self._stage, self._time
+        actions, base = self._actions, self._time
         for event in self._coming():
-            stage.after = event.time - base
+            actions.after = event.time - base
             if event.conn != 1:
                 raise UsageError(f"{self._name}:{self._reader.line}: {SECOND_CONNECTION}")
             if self._is_coupled and not self._may(event):
@@ -157,21 +162,21 @@ class StrictPlayer(Player):
                 self._kept = event  # only owed answers overtake the end of the input
                 break
             waits = self._pass(event) if isinstance(event, Data) else self._pass_mark(event)
-            if stage.over or (waits and self._mark is None):
+            if actions.over or (waits and self._mark is None):
                 return
             if waits:
                 break
-            if stage.size > MUCH_BYTES:
+            if actions.size > MUCH_BYTES:
                 self.more = True
                 return
-        if self._voice.owes:
+        if self._responses.has_open_calls:
             self._refuse_open()
 
     def _refuse_open(self) -> None:
         """Refuse the open calls that have no answer in the recording."""
         if self._unanswered is None:
             with self._reader.again() as reader:
-                self._unanswered = unanswered(reader, self._ear.dialect, self._framing)
+                self._unanswered = unanswered(reader, self._requests.dialect, self._framing)
         upto = self.next_line() - bool(self._due)
         for item in self._unanswered:
             if item.line <= upto:
@@ -194,17 +199,17 @@ class StrictPlayer(Player):
             return True
         self.played_to = self._reader.line
         self._play(event)
-        return self._mark is not None and not self._voice.owes
+        return self._mark is not None and not self._responses.has_open_calls
 
     def _pass_mark(self, mark: Mark) -> bool:
         """The same for what happened without bytes."""
         if self._is_wait(mark):
             self._mark = mark
             self._time = mark.time
-            return mark.kind != "eof" or not self._voice.owes
+            return mark.kind != "eof" or not self._responses.has_open_calls
         self._child_ended = mark.kind == "exit"
         self._play(mark)
-        if mark.kind == "omitted" and self._voice.owes:
+        if mark.kind == "omitted" and self._responses.has_open_calls:
             self._refuse_open()
         return False
 
@@ -217,11 +222,11 @@ class StrictPlayer(Player):
     def _is_final(self) -> bool:
         """Does the child end by itself now? Its host need not close its input first: some wait for the exit."""
         last = self._last
-        return last is not None and last.message(self._ear.dialect).method in self._ear.dialect.final
+        return last is not None and last.message(self._requests.dialect).method in self._requests.dialect.final
 
     def _hear(self, payload: bytes) -> None:
         due = self._due
-        if due and self._ear.accepts(due[-1], payload):
+        if due and self._requests.accepts(due[-1], payload):
             self._last = due.pop()
             self._lost = False
             if not due:
@@ -247,9 +252,9 @@ class StrictPlayer(Player):
     # A host that has left the recorded order
 
     def _spoiled(self, payload: bytes) -> Spoiled | None:
-        dialect = self._ear.dialect
+        dialect = self._requests.dialect
         live = dialect.classify(payload)
-        if dialect.calls and (live.kind == "response" or self._voice.owes):
+        if dialect.calls and (live.kind == "response" or self._responses.has_open_calls):
             self._take_apart()
         if self._apart is None or self._apart.answered(payload):
             return None
@@ -269,7 +274,7 @@ class StrictPlayer(Player):
     def _untie(self) -> None:
         if self._apart is not None:
             self._apart.untie()
-        if self._voice.owes:
+        if self._responses.has_open_calls:
             self._refuse_open()
 
     def _was_played(self, thread: CallChain) -> bool:
@@ -279,12 +284,12 @@ class StrictPlayer(Player):
         return item.line < self._reader.line + (not self._due and self._kept is None)
 
     def _running_again(self, *, withdraw: bool) -> Scheduler:
-        if withdraw and self._voice.owes:
+        if withdraw and self._responses.has_open_calls:
             self._take_apart()
         if self._apart is None:
             from .threads import Scheduler
 
-            self._apart = Scheduler(self._ear, self._stage, _is_read, self._play)
+            self._apart = Scheduler(self._requests, self._actions, _is_read, self._play)
         return self._apart
 
     def _take_apart(self) -> None:
@@ -318,7 +323,7 @@ class StrictPlayer(Player):
         from .partition import OpenCallThreads
 
         left = len(self._due)
-        found = OpenCallThreads(self._ear, self._framing, self._cut_up, self._apart_lines)
+        found = OpenCallThreads(self._requests, self._framing, self._cut_up, self._apart_lines)
         with self._reader.again() as reader:
             found.read(
                 reader,
@@ -340,7 +345,7 @@ class StrictPlayer(Player):
         """Return whether a recorded message of the host is an open call that keeps to the recorded order."""
         if item is None or item.line in self._apart_calls or any(item.line == each.line for each in self._skipped):
             return False
-        return self._voice.owes_answer(item.message(self._ear.dialect))
+        return self._responses.owes_answer(item.message(self._requests.dialect))
 
     def _without_apart(self, events: Iterator[Event]) -> Iterator[Event]:
         """Leave out what is played outside the recorded order."""
@@ -369,8 +374,8 @@ class StrictPlayer(Player):
         line = self._line_ahead(payload, ends=ends)
         if not line:
             return False
-        is_open = self._voice.owes or self._child_asks()
-        if self._ear.dialect.calls and is_open:
+        is_open = self._responses.has_open_calls or self._child_asks()
+        if self._requests.dialect.calls and is_open:
             self._take_apart()
         self._skip_to(line, payload, is_open=is_open)
         return True
@@ -383,7 +388,7 @@ class StrictPlayer(Player):
             ends: it ends the session: search all events, not only those near by.
         """
         here = self._reader.line
-        if any(self._ear.matches(item, payload) for item in self._due[-2::-1]):
+        if any(self._requests.matches(item, payload) for item in self._due[-2::-1]):
             return here
         since = here + (self._kept is None)
         if not ends:
@@ -391,21 +396,21 @@ class StrictPlayer(Player):
                 from ext_recorder.replay.upcoming import Upcoming
 
                 beside = self._reader.beside()
-                self._upcoming = Upcoming(beside, self._ear, self._items_in, self._is_apart, NEAR)
+                self._upcoming = Upcoming(beside, self._requests, self._items_in, self._is_apart, NEAR)
             return self._upcoming.line_of(payload, since)
         with self._reader.again() as reader:  # an index of all events would take long to make
             for event in reader:
                 if isinstance(event, Mark) and event.kind == "exit":
                     break  # the child answered nothing after it
                 if reader.line >= since and any(
-                    self._ear.matches(item, payload) for item in self._left_of(event, reader.line)
+                    self._requests.matches(item, payload) for item in self._left_of(event, reader.line)
                 ):
                     return reader.line
         return 0
 
     def _child_asks(self) -> bool:
         """Return True if calls may depend on requests of the child, or on what names neither call nor response."""
-        dialect = self._ear.dialect
+        dialect = self._requests.dialect
         if self._asks is None:
             self._asks = not dialect.by_id
             with self._reader.again() as reader:
@@ -437,15 +442,15 @@ class StrictPlayer(Player):
                     if self._reader.line == line:
                         break
                     self._skip_due()
-        while self._due and not self._ear.matches(self._due[-1], payload):
+        while self._due and not self._requests.matches(self._due[-1], payload):
             self._skipped.append(self._due.pop())
         skipped = {item.line for item in self._skipped[before:]}
-        if self._ear.dialect.calls and skipped:
+        if self._requests.dialect.calls and skipped:
             since = 0 if is_open else min(skipped)
             self._set_apart(lambda item: item is not None and item.line in skipped, shared=False, since=since)
         for item in self._skipped[before:]:
             calls = self._apart.passed(item.line) if self._apart is not None else []
-            self._give_up(calls, not_sent(item, describe(item.message(self._ear.dialect)), self._name, _CONTINUED))
+            self._give_up(calls, not_sent(item, describe(item.message(self._requests.dialect)), self._name, _CONTINUED))
 
     def _skip_due(self) -> None:
         self._skipped += reversed(self._due)
@@ -453,7 +458,7 @@ class StrictPlayer(Player):
 
     def _hear_junk(self, wire: bytes) -> None:
         due = self._due
-        if due and not due[-1].is_message and self._ear.accepts(due[-1], wire):
+        if due and not due[-1].is_message and self._requests.accepts(due[-1], wire):
             self._last = due.pop()
             if not due:
                 self._release()
@@ -472,13 +477,13 @@ class StrictPlayer(Player):
 
     def _hear_eof(self) -> None:
         is_due = self._mark is not None and self._mark.kind == "eof"
-        if not is_due and self._voice.owes and self._ear.dialect.calls:
+        if not is_due and self._responses.has_open_calls and self._requests.dialect.calls:
             self._take_apart()
         if self._apart is not None:
             self._refuse_waiting(self._apart)
         if is_due:
             self._release()
-        elif not self._stage.over:
+        elif not self._actions.over:
             self._end(0)
 
     def _hear_signal(self, name: str) -> None:

@@ -132,21 +132,21 @@ class Scheduler:
     """The threads that have begun.
 
     Args:
-        ear: says whether the host has answered a question.
-        stage: told when it is that something is said; knows when all is over.
+        requests: says whether the host has answered a question.
+        actions: told when it is that something is said; knows when all is over.
         settle: reads all that belongs to a thread.
         play: says or does what the child said or did.
     """
 
     def __init__(
         self,
-        ear: RequestMatcher,
-        stage: ActionBuffer,
+        requests: RequestMatcher,
+        actions: ActionBuffer,
         settle: Callable[[CallChain], None],
         play: Callable[[Event], None],
     ) -> None:
-        self._ear = ear
-        self._stage = stage
+        self._requests = requests
+        self._actions = actions
         self._settle = settle
         self._play = play
         self._asked: list[ChildRequest] = []  # and not answered to the end
@@ -161,7 +161,7 @@ class Scheduler:
         """Take the host's answer to a request of the child."""
         for question in self._asked:
             due = next((turn for turn in question.answers if not turn.taken), None)
-            if due is None or due.origin is None or not self._ear.accepts(due.origin, payload):
+            if due is None or due.origin is None or not self._requests.accepts(due.origin, payload):
                 continue
             due.taken = True
             if due is question.answers[-1]:
@@ -247,19 +247,19 @@ class Scheduler:
         if due is None or due.origin is None:
             return None
         event = question.event
-        message = self._ear.dialect.classify(event.payload) if isinstance(event, Data) and not event.raw else None
+        message = self._requests.dialect.classify(event.payload) if isinstance(event, Data) and not event.raw else None
         requests = describe(message) if message is not None else "a request"
         return Spoiled(due.origin, requests, self.drop(question.threads))
 
     def _differences(self, recorded: RecordedRequest, live: ClassifiedMessage) -> list[Difference] | None:
         """Return the differences between two messages of one method that concern the same; None for any others."""
-        dialect = self._ear.dialect
+        dialect = self._requests.dialect
         message = recorded.message(dialect)
         if message.kind != live.kind or message.method != live.method:
             return None
-        tables = (dialect.references, dialect.steers)
+        tables = (dialect.references, dialect.controls)
         named = {pointer for table in tables for pointer in pointers_of(table, live.method)}
-        found = self._ear.matcher.differences(message, live, most=_COMPARED)
+        found = self._requests.matcher.differences(message, live, most=_COMPARED)
         return None if any(each.pointer in named for each in found) else found
 
     def drop(self, threads: Iterable[CallChain]) -> list[RecordedRequest]:
@@ -312,12 +312,12 @@ class Scheduler:
             since: when it was done, in the recording.
         """
         ready = [thread for thread in threads if self._is_ready(thread)]
-        while ready and not self._stage.over:
+        while ready and not self._actions.over:
             thread = min(ready, key=_next_place) if len(ready) > 1 else ready[0]
             step = thread.steps[thread.position][1]
             event = step.event if isinstance(step, ChildRequest) else step
             assert isinstance(event, (Data, Mark))
-            self._stage.after = max(0.0, event.time - since)
+            self._actions.after = max(0.0, event.time - since)
             self._play(event)
             thread.position += 1
             if isinstance(step, ChildRequest):

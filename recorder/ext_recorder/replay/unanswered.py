@@ -176,7 +176,7 @@ class CompletenessCheck:
 
 
 def _has_glances(dialect: Dialect) -> bool:
-    return dialect.glances and not (dialect.forms or dialect.unfinished)
+    return dialect.fast_scannable and not (dialect.forms or dialect.unfinished)
 
 
 class _Calls:
@@ -187,7 +187,7 @@ class _Calls:
         self._open: dict[tuple[int, bytes], list[RecordedRequest]] = {}
         self._early: set[int] = set()  # connections with an HTTP response that came before the end of its request
         self._glances = _has_glances(dialect)
-        special = {*dialect.final, *dialect.loose, *dialect.references}
+        special = {*dialect.final, *dialect.optional_id, *dialect.references}
         self._special = tuple(method.encode() for method in special)
 
     def take(self, conn: int, stream: str, payload: bytes, line: int) -> None:
@@ -234,7 +234,7 @@ class _Calls:
         return sorted(found, key=lambda item: item[1].line)
 
     def _expects_answer(self, message: ClassifiedMessage) -> bool:
-        return message.method not in self._dialect.final and message.method not in self._dialect.loose
+        return message.method not in self._dialect.final and message.method not in self._dialect.optional_id
 
     def _cancel(self, conn: int, message: ClassifiedMessage) -> None:
         for pointer in pointers_of(self._dialect.references, message.method):

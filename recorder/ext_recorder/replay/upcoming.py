@@ -22,7 +22,7 @@ class Upcoming:
 
     Args:
         reader: the cassette, at its start.
-        ear: compares messages.
+        requests: compares messages.
         items_of: returns the messages of the host in the event on a line.
         is_apart: returns True for a recorded message that is no longer in the recorded order.
         size: lines in the window.
@@ -31,7 +31,7 @@ class Upcoming:
     def __init__(
         self,
         reader: Reader,
-        ear: RequestMatcher,
+        requests: RequestMatcher,
         items_of: Callable[[Event, int], list[RecordedRequest]],
         is_apart: Callable[[RecordedRequest], bool],
         size: int,
@@ -41,7 +41,7 @@ class Upcoming:
         self._items_of = items_of
         self._size = size
         self._threads: deque[CallChain] = deque()
-        self._index = CallIndex(ear, lambda item, payload: not is_apart(item) and ear.matches(item, payload))
+        self._index = CallIndex(requests, lambda item, payload: not is_apart(item) and requests.matches(item, payload))
         self._count = 0
 
     def line_of(self, payload: bytes, since: int) -> int:
@@ -57,7 +57,7 @@ class Upcoming:
                     self._count += 1
         while threads and _line(threads[0]) < since:
             index.take(threads.popleft())
-        thread = index.by_meaning(payload)
+        thread = index.find_equivalent(payload)
         return _line(thread) if thread is not None else 0
 
 

@@ -195,8 +195,8 @@ class Arrivals:
         if payload is not None and len(self.missing) > 1:
             for one in self.missing:
                 if one.first is not None and not one.first.raw and not one.greets:
-                    ear, _ = make_matcher_and_writer(self._path, self._header, self._options)
-                    if ear.accepts(RecordedRequest(one.first.payload, one.line), payload):
+                    requests, _ = make_matcher_and_writer(self._path, self._header, self._options)
+                    if requests.accepts(RecordedRequest(one.first.payload, one.line), payload):
                         return one
         return next((one for one in self.missing if payload is not None or one.first is None), self.missing[0])
 

@@ -116,7 +116,7 @@ class HttpServer:
         self._options = options
         self._listener = listener
         self._outlets = {"err": err, "out": host_outlet(1)}
-        self._ear, self._voice = make_matcher_and_writer(path, header, options)
+        self._requests, self._responses = make_matcher_and_writer(path, header, options)
         self._exchanges = Exchanges(path)
         self._own = deque(self._exchanges.own)
         self._clients: dict[int, _Client] = {}
@@ -198,17 +198,17 @@ class HttpServer:
         exchange, following = self._find(payload)
         if exchange is None or not exchange.sent:
             self._differs = self._lost = True
-            live = self._ear.dialect.classify(payload)
+            live = self._requests.dialect.classify(payload)
             if exchange is None:
                 miss = explain_mismatch(
-                    self._ear, self._ear.neutral(payload), self._history, where=self._path, turn=following
+                    self._requests, self._requests.neutral(payload), self._history, where=self._path, turn=following
                 )
             else:
                 exchange.played = True
                 miss = cut_off(live, exchange.request, self._path)
             self._say(miss.text)
             data = {**miss.data, "cassette": self._path}
-            refusal = self._ear.dialect.refusal(live, f"ext-recorder: {miss.text}", data) or b"499"
+            refusal = self._requests.dialect.refusal(live, f"ext-recorder: {miss.text}", data) or b"499"
             client.turns.append(_Turn(None, FRAMINGS["http"].encode(refusal)))
             return
         self._lost = False
@@ -243,7 +243,7 @@ class HttpServer:
     def _matches(self, exchange: Exchange, payload: bytes) -> bool:
         if exchange.partial:
             return b" ".join(payload.split(b" ", 2)[:2]) == exchange.request.payload
-        return self._ear.matches(exchange.request, payload)
+        return self._requests.matches(exchange.request, payload)
 
     def _history(self) -> Iterator[tuple[RecordedRequest, bool, bool]]:
         for exchange in self._exchanges.listed:
@@ -285,7 +285,7 @@ class HttpServer:
                 self._write(client, turn.refusal)
                 client.turns.popleft()
             elif turn.rest:
-                self._write(client, self._voice.out(turn.rest.popleft()[1]))
+                self._write(client, self._responses.out(turn.rest.popleft()[1]))
             if turn.exchange is not None and not turn.rest:
                 if self._is_open(turn.exchange):
                     break  # a stream that never ended stays as it is
@@ -331,7 +331,7 @@ class HttpServer:
             event = self._own.popleft()[1]
             outlet = self._outlets["err" if event.kind == "err" else "out"]
             try:
-                outlet.send(self._voice.err(event))
+                outlet.send(self._responses.err(event))
             except OSError:
                 continue
 
@@ -344,7 +344,7 @@ class HttpServer:
         self._differs = self._differs or (bool(left) and self._options.order == "strict")
 
     def _described(self, request: RecordedRequest) -> str:
-        return describe(request.message(self._ear.dialect))
+        return describe(request.message(self._requests.dialect))
 
     def _say(self, text: str) -> None:
         self.told.append(text)

@@ -77,7 +77,7 @@ class ConnectionPlayer(StrictPlayer):
 
     Args:
         reader: its events.
-        ear, voice, stage, framing: see Player.
+        requests, responses, actions, framing: see Player.
         arrived: asked about other connections.
     """
 
@@ -86,26 +86,26 @@ class ConnectionPlayer(StrictPlayer):
     def __init__(
         self,
         reader: Part,
-        ear: RequestMatcher,
-        voice: ResponseWriter,
-        stage: ActionBuffer,
+        requests: RequestMatcher,
+        responses: ResponseWriter,
+        actions: ActionBuffer,
         framing: Framing,
         *,
         arrived: Arrived,
     ) -> None:
-        super().__init__(reader, ear, voice, stage, framing)
+        super().__init__(reader, requests, responses, actions, framing)
         self._part = reader
         self._arrived = arrived
 
     def _may(self, event: Event) -> bool:
         cause = self._part.cause
-        return not cause or self._voice.owes or not self._is_unasked(event) or self._arrived(cause)
+        return not cause or self._responses.has_open_calls or not self._is_unasked(event) or self._arrived(cause)
 
     def _is_unasked(self, event: Event) -> bool:
         if not isinstance(event, Data) or event.kind != "out" or event.raw:
             return False
         seen = scan_id(event.payload)
-        kind = seen[0] if seen else self._ear.dialect.classify(event.payload).kind
+        kind = seen[0] if seen else self._requests.dialect.classify(event.payload).kind
         return kind in {"request", "notification"}
 
 

@@ -70,11 +70,11 @@ def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRe
         child = spawn_in(layer, session.command) if session.command else None
         signals.catch_ignored()
         stderr = host_outlet(2)
-        notes = writer_process.start(session, child.pid if child else NOBODY)
-        relay = make_relay(child, signals, notes, stderr)
+        queue = writer_process.start(session, child.pid if child else NOBODY)
+        relay = make_relay(child, signals, queue, stderr)
         status = relay.run()
         relay.linger()
-    report = notes.finish()
+    report = queue.finish()
     write_message(stderr, report.text)
     if child:
         finish_like(layer, relay, status, stderr, whole=report.ok)
@@ -114,7 +114,7 @@ class Relay(StdioProxy):
         self,
         child: Child | None,
         signals: Signals,
-        notes: EventQueue,
+        queue: EventQueue,
         stderr: OutputSink,
         *,
         listener: Listener,
@@ -125,7 +125,7 @@ class Relay(StdioProxy):
         self._connections = 0
         self._pending: list[tuple[float, socket.socket]] = []  # clients that a starting server does not take yet
         self._server = child
-        super().__init__(child, signals, notes, stderr)  # type: ignore[arg-type]  # None: this class does without
+        super().__init__(child, signals, queue, stderr)  # type: ignore[arg-type]  # None: this class does without
 
     def run(self) -> int:
         """As a tap does it; where no server was started, until a signal comes."""

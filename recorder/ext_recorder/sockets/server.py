@@ -184,26 +184,26 @@ class Server:
 
     def _begin(self, arrival: Arrival, connection: Connection) -> None:
         """It is known which connection a client makes."""
-        stage = make_action_buffer(self._header, self._options)
-        player = self._player(Part(self._path, connection.number, closed=connection.closed), stage)
-        player.overhear = stage.overhear
+        actions = make_action_buffer(self._header, self._options)
+        player = self._player(Part(self._path, connection.number, closed=connection.closed), actions)
+        player.on_host_data = actions.on_host_data
         player.told = self.told
         source = arrival.socket.fileno()
         out = OutputSink(source, arrival.socket.send, partial(shut, arrival.socket))
-        shell = PlayerDriver(player, stage, source, {"out": out, "err": self._err}, self._options.speed)
+        shell = PlayerDriver(player, actions, source, {"out": out, "err": self._err}, self._options.speed)
         self._clients.append(_Client(arrival.socket, connection.number, shell))
         self._positions.begin(connection.number, player)
         shell.start()
         for data in arrival.heard:
             shell.receive_data(data)
 
-    def _player(self, part: Part, stage: ActionBuffer) -> Player:
+    def _player(self, part: Part, actions: ActionBuffer) -> Player:
         if self._options.order != "strict":
-            return make_player(part, stage, self._options)
-        ear, voice = make_matcher_and_writer(self._path, self._header, self._options)
+            return make_player(part, actions, self._options)
+        requests, responses = make_matcher_and_writer(self._path, self._header, self._options)
         framing = FRAMINGS[self._header.framing]
-        player = ConnectionPlayer(part, ear, voice, stage, framing, arrived=self._positions.arrived)
-        return with_repeats(player, stage, self._options)
+        player = ConnectionPlayer(part, requests, responses, actions, framing, arrived=self._positions.arrived)
+        return with_repeats(player, actions, self._options)
 
     def _part(self, client: _Client) -> None:
         """A connection is over."""
@@ -231,12 +231,14 @@ class Server:
     def _own_shell(self) -> PlayerDriver:
         """What the server did on its own account: lines, on this process' own standard files."""
         header = type(self._header)("raw", DIALECTS["raw"].framing, bindings=self._header.bindings)
-        ear, voice = make_matcher_and_writer(self._path, header, self._options)
-        stage = ActionBuffer(paced=0 < self._options.speed < MAX)
+        requests, responses = make_matcher_and_writer(self._path, header, self._options)
+        actions = ActionBuffer(paced=0 < self._options.speed < MAX)
         part = Part(self._path, OWN_FILES)
-        player = OwnPlayer(part, ear, voice, stage, FRAMINGS[header.framing], arrived=self._positions.arrived)
+        player = OwnPlayer(
+            part, requests, responses, actions, FRAMINGS[header.framing], arrived=self._positions.arrived
+        )
         outlets: dict[Output, OutputSink] = {"out": host_outlet(1), "err": self._err}
-        return PlayerDriver(player, stage, _NOBODY, outlets, self._options.speed)
+        return PlayerDriver(player, actions, _NOBODY, outlets, self._options.speed)
 
     # --- The end ------------------------------------------------------------------------------------------------------
 

@@ -116,7 +116,7 @@ class RequestWriter:
     def _bind(self, name: str, value: object) -> None:
         """Make the folder that this message is the first to name."""
         path = path_in(value)
-        if name in FOLDERS and self._bindings.live(path) is None and self._bindings.is_neutral(name, path):
+        if name in FOLDERS and self._bindings.live(path) is None and self._bindings.is_placeholder(name, path):
             self._bindings.bind(path, self._new_folder(name))
 
     def _changes(self, message: ClassifiedMessage) -> Iterator[tuple[int, int, str]]:

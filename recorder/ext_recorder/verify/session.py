@@ -177,4 +177,4 @@ class LiveSession:
         return str(folder)
 
     def _clean(self, data: bytes) -> bytes:
-        return self.bindings.to_neutral(self._redactor.redact(data))
+        return self.bindings.to_placeholders(self._redactor.redact(data))

@@ -82,7 +82,7 @@ class Child:
         ahead = LookaheadReader(self._reader)
         hearing = ChildMessages(
             self._framing,
-            clean=lambda data: self.bindings.to_neutral(self.redactor.redact(data)),
+            clean=lambda data: self.bindings.to_placeholders(self.redactor.redact(data)),
             bindings=self.bindings,
             comparison=comparison,
             counterparts=counterparts,

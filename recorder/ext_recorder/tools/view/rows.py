@@ -151,7 +151,7 @@ class Rows:
             self._calls[entry.call] = row
             if host:
                 self._open.setdefault(entry.conn, {})[row] = None
-                for name in self._values(message, self._dialect.minted):
+                for name in self._values(message, self._dialect.client_generated):
                     self._names[entry.conn, name] = row
         elif "cancel" in message.method.lower() and (call := self._referred(entry, message)) is not None:
             self._set(call, "status", "cancelled")
@@ -182,7 +182,7 @@ class Rows:
             return call
         if entry.stream != "out" or entry.kind not in {"request", "notification"}:
             return -1
-        for name in self._values(message, self._dialect.echoed):
+        for name in self._values(message, self._dialect.echoed_names):
             if (row := self._names.get((entry.conn, name))) is not None:
                 return row
         opened = self._open.get(entry.conn, {})
