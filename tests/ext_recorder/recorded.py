@@ -61,7 +61,8 @@ class Session:
 
 def patched(command: Sequence[str], *changes: str) -> list[str]:
     """The same command line of the recorder, with some of its constants changed."""
-    program = "import sys\nfrom ext_recorder import child, notes, scribe, tap\n" + "\n".join(changes)
+    program = "import sys\nfrom ext_recorder.posix import child\n"
+    program += "from ext_recorder.record import event_queue, proxy, writer_process\n" + "\n".join(changes)
     program += "\nfrom ext_recorder.__main__ import main\nsys.exit(main())"
     return [sys.executable, "-P", "-c", program, *command[len(RECORDER) :]]
 

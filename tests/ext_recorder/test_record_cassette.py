@@ -267,8 +267,8 @@ def test_a_full_disk_stops_the_recording_and_not_the_session(cassette: Path) -> 
 
 
 def test_a_fault_of_the_scribe_stops_the_recording_and_tells_no_secret(cassette: Path, tmp_path: Path) -> None:
-    fault = "from ext_recorder import transcript\ndef fail(self, notes): raise ValueError(repr(notes))"
-    command = patched(recorder(cassette, ECHO), fault, "transcript.Transcript.lines = fail")
+    fault = "from ext_recorder.record import event_encoder\ndef fail(self, notes): raise ValueError(repr(notes))"
+    command = patched(recorder(cassette, ECHO), fault, "event_encoder.EventEncoder.lines = fail")
     done = subprocess.run(command, input=SECRET.encode(), capture_output=True, timeout=PATIENCE_S, check=False)
     assert (done.returncode, done.stdout) == (0, SECRET.encode())
     assert b"internal error: ValueError in <string>:" in done.stderr

@@ -261,7 +261,7 @@ def test_a_killed_recorder_leaves_what_can_be_recovered_and_no_process(cassette:
 
 
 def test_a_killed_recorder_takes_a_child_along_that_does_not_end_by_itself(cassette: Path) -> None:
-    command = patched(recorder(cassette, DEAF), "scribe.CHILD_GRACE_S = 0.1")
+    command = patched(recorder(cassette, DEAF), "writer_process.CHILD_GRACE_S = 0.1")
     host = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
     pid = int(hear_line(host))
     host.kill()

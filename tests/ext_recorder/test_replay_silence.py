@@ -27,8 +27,8 @@ PIPELINED = "\n".join(
 # `ext-recorder` with hosts that are silent at once.
 IMPATIENT = """
 import sys
-from ext_recorder import loop
-loop.SILENCE_MS = loop.NEXT_SILENCE_MS = 1
+from ext_recorder.replay import event_loop
+event_loop.SILENCE_MS = event_loop.NEXT_SILENCE_MS = 1
 from ext_recorder.__main__ import main
 sys.exit(main())
 """

@@ -183,7 +183,7 @@ FLOOD_BYTES = 13_000_000
 
 
 def test_the_wire_waits_for_a_scribe_that_is_far_behind(cassette: Path) -> None:
-    host = flooded(cassette, "tap.QUEUE_BYTES = 1_000_000")
+    host = flooded(cassette, "proxy.QUEUE_BYTES = 1_000_000")
     assert host.stdout is not None
     scribe = scribe_of(host)
     os.kill(scribe, signal.SIGSTOP)
@@ -202,7 +202,7 @@ def test_the_wire_waits_for_a_scribe_that_is_far_behind(cassette: Path) -> None:
 
 
 def test_a_scribe_that_takes_nothing_any_more_is_given_up(cassette: Path) -> None:
-    host = flooded(cassette, "tap.QUEUE_BYTES = 1_000_000", "notes.STALL_S = 0.1", "tap.STALL_CHECK_MS = 10")
+    host = flooded(cassette, "proxy.QUEUE_BYTES = 1_000_000", "event_queue.STALL_S = 0.1", "proxy.STALL_CHECK_MS = 10")
     scribe = scribe_of(host)
     os.kill(scribe, signal.SIGSTOP)
     session = end(host)
@@ -213,19 +213,19 @@ def test_a_scribe_that_takes_nothing_any_more_is_given_up(cassette: Path) -> Non
 
 WORKING = """
 import time
-from ext_recorder.transcript import Transcript
-lines = Transcript.lines
+from ext_recorder.record.event_encoder import EventEncoder
+lines = EventEncoder.lines
 def work_first(transcript, notes):
-    Transcript.lines = lines
+    EventEncoder.lines = lines
     until = time.process_time() + 3
     while time.process_time() < until: pass
     return lines(transcript, notes)
-Transcript.lines = work_first
+EventEncoder.lines = work_first
 """
 
 
 def test_a_scribe_that_works_on_one_batch_for_long_is_waited_for(cassette: Path) -> None:
-    host = flooded(cassette, "tap.QUEUE_BYTES = 1_000_000", "notes.STALL_S = 1", "tap.STALL_CHECK_MS = 10", WORKING)
+    host = flooded(cassette, "proxy.QUEUE_BYTES = 1_000_000", "event_queue.STALL_S = 1", "proxy.STALL_CHECK_MS = 10", WORKING)
     session = end(host)
     assert (session.code, session.err) == (0, b"")
     assert len(messages(cassette, "out")) == 13_000

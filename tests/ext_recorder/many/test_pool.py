@@ -96,7 +96,7 @@ def test_a_worker_that_ends_by_itself_bears_being_told_to_end() -> None:
     told_at_its_very_end = """if True:
         import atexit, os, signal
         from multiprocessing import Pipe
-        from ext_recorder.many.pool import _serve
+        from ext_recorder.batch.pool import _serve
         ours, theirs = Pipe()
         ours.close()
         atexit.register(os.kill, os.getpid(), signal.SIGTERM)
