@@ -225,7 +225,8 @@ EventEncoder.lines = work_first
 
 
 def test_a_scribe_that_works_on_one_batch_for_long_is_waited_for(cassette: Path) -> None:
-    host = flooded(cassette, "proxy.QUEUE_BYTES = 1_000_000", "event_queue.STALL_S = 1", "proxy.STALL_CHECK_MS = 10", WORKING)
+    limits = ("proxy.QUEUE_BYTES = 1_000_000", "event_queue.STALL_S = 1", "proxy.STALL_CHECK_MS = 10")
+    host = flooded(cassette, *limits, WORKING)
     session = end(host)
     assert (session.code, session.err) == (0, b"")
     assert len(messages(cassette, "out")) == 13_000
