@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.conformance.clauses import HOST, SPEC
+from ext_recorder.conformance.checks import CLAUSES
 from ext_recorder.conformance.conversations import CONVERSATIONS
 from ext_recorder.conformance.protocol_clauses import clauses_of
 from ext_recorder.conformance.target import ENTRIES
@@ -19,8 +19,8 @@ def tables() -> dict[str, str]:
     """Return the tables by their names in the page."""
     entries = "".join(f"| `{name}` | {text} |\n" for name, text in ENTRIES.items())
     return {
-        "clauses: spec": clause_table(SPEC),
-        "clauses: host": clause_table(HOST),
+        "clauses: spec": clause_table(clause for clause in CLAUSES if clause.level == "spec"),
+        "clauses: host": clause_table(clause for clause in CLAUSES if clause.level == "host"),
         "profile: entries": f"| entry | meaning |\n|---|---|\n{entries}",
         "profile: others": other_profiles(),
         **{f"clauses: {protocol}": clause_table(clauses_of(protocol)) for protocol in CONVERSATIONS},

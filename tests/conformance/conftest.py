@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.conformance.clauses import CLAUSES
+from ext_recorder.conformance.checks import CLAUSES
 from tests.conformance.profile_environment import cluster, web
 
 if TYPE_CHECKING:

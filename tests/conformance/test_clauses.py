@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 
-from ext_recorder.conformance.clauses import CLAUSES, MODULES
+from ext_recorder.conformance.checks import CLAUSES, MODULES
 
 # What a check takes; helpers of the check modules give something back, or take more.
 SIGNATURE = "(target: 'Target') -> 'None'"

@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_recorder.conformance.clauses import CLAUSES, Clause
+from ext_recorder.conformance.checks import CLAUSES
 from ext_recorder.conformance.raw_host import Violation
 from ext_recorder.conformance.target import Profile, Target
+
+if TYPE_CHECKING:
+    from ext_recorder.conformance.clauses import Clause
 
 HERE = Path(__file__).parent
 SOURCE = (HERE / "independent_extension.py").read_text()

@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from ext_recorder.conformance.clauses import CLAUSES
+from ext_recorder.conformance.checks import CLAUSES
 from tests.ext_recorder.recorded import PATIENCE_S, RECORDER
 
 ROOT = Path(__file__).parents[2]

@@ -18,7 +18,7 @@ from ext_recorder.messages.differences import Problem
 from ext_recorder.sockets.address import Address
 from ext_sdk.core.wire.json_codec import dumps
 
-from .clauses import CLAUSES
+from .checks import CLAUSES
 from .conversations import CONVERSATIONS
 from .peer import ChildUnderTest
 from .protocol_clauses import ask, clauses_of

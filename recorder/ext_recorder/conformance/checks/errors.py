@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ext_recorder.conformance.raw_host import Violation, json_object, text
+from ext_recorder.conformance.clauses import clauses_of_section
+from ext_recorder.conformance.raw_host import NotApplicable, Violation, json_object, text
 from ext_recorder.conformance.target import error_code, still_serves
 
 if TYPE_CHECKING:
     from ext_recorder.conformance.target import Target
 
+OF_OTHER_TYPE: dict[object, object] = {
+    "string": ["a", "list"],
+    "integer": "a text",
+    "number": "a text",
+    "boolean": "a text",
+    "array": "a text",
+    "object": "a text",
+}
 NOT_JSON = (
     b"this is no JSON",
     b'{"jsonrpc":"2.0","id":1,"method":"initialize"',
@@ -30,7 +39,6 @@ NO_REQUEST = (
     b"[]",
 )
 CODES = {-32700, -32600, -32601, -32602, -32603, *range(-32099, -31999)}
-NESTING = 100_000
 
 
 def error_after(target: Target, line: bytes) -> dict[str, object]:
@@ -44,6 +52,10 @@ def error_after(target: Target, line: bytes) -> dict[str, object]:
         return answer.message
 
 
+clause = clauses_of_section("spec", "Error Handling")
+
+
+@clause("parse-error", "Invalid JSON is -32700.")
 def what_is_no_json_is_a_parse_error(target: Target) -> None:
     for line in NOT_JSON:
         answer = error_after(target, line)
@@ -52,37 +64,70 @@ def what_is_no_json_is_a_parse_error(target: Target) -> None:
             raise Violation(f"expected id null, for the id of {line!r} is not known; found {answer!r:.200}")
 
 
+@clause("parse-error-utf-8", "Invalid UTF-8 is -32700, too.")
 def broken_utf_8_is_a_parse_error(target: Target) -> None:
     for broken in (b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xc0\x80"):
         error_code(error_after(target, b'{"jsonrpc":"2.0","id":1,"method":"' + broken + b'"}'), -32700)
 
 
+@clause("invalid-request", "Missing required fields are -32600.")
 def json_that_is_no_request_is_an_invalid_request(target: Target) -> None:
     for line in NO_REQUEST:
         error_code(error_after(target, line), -32600)
 
 
-def deep_nesting_is_an_error_like_any_other(target: Target) -> None:
-    deep = b"[" * NESTING + b"]" * NESTING
-    error_code(error_after(target, deep), -32700, -32600)
-    request = b'{"jsonrpc":"2.0","id":1,"method":"no-such-method","params":{"deep":' + deep + b"}}"
-    error_code(error_after(target, request), -32700, -32600, -32601)
-
-
-def a_number_of_any_length_is_an_error_at_most(target: Target) -> None:
-    digits = b"9" * 10_000
-    error_code(
-        error_after(target, b'{"jsonrpc":"2.0","id":1,"method":"no-such-method","params":{"n":' + digits + b"}}"),
-        *(-32700, -32600, -32601, -32602),
-    )
-
-
+@clause("unknown-method", "An unknown method is -32601.")
 def an_unknown_method_is_an_error(target: Target) -> None:
     with target.session() as host:
         for method in ("no-such-method", "", "Execute", "rpc.discover"):
             error_code(host.call(method, {}), -32601)
 
 
+@clause("unknown-operation", "An unknown operation is -32601.")
+def an_unknown_operation_is_an_error(target: Target) -> None:
+    with target.session() as host:
+        error_code(host.call("execute", target.execute_params("appply-me", {})), -32601)
+        error_code(host.call("execute", target.execute_params("", {})), -32601)
+
+
+@clause("unknown-named", "The error message names the unknown operation.")
+def an_error_names_what_was_unknown(target: Target) -> None:
+    with target.session() as host:
+        answer = host.call("execute", target.execute_params("appply-me", {}))
+    message = text(json_object(answer.get("error"), "the error").get("message"), "message")
+    if "appply-me" not in message:
+        raise Violation(f"expected the unknown operation in the message, found {message!r:.200}")
+
+
+@clause("missing-argument", "A missing required argument is -32602.")
+def a_missing_argument_is_refused(target: Target) -> None:
+    with target.started() as host:
+        for name, operation in target.operations(host).items():
+            if json_object(operation["params"], name).get("required"):
+                error_code(host.call("execute", target.execute_params(name, {})), -32602)
+                return
+    raise NotApplicable("no operation of the manifest requires an argument")
+
+
+@clause("argument-type", "An argument of another type is -32602.")
+def an_argument_of_another_type_is_refused(target: Target) -> None:
+    with target.started() as host:
+        for name, operation in target.operations(host).items():
+            params = json_object(operation["params"], name)
+            for argument, schema in json_object(params.get("properties", {}), name).items():
+                kind = schema.get("type") if isinstance(schema, dict) else None
+                if isinstance(kind, str) and kind in OF_OTHER_TYPE and not params.get("required"):
+                    wrong = {argument: OF_OTHER_TYPE[kind]}
+                    error_code(host.call("execute", target.execute_params(name, wrong)), -32602)
+                    return
+                if isinstance(kind, str) and kind in OF_OTHER_TYPE and params.get("required") == [argument]:
+                    wrong = {argument: OF_OTHER_TYPE[kind]}
+                    error_code(host.call("execute", target.execute_params(name, wrong)), -32602)
+                    return
+    raise NotApplicable("no operation of the manifest can be called with one wrong argument alone")
+
+
+@clause("params-type", "params of another type are an error.")
 def params_of_another_type_are_an_error(target: Target) -> None:
     with target.session() as host:
         for params in ("text", 7, [1, 2]):
@@ -90,6 +135,7 @@ def params_of_another_type_are_an_error(target: Target) -> None:
         still_serves(target, host)
 
 
+@clause("error-object", "An error has a code of the table and a message.")
 def an_error_has_a_code_of_the_table_and_a_message(target: Target) -> None:
     with target.session() as host:
         answers = [
@@ -109,14 +155,7 @@ def an_error_has_a_code_of_the_table_and_a_message(target: Target) -> None:
             raise Violation(f"an error has members that JSON-RPC does not name: {', '.join(sorted(unknown))}")
 
 
-def an_error_names_what_was_unknown(target: Target) -> None:
-    with target.session() as host:
-        answer = host.call("execute", target.execute_params("appply-me", {}))
-    message = text(json_object(answer.get("error"), "the error").get("message"), "message")
-    if "appply-me" not in message:
-        raise Violation(f"expected the unknown operation in the message, found {message!r:.200}")
-
-
+@clause("either", "A response is a result or an error.")
 def an_answer_is_a_result_or_an_error_never_both(target: Target) -> None:
     with target.session() as host:
         host.call("no-such-method", {})

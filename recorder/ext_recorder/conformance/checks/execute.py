@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ext_recorder.conformance.clauses import clauses_of_section
 from ext_recorder.conformance.raw_host import NotApplicable, Violation, json_object, text
 from ext_recorder.conformance.target import error_code, still_serves
 
@@ -11,29 +12,6 @@ if TYPE_CHECKING:
     from ext_recorder.conformance.target import Target
 
 PHASES = ("setup", "verify", "cleanup")
-OF_OTHER_TYPE: dict[object, object] = {
-    "string": ["a", "list"],
-    "integer": "a text",
-    "number": "a text",
-    "boolean": "a text",
-    "array": "a text",
-    "object": "a text",
-}
-
-
-def an_operation_that_succeeds_says_so(target: Target) -> None:
-    with target.session() as host:
-        result = target.run(host, "succeeds")
-    if result.get("success") is not True:
-        raise Violation(f"expected success: true, found {result!r:.500}")
-
-
-def an_operation_that_fails_is_a_result(target: Target) -> None:
-    with target.session() as host:
-        result = target.run(host, "fails")
-        still_serves(target, host)
-    if result.get("success") is not False:
-        raise Violation(f"expected success: false, found {result!r:.500}")
 
 
 def results(target: Target) -> list[dict[str, object]]:
@@ -44,37 +22,41 @@ def results(target: Target) -> list[dict[str, object]]:
         return [target.run(host, name) for name in entries]
 
 
-def message_and_error_are_text(target: Target) -> None:
-    for result in results(target):
-        text(result.get("message", ""), "message")
-        text(result.get("error", ""), "error")
+clause = clauses_of_section("spec", "Execute, Params Fields")
 
 
-def an_error_is_given_where_success_is_false_alone(target: Target) -> None:
-    for result in results(target):
-        if result.get("success") is True and result.get("error"):
-            raise Violation(f"a result that is a success has an error: {result['error']!r:.300}")
-
-
-def outputs_are_text_by_name(target: Target) -> None:
-    for result in results(target):
-        for name, value in json_object(result.get("outputs", {}), "outputs").items():
-            text(value, f"the output {name}")
-
-
-def a_result_has_no_members_that_the_spec_does_not_name(target: Target) -> None:
-    for result in results(target):
-        if unknown := result.keys() - {"success", "message", "error", "outputs"}:
-            raise Violation(f"a result has members that hosts don't know: {', '.join(sorted(unknown))}")
-
-
-def every_phase_is_accepted(target: Target) -> None:
+@clause("operation-required", "operation is required.")
+def the_operation_is_required(target: Target) -> None:
     with target.session() as host:
-        for phase in PHASES:
-            if target.run(host, "succeeds", phase=phase).get("success") is not True:
-                raise Violation(f"fails in phase {phase}")
+        params = target.execute_params("", {})
+        del params["operation"]
+        error_code(host.call("execute", params), -32602, -32600)
+        still_serves(target, host)
 
 
+@clause("args-context", "A request without args or context gets a response.")
+def a_request_without_args_or_context_is_answered(target: Target) -> None:
+    with target.session() as host:
+        for missing in ("args", "context"):
+            params = target.params("succeeds")
+            del params[missing]
+            response = host.call("execute", params)
+            if "result" not in response:
+                error_code(response, -32602, -32600)
+        still_serves(target, host)
+
+
+@clause("args-type", "args and context are objects.")
+def args_and_context_of_another_type_are_refused(target: Target) -> None:
+    with target.session() as host:
+        for wrong in ({"args": "text"}, {"args": [1]}, {"context": "text"}):
+            error_code(host.call("execute", target.params("succeeds") | wrong), -32602, -32600)
+
+
+clause = clauses_of_section("spec", "Execute, Context Object")
+
+
+@clause("workdir", "Relative paths are resolved from workdir.")
 def relative_paths_are_meant_from_the_workdir(target: Target) -> None:
     name = target.profile.value("relative", "creates")
     with target.session() as host:
@@ -88,6 +70,15 @@ def relative_paths_are_meant_from_the_workdir(target: Target) -> None:
             raise Violation(f"expected {name} in {directory}, which is not there; the result was {result!r:.300}")
 
 
+@clause("phase", "phase is setup, verify or cleanup.")
+def every_phase_is_accepted(target: Target) -> None:
+    with target.session() as host:
+        for phase in PHASES:
+            if target.run(host, "succeeds", phase=phase).get("success") is not True:
+                raise Violation(f"fails in phase {phase}")
+
+
+@clause("env", "env holds environment variables from the task.")
 def the_environment_of_the_task_is_used(target: Target) -> None:
     variable, output = target.profile.value("env", "variable"), target.profile.value("env", "output")
     with target.session() as host:
@@ -97,23 +88,7 @@ def the_environment_of_the_task_is_used(target: Target) -> None:
         raise Violation(f"expected the value of {variable} in the output {output}, found {outputs[output]!r:.300}")
 
 
-def the_agent_is_known_in_verify(target: Target) -> None:
-    said = target.profile.value("agent", "text")
-    with target.session() as host:
-        for output, expected in ((f"so {said}.", True), ("something else", False)):
-            agent = {"prompt": "a prompt", "output": output}
-            result = target.run(host, "agent", phase="verify", agent=agent)
-            if result.get("success") is not expected:
-                raise Violation(f"expected success: {expected} where the agent said {output!r}, found {result!r:.300}")
-
-
-def an_agent_is_accepted_by_operations_that_ask_for_none(target: Target) -> None:
-    with target.session() as host:
-        agent = {"prompt": "a prompt", "output": 'an "answer"\nof two lines'}
-        if target.run(host, "succeeds", phase="verify", agent=agent).get("success") is not True:
-            raise Violation("fails when an agent is given")
-
-
+@clause("timeout", "timeout is the maximum execution time.")
 def a_timeout_ends_the_operation(target: Target) -> None:
     with target.session() as host:
         response = host.call("execute", target.params("slow", timeout="200ms"))
@@ -124,58 +99,68 @@ def a_timeout_ends_the_operation(target: Target) -> None:
         raise Violation(f"expected success: false or the error -32001, found {response!r:.300}")
 
 
-def the_operation_is_required(target: Target) -> None:
+@clause("agent", "agent contains prompt and output in the verify phase.")
+def the_agent_is_known_in_verify(target: Target) -> None:
+    said = target.profile.value("agent", "text")
     with target.session() as host:
-        params = target.execute_params("", {})
-        del params["operation"]
-        error_code(host.call("execute", params), -32602, -32600)
+        for output, expected in ((f"so {said}.", True), ("something else", False)):
+            agent = {"prompt": "a prompt", "output": output}
+            result = target.run(host, "agent", phase="verify", agent=agent)
+            if result.get("success") is not expected:
+                raise Violation(f"expected success: {expected} where the agent said {output!r}, found {result!r:.300}")
+
+
+@clause("agent-ignored", "agent may be sent to any operation.")
+def an_agent_is_accepted_by_operations_that_ask_for_none(target: Target) -> None:
+    with target.session() as host:
+        agent = {"prompt": "a prompt", "output": 'an "answer"\nof two lines'}
+        if target.run(host, "succeeds", phase="verify", agent=agent).get("success") is not True:
+            raise Violation("fails when an agent is given")
+
+
+clause = clauses_of_section("spec", "Execute, Result Fields")
+
+
+@clause("success", "success is true if the operation succeeded.")
+def an_operation_that_succeeds_says_so(target: Target) -> None:
+    with target.session() as host:
+        result = target.run(host, "succeeds")
+    if result.get("success") is not True:
+        raise Violation(f"expected success: true, found {result!r:.500}")
+
+
+@clause("failure", "A failed operation is a result with success: false.")
+def an_operation_that_fails_is_a_result(target: Target) -> None:
+    with target.session() as host:
+        result = target.run(host, "fails")
         still_serves(target, host)
+    if result.get("success") is not False:
+        raise Violation(f"expected success: false, found {result!r:.500}")
 
 
-def a_request_without_args_or_context_is_answered(target: Target) -> None:
-    with target.session() as host:
-        for missing in ("args", "context"):
-            params = target.params("succeeds")
-            del params[missing]
-            response = host.call("execute", params)
-            if "result" not in response:
-                error_code(response, -32602, -32600)
-        still_serves(target, host)
+@clause("message", "message and error are strings.")
+def message_and_error_are_text(target: Target) -> None:
+    for result in results(target):
+        text(result.get("message", ""), "message")
+        text(result.get("error", ""), "error")
 
 
-def args_and_context_of_another_type_are_refused(target: Target) -> None:
-    with target.session() as host:
-        for wrong in ({"args": "text"}, {"args": [1]}, {"context": "text"}):
-            error_code(host.call("execute", target.params("succeeds") | wrong), -32602, -32600)
+@clause("error-when", "error is present only with success: false.")
+def an_error_is_given_where_success_is_false_alone(target: Target) -> None:
+    for result in results(target):
+        if result.get("success") is True and result.get("error"):
+            raise Violation(f"a result that is a success has an error: {result['error']!r:.300}")
 
 
-def a_missing_argument_is_refused(target: Target) -> None:
-    with target.started() as host:
-        for name, operation in target.operations(host).items():
-            if json_object(operation["params"], name).get("required"):
-                error_code(host.call("execute", target.execute_params(name, {})), -32602)
-                return
-    raise NotApplicable("no operation of the manifest requires an argument")
+@clause("outputs", "outputs map strings to strings.")
+def outputs_are_text_by_name(target: Target) -> None:
+    for result in results(target):
+        for name, value in json_object(result.get("outputs", {}), "outputs").items():
+            text(value, f"the output {name}")
 
 
-def an_argument_of_another_type_is_refused(target: Target) -> None:
-    with target.started() as host:
-        for name, operation in target.operations(host).items():
-            params = json_object(operation["params"], name)
-            for argument, schema in json_object(params.get("properties", {}), name).items():
-                kind = schema.get("type") if isinstance(schema, dict) else None
-                if isinstance(kind, str) and kind in OF_OTHER_TYPE and not params.get("required"):
-                    wrong = {argument: OF_OTHER_TYPE[kind]}
-                    error_code(host.call("execute", target.execute_params(name, wrong)), -32602)
-                    return
-                if isinstance(kind, str) and kind in OF_OTHER_TYPE and params.get("required") == [argument]:
-                    wrong = {argument: OF_OTHER_TYPE[kind]}
-                    error_code(host.call("execute", target.execute_params(name, wrong)), -32602)
-                    return
-    raise NotApplicable("no operation of the manifest can be called with one wrong argument alone")
-
-
-def an_unknown_operation_is_an_error(target: Target) -> None:
-    with target.session() as host:
-        error_code(host.call("execute", target.execute_params("appply-me", {})), -32601)
-        error_code(host.call("execute", target.execute_params("", {})), -32601)
+@clause("result-members", "A result has no members but the specified ones.")
+def a_result_has_no_members_that_the_spec_does_not_name(target: Target) -> None:
+    for result in results(target):
+        if unknown := result.keys() - {"success", "message", "error", "outputs"}:
+            raise Violation(f"a result has members that hosts don't know: {', '.join(sorted(unknown))}")

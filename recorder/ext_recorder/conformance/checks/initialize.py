@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from ext_recorder.conformance.clauses import clauses_of_section
 from ext_recorder.conformance.raw_host import NotApplicable, Violation, json_object, text
 from ext_recorder.conformance.target import PROTOCOL_VERSION, error_code, still_serves
 
@@ -31,6 +32,10 @@ def operations(target: Target) -> Iterator[tuple[str, dict[str, object]]]:
         yield from target.operations(host).items()
 
 
+clause = clauses_of_section("spec", "Initialize, Request")
+
+
+@clause("initialize", "initialize returns the manifest.")
 def initialize_is_answered_with_the_manifest(target: Target) -> None:
     with target.started() as host:
         response = host.call("initialize", {"protocolVersion": PROTOCOL_VERSION})
@@ -39,30 +44,14 @@ def initialize_is_answered_with_the_manifest(target: Target) -> None:
         raise Violation(f"expected the manifest as the first message, found {first!r:.300}")
 
 
-def the_configuration_may_be_left_out_or_empty(target: Target) -> None:
-    configurations: tuple[object, ...] = (None, {})
-    for config in configurations:
-        with target.session(config) as host:
-            still_serves(target, host)
-
-
-def a_configuration_of_its_own_is_accepted(target: Target) -> None:
-    with target.session(target.profile.entry("config")["value"]) as host:
-        still_serves(target, host)
-
-
-def a_configuration_that_is_no_object_is_refused(target: Target) -> None:
-    with target.started() as host:
-        params = {"protocolVersion": PROTOCOL_VERSION, "config": ["a", "list"]}
-        error_code(host.call("initialize", params), -32602, -32600)
-
-
+@clause("version-required", "protocolVersion is required, a string.")
 def the_protocol_version_is_required(target: Target) -> None:
     with target.started() as host:
         error_code(host.call("initialize", {}), -32602, -32600)
         error_code(host.call("initialize", {"protocolVersion": 1}), -32602, -32600)
 
 
+@clause("version-mismatch", "protocolVersion is the version of the host: another version is not accepted.")
 def another_protocol_version_is_not_agreed_to(target: Target) -> None:
     with target.started() as host:
         response = host.call("initialize", {"protocolVersion": "99.0.0"})
@@ -74,35 +63,58 @@ def another_protocol_version_is_not_agreed_to(target: Target) -> None:
         raise Violation(f"expected an error, or a manifest for {PROTOCOL_VERSION}; found one for {named!r}")
 
 
-def after_another_protocol_version_the_right_one_is_still_answered(target: Target) -> None:
+@clause("config-optional", "config is optional.")
+def the_configuration_may_be_left_out_or_empty(target: Target) -> None:
+    configurations: tuple[object, ...] = (None, {})
+    for config in configurations:
+        with target.session(config) as host:
+            still_serves(target, host)
+
+
+@clause("config", "The extension defines the members of config.")
+def a_configuration_of_its_own_is_accepted(target: Target) -> None:
+    with target.session(target.profile.entry("config")["value"]) as host:
+        still_serves(target, host)
+
+
+@clause("config-type", "config is an object.")
+def a_configuration_that_is_no_object_is_refused(target: Target) -> None:
     with target.started() as host:
-        host.call("initialize", {"protocolVersion": "99.0.0"})
-        target.initialize(host)
+        params = {"protocolVersion": PROTOCOL_VERSION, "config": ["a", "list"]}
+        error_code(host.call("initialize", params), -32602, -32600)
 
 
+clause = clauses_of_section("spec", "Initialize, Manifest Fields")
+
+
+@clause("name", "name is required, a string.")
 def the_manifest_has_a_name(target: Target) -> None:
     if not text(manifest(target).get("name"), "name"):
         raise Violation("name is empty")
 
 
+@clause("semver", "version is required, a semantic version.")
 def the_manifest_has_a_semantic_version(target: Target) -> None:
     version = text(manifest(target).get("version"), "version")
     if not SEMANTIC_VERSION.fullmatch(version):
         raise Violation(f"expected a semantic version such as 1.2.0, found {version!r}")
 
 
+@clause("version-supported", "protocolVersion is required, the version supported.")
 def the_manifest_names_the_protocol_version(target: Target) -> None:
     version = text(manifest(target).get("protocolVersion"), "protocolVersion")
     if version != PROTOCOL_VERSION:
         raise Violation(f"expected {PROTOCOL_VERSION}, found {version!r}")
 
 
+@clause("description", "description, if present, is a string.")
 def a_description_is_text(target: Target) -> None:
     text(manifest(target).get("description", ""), "description")
     for name, operation in operations(target):
         text(operation.get("description", ""), f"description of {name}")
 
 
+@clause("requires", "requires is an array of objects with a command.")
 def requirements_name_a_command(target: Target) -> None:
     requires = manifest(target).get("requires", [])
     if not isinstance(requires, list):
@@ -112,11 +124,16 @@ def requirements_name_a_command(target: Target) -> None:
             raise Violation("a requirement has an empty command")
 
 
+@clause("operations", "operations maps names to operations.")
 def the_manifest_maps_operations_by_name(target: Target) -> None:
     if not list(operations(target)):
         raise Violation("the manifest has no operation")
 
 
+clause = clauses_of_section("spec", "Initialize, Operation Object")
+
+
+@clause("params", "params is required: the schema of an object.")
 def every_operation_has_params(target: Target) -> None:
     for name, operation in operations(target):
         params = json_object(operation.get("params"), f"params of {name}")
@@ -126,6 +143,7 @@ def every_operation_has_params(target: Target) -> None:
             )
 
 
+@clause("schema", "params is valid JSON Schema.")
 def params_are_valid_json_schema(target: Target) -> None:
     try:
         import jsonschema
@@ -138,6 +156,7 @@ def params_are_valid_json_schema(target: Target) -> None:
             raise Violation(f"params of {name}: {error.message} at {error.json_path}") from None
 
 
+@clause("required-described", "required lists arguments that properties describes.")
 def required_arguments_are_described(target: Target) -> None:
     for name, operation in operations(target):
         params = json_object(operation["params"], name)
@@ -147,6 +166,7 @@ def required_arguments_are_described(target: Target) -> None:
             raise Violation(f"{name} requires {required!r} and describes {', '.join(properties)}")
 
 
+@clause("defaults", "A default is valid for the schema of its argument.")
 def defaults_fit_their_own_schema(target: Target) -> None:
     try:
         import jsonschema
@@ -160,9 +180,3 @@ def defaults_fit_their_own_schema(target: Target) -> None:
                 errors = list(validator.evolve(schema=schema).iter_errors(schema["default"]))
                 if errors:
                     raise Violation(f"the default of {name}.{argument} is refused by its schema: {errors[0].message}")
-
-
-def a_second_initialize_does_no_harm(target: Target) -> None:
-    with target.session() as host:
-        host.call("initialize", {"protocolVersion": PROTOCOL_VERSION})
-        still_serves(target, host)

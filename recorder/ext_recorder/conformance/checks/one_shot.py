@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ext_recorder.conformance.clauses import clauses_of_section
 from ext_recorder.conformance.raw_host import Violation
 from ext_recorder.conformance.target import error_code
 
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from ext_recorder.conformance.target import Target
 
 
+clause = clauses_of_section("spec", "One-Shot Mode")
+
+
+@clause("one-shot", "A single execute request is processed, its result written, and the process exits.")
 def execute_without_initialize_is_answered_and_the_process_exits(target: Target) -> None:
     with target.started() as host:
         id = host.request("execute", target.params("succeeds"))
@@ -22,13 +27,7 @@ def execute_without_initialize_is_answered_and_the_process_exits(target: Target)
         ended(host)
 
 
-def an_answer_does_not_wait_for_the_end_of_stdin(target: Target) -> None:
-    with target.started() as host:
-        target.run(host, "succeeds")
-        host.close_stdin()
-        ended(host)
-
-
+@clause("one-shot-error", "An error is a response, too.")
 def errors_are_answered_too(target: Target) -> None:
     with target.started() as host:
         id = host.request("execute", target.execute_params("no-such-operation", {}))
@@ -36,16 +35,3 @@ def errors_are_answered_too(target: Target) -> None:
         error_code(host.response(id), -32601)
         host.rest()
         host.exit_code()
-
-
-def a_configuration_can_be_given_on_the_command_line(target: Target) -> None:
-    import json
-
-    argument = target.profile.value("config", "argument")
-    config = json.dumps(target.profile.entry("config")["value"])
-    with target.started(argument, config) as host:
-        id = host.request("execute", target.params("succeeds"))
-        host.close_stdin()
-        if "result" not in (response := host.response(id)):
-            raise Violation(f"expected a result, found {response!r:.300}")
-        ended(host)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ext_recorder.conformance.clauses import clauses_of_section
 from ext_recorder.conformance.raw_host import Violation
-from ext_recorder.conformance.target import error_code, still_serves
 
 if TYPE_CHECKING:
     from ext_recorder.conformance.raw_host import Host
@@ -20,6 +20,10 @@ def ended(host: Host) -> None:
         raise Violation(f"expected exit code 0, found {code}; stderr: {host.stderr[-1000:]}")
 
 
+clause = clauses_of_section("spec", "Shutdown")
+
+
+@clause("shutdown", "The result of shutdown is {}.")
 def shutdown_is_answered_with_an_empty_object(target: Target) -> None:
     with target.session() as host:
         response = host.call("shutdown", {})
@@ -27,40 +31,16 @@ def shutdown_is_answered_with_an_empty_object(target: Target) -> None:
         raise Violation(f"expected the result {{}}, found {response!r:.300}")
 
 
+@clause("exit", "The extension exits after shutdown.")
 def after_shutdown_the_process_exits_with_0(target: Target) -> None:
     with target.session() as host:
         host.call("shutdown", {})
         ended(host)
 
 
+@clause("shutdown-params", "params may be omitted (JSON-RPC 2.0).")
 def shutdown_needs_no_params(target: Target) -> None:
     with target.session() as host:
         if "result" not in (response := host.call("shutdown")):
             raise Violation(f"expected a result, found {response!r:.300}")
         ended(host)
-
-
-def shutdown_before_initialize_is_answered(target: Target) -> None:
-    with target.started() as host:
-        if "result" not in (response := host.call("shutdown", {})):
-            raise Violation(f"expected a result, found {response!r:.300}")
-        ended(host)
-
-
-def a_session_goes_on_until_shutdown(target: Target) -> None:
-    with target.session() as host:
-        for _ in range(3):
-            target.run(host, "succeeds")
-        error_code(host.call("execute", target.execute_params("no-such-operation", {})), -32601)
-        still_serves(target, host)
-        host.call("shutdown", {})
-        ended(host)
-
-
-def shutdown_does_not_wait_for_a_running_operation(target: Target) -> None:
-    with target.session() as host:
-        host.request("execute", target.params("slow"))
-        host.call("shutdown", {})
-        host.rest()
-        if code := host.exit_code():
-            raise Violation(f"expected exit code 0, found {code}")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-from time import monotonic
 from typing import TYPE_CHECKING
 
-from ext_recorder.conformance.raw_host import READ_BYTES, Violation
+from ext_recorder.conformance.clauses import clauses_of_section
+from ext_recorder.conformance.raw_host import Violation
 from ext_recorder.conformance.target import PROTOCOL_VERSION, error_code, still_serves
 
 if TYPE_CHECKING:
     from ext_recorder.conformance.target import Target
 
-STARTING_SECONDS = 1.0  # how long to listen to what starts, at least; on a busy machine the next start may take longer
+
+clause = clauses_of_section("spec", "Transport")
 
 
+@clause("line", "Each message is one line, ended by a line feed.")
 def each_message_is_one_line(target: Target) -> None:
     # Host.next_line refuses a line that is not one JSON object, and an end without a line feed.
     with target.session() as host:
@@ -26,6 +28,7 @@ def each_message_is_one_line(target: Target) -> None:
         raise Violation(f"expected three messages, a line each; found {[line.data for line in host.lines]!r:.500}")
 
 
+@clause("version-2", "Messages are JSON-RPC 2.0.")
 def every_message_says_version_2(target: Target) -> None:
     with target.session() as host:
         host.call("execute", target.execute_params("no-such-operation", {}))
@@ -38,29 +41,21 @@ def every_message_says_version_2(target: Target) -> None:
             raise Violation(f'expected "jsonrpc": "2.0" in every message, found {line.data!r:.300}')
 
 
+@clause("utf-8", "The encoding is UTF-8.")
 def text_is_utf_8_in_both_directions(target: Target) -> None:
     with target.session() as host:
         for id in ("clé", "鍵 🔑", "\u2028"):
             error_code(host.call("no-such-method", {}, id=id), -32601)
 
 
+@clause("escapes", "Escaped text is the same text.")
 def escaped_text_is_the_same_text(target: Target) -> None:
     with target.session() as host:
         host.send_bytes(b'{"jsonrpc":"2.0","id":"cl\\u00e9 \\ud83d\\udd11","method":"no-such-method"}\n')
         error_code(host.response("clé 🔑"), -32601)
 
 
-def nothing_is_written_before_the_first_request(target: Target) -> None:
-    with target.started() as host:
-        began = monotonic()
-        target.initialize(host)
-        started = monotonic() - began
-    with target.started() as host:
-        if not host.is_quiet(max(STARTING_SECONDS, 4 * started)):
-            raise Violation(f"wrote before it was asked: {host.next_line()}")
-        target.initialize(host)
-
-
+@clause("stdout-is-the-wire", "Messages go to stdout, debug logs to stderr: stdout contains nothing but messages.")
 def stdout_carries_responses_and_log_notifications_alone(target: Target) -> None:
     with target.session() as host:
         for entry in ("succeeds", "fails", "logs"):
@@ -75,6 +70,7 @@ def stdout_carries_responses_and_log_notifications_alone(target: Target) -> None
             raise Violation(f"neither a response nor a log notification: {line.data!r:.300}")
 
 
+@clause("pieces", "A message ends at its line feed, even if it arrives in pieces.")
 def a_message_may_come_in_any_pieces(target: Target) -> None:
     request = {"jsonrpc": "2.0", "id": "é", "method": "initialize", "params": {"protocolVersion": PROTOCOL_VERSION}}
     with target.started() as host:
@@ -85,6 +81,7 @@ def a_message_may_come_in_any_pieces(target: Target) -> None:
         still_serves(target, host)
 
 
+@clause("one-write", "Several messages may come in one write.")
 def messages_in_one_write_are_all_answered(target: Target) -> None:
     with target.session() as host:
         ids = [f"piece {number}" for number in range(20)]
@@ -94,20 +91,8 @@ def messages_in_one_write_are_all_answered(target: Target) -> None:
             error_code(host.response(id), -32601)
 
 
+@clause("white-space", "White space around JSON is not part of it.")
 def white_space_around_a_message_is_no_part_of_it(target: Target) -> None:
     with target.session() as host:
         host.send_bytes(b' \t{ "jsonrpc" : "2.0", "id" : "spaced", "method" : "no-such-method" } \r\n')
         error_code(host.response("spaced"), -32601)
-
-
-def a_blank_line_does_no_harm(target: Target) -> None:
-    with target.session() as host:
-        host.send_bytes(b"\n\r\n")
-        still_serves(target, host)
-
-
-def a_long_line_is_read(target: Target) -> None:
-    with target.session() as host:
-        for length in (READ_BYTES - 1, READ_BYTES, 1_000_000):
-            args = {"padding": "x" * length}
-            error_code(host.call("execute", target.execute_params("no-such-operation", args)), -32601)
