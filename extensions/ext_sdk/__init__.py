@@ -1,4 +1,4 @@
-"""What an author of an extension imports: typed operations in, results out; the SDK speaks the protocol.
+r"""Public names for authors of extensions: typed operations with arguments in and results out.
 
     import ext_sdk
 
@@ -9,14 +9,13 @@
 
     @extension.operation()
     def greet(args: Greet, context: ext_sdk.Context) -> ext_sdk.Result:
-        \"\"\"Say hello to somebody.\"\"\"
+        \"\"\"Say hello to a person.\"\"\"
         return ext_sdk.Result.ok(f"Hello, {args.name}!", outputs={"name": args.name})
 
     if __name__ == "__main__":
         raise SystemExit(extension.run())
 
-The names are loaded at their first use (PEP 562): an extension answers `initialize` before any of them is
-needed.
+Names are imported at their first use (PEP 562): an extension responds to `initialize` before any of them is needed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,10 @@
-"""Classes of arguments: one class gives the JSON Schema, the validation, the defaults and the reference page."""
+"""Classes of arguments: one class gives the JSON Schema, the validation, the defaults and the reference page.
+
+`class Copy(Args, one_of=("path", "glob"))` adds a rule on combinations, for the JSON Schema and the validation alike,
+so
+that a host refuses a wrong call before a task begins. An argument counts as given if its value is not its default, even
+if that was written out.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Alternatives(NamedTuple):
-    """A rule on some arguments of a class.
+    """Rule on some arguments of a class.
 
     Attributes:
         keyword: of JSON Schema: "oneOf" for exactly one of them, "anyOf" for at least one.
@@ -37,7 +43,7 @@ class Alternatives(NamedTuple):
         raise ValueError(f"expected {self.text(names)}, found {both or 'none'}")
 
     def text(self, names: Mapping[str, str]) -> str:
-        """Return the rule as text; `names`: as users write them, by those in Python."""
+        """Return the rule as text; `names`: names for users, by those in Python."""
         *others, last = [names[field] for field in self.fields]
         return f"{'one' if self.keyword == 'oneOf' else 'at least one'} of {', '.join(others)} and {last}"
 
@@ -46,14 +52,14 @@ class Alternatives(NamedTuple):
 
         Args:
             args_type: the class.
-            names: as users write them, by those in Python.
+            names: names for users, by those in Python.
         """
         defaults = _defaults(args_type)
         return [_given(names[field], defaults[field]) for field in self.fields]
 
 
 def rules_text(args_type: type[Args]) -> str:
-    """Return what a class of arguments expects of which are given; "" if nothing."""
+    """Return the rules of a class of arguments as text; "" if it has none."""
     names = dict(zip(args_type.__struct_fields__, args_type.__struct_encode_fields__, strict=True))
     return "; ".join(rule.text(names) for rule in args_type.__alternatives__)
 
@@ -67,7 +73,7 @@ def _given(name: str, default: object) -> Schema:
 
 
 def _defaults(args_type: type[msgspec.Struct]) -> dict[str, object]:
-    """Return the default of each field by its name in Python; an object without a value for a required one."""
+    """Return the default of each field by its name in Python; NODEFAULT for a required one."""
     defaults = args_type.__struct_defaults__
     fields = args_type.__struct_fields__[len(args_type.__struct_fields__) - len(defaults) :]
     made = {field: _made(default) for field, default in zip(fields, defaults, strict=True)}
@@ -97,7 +103,7 @@ def _post_init(check: Callable[[Args], None] | None) -> Callable[[Args], None]:
 
 
 class _ArgsType(msgspec.StructMeta):
-    """Makes every class of arguments frozen, keyword-only and strict, with camelCase names for users."""
+    """Metaclass that makes every class of arguments frozen, keyword-only and strict, with camelCase names for users."""
 
     def __new__(  # noqa: PYI034 - Self is not for metaclasses (PEP 673)
         mcls,
@@ -141,34 +147,41 @@ class _ArgsType(msgspec.StructMeta):
         )
         for rule in own:
             if unknown := set(rule.fields) - set(made.__struct_fields__):
-                raise TypeError(f"{name}: {rule.keyword} names {', '.join(sorted(unknown))}, which is no field")
+                raise TypeError(f"{name}: {rule.keyword} names {', '.join(sorted(unknown))}, which is not a field")
         return made
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
 class Args(msgspec.Struct, metaclass=_ArgsType, frozen=True):
-    """The base of a class of arguments.
+    """Base class of arguments.
 
     Fields are documented by `Annotated[str, Meta(description="…")]`; a field with a default is optional. Python's
-    `pass_env` is `passEnv` for users. A name that is not declared is refused.
+    `pass_env`
+    is `passEnv` for users. An undeclared name is refused.
 
     `class Find(Args, one_of=("path", "glob"))` requires exactly one of these fields, `any_of` at least one; both are in
-    the JSON Schema, so that hosts refuse a wrong call before a task begins. These fields have defaults, and one whose
-    value is its default is not given.
+    the
+    JSON Schema, so that hosts refuse a wrong call before a task begins. These fields have defaults, and one whose value
+    is
+    its default does not count as given.
 
-    `__post_init__` may raise ValueError for what no JSON Schema can say; the operation then fails without being called.
+    `__post_init__` may raise ValueError for rules that no JSON Schema can express; the operation then fails without
+    being
+    called.
     """
 
     __alternatives__: ClassVar[tuple[Alternatives, ...]] = ()
 
 
 class Config(Args):
-    """The `config` of `initialize` that every extension accepts; extensions add their own fields.
+    """`config` of `initialize` that every extension accepts; extensions add their own fields.
 
     A class with a `__post_init__`, also one that is used within a configuration, has an `early_check`:
-    `package.module:function`, of a module that imports nothing heavy. The function is given the members as the host
-    sent them, whose types are right, and raises ValueError at least where `__post_init__` does. Without it, a
-    configuration that has the class is validated before the manifest is sent, which makes the start slower.
+    `package.module:function`, of a module that imports nothing heavy. The function receives the members as the host
+    sent
+    them, with valid types, and raises ValueError at least whenever `__post_init__` does. Without it, a configuration
+    that
+    has the class is validated before the manifest is sent, which makes the start slower.
     """
 
     early_check: ClassVar[str] = "ext_sdk.server.config_check:check_config"
@@ -176,14 +189,14 @@ class Config(Args):
     max_operation_time: Annotated[
         Duration,
         Meta(
-            description="How long an operation may take where the host says no phase. Such a host gives up a "
-            "call after 30 s without a word, so an answer has to come before."
+            description="Maximum duration of an operation if the host sends no phase. Such a host stops waiting for a "
+            "response after 30 s."
         ),
     ] = Duration.parse("28s")
     artifacts: Annotated[
         str,
         Meta(
-            description="Directory for texts that don't fit an answer, an absolute path; it is created if missing. "
+            description="Absolute path of a directory for texts that don't fit in a response; created if missing. "
             "Default: a private one under the temporary directory."
         ),
     ] = ""

@@ -1,9 +1,10 @@
-"""The start of an extension: answer `initialize` first, load the rest while the host reads.
+"""Start of an extension: respond to `initialize` first, and import the rest while the host reads.
 
-A host waits for the manifest, and that is all it needs at first. So the manifest is prepared (`python -m
-ext_sdk.prepare`), and the path from here to its answer imports nothing but the wire and the check of a configuration:
-no operation, no schema library, and `re` only for a configuration with a value that has a pattern. Whatever else the
-first line says, the server says the answer.
+A host first waits for the manifest, and for nothing else. So the manifest is prepared (`python -m ext_sdk.prepare`),
+and
+until the response is sent nothing is imported but the wire and the check of a configuration: no operation, no schema
+library, and `re` only for a configuration with a value that has a pattern. The server responds to all other first
+lines.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ if TYPE_CHECKING:
 
     from .definition import Definition
 
-# In the extension's package, written by `ext_sdk.prepare`, each of one line of JSON.
+# Files in the extension's package, written by `ext_sdk.prepare`, each one line of JSON.
 MANIFEST_FILE = "manifest.json"
 CONFIG_FILE = "config-schema.json"  # the schema of `config_check`
 
-# Libraries take these names from a module that imports `inspect` and much else, though `typing` has them.
+# Libraries import these names from a module that imports `inspect` and much else, although `typing` has them.
 BACKPORTS = {"typing_extensions": dict.fromkeys(("NotRequired", "Required", "Self", "get_type_hints"), "typing")}
 
 
 def serve(target: str) -> int:
-    """Be the console script of an extension. Ends the process if a host was served and no thread keeps it.
+    """Run as the console script of an extension. End the process after a host was served, unless a thread keeps it.
 
     Args:
-        target: where the Extension is, as `package.module:name`; its package may hold a prepared manifest.
+        target: the Extension, as `package.module:name`; its package may have a prepared manifest.
 
     Returns:
         The exit code.
@@ -66,10 +67,10 @@ def _called_by_a_person(arguments: Sequence[str]) -> bool:
 
 
 def _exit(code: int) -> None:
-    """End the process without the interpreter's teardown, which takes up to 100 ms and frees what the system frees.
+    """End the process without the teardown of the interpreter: it takes up to 100 ms, and the system frees everything.
 
-    Exit handlers run as they would: they remove temporary files, and save what coverage has measured. Does nothing if a
-    thread that is not a daemon still runs: the interpreter waits for it.
+    Exit handlers run: they remove temporary files, and save measured coverage. Does nothing if a thread that is not a
+    daemon still runs: the interpreter waits for it.
     """
     threading = sys.modules.get("threading")
     if threading is not None and any(
@@ -90,9 +91,9 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
     """Serve a host on stdin and stdout, or a person.
 
     Args:
-        load: gives the extension; called once the manifest is out.
-        arguments: of the command line; any of them, or a terminal as stdin, means that a person calls.
-        prepared: path of the prepared manifest; None, or no such file: it is built.
+        load: returns the extension; called after the manifest was sent.
+        arguments: of the command line; any of them, or a terminal as stdin, means that a person runs the program.
+        prepared: path of the prepared manifest; None, or a missing file: it is built.
 
     Returns:
         The exit code.
@@ -114,11 +115,11 @@ def run(load: Callable[[], Definition], arguments: Sequence[str], prepared: str 
         server = Server(definition, stdio, Redactor(secret_variables(os.environ)))
         return server.run(InitialIO(received, manifest_sent=manifest_sent, eof=eof))
     except (PeerGone, KeyboardInterrupt):
-        return 1  # nothing has begun that would have to be ended
+        return 1  # nothing was started that needs a cleanup
 
 
 def _end_on_signals() -> None:
-    """Exit with 0 on SIGTERM and SIGHUP until the server handles them: nothing has begun that would need a cleanup."""
+    """Exit with 0 on SIGTERM and SIGHUP until the server handles them: nothing was started that needs a cleanup."""
     if TYPE_CHECKING:
         import signal as _signal
     else:
@@ -129,7 +130,7 @@ def _end_on_signals() -> None:
 
 
 def _first_line(stdio: Stdio) -> tuple[bytes, bool]:
-    """Read until there is a line, or an end: what was read, and whether it ended."""
+    """Read up to the first line feed or the end; return the bytes, and True at the end."""
     received = bytearray()
     while data := stdio.read():
         received += data
@@ -139,10 +140,10 @@ def _first_line(stdio: Stdio) -> tuple[bytes, bool]:
 
 
 def _answer_initialize(stdio: Stdio, received: bytes, prepared: str) -> bool:
-    """Answer the first line with the prepared manifest, if it is an `initialize` that is certainly valid.
+    """Respond to the first line with the prepared manifest, if it is an `initialize` that is certainly valid.
 
-    Another configuration has to be validated before the answer, which takes the whole extension; the same goes for
-    another version.
+    Another configuration, or another version, must be validated before the response, which takes the complete
+    extension.
     """
     try:
         request = parse(received.partition(b"\n")[0])
@@ -159,7 +160,7 @@ def _answer_initialize(stdio: Stdio, received: bytes, prepared: str) -> bool:
     config = params.get("config")
     if not (config is None or config == {} or _is_certainly_valid(config, prepared)):
         return False
-    id = _spelled(request.id)
+    id = _encoded_id(request.id)
     if id is None:
         return False
     stdio.write(b'{"jsonrpc":"2.0","id":' + id + b',"result":' + manifest + b"}\n")
@@ -178,8 +179,8 @@ def _is_certainly_valid(config: object, prepared: str) -> bool:
     return certainly_valid(config, schema)
 
 
-def _spelled(id: object) -> bytes | None:
-    """Return an id as JSON, where that takes no encoder and can't be too long: hosts count, or use short names."""
+def _encoded_id(id: object) -> bytes | None:
+    """Return an id as JSON, or None if that needs an encoder or may be too long: hosts count, or use short names."""
     if isinstance(id, int) and -(2**63) <= id < 2**63:
         return b"%d" % id
     if isinstance(id, str) and len(id) <= 100:
@@ -190,7 +191,7 @@ def _spelled(id: object) -> bytes | None:
 
 
 def _read(path: str) -> bytes:
-    """Return a whole file, without the layers of `open`."""
+    """Return the content of a file, without the layers of `open`."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(descriptor, os.fstat(descriptor).st_size).rstrip()

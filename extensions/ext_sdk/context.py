@@ -1,4 +1,4 @@
-"""What an operation is given beside its arguments (spec 0, "Context Object"), and how it talks back."""
+"""Context of a call (gevals 0.0.1, "Context Object"): deadline, log, secrets, state and artifacts of an operation."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 
 class Place(NamedTuple):
-    """Whose variables and state count: those of a workdir, and within it of a scope.
+    """Workdir and scope that variables and state belong to.
 
     Attributes:
-        workdir: without symbolic links, so that it is the same by any of its names.
+        workdir: without symbolic links, so that all its paths are equal.
         scope: the argument `scope`; "" if it was not given.
     """
 
@@ -40,11 +40,11 @@ class Place(NamedTuple):
 
 
 T = TypeVar("T")
-KEEP_SECONDS = 7 * 24 * 3600.0  # of artifacts in a private directory
+KEEP_SECONDS = 7 * 24 * 3600.0  # lifetime of artifacts in a private directory
 
 
 class Agent:
-    """Prompt and output of the agent (spec 0, "Agent Context Object"); None for a part that the host did not send."""
+    """Prompt and output of the agent (gevals 0.0.1, "Agent Context Object"); None for a missing part."""
 
     __slots__ = ("output", "prompt")
 
@@ -54,7 +54,10 @@ class Agent:
 
 
 class Log:
-    """Progress for the host (spec 0, "Log"). Data must be JSON; what does not fit a line is cut."""
+    """Progress messages for the host (gevals 0.0.1, "Log").
+
+    Data must be JSON; data that does not fit on a line is cut.
+    """
 
     __slots__ = ("_send",)
 
@@ -62,24 +65,24 @@ class Log:
         self._send = send
 
     def debug(self, message: str, **data: object) -> None:
-        """For somebody who looks for a fault."""
+        """Log details for troubleshooting."""
         self._send("debug", message, data)
 
     def info(self, message: str, **data: object) -> None:
-        """What is being done."""
+        """Log progress."""
         self._send("info", message, data)
 
     def warn(self, message: str, **data: object) -> None:
-        """Something is odd; the operation goes on."""
+        """Log an anomaly; the operation continues."""
         self._send("warn", message, data)
 
     def error(self, message: str, **data: object) -> None:
-        """Something failed; the result tells whether that matters."""
+        """Log a failure; the result decides whether it matters."""
         self._send("error", message, data)
 
 
 class Secrets:
-    """Values that are taken out of everything the extension writes."""
+    """Values that are redacted in everything the extension writes."""
 
     __slots__ = ("_redactor",)
 
@@ -87,7 +90,7 @@ class Secrets:
         self._redactor = redactor
 
     def add(self, name: str, value: str) -> None:
-        """Hide a value from now on, in base64, URL, JSON and hex too; one under 4 characters is left alone."""
+        """Redact a value from now on, in base64, URL, JSON and hex too; values under 4 characters are ignored."""
         self._redactor.add(name, value)
 
     def redact(self, text: str) -> str:
@@ -97,10 +100,10 @@ class Secrets:
 
 @runtime_checkable
 class Closable(Protocol):
-    """State that has something to end: processes, servers, files."""
+    """State that must be closed: processes, servers, files."""
 
     def close(self) -> None:
-        """End it, within 2 seconds. Called once, from any thread."""
+        """Close it, within 2 seconds. Called once, from any thread."""
 
 
 class States:
@@ -109,7 +112,7 @@ class States:
     def __init__(self) -> None:
         self._states: dict[tuple[Hashable, Hashable], object] = {}
         self._closed = False
-        self._lock = threading.RLock()  # a factory may ask for another state
+        self._lock = threading.RLock()  # a factory may request another state
 
     def get(self, place: Hashable, factory: Callable[[], T]) -> T:
         """Return the object of this place; the first call creates it.
@@ -126,7 +129,7 @@ class States:
             return cast("T", self._states[key])
 
     def close(self) -> list[Closable]:
-        """Make no more, and return what has to be closed; each is returned once."""
+        """Refuse new objects, and return those that must be closed, each once."""
         with self._lock:
             self._closed = True
             states, self._states = self._states, {}
@@ -134,14 +137,14 @@ class States:
 
 
 def remove_old(name: str, parent: Path, before: float) -> None:
-    """Remove the private directories of artifacts of this user that nothing was added to since then.
+    """Remove this user's private directories of artifacts that were not changed since a time.
 
     Args:
-        name: of the extension.
-        parent: the directory that holds them.
+        name: name of the extension.
+        parent: the directory that has them.
         before: the time, in seconds since 1970.
     """
-    private = re.compile(rf"ext-{re.escape(name)}-[a-z0-9_]{{8}}")  # as mkdtemp makes them
+    private = re.compile(rf"ext-{re.escape(name)}-[a-z0-9_]{{8}}")  # names that mkdtemp generates
     with suppress(OSError), os.scandir(parent) as entries:
         for entry in entries:
             with suppress(OSError):
@@ -152,12 +155,12 @@ def remove_old(name: str, parent: Path, before: float) -> None:
 
 
 class Artifacts:
-    """Private files for texts that are too long for an answer. They outlive the process, by a week at least.
+    """Private files for texts that are too long for a response. They outlive the process, by a week at least.
 
     Args:
-        directory: where; "" makes a new private directory under the temporary one at the first use, and removes those
-            that nothing was added to for KEEP_SECONDS.
-        name: of the extension, for the directory's name.
+        directory: directory of the files; "" creates a private one under the temporary directory at the first use, and
+            removes those that were not changed for KEEP_SECONDS.
+        name: name of the extension, for the directory's name.
     """
 
     def __init__(self, directory: str, name: str) -> None:
@@ -167,7 +170,7 @@ class Artifacts:
         self._lock = threading.Lock()
 
     def new(self, name: str) -> Path:
-        """Return a new, empty file; `name` is the ending of its name, such as `stdout.txt`. Raises OSError."""
+        """Create an empty file; `name` is the end of its name, such as `stdout.txt`. Raises OSError."""
         with self._lock:
             if self._directory is None:
                 import tempfile
@@ -180,26 +183,27 @@ class Artifacts:
                 path = self._directory / f"{self._count:03d}-{re.sub(r'[^A-Za-z0-9._-]', '_', name)[-80:]}"
                 try:
                     path.touch(mode=0o600, exist_ok=False)
-                except FileExistsError:  # of another process, in a directory that was given
+                except FileExistsError:  # created by another process in the same directory
                     continue
                 return path
 
 
 class Context:
-    """The circumstances of one call.
+    """Context of one call.
 
     Attributes:
         workdir: the task's directory, absolute; relative paths in arguments start here. It need not exist.
-        scope: the argument `scope` of the call, which keeps tasks apart that share a workdir; "" if it was not given.
-        phase: "setup", "verify", "cleanup", or "" where the host does not say (one known host never does).
+        scope: the argument `scope` of the call, which separates tasks that share a workdir; "" if it was not given.
+        phase: "setup", "verify", "cleanup", or "" if the host does not send it (mcpchecker never does).
         env: variables of the task.
         agent: see Agent; None outside verify.
-        deadline: when the operation must have answered.
-        log: progress for the host.
+        deadline: deadline of the operation.
+        log: progress messages for the host.
         config: the extension's configuration.
-        secrets: what must not be seen.
-        given: the arguments as the host sent them, with `${NAME.key}` not yet replaced: it matters to some whether a
-            text stands in the task itself.
+        secrets: values that are redacted.
+        given: the arguments as the host sent them, before `${NAME.key}` is replaced: for operations that treat texts of
+            the
+            task itself differently.
     """
 
     __slots__ = (
@@ -247,21 +251,21 @@ class Context:
         self._artifacts = artifacts
 
     def artifact(self, name: str) -> Path:
-        """Return a new, empty, private file for a text that is too long for an answer. Raises OSError."""
+        """Create an empty, private file for a text that is too long for a response. Raises OSError."""
         return self._artifacts.new(name)
 
     @property
     def place(self) -> Place:
-        """Workdir and scope, as `state` and variables tell calls apart."""
+        """Workdir and scope, which `state` and variables belong to."""
         return Place.of(self.workdir, self.scope)
 
     def state(self, factory: Callable[[], T]) -> T:
-        """Return the object that operations of this workdir and scope share, made by `factory()` at the first call.
+        """Return the object that operations of this workdir and scope share, created by `factory()` at the first call.
 
-        If it has a method `close`, that is called once when the extension ends.
+        Its method `close`, if any, is called once when the extension ends.
         """
         return self._states.get(self.place, factory)
 
     def extension_state(self, factory: Callable[[], T]) -> T:
-        """Return the same for all workdirs and scopes of this process."""
+        """Return the object that all workdirs and scopes of this process share; see `state`."""
         return self._states.get(None, factory)

@@ -1,4 +1,4 @@
-"""How long an operation may still take, and whether it has been told to stop."""
+"""Deadline of an operation, and the signal to stop it."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _NEVER = float("inf")
 
 
 class Deadline:
-    """A moment on the monotonic clock, and the signal to stop before it.
+    """Time on the monotonic clock, and a signal to stop before it.
 
     Args:
         seconds: from now; None: no limit.
         stopped: set when the call must end at once: the host has gone, or the extension shuts down.
-        latest: seconds from now after which the result is lost, since the call was answered without it; None: no limit.
+        latest: seconds from now after which the result is lost, because the server responds without it; None: no limit.
 
     Attributes:
         seconds: as given; infinite if there is no limit.
@@ -40,7 +40,7 @@ class Deadline:
         self.stopped = stopped or threading.Event()
 
     def remaining(self) -> float:
-        """Seconds left, 0.0 when over or stopped; infinite where there is no limit."""
+        """Return the seconds left, 0.0 when over or stopped; infinite if there is no limit."""
         if self.stopped.is_set():
             return 0.0
         return max(0.0, self._at - time.monotonic())
@@ -62,17 +62,17 @@ class Deadline:
         return self.remaining() <= 0
 
     def limit(self, duration: Duration | float | None) -> Deadline:
-        """Return the sooner of this and `duration` (or seconds) from now; stopped together with this one."""
+        """Return the earlier of this and `duration` (or seconds) from now; both have the same stop signal."""
         if duration is None:
             return self
         seconds = duration if isinstance(duration, (int, float)) else duration.seconds
-        sooner = Deadline(seconds, self.stopped)
-        sooner._at = min(sooner._at, self._at)
-        sooner._latest = self._latest
-        sooner._began = self._began
-        return sooner
+        earlier = Deadline(seconds, self.stopped)
+        earlier._at = min(earlier._at, self._at)
+        earlier._latest = self._latest
+        earlier._began = self._began
+        return earlier
 
     def wait(self, seconds: float) -> bool:
-        """Wait, but not beyond the deadline. Returns whether time is left; False at once when stopped."""
+        """Wait, but not beyond the deadline. Return True if time is left; False at once when stopped."""
         self.stopped.wait(min(seconds, self.remaining(), threading.TIMEOUT_MAX))
         return not self.expired

@@ -1,7 +1,6 @@
-"""Modules of libraries that are in place before their code runs, for a start that needs little of a library.
+"""Deferred imports: modules of libraries that exist before their code runs, for a start that needs little of a library.
 
-Modules within such a package are imported as usual. A program that asks for anything else runs the code after all, so
-that nothing is missing, only later.
+Submodules are imported as usual. Any other attribute runs the code after all, so that nothing is missing, only later.
 """
 
 from __future__ import annotations
@@ -18,20 +17,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from importlib.machinery import ModuleSpec
 
-# The modules whose code waits, a package before what is in it, each with names that it would have, and the modules
-# that really have them.
+# Deferred modules, packages before their submodules, each with names that it would have and the modules that define
+# these.
 MODULES: dict[str, Mapping[str, str]] = {}
-# Names that are wanted by `from MODULE import NAME`, which asks for them at once, and are used rarely or never: called,
-# named in an annotation, or asked for instances.
+# Names that `from MODULE import NAME` reads at once, but that are used rarely or never: in calls, annotations, or
+# isinstance().
 USED_LATER: set[tuple[str, str]] = set()
 _COMPLETING = threading.RLock()
 
 
 class Deferred(ModuleType):
-    """A module whose code has not run yet."""
+    """Module whose code has not run yet."""
 
     def __getattr__(self, name: str) -> object:
-        """Return what is not there yet: a module within a package, or what the code defines."""
+        """Return an attribute that is missing so far: a submodule, or a name that the code defines."""
         module = self.__name__
         if home := MODULES[module].get(name):
             return getattr(import_module(home), name)
@@ -41,10 +40,10 @@ class Deferred(ModuleType):
             from importlib.metadata import version
 
             return version(module)
-        if name == "__all__":  # of `from MODULE import *`, which then takes what is there
+        if name == "__all__":  # read by `from MODULE import *`, which then imports the names that exist
             complete(module)
             return object.__getattribute__(self, name)
-        if name.startswith("__"):  # what the import system and others look for in any module
+        if name.startswith("__"):  # read by the import system and others in any module
             raise AttributeError(f"module {module!r} has no attribute {name!r}")
         if "__path__" in vars(self) and find_spec(f"{module}.{name}") is not None:
             return import_module(f"{module}.{name}")
@@ -53,10 +52,10 @@ class Deferred(ModuleType):
 
 
 class UsedLater(type):
-    """A class in place of a class or function of a module whose code has not run yet.
+    """Class that replaces a class or function of a module whose code has not run yet.
 
     Attributes:
-        module: its name.
+        module: name of the module.
     """
 
     module: str
@@ -67,7 +66,7 @@ class UsedLater(type):
         return getattr(sys.modules[cls.module], cls.__name__)(*args, **options)
 
     def __instancecheck__(cls, value: object) -> bool:
-        """Return False as long as the code has not run: a class that does not exist has no instances."""
+        """Return False until the code has run: a class that does not exist has no instances."""
         module = sys.modules[cls.module]
         return not isinstance(module, Deferred) and isinstance(value, getattr(module, cls.__name__))
 
@@ -77,7 +76,7 @@ class UsedLater(type):
 
 
 def defer(modules: Mapping[str, Mapping[str, str]], used_later: Iterable[tuple[str, str]] = ()) -> None:
-    """Put modules in place, except those that are imported already.
+    """Create deferred modules, except those that are imported already.
 
     Args:
         modules: see MODULES.
@@ -88,7 +87,7 @@ def defer(modules: Mapping[str, Mapping[str, str]], used_later: Iterable[tuple[s
     for name in modules:
         if name in sys.modules:
             continue
-        spec = _found(name)
+        spec = _find_spec(name)
         if spec is None:
             continue
         module = module_from_spec(spec)
@@ -98,24 +97,24 @@ def defer(modules: Mapping[str, Mapping[str, str]], used_later: Iterable[tuple[s
 
 
 def attach() -> None:
-    """Make each module that waits an attribute of its package, if that is there."""
+    """Make each deferred module an attribute of its package, if that is imported."""
     for name in MODULES:
         package, _, last = name.rpartition(".")
         if package in sys.modules and isinstance(sys.modules.get(name), Deferred):
             vars(sys.modules[package]).setdefault(last, sys.modules[name])
 
 
-def _found(name: str) -> ModuleSpec | None:
+def _find_spec(name: str) -> ModuleSpec | None:
     """Return the spec of a module; unlike `find_spec`, without running the code of its package."""
     package, _, _ = name.rpartition(".")
     if not package or package in sys.modules:
         return find_spec(name)
-    around = find_spec(package)
-    return around and PathFinder.find_spec(name, around.submodule_search_locations)
+    parent = find_spec(package)
+    return parent and PathFinder.find_spec(name, parent.submodule_search_locations)
 
 
 def complete(name: str) -> None:
-    """Run the code of a module, unless that was done."""
+    """Run the code of a module, unless it has run."""
     with _COMPLETING:
         module = sys.modules[name]
         waiting, spec = isinstance(module, Deferred), module.__spec__
@@ -125,7 +124,7 @@ def complete(name: str) -> None:
 
 
 def undo(package: str) -> None:
-    """Forget what was imported of a package, and what waits, so that it is imported as its authors meant it."""
+    """Forget the imported modules of a package and all deferred ones, so that they are imported as usual."""
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == package or isinstance(module, Deferred):
             del sys.modules[name]

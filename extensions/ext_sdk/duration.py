@@ -1,7 +1,8 @@
-"""Durations as Go writes them: ``time.ParseDuration`` and ``Duration.String``, to the nanosecond.
+"""Durations in Go's syntax: ``time.ParseDuration`` and ``Duration.String``, to the nanosecond.
 
-Spec 0 ("Duration Format") says Go's syntax, and its host is a Go program, so what Go accepts, refuses and
-rounds is the definition. No library in Python agrees with it on fractions, on overflow and on ``1µs``.
+gevals 0.0.1 ("Duration Format") requires Go's syntax, and its host is a Go program, so Go's parsing, errors and
+rounding
+are the definition. No library in Python agrees with it on fractions, on overflow and on ``1µs``.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ _NANOSECONDS: Final = {
     "m": 60_000_000_000,
     "h": 3_600_000_000_000,
 }
-# Every text that Go parses, be it out of range, in RE2: `parse` accepts no other.
+# Matches every text that Go parses, even if out of range, in RE2: `parse` accepts no other.
 DURATION_PATTERN: Final = "^[-+]?(0|(([0-9]+\\.?[0-9]*|\\.[0-9]+)([nu\u00b5\u03bcm]?s|[mh]))+)$"
 _MOST: Final = 2**63  # Go counts in int64; one more is allowed below zero than above
 _DIGITS: Final = frozenset("0123456789")
 _NUMERIC: Final = _DIGITS | {"."}
-_SHOWN: Final = 40  # characters of a refused text that an error repeats
+_SHOWN: Final = 40  # characters of a refused text that an error quotes
 _ADVICE: Final = "write numbers with units h, m, s, ms, us or ns, like 30s, 1h30m or 1.5s"
 
 
 class Duration:
-    """A span of time in whole nanoseconds, within about 292 years either way.
+    """Time span in whole nanoseconds, within about 292 years either way.
 
-    Immutable, hashable and ordered. ``str()`` gives Go's spelling (``1h30m0s``), and :meth:`parse` reads it.
+    Immutable, hashable and ordered. ``str()`` returns Go's form (``1h30m0s``), which :meth:`parse` reads.
 
     Args:
         nanoseconds: the length, may be negative.
@@ -50,10 +51,10 @@ class Duration:
 
     @classmethod
     def parse(cls, text: str) -> Duration:
-        """Read a duration such as ``300ms``, ``-1.5h`` or ``2h45m``; only ``0`` needs no unit.
+        """Parse a duration such as ``300ms``, ``-1.5h`` or ``2h45m``; only ``0`` needs no unit.
 
         Raises:
-            ValueError: the text is not a duration, or too long a one; says what is wrong with it.
+            ValueError: the text is not a duration, or out of range; the message has the reason.
         """
         negative = text.startswith("-")
         at = 1 if text.startswith(("-", "+")) else 0

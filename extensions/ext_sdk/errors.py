@@ -1,12 +1,12 @@
-"""Errors that an operation may raise. Each becomes a result with success: false (spec 0, "Failure Response").
+"""Errors that an operation may raise. Each becomes a result with success: false (gevals 0.0.1, "Failure Response").
 
 ExtensionError
 ├── OperationFailed      the outcome is a failure
 ├── InvalidArgs          an argument that the JSON Schema of the operation could not refuse; the text names it
 └── RequirementNotMet    a command is missing; the text names it
 
-Errors of JSON-RPC are for what the protocol itself refuses. A host stops a task at such an error and skips its cleanup,
-while it reports a failed result and continues. The codes are:
+Errors of JSON-RPC are for requests that the protocol itself refuses. A host stops a task at such an error and skips its
+cleanup, while it reports a failed result and continues. The codes are:
 
 -32700, -32600   not JSON; not a request
 -32601           unknown method, unknown operation
@@ -14,7 +14,7 @@ while it reports a failed result and continues. The codes are:
 -32603           a fault of the extension: any other exception of an operation
 -32000, -32001   no result: the extension was shut down; the operation did not end in its time
 
-`Session` decides between the two, and nothing else does.
+Only `Session` decides between the two.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ if TYPE_CHECKING:
 
 
 class ExtensionError(Exception):
-    """The base of the errors that operations raise on purpose; anything else is answered as -32603."""
+    """Base class of the errors that operations raise on purpose; any other exception becomes -32603."""
 
 
 class OperationFailed(ExtensionError):
-    """The operation did what it could and the outcome is a failure.
+    """Failed outcome of an operation.
 
     Args:
         message: a summary in one line.
-        error: what was expected, what was found, where, and what to do; the message where left out.
-        outputs: what is known all the same.
+        error: expected, found, place and remedy. Default: the message.
+        outputs: outputs that are available nevertheless.
     """
 
     def __init__(self, message: str, *, error: str = "", outputs: Mapping[str, str | int | bool] | None = None) -> None:
@@ -46,11 +46,11 @@ class OperationFailed(ExtensionError):
 
 
 class InvalidArgs(ExtensionError):
-    """An argument can't be used: the operation fails.
+    """Argument that can't be used: the operation fails.
 
     Args:
         field: the argument's path, as the user writes it: `expect.exitCode`; "" for all of them.
-        message: what was expected and what was found.
+        message: the expected and the found value.
     """
 
     def __init__(self, field: str, message: str) -> None:
@@ -60,11 +60,11 @@ class InvalidArgs(ExtensionError):
 
 
 class RequirementNotMet(ExtensionError):
-    """A command that the operation needs is not in PATH.
+    """Command that the operation needs and that is not in PATH.
 
     Args:
         command: its name.
-        advice: how to get it.
+        advice: a way to install it.
     """
 
     def __init__(self, command: str, advice: str = "") -> None:

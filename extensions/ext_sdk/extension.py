@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Extension(Definition):
-    """Extension: a definition, and the methods with which an author fills it and runs it."""
+    """Extension: a definition, with the methods to add operations and to run it."""
 
     def operation(self, name: str = "", *, example: dict[str, object] | None = None) -> Callable[[Function], Function]:
         """Decorate a function `(args: SomeArgs, context: Context) -> Result` to make it an operation.

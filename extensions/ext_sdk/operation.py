@@ -25,19 +25,21 @@ CO_VARARGS, CO_VARKEYWORDS = 4, 8  # as `inspect` has them
 
 
 class Operation:
-    """One operation of an extension.
+    """Operation of an extension.
 
     Args:
-        name: as the manifest has it: lower case, words joined by `-`.
-        function: `function(args, context) -> Result`; its docstring is the description, its first annotation
-            the class of `args`.
+        name: name in the manifest: lower case, words joined by `-`.
+        function: `function(args, context) -> Result`; its docstring is the description, its first annotation the class
+            of
+            `args`.
         example: arguments for the reference page; a test runs them.
-        same_as: the operation that this is another name of; pages and `--help` list it apart.
+        same_as: the operation that this is an alias of; pages and `--help` list it separately.
         on_invalid: `on_invalid(refusal, context)`, called before the operation fails because its arguments can't be
-            used; for operations whose failure has consequences.
+            used;
+            for operations whose failure has consequences.
 
     Raises:
-        TypeError: the function's signature is another one, or it has no docstring.
+        TypeError: the function has another signature, or no docstring.
     """
 
     __slots__ = ("_verbatim", "args_type", "description", "example", "function", "name", "on_invalid", "same_as")
@@ -59,15 +61,15 @@ class Operation:
         self.same_as = same_as
         self.on_invalid = on_invalid
         self._verbatim: frozenset[str] | None = None
-        if not self.description and sys.flags.optimize < 2:  # -OO takes docstrings away
-            raise TypeError(f"operation {name!r} needs a docstring: it is what users read in the manifest")
+        if not self.description and sys.flags.optimize < 2:  # -OO removes docstrings
+            raise TypeError(f"operation {name!r} needs a docstring: users read it in the manifest")
 
     def __call__(self, args: Args, context: Context) -> Result:
         return self.function(args, context)
 
     @property
     def verbatim(self) -> frozenset[str]:
-        """Names of the arguments in which `${NAME.key}` is not replaced; found out at the first call."""
+        """Names of the arguments in which `${NAME.key}` is not replaced; computed at the first call."""
         if self._verbatim is None:
             self._verbatim = _verbatim_fields(self.args_type)
         return self._verbatim
@@ -114,5 +116,7 @@ def _args_type(function: Function) -> type[Args]:
     hints = get_type_hints(type("Annotations", (), {"__annotations__": annotations}), function.__globals__)
     args_type = hints.get("args")
     if not (isinstance(args_type, type) and issubclass(args_type, Args)):
-        raise TypeError(f"{function.__name__} is no operation: expected (args: SomeArgs, context: Context) -> Result")
+        raise TypeError(
+            f"{function.__name__} is not an operation: expected (args: SomeArgs, context: Context) -> Result"
+        )
     return args_type

@@ -1,7 +1,10 @@
-"""The schema by which a configuration is checked before the manifest, derived from its class; see `config_check`.
+"""Prepared files of an extension: its manifest, and the schema of the early check of its configuration.
 
-It differs from `schema`, which hosts read: what it accepts must be valid for certain, and it accepts nothing where the
-types of the class do not show that.
+    python -m ext_sdk.prepare ext_shell.extension:extension
+
+With them the extension responds to `initialize` before it imports anything. The schema differs from that of
+`server.schema`, which hosts read: every configuration that it accepts must be valid (see `server.config_check`), and it
+accepts nothing if the types of the class do not show that.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ def _of(kind: inspect.Type) -> Schema | bool:
     if isinstance(kind, inspect.StructType):
         return _struct(kind)
     if isinstance(kind, inspect.UnionType):
-        return {"anyOf": [_of(each) for each in kind.types]}
+        return {"anyOf": [_of(member) for member in kind.types]}
     if isinstance(kind, inspect.ListType) and kind.min_length is None and kind.max_length is None:
         return {"type": "array", "items": _of(kind.item_type)}
     if isinstance(kind, inspect.DictType) and type(kind.key_type) is inspect.StrType:
@@ -98,7 +101,7 @@ def prepared(target: str) -> dict[Path, bytes]:
 
 
 def main(arguments: list[str]) -> int:
-    """See the module."""
+    """Write the prepared files, or, with `--check`, compare them."""
     check = "--check" in arguments
     targets = [target for target in arguments if target != "--check"]
     if not targets or any(":" not in target for target in targets):

@@ -1,8 +1,7 @@
-"""Start commands so that nothing of them outlives its owner, and move their input and output.
+"""Commands that cannot outlive their extension, and their input and output.
 
-`Spawner.spawn(Command)` gives a `Child`: the tree of one command, under a supervisor (see `supervisor`).
-`Pump` moves its input and output in the thread of whoever waits; `Output` keeps what it said, in bounded
-memory.
+`Spawner.spawn(Command)` returns a `Child`: the process tree of one command, under a supervisor. `Pump` moves its input
+and output in the thread that waits for it; `Output` keeps the output in bounded memory.
 """
 
 from ext_sdk.core.process.child import Child, ExitStatus, signal_name

@@ -1,4 +1,4 @@
-"""The outcome of an operation (spec 0, "Result Fields")."""
+"""Result of an operation (gevals 0.0.1, "Result Fields")."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class NotKept:
     """Value of an output that later steps can't get; a reference to it is refused with the reason.
 
     Args:
-        reason: why, and what to do: `binary: 512 bytes; use the operation download`.
+        reason: the reason, and the remedy: `binary: 512 bytes; use the operation download`.
     """
 
     __slots__ = ("reason",)
@@ -31,19 +31,19 @@ class Result:
     """Success or failure, a message for people, and outputs for later steps.
 
     Args:
-        success: whether the operation did what was asked.
+        success: False if the operation failed.
         message: a summary in one line.
-        error: where it failed: expected, found, where, what to do. Hosts show nothing else.
-        outputs: values for later steps; numbers and booleans are written as JSON writes them. Names have no
-            dots: a host splits `step.operation.name` at them.
-        secret_outputs: values that only reach later steps of the same workdir as `${NAME.key}`, never the
-            host.
-        whole: the complete values of outputs that are shortened or redacted in `outputs`. Later steps get these
-            as `${NAME.key}`; the host never does. NotKept refuses a reference to a value that is not available.
+        error: of a failure: expected, found, place, remedy. Hosts show nothing else.
+        outputs: values for later steps; numbers and booleans become JSON texts. Names have no dots, because a host
+            splits
+            `step.operation.name` at them.
+        secret_outputs: values that only later steps of the same workdir get, as `${NAME.key}`, never the host.
+        whole: the complete values of outputs that are shortened or redacted in `outputs`. Later steps get these as
+            `${NAME.key}`; the host never does. NotKept refuses a reference to a value that is not available.
 
     Raises:
-        ValueError: a name of an output has a dot, or is empty.
-        TypeError: an output is no string, integer or boolean.
+        ValueError: the name of an output has a dot, or is empty.
+        TypeError: an output is not a string, integer or boolean.
     """
 
     __slots__ = ("error", "message", "outputs", "secret_outputs", "success", "whole")
@@ -76,17 +76,17 @@ class Result:
         secret_outputs: Outputs | None = None,
         whole: Mapping[str, str | NotKept] | None = None,
     ) -> Result:
-        """What was asked is done."""
+        """Return a successful result."""
         return cls(success=True, message=message, outputs=outputs, secret_outputs=secret_outputs, whole=whole)
 
     @classmethod
     def failed(cls, message: str, *, error: str = "", outputs: Outputs | None = None) -> Result:
-        """What was asked is not done; `error` is the message where left out."""
+        """Return a failed result; `error` defaults to the message."""
         return cls(success=False, message=message, error=error or message, outputs=outputs)
 
     @classmethod
     def of_failure(cls, failure: OperationFailed) -> Result:
-        """Return the result that an OperationFailed stands for."""
+        """Return the result of an OperationFailed."""
         return cls.failed(failure.message, error=failure.error, outputs=failure.outputs)
 
     @property

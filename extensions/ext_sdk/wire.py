@@ -1,11 +1,9 @@
-"""Bytes to messages and back, without any I/O: framing, JSON-RPC 2.0, and the calls of a connection.
+"""Messages of a connection, without any I/O: framing, JSON-RPC 2.0, and calls.
 
     bytes --framing--> frames --jsonrpc--> messages --connection--> calls
 
-Nothing here reads, writes, waits or looks at the clock, so one implementation serves a server, a host, a
-recorder and a test. The modules import neither `re` nor `json` where the interpreter has its C scanner: an
-extension answers its first request before those would be loaded. For the same reason the names here are loaded
-at their first use (PEP 562).
+A host written in Python uses these names, such as `docs/examples/host.py`; they are imported at their first use
+(PEP 562). The implementation is `ext_sdk.core.wire`.
 """
 
 from __future__ import annotations

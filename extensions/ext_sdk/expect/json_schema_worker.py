@@ -80,7 +80,7 @@ def _errors(schema: dict[str, object], document: bytes) -> dict[str, object]:
             draft(schema, registry=Registry(), format_checker=checker).iter_errors(json.loads(document)), MOST_ERRORS
         )
     )
-    # The first of the outermost ones, and of the alternatives that it stands for the one that was nearest.
+    # The first of the outermost errors; of those of alternatives, the nearest match.
     told = best_match(sorted(errors, key=lambda error: len(error.absolute_path))[:1])
     if told is None:
         return {"errors": 0}

@@ -38,17 +38,15 @@ if TYPE_CHECKING:
 
 FAILURE = 1
 USAGE_ERROR = 2
-INTERRUPTED = 130  # as shells say it: 128 and the number of SIGINT
+INTERRUPTED = 130  # the convention of shells: 128 and the number of SIGINT
 _OF_THE_CALLER = (gevals_spec.INVALID_PARAMS, gevals_spec.METHOD_NOT_FOUND)
 
 
 def main(extension: Definition, arguments: Sequence[str]) -> int:
-    """Serve a person.
+    """Run the command line for a person.
 
     Args:
-        extension: which.
-        arguments: of the command line, without the program's name; none of them means that stdin is a
-            terminal.
+        arguments: of the command line, without the program's name; none means that stdin is a terminal.
 
     Returns:
         The exit code: 0, FAILURE of an operation, USAGE_ERROR, or INTERRUPTED.
@@ -63,8 +61,8 @@ def main(extension: Definition, arguments: Sequence[str]) -> int:
     except (RpcError, _UsageError) as error:
         print(f"{program}: {error}", file=sys.stderr)
         return FAILURE if isinstance(error, RpcError) and error.code not in _OF_THE_CALLER else USAGE_ERROR
-    except OSError as error:  # of stdout: the disk is full, or a pager has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else the interpreter tries again at its end, and complains
+    except OSError as error:  # of stdout: the disk is full, or a pager was closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # else the interpreter writes again at its end, and fails
         if not isinstance(error, BrokenPipeError):
             print(f"{program}: stdout: {error.strerror}", file=sys.stderr)
         return FAILURE
@@ -72,7 +70,7 @@ def main(extension: Definition, arguments: Sequence[str]) -> int:
 
 
 def _accept_any_text() -> None:
-    """What a terminal can't show is shown as an escape."""
+    """Escape characters that a terminal can't show."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -86,7 +84,7 @@ def _serve(extension: Definition, parser: argparse.ArgumentParser, arguments: Se
         raise _UsageError(f"{arguments[0]} is an operation: {parser.prog} call {arguments[0]} '{{…}}'")
     try:
         chosen = _parsed(parser, arguments)
-    except SystemExit as end:  # --help, --version, or a usage error, which is told
+    except SystemExit as end:  # --help, --version, or a usage error, which was printed
         return int(end.code or 0)
     if chosen.manifest:
         print(dumps(build_manifest(extension)))
@@ -98,11 +96,11 @@ def _serve(extension: Definition, parser: argparse.ArgumentParser, arguments: Se
 
 
 class _UsageError(Exception):
-    """The command line can't be used."""
+    """Command line that can't be used."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """argparse, with the next step in its errors."""
+    """Argument parser that refers to --help in its errors."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(USAGE_ERROR, f"{self.prog}: {message}\nSee {self.prog} --help\n")
@@ -112,26 +110,26 @@ def _parser(extension: Definition, program: str) -> argparse.ArgumentParser:
     parser = _Parser(
         prog=program,
         description=f"{extension.description.rstrip('.')}. An eval host starts this program without arguments and "
-        "speaks the gevals extension protocol with it on stdin and stdout.",
+        "uses the gevals extension protocol with it on stdin and stdout.",
         epilog=operations_text(extension, program),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"{program} {extension.version}")
-    parser.add_argument("--manifest", action="store_true", help="print the manifest as JSON and end")
-    parser.add_argument("--config", metavar="JSON", help="configuration, as `initialize` would bring it")
+    parser.add_argument("--manifest", action="store_true", help="print the manifest as JSON and exit")
+    parser.add_argument("--config", metavar="JSON", help="configuration, as in `initialize`")
     commands = parser.add_subparsers(dest="command", title="commands", metavar="COMMAND")
     call = commands.add_parser(
         "call",
         prog=f"{program} call",
         help="run one operation and show its result",
-        description="Run one operation and show its result. The exit code is 1 where the operation fails.",
+        description="Run one operation and show its result. The exit code is 1 if the operation fails.",
         epilog="Operations: " + ", ".join(extension.operations),
     )
     call.add_argument(
         "operation",
         nargs="?",
         metavar="OPERATION",
-        help="which; without ARGS and with --describe, it is explained",
+        help="the operation; with --describe and without ARGS, its description is shown",
     )
     call.add_argument(
         "args",
@@ -139,19 +137,19 @@ def _parser(extension: Definition, program: str) -> argparse.ArgumentParser:
         metavar="ARGS",
         help='its arguments as a JSON object, such as \'{"command": ["date"]}\'',
     )
-    call.add_argument("--describe", action="store_true", help="show the operation's arguments and end")
-    call.add_argument("--workdir", default=".", help="the task's directory (default: this one)")
+    call.add_argument("--describe", action="store_true", help="show the operation's arguments and exit")
+    call.add_argument("--workdir", default=".", help="the task's directory (default: the current one)")
     call.add_argument("--phase", default="setup", choices=gevals_spec.PHASES)
-    call.add_argument("--timeout", help="longest time, such as 30s")
+    call.add_argument("--timeout", help="maximum duration, such as 30s")
     call.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="a variable of the task")
-    call.add_argument("--agent-output", metavar="TEXT", help="what the agent said, for operations of the verify phase")
+    call.add_argument("--agent-output", metavar="TEXT", help="output of the agent, for operations of the verify phase")
     call.add_argument("--json", action="store_true", help="print the result as JSON")
     call.add_argument("--config", metavar="JSON", help=argparse.SUPPRESS, default=argparse.SUPPRESS)
     return parser
 
 
 def _parsed(parser: argparse.ArgumentParser, arguments: Sequence[str]) -> argparse.Namespace:
-    """As `parse_args`, with options between OPERATION and ARGS, where argparse gives up ARGS for missing."""
+    """Parse arguments with options between OPERATION and ARGS, which `parse_args` refuses."""
     chosen, left = parser.parse_known_args(arguments)
     if left and chosen.command == "call" and chosen.operation and chosen.args is None and not left[0].startswith("-"):
         chosen.args = left.pop(0)
@@ -189,7 +187,7 @@ def _call(extension: Definition, chosen: argparse.Namespace, config: object) -> 
         raise RpcError(error.code, printable(redactor.redact_text(error.message)) + advice) from error
     finally:
         for close in session.begin_shutdown():
-            with suppress(Exception):  # there is a result, or an error, and it is what counts
+            with suppress(Exception):  # the result or error of the operation is more important
                 close()
     print(printable(redactor.redact_text(dumps(_members(result)) if chosen.json else result_text(result))))
     return 0 if result.success else FAILURE
@@ -229,21 +227,17 @@ WIDTH = 110  # columns of a list of members
 
 
 def operations_text(extension: Definition, program: str) -> str:
-    """Return all operations, and how to call one; other names of operations stand apart.
-
-    Args:
-        extension: whose operations.
-        program: its name.
-    """
+    """Return all operations, with examples of calls; aliases are listed separately."""
     known = extension.operations
-    main = [one for one in known.values() if not one.same_as]
-    others = [one for one in known.values() if one.same_as]
+    main = [operation for operation in known.values() if not operation.same_as]
+    aliases = [operation for operation in known.values() if operation.same_as]
     width = max(map(len, known), default=0)
-    lines = ["operations:", *(f"  {one.name:<{width}}  {_first_line(one.description)}" for one in main), ""]
-    if others:
-        lines += ["other names:", *(f"  {one.name:<{width}}  {one.same_as}" for one in others), ""]
+    summaries = (f"  {operation.name:<{width}}  {operation.description.partition(chr(10))[0]}" for operation in main)
+    lines = ["operations:", *summaries, ""]
+    if aliases:
+        lines += ["other names:", *(f"  {alias.name:<{width}}  {alias.same_as}" for alias in aliases), ""]
     first = next(iter(known), "OPERATION")
-    example = next((one for one in main if one.example), None)
+    example = next((operation for operation in main if operation.example), None)
     return "\n".join(
         [
             *lines,
@@ -256,7 +250,7 @@ def operations_text(extension: Definition, program: str) -> str:
 
 
 def operation_text(operation: Operation, program: str) -> str:
-    """One operation: its description, its arguments, its example."""
+    """Return the description, the arguments and the example of an operation."""
     required = {field.encode_name for field in msgspec.structs.fields(operation.args_type) if field.required}
     rules = rules_text(operation.args_type)
     lines = [f"{operation.name}: {operation.description}", "", f"arguments{f' ({rules})' if rules else ''}:"]
@@ -265,7 +259,7 @@ def operation_text(operation: Operation, program: str) -> str:
         lines.append(f"  {field} ({_kind(schema)}{', required' if field in required else fallback})")
         if "description" in schema:
             lines.append(f"      {schema['description']}")
-        if members := _result_members(schema):
+        if members := _member_names(schema):
             text = f"members: {', '.join(members)}"
             lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 6, subsequent_indent=" " * 8)
     if operation.example:
@@ -274,7 +268,7 @@ def operation_text(operation: Operation, program: str) -> str:
 
 
 def result_text(result: Result) -> str:
-    """How an operation ended, and its outputs."""
+    """Return the outcome of an operation, and its outputs."""
     lines = [("ok: " if result.success else "failed: ") + result.message]
     if not result.success and result.error and result.error != result.message:
         lines.append(result.error)
@@ -285,12 +279,8 @@ def result_text(result: Result) -> str:
 
 
 def _typed(operation: Operation, program: str) -> str:
-    """Return an operation's example as a person types it."""
+    """Return an operation's example as a command line."""
     return f"{program} call {operation.name} {shlex.quote(dumps(operation.example))}"
-
-
-def _first_line(text: str) -> str:
-    return text.partition("\n")[0]
 
 
 def _items(schema: Schema) -> Schema:
@@ -299,14 +289,14 @@ def _items(schema: Schema) -> Schema:
     return items if isinstance(items, dict) else {}
 
 
-def _result_members(schema: Schema) -> list[str]:
+def _member_names(schema: Schema) -> list[str]:
     """Return the names of the members of an object, or of each object of a list."""
     branches = [_items(branch) or branch for branch in branches_of(schema)]
     return list(dict.fromkeys(name for branch in branches for name in properties_of(branch)))
 
 
 def _kind(schema: Schema) -> str:
-    """What a value is, in a word or two."""
+    """Return the type of a value as text."""
     branches = branches_of(schema)
     if branches != [schema]:
         return " or ".join(_kind(branch) for branch in branches)

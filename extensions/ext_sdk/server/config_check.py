@@ -1,7 +1,7 @@
-"""A check of a configuration that imports nothing heavy, so that the manifest does not wait for msgspec.
+"""Early check of a configuration that imports nothing heavy, so that the manifest does not wait for msgspec.
 
-It accepts only what the validation of the session is certain to accept; `config_schema` derives its schema from the
-class of the configuration. Where it is not certain, the complete validation decides, and reports what is wrong.
+It accepts only configurations that the validation of the session certainly accepts; `prepare` derives its schema from
+the class of the configuration. For all others the complete validation decides, and reports the error.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _TYPES = {"string": str, "boolean": bool, "integer": int, "array": list, "object
 
 
 def certainly_valid(value: object, schema: object) -> bool:
-    """Return True if a value is valid for certain; False if it is not, or if that is not known.
+    """Return True if a value is certainly valid; False if it is not, or if that is unknown.
 
     Args:
         value: from JSON.
-        schema: from `config_schema`; `false`, and anything that is not understood here, accepts nothing.
+        schema: from `prepare`; `false`, and any unsupported keyword, accepts nothing.
     """
     if not isinstance(schema, dict):
         return False
-    return all(keyword in _KEYWORDS and _KEYWORDS[keyword](value, told, schema) for keyword, told in schema.items())
+    return all(keyword in _KEYWORDS and _KEYWORDS[keyword](value, rule, schema) for keyword, rule in schema.items())
 
 
 def _is_of_type(value: object, name: object, _: dict[str, object]) -> bool:
-    """Return True if a value has this type exactly, and is text that can be encoded if it is text."""
+    """Return True if a value has exactly this type, and, if it is text, can be encoded."""
     if type(value) is not _TYPES.get(str(name)):
         return False
     return not isinstance(value, str) or _is_text(value)
@@ -111,7 +111,7 @@ def check_duration(text: str) -> None:
 
 
 def check_config(members: dict[str, object]) -> None:
-    """Raise ValueError for what the session refuses in the configuration of any extension."""
+    """Raise ValueError for values that the session refuses in the configuration of any extension."""
     if Duration.parse(str(members.get("maxOperationTime", "1s"))).nanoseconds <= 0:
         raise ValueError("maxOperationTime: expected a duration of more than 0s")
     check_artifacts(str(members.get("artifacts", "")))
@@ -132,7 +132,7 @@ def check_artifacts(directory: str) -> None:
         raise ValueError(f"artifacts: expected a directory that can be written, found {existing!r:.200}")
 
 
-# Those of JSON Schema as it has them, and `check`.
+# Keywords of JSON Schema, and `check`.
 _KEYWORDS: dict[str, Callable[[object, object, dict[str, object]], bool]] = {
     "type": _is_of_type,
     "enum": _is_listed,

@@ -1,7 +1,7 @@
-"""From a class of arguments to JSON Schema, the part that hosts read: no references, defaults, descriptions.
+"""JSON Schema of a class of arguments, as far as hosts read it: no references, defaults, descriptions.
 
-Hosts check arguments by it before they call. The best-known one uses Go's jsonschema: `pattern` must be RE2,
-and `additionalProperties: false` is its only guard against typing errors.
+Hosts check arguments by it before they call. mcpchecker uses Go's jsonschema: `pattern` must be RE2, and
+`additionalProperties: false` is its only guard against misspelled names.
 """
 
 from __future__ import annotations
@@ -28,50 +28,50 @@ DURATION_SCHEMA: Schema = {
     "pattern": rf"{DURATION_PATTERN}|\$\{{",
 }
 
-# Arguments that the SDK accepts for every operation, in few words: they are in each of them.
+# Arguments that the SDK accepts for every operation; short, because each operation of the manifest has them.
 COMMON: dict[str, Schema] = {
     "as": {"type": "string", "pattern": f"^{NAME}*$", "description": "Keep outputs for later steps: ${NAME.key}"},
-    "scope": {"type": "string", "pattern": f"^{NAME}*$", "description": "Tells tasks of one workdir apart"},
+    "scope": {"type": "string", "pattern": f"^{NAME}*$", "description": "Separates tasks that share a workdir"},
 }
 
 
 def params_schema(args_type: type[Args]) -> Schema:
-    """Return the `params` of an operation (spec 0, "Operation Object").
+    """Return the `params` of an operation (gevals 0.0.1, "Operation Object").
 
-    Common arguments are added, unless the operation has an argument of that name itself.
+    Common arguments are added, unless the operation has an argument of that name.
     """
     schema = object_schema(args_type)
     properties = properties_of(schema)
     schema |= {"properties": properties | COMMON | properties}
     alternatives = schema.get("oneOf")
     if isinstance(alternatives, list):
-        for branch in alternatives:  # mcpchecker names these by their anchors in an error, and by nothing else
+        for branch in alternatives:  # errors of mcpchecker name a branch by its anchor only
             branch["$anchor"] = branch["required"][0]
     return schema
 
 
 def object_schema(args_type: type[Args]) -> Schema:
-    """JSON Schema of a class of arguments. Raises TypeError for a field of a kind that has no JSON."""
+    """Return the JSON Schema of a class of arguments. Raises TypeError for a field of a type that has no JSON."""
     return _of(inspect.type_info(args_type), ())
 
 
 def branches_of(schema: Schema) -> list[Schema]:
-    """Return the schemas of which a value has to fit one; `anyOf` of an object says which properties it needs."""
-    found = schema.get("anyOf") if "properties" not in schema else None
-    return [inner for branch in found for inner in branches_of(branch)] if isinstance(found, list) else [schema]
+    """Return the schemas of which a value must match one; `anyOf` of an object with properties is not split."""
+    branches = schema.get("anyOf") if "properties" not in schema else None
+    return [inner for branch in branches for inner in branches_of(branch)] if isinstance(branches, list) else [schema]
 
 
 def properties_of(schema: Schema) -> dict[str, Schema]:
-    """Return the properties of an object's schema, by name; those of all branches where there are several."""
-    found: dict[str, Schema] = {}
+    """Return the properties of an object's schema by name; those of all branches if there are several."""
+    properties: dict[str, Schema] = {}
     for branch in branches_of(schema):
-        properties = branch.get("properties")
-        found |= properties if isinstance(properties, dict) else {}
-    return found
+        own = branch.get("properties")
+        properties |= own if isinstance(own, dict) else {}
+    return properties
 
 
 def _of(kind: inspect.Type, within: tuple[type, ...]) -> Schema:
-    """Return the schema of one type. `within`: the classes around it, so that one which contains itself ends."""
+    """Return the schema of one type. `within`: the enclosing classes, so that a recursive one ends."""
     if isinstance(kind, inspect.Metadata):
         return _of(kind.type, within) | (kind.extra_json_schema or {})
     if isinstance(kind, inspect.StructType):
@@ -128,17 +128,17 @@ def _property(field: inspect.Field, within: tuple[type, ...]) -> Schema:
 
 
 def _union(kind: inspect.UnionType, within: tuple[type, ...]) -> Schema:
-    """None among the types only says that the argument may be left out; it is not offered."""
-    types = [one.type if isinstance(one, inspect.Metadata) else one for one in kind.types]
-    if any(isinstance(one, inspect.StrType) and one.pattern for one in types) and any(
-        isinstance(one, _CONTAINERS) for one in types
+    """Return the schema of a union. None among the types makes the argument optional and is not offered."""
+    types = [member.type if isinstance(member, inspect.Metadata) else member for member in kind.types]
+    if any(isinstance(member, inspect.StrType) and member.pattern for member in types) and any(
+        isinstance(member, _CONTAINERS) for member in types
     ):
         # Seen with 0.22: PYTHONMALLOC=debug shows it at each collection.
         raise TypeError(
-            "msgspec crashes in the garbage collector where a str with a pattern may also be a container; "
+            "msgspec crashes in the garbage collector if a str with a pattern may also be a container; "
             "give the pattern in extra_json_schema, and check it in __post_init__"
         )
-    branches = [_of(one, within) for one in kind.types if not isinstance(one, inspect.NoneType)]
+    branches = [_of(member, within) for member in kind.types if not isinstance(member, inspect.NoneType)]
     if {"type": "number"} in branches:  # an integer is a number
         branches = [branch for branch in branches if branch != {"type": "integer"}]
     return branches[0] if len(branches) == 1 else {"anyOf": branches}

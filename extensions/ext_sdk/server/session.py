@@ -217,9 +217,7 @@ class Session:
             self._config: Config = validate(self._extension.config_type, parse_object(config, "config"))
             if self._config.max_operation_time.nanoseconds <= 0:
                 raise InvalidArgs("maxOperationTime", "expected a duration of more than 0s")
-            if (
-                not accepted
-            ):  # else it was checked before the manifest; a change of the directory since is no error here
+            if not accepted:  # else the early check passed; a later change of the directory is ignored
                 check_artifacts(self._config.artifacts)
         except (InvalidArgs, ValueError) as error:
             raise RpcError(gevals_spec.INVALID_PARAMS, f"config: {error}") from error

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
 
-MOST_KEYS = 1000  # of a map that are tried: each costs a conversion
+MOST_KEYS = 1000  # keys of a map that are tried: each costs a conversion
 _PATH_STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?:(?P<index>\d+)|\.\.\.)\]")
 _PLAIN = re.compile(r"[A-Za-z_][\w-]*")
 
@@ -30,36 +30,36 @@ def with_keys(path: str, value: object, fails: Callable[[object], bool], *, of_k
 
     Args:
         path: such as `.env[...]`; "" for the value itself.
-        value: what was refused.
-        fails: whether a value is refused with the same error. It is called with parts of the value.
+        value: the refused value.
+        fails: returns True if a value is refused with the same error. It is called with parts of the value.
         of_key: the error is about a key of the map at the path, and not about a value.
 
     Returns:
-        The path, in which `[...]` is left where the key is not found; and the key of that map, or "".
+        The path, in which `[...]` stays if the key is not found; and the key of that map, or "".
     """
     steps = _PATH_STEP.finditer(path)
     trail: list[str | int] = []
-    told = ""
+    written = ""
     for step in steps:
         key: str | int | None = int(step["index"]) if step["index"] else step["name"]
         if key is None:
             key = _failing_key(value, trail, fails)
             if key is None:
-                return path if not told else told + path[step.start() :], ""
-            told += _written(str(key))
+                return path if not written else written + path[step.start() :], ""
+            written += _written(str(key))
         else:
-            told += step[0]
+            written += step[0]
         trail.append(key)
-    return told, (_failing_key(value, trail, fails) or "") if of_key else ""
+    return written, (_failing_key(value, trail, fails) or "") if of_key else ""
 
 
 def _failing_key(value: object, trail: list[str | int], fails: Callable[[object], bool]) -> str | None:
     """Return the first key of the map at the end of the trail that is refused by itself."""
-    found = _at(value, trail)
-    if not isinstance(found, dict):
+    members = _at(value, trail)
+    if not isinstance(members, dict):
         return None
-    keys = islice(found, MOST_KEYS)
-    return next((key for key in keys if fails(_replaced(value, trail, {key: found[key]}))), None)
+    keys = islice(members, MOST_KEYS)
+    return next((key for key in keys if fails(_replaced(value, trail, {key: members[key]}))), None)
 
 
 def _at(value: object, trail: list[str | int]) -> object:
@@ -91,26 +91,25 @@ A = TypeVar("A", bound=Args)
 
 
 def validate(args_type: type[A], value: object, *, extra: tuple[str, ...] = ()) -> A:
-    """Make typed arguments of JSON.
+    """Convert JSON to typed arguments.
 
     Args:
         args_type: the class.
-        value: what the host sent.
-        extra: further names that a user might have meant, for the hint about an unknown one.
+        value: as the host sent it.
+        extra: further known names, to suggest for an unknown one.
 
     Raises:
-        InvalidArgs: the first thing that does not fit, with its path and, for an unknown name, the nearest
-        known one.
+        InvalidArgs: the first error, with its path and, for an unknown name, the nearest known one.
     """
     return _converted(args_type, value, extra, _decode)
 
 
 def check_types(args_type: type[Args], value: object, *, extra: tuple[str, ...] = ()) -> None:
-    """Raise InvalidArgs for what the JSON Schema of the class refuses, whatever else is wrong.
+    """Raise InvalidArgs for arguments that the JSON Schema of the class refuses; other errors are ignored.
 
     Args:
         args_type: the class.
-        value: as the host sent it: a duration may still hold a reference `${NAME.key}`.
+        value: as the host sent it: a duration may still be a reference `${NAME.key}`.
         extra: see `validate`.
     """
     token = BY_TYPES_ALONE.set(True)
@@ -143,13 +142,13 @@ def _converted(
 
 
 def not_text(error: UnicodeEncodeError) -> InvalidArgs:
-    """Return the refusal of a text that can't be encoded."""
+    """Return the error of a text that can't be encoded."""
     found = ascii(error.object[error.start : error.end])
     return InvalidArgs("", f"expected text, found half of a character: {found}, a lone surrogate")
 
 
 def has_field(args_type: type[Args], name: str) -> bool:
-    """Return True if a class of arguments has one that users write so."""
+    """Return True if a class of arguments has a field of this name, as users write it."""
     return name in args_type.__struct_encode_fields__
 
 
@@ -158,7 +157,7 @@ def _decode(kind: type, value: object) -> object:
 
 
 def _decode_type(kind: type, value: object) -> object:
-    """Check the text of a duration as its schema does; the length does not matter."""
+    """Check the text of a duration as its schema does, without its range."""
     text = _duration_text(kind, value)
     if "${" in text or re.fullmatch(DURATION_PATTERN, text):
         return Duration()
@@ -167,7 +166,7 @@ def _decode_type(kind: type, value: object) -> object:
 
 def _duration_text(kind: type, value: object) -> str:
     if kind is not Duration:
-        raise NotImplementedError(f"{kind.__name__} can't be made of JSON")
+        raise NotImplementedError(f"{kind.__name__} can't be converted from JSON")
     if not isinstance(value, str):
         raise ValueError(  # noqa: TRY004  (msgspec gives it the path of the argument)
             f'expected a duration such as "30s" or "1m30s", found {value!r:.40}'
@@ -175,7 +174,7 @@ def _duration_text(kind: type, value: object) -> str:
     return value
 
 
-# What msgspec says, such as "Expected `int`, got `str` - at `$.expect.lines[0]`". The values of a dict are at `[...]`.
+# Messages of msgspec: "Expected `int`, got `str` - at `$.expect.lines[0]`". The values of a dict are at `[...]`.
 _WHERE = re.compile(r"(?P<what>.*?)(?: - at (?P<of_key>`key` in )?`\$(?P<path>[^`]*)`)?", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<name>.*)`")
@@ -214,7 +213,7 @@ def _explained(
 
 
 def _remedy(what: str, branches: Iterable[Schema]) -> str:
-    """Return what to write in place of a value that YAML read as a number, or of a text that no pattern accepts."""
+    """Return the remedy for a value that YAML read as a number, or for a text that no pattern accepts."""
     examples = [one.get("examples") for one in branches if one.get("type") == "string"]
     example = next((dumps(each[0]) for each in examples if isinstance(each, list) and each), "")
     if _NO_TEXT.fullmatch(what):
@@ -238,7 +237,7 @@ _KINDS = {
 
 
 def _in_our_words(what: str) -> str:
-    """Return the errors of msgspec have Python's types; those of our classes are left as they are."""
+    """Return a message of msgspec with names of JSON types; messages of our classes stay unchanged."""
     if not what.startswith("Expected `"):
         return what
     told = _QUOTED.sub(lambda match: _choice(_KINDS.get(kind, kind) for kind in match[1].split(" | ")), what)
@@ -246,13 +245,13 @@ def _in_our_words(what: str) -> str:
 
 
 def _choice(words: Iterable[str]) -> str:
-    """`a, b or c`."""
+    """Return `a, b or c`."""
     *others, last = words
     return f"{', '.join(others)} or {last}" if others else last
 
 
 def _schema_at(args_type: type[Args], path: str) -> Schema:
-    """Return the schema of the value at this path, as far as it can be told: one that contains itself is told once."""
+    """Return the schema of the value at this path; a recursive one is expanded once."""
     schema = object_schema(args_type)
     for step in _STEP.finditer(path):
         inner = [found for branch in branches_of(schema) for found in _within(branch, step["name"])]
@@ -261,7 +260,7 @@ def _schema_at(args_type: type[Args], path: str) -> Schema:
 
 
 def _within(branch: Schema, name: str | None) -> Iterator[Schema]:
-    """Yield the schemas of one property, or of the items and values where there is no name."""
+    """Yield the schemas of one property, or of the items and values if `name` is None."""
     places = properties_of(branch) if name else branch
     found = (places.get(word) for word in ((name,) if name else ("items", "additionalProperties")))
     yield from (one for one in found if isinstance(one, dict))

@@ -1,9 +1,9 @@
-"""Outputs of earlier operations as `${NAME.key}` in later arguments.
+"""Variables: outputs of earlier operations as `${NAME.key}` in later arguments.
 
-Hosts fill no templates into the arguments of extensions, so the SDK does: an operation called with `as: NAME`
-keeps its outputs under that name, for all later operations of the same workdir and scope. `$${` stands for `${`. Only
-strings are looked through, once: what a value brings in is never expanded again, and fields marked Verbatim
-(scripts, above all) are left alone.
+Hosts fill no templates into the arguments of extensions, so the SDK does: an operation called with `as: NAME` keeps its
+outputs under that name, for all later operations of the same workdir and scope. `$${` is a literal `${`. Only strings
+are
+expanded, once: references in a value are not, and neither are fields marked Verbatim (scripts, above all).
 
 Values are kept complete or not at all: a reference to one that was too long, or that was dropped to make room, is
 refused with the reason. A value cut in the middle would let the next step succeed with wrong data. For the same reason
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from ext_sdk.context import Place
 
 
-NAME = "[A-Za-z0-9_-]"  # what a name is made of
+NAME = "[A-Za-z0-9_-]"  # characters of a name
 LONGEST_VALUE = 16 * 1024 * 1024  # characters of one value; a body of the default maxBody has at most 10 Mi
 MOST_KEPT = 64 * 1024 * 1024  # characters of all long values of a session together
-LONG = 64 * 1024  # characters from which on a value is long: shorter ones are never dropped
+LONG = 64 * 1024  # characters; shorter values are never dropped
 _REFERENCE = re.compile(r"\$\$\{|\$\{([^{}]*)\}")
 
 
 class Variables:
-    """The named outputs of every place (workdir and scope). Safe to use from several threads."""
+    """Named outputs of every place (workdir and scope). Thread-safe."""
 
     def __init__(self) -> None:
         self._values: dict[Place, dict[str, str | NotKept]] = {}
@@ -43,7 +43,7 @@ class Variables:
         self._lock = threading.Lock()
 
     def keep(self, place: Place, name: str, outputs: Mapping[str, str | NotKept]) -> None:
-        """Keep outputs under a name; an earlier set of the same name is replaced whole."""
+        """Keep outputs under a name; they replace all earlier outputs of that name."""
         with self._lock:
             self._unset(place, name)
             for key, value in outputs.items():
@@ -80,15 +80,15 @@ class Variables:
     def expand(
         self, place: Place, args: Mapping[str, object], verbatim: frozenset[str] = frozenset()
     ) -> dict[str, object]:
-        """Arguments with their references replaced.
+        """Return arguments with their references replaced.
 
         Args:
-            place: whose variables count.
+            place: the place of the call.
             args: as the host sent them.
-            verbatim: names of arguments that are left as they are.
+            verbatim: names of arguments that are not expanded.
 
         Raises:
-            InvalidArgs: a reference to what is not there, with the nearest name that is.
+            InvalidArgs: unknown reference; the message has the nearest known one.
         """
         return {name: value if name in verbatim else self._expand(value, name, place) for name, value in args.items()}
 
@@ -119,7 +119,7 @@ class Variables:
         return _REFERENCE.sub(replaced, text)
 
     def _unknown(self, reference: str, known: Mapping[str, object], place: Place) -> str:
-        """Return why there is no value for a reference, and what to do."""
+        """Return the reason why a reference has no value, and the remedy."""
         text = f"${{{reference[:LONGEST_NAME]}}}"
         with self._lock:
             failed = self._failed.get((place, reference.partition(".")[0]))
@@ -137,7 +137,7 @@ class Variables:
         return f"{text}: {names}; write $${{ for a literal ${{"
 
     def _others(self, name: str, place: Place) -> list[str]:
-        """Return the other scopes of the workdir in which a name is set, for messages."""
+        """Return the other scopes of the workdir in which a name is set, as text."""
         with self._lock:
             scopes = {
                 other.scope

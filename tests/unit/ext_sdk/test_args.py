@@ -89,7 +89,7 @@ def test_the_rules_can_be_read() -> None:
 
 
 def test_a_rule_on_what_is_no_field_is_refused() -> None:
-    with pytest.raises(TypeError, match="Wrong: oneOf names nothing, which is no field"):
+    with pytest.raises(TypeError, match="Wrong: oneOf names nothing, which is not a field"):
 
         class Wrong(Args, one_of=("text", "nothing")):
             text: str = ""

@@ -102,7 +102,9 @@ def no_annotation(args, context):  # type: ignore[no-untyped-def]
 
 @pytest.mark.parametrize("function", [nothing, only_args, too_many, not_args, no_annotation])
 def test_a_function_of_another_shape_is_no_operation(function: object) -> None:
-    with pytest.raises(TypeError, match=r"is no operation: expected \(args: SomeArgs, context: Context\) -> Result"):
+    with pytest.raises(
+        TypeError, match=r"is not an operation: expected \(args: SomeArgs, context: Context\) -> Result"
+    ):
         Operation("do", function)  # type: ignore[arg-type]
 
 

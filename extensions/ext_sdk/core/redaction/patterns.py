@@ -84,7 +84,7 @@ def is_harmless(rule: str, value: bytes) -> bool:
     if placeholders:
         if len(rest) < _SHORTEST_REST:
             return True
-        value = PLACEHOLDER.sub(b"x", value)  # ${TOKEN} is harmless, so is what becomes of it
+        value = PLACEHOLDER.sub(b"x", value)  # ${TOKEN} is harmless, and so is its redacted form
     if not value or _HARMLESS.fullmatch(value):
         return True
     return rule.lower() == "key.pwd" and value.startswith((b"/", b"~", b"."))  # a working directory

@@ -167,7 +167,7 @@ class HeaderDecoder(Buffer):
             if field[0] == "content-length":
                 length = decimal_length(field[1])
                 if length < 0:
-                    return Junk(self.take(at - self.position), f"Content-Length {field[1]!r} is no length")
+                    return Junk(self.take(at - self.position), f"Content-Length {field[1]!r} is not a length")
         if len(self.data) - at >= HEAD_LIMIT_BYTES:
             return Junk(
                 self.take(min(len(self), JUNK_PIECE_BYTES, at - self.position + HEAD_LIMIT_BYTES)),

@@ -125,7 +125,7 @@ class HttpDecoder(Buffer):
         elif "content-length" in fields and not bodiless:
             length = decimal_length(fields["content-length"])
             if length < 0:
-                return self._lose("a Content-Length that is no length")
+                return self._lose("a Content-Length that is not a length")
             if self._limit is not None and length > self._limit:
                 self._refused = length
                 return self._taken(

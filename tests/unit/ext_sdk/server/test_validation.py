@@ -181,5 +181,5 @@ class Unfit(Args):
 
 
 def test_a_field_that_json_cannot_fill_is_a_fault_of_the_class() -> None:
-    with pytest.raises(NotImplementedError, match="object can't be made of JSON"):
+    with pytest.raises(NotImplementedError, match="object can't be converted from JSON"):
         validate(Unfit, {"kind": 1})

@@ -38,7 +38,7 @@ def over_body(wire: bytes) -> Junk:
 
 
 def no_length(spelled: bytes) -> list[Event]:
-    reason = f"Content-Length {spelled.decode('latin-1')!r} is no length"
+    reason = f"Content-Length {spelled.decode('latin-1')!r} is not a length"
     return [Junk(b"Content-Length: %b\r\n" % spelled, reason), Junk(b"\r\n", "blank line"), with_header(b"{}")]
 
 
