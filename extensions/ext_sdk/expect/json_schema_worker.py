@@ -81,16 +81,16 @@ def _errors(schema: dict[str, object], document: bytes) -> dict[str, object]:
         )
     )
     # The first of the outermost errors; of those of alternatives, the nearest match.
-    told = best_match(sorted(errors, key=lambda error: len(error.absolute_path))[:1])
-    if told is None:
+    best = best_match(sorted(errors, key=lambda error: len(error.absolute_path))[:1])
+    if best is None:
         return {"errors": 0}
-    missing = told.validator == "required" and isinstance(told.validator_value, list)  # draft 3 had true
+    missing = best.validator == "required" and isinstance(best.validator_value, list)  # draft 3 had true
     return {
         "errors": len(errors),
-        "at": list(told.absolute_path),
-        "keyword": told.validator,  # None for a schema that is `false`
-        "value": told.validator_value,
-        "missing": [name for name in told.validator_value if name not in told.instance] if missing else None,
+        "at": list(best.absolute_path),
+        "keyword": best.validator,  # None for a schema that is `false`
+        "value": best.validator_value,
+        "missing": [name for name in best.validator_value if name not in best.instance] if missing else None,
     }
 
 
