@@ -1,4 +1,4 @@
-r"""Public names for authors of extensions: typed operations with arguments in and results out.
+"""Public names for authors of extensions: typed operations with arguments in and results out.
 
     import ext_sdk
 

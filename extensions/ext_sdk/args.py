@@ -55,7 +55,15 @@ class Alternatives(NamedTuple):
             names: names for users, by those in Python.
         """
         defaults = _defaults(args_type)
-        return [_given(names[field], defaults[field]) for field in self.fields]
+        schemas: list[Schema] = []
+        for field in self.fields:
+            schema: Schema = {"required": [names[field]]}
+            default = defaults[field]
+            if default is not UNSET:
+                value: Schema = {"const": True} if default is False else {"not": {"const": default}}
+                schema["properties"] = {names[field]: value}
+            schemas.append(schema)
+        return schemas
 
 
 def rules_text(args_type: type[Args]) -> str:
@@ -64,26 +72,15 @@ def rules_text(args_type: type[Args]) -> str:
     return "; ".join(rule.text(names) for rule in args_type.__alternatives__)
 
 
-def _given(name: str, default: object) -> Schema:
-    required: Schema = {"required": [name]}
-    if default is UNSET:
-        return required
-    value: Schema = {"const": True} if default is False else {"not": {"const": default}}
-    return required | {"properties": {name: value}}
-
-
 def _defaults(args_type: type[msgspec.Struct]) -> dict[str, object]:
     """Return the default of each field by its name in Python; NODEFAULT for a required one."""
     defaults = args_type.__struct_defaults__
     fields = args_type.__struct_fields__[len(args_type.__struct_fields__) - len(defaults) :]
-    made = {field: _made(default) for field, default in zip(fields, defaults, strict=True)}
-    return {field: made.get(field, msgspec.NODEFAULT) for field in args_type.__struct_fields__}
-
-
-def _made(default: object) -> object:
-    """Return a default value; those of `default_factory` are made."""
-    factory = getattr(default, "factory", None)
-    return factory() if callable(factory) else default
+    values: dict[str, object] = dict.fromkeys(args_type.__struct_fields__, msgspec.NODEFAULT)
+    for field, default in zip(fields, defaults, strict=True):
+        factory = getattr(default, "factory", None)
+        values[field] = factory() if callable(factory) else default
+    return values
 
 
 # True while arguments are checked by their types alone, as the JSON Schema of the manifest does.

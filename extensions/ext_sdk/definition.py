@@ -28,13 +28,13 @@ class Registry(Mapping[str, "Operation"]):
 
     def __init__(self, extension: str) -> None:
         self._extension = extension
-        self._found: dict[str, Operation | str] = {}  # a text is the module that has the operation
+        self._entries: dict[str, Operation | str] = {}  # a text is the module of the operation
         self._modules: dict[str, list[str]] = {}  # the operations of each module that was registered
 
     def add(self, operation: Operation) -> None:
         """Register an operation. Raises ValueError if its name is taken."""
         self._refuse_taken(operation.name)
-        self._found[operation.name] = operation
+        self._entries[operation.name] = operation
 
     def add_modules(self, package: str, modules: Mapping[str, str]) -> None:
         """Register operations whose modules are not imported yet.
@@ -48,7 +48,7 @@ class Registry(Mapping[str, "Operation"]):
         """
         for name, module in modules.items():
             self._refuse_taken(name)
-            self._found[name] = path = f"{package}.{module}"
+            self._entries[name] = path = f"{package}.{module}"
             self._modules.setdefault(path, []).append(name)
 
     def import_modules(self) -> None:
@@ -58,31 +58,28 @@ class Registry(Mapping[str, "Operation"]):
 
     def __getitem__(self, name: str) -> Operation:
         """Raises KeyError for an unknown name, TypeError if its module has other operations than were registered."""
-        found = self._found[name]
-        if isinstance(found, str):
-            self._load(found)
-            found = self._found[name]
-            assert not isinstance(found, str)
-        return found
+        entry = self._entries[name]
+        if not isinstance(entry, str):
+            return entry
+        operations: Sequence[Operation] = import_module(entry).OPERATIONS
+        expected, actual = self._modules[entry], [operation.name for operation in operations]
+        if sorted(actual) != sorted(expected):
+            raise TypeError(f"{entry}.OPERATIONS: expected {', '.join(expected)}, found {', '.join(actual)}")
+        by_name = {operation.name: operation for operation in operations}
+        self._entries.update(by_name)
+        return by_name[name]
 
     def __contains__(self, name: object) -> bool:
-        return name in self._found
+        return name in self._entries
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._found)
+        return iter(self._entries)
 
     def __len__(self) -> int:
-        return len(self._found)
-
-    def _load(self, module: str) -> None:
-        operations: Sequence[Operation] = import_module(module).OPERATIONS
-        expected, found = self._modules[module], [operation.name for operation in operations]
-        if sorted(found) != sorted(expected):
-            raise TypeError(f"{module}.OPERATIONS: expected {', '.join(expected)}, found {', '.join(found)}")
-        self._found.update({operation.name: operation for operation in operations})
+        return len(self._entries)
 
     def _refuse_taken(self, name: str) -> None:
-        if name in self._found:
+        if name in self._entries:
             raise ValueError(f"extension {self._extension!r} has an operation {name!r} already")
 
 

@@ -55,7 +55,8 @@ class Operation:
     ) -> None:
         self.name = name
         self.function = function
-        self.description = _description(function)
+        first, _, rest = (function.__doc__ or "").expandtabs().partition("\n")
+        self.description = f"{first.lstrip()}\n{dedent(rest)}".strip("\n").rstrip()  # without indentation
         self.args_type = _args_type(function)
         self.example = example
         self.same_as = same_as
@@ -71,27 +72,16 @@ class Operation:
     def verbatim(self) -> frozenset[str]:
         """Names of the arguments in which `${NAME.key}` is not replaced; computed at the first call."""
         if self._verbatim is None:
-            self._verbatim = _verbatim_fields(self.args_type)
+            fields = msgspec.structs.fields(self.args_type)
+            self._verbatim = frozenset(field.encode_name for field in fields if _is_verbatim(field.type))
         return self._verbatim
-
-
-def _description(function: Function) -> str:
-    """Return the docstring without its indentation."""
-    first, _, rest = (function.__doc__ or "").expandtabs().partition("\n")
-    return f"{first.lstrip()}\n{dedent(rest)}".strip("\n").rstrip()
-
-
-def _verbatim_fields(args_type: type[Args]) -> frozenset[str]:
-    """Return the names, as users write them, of the fields in which `${NAME.key}` is not replaced."""
-    fields = msgspec.structs.fields(args_type)
-    return frozenset(field.encode_name for field in fields if _is_verbatim(field.type))
 
 
 def _is_verbatim(kind: object) -> bool:
     """Return True for `Annotated[…, Verbatim]`, and for a union with such a type."""
     if get_origin(kind) is Annotated:
         inner, *metadata = get_args(kind)
-        marks = (one.extra or {} for one in metadata if isinstance(one, Meta))
+        marks = (meta.extra or {} for meta in metadata if isinstance(meta, Meta))
         return any(mark.get("verbatim") for mark in marks) or _is_verbatim(inner)
     return get_origin(kind) in {Union, UnionType} and any(map(_is_verbatim, get_args(kind)))
 

@@ -66,7 +66,10 @@ def difference(expected: str, found: str, redact: Redact = str) -> tuple[str, st
     at = _first_difference(expected_lines, found_lines)
     pair = [lines[at] if at < len(lines) else None for lines in (expected_lines, found_lines)]
     column = _first_difference(pair[0] or "", pair[1] or "") if None not in pair else 0
-    start = _word_start(pair[1] or "", column - BEFORE) if column > HEAD else 0
+    start = 0
+    if column > HEAD:
+        word = _LAST_WORD.search((pair[1] or "")[: column - BEFORE])
+        start = word.start() if word else column - BEFORE
     place = f"line {at + 1}" + (f", column {column + 1}" if start else "")
     first, second = ("nothing" if line is None else quoted(line[start:]) for line in pair)
     return f"{first} in {place}", f"{second} there"
@@ -76,11 +79,6 @@ def difference(expected: str, found: str, redact: Redact = str) -> tuple[str, st
 _LAST_WORD = re.compile(r"[\w+/=.~%:@-]+\Z")
 _LAST_NAME = re.compile(r"([\w-]+)(?:['\"]\])?\Z")
 _FIRST_WORD = re.compile(r"\A[\w+/=.~%:@-]+")
-
-
-def _word_start(text: str, at: int) -> int:
-    last = _LAST_WORD.search(text[:at])
-    return last.start() if last else at
 
 
 def _escaped(text: str) -> str:

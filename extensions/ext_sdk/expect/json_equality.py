@@ -146,6 +146,11 @@ def is_type(value: object, name: str) -> bool:
     return name in {type_name(value), "number" if type_name(value) == "integer" else ""}
 
 
+def member_path(name: str) -> str:
+    """Return the part of a path that leads to a member of an object: `.name` or `["any name"]`."""
+    return f".{name}" if name.isidentifier() else f"[{json.dumps(name, ensure_ascii=False)}]"
+
+
 def equal(left: object, right: object) -> bool:
     """Return True if two values are the same JSON; 1 equals 1.0, because JSON has one kind of number."""
     return differs(left, right) is None
@@ -213,8 +218,7 @@ class _Comparison:
     def _members(self, expected: Mapping[str, object], found: Mapping[str, object], at: str) -> Difference | None:
         names = [*expected, *(() if self._partial else (name for name in found if name not in expected))]
         for name in names:
-            path = f"{at}.{name}" if name.isidentifier() else f"{at}[{json.dumps(name, ensure_ascii=False)}]"
-            if difference := self.of(expected.get(name, MISSING), found.get(name, MISSING), path):
+            if difference := self.of(expected.get(name, MISSING), found.get(name, MISSING), at + member_path(name)):
                 return difference
         return None
 

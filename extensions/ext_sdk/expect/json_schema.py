@@ -15,7 +15,7 @@ from pathlib import Path
 
 from .check import Check, Json
 from .format import quoted, redact_named, shown
-from .json_equality import type_name
+from .json_equality import member_path, type_name
 from .json_schema_keywords import SAY_NOTHING, unknown_word
 from .regex import TIME_UP
 
@@ -74,7 +74,7 @@ def check_schema(
     steps = answer["at"]
     assert isinstance(steps, list)
     found = _at(document, steps)
-    path = "".join(f"[{step}]" if isinstance(step, int) else _member(step) for step in steps)
+    path = "".join(f"[{step}]" if isinstance(step, int) else member_path(step) for step in steps)
     redact = redact_named(path, redact)
     missing = answer.get("missing")
     more = f"; {answer['errors']} places don't fit" if answer["errors"] != 1 else ""
@@ -91,10 +91,6 @@ def check_schema(
         f"{shown(found, redact)} ({type_name(found)}){more}",
         where=f"{where} at ${path}",
     )
-
-
-def _member(name: str) -> str:
-    return f".{name}" if name.isidentifier() else f"[{json.dumps(name, ensure_ascii=False)}]"
 
 
 def _at(document: object, steps: list[object]) -> object:

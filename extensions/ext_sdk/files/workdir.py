@@ -209,7 +209,10 @@ class Workdir:
 
     def open_regular(self, text: str, flags: int = os.O_RDONLY) -> BinaryIO:
         """Open a regular file as a stream. Raises NotRegular at once for a FIFO, a device, a directory."""
-        kind = self._kind(text)
+        try:
+            kind = kind_of(self.stat(text).st_mode)
+        except FileNotFoundError:
+            kind = "file"  # it is yet to be created, or opening it raises
         if kind == "file":
             descriptor = self.open(text, flags | os.O_NONBLOCK | os.O_NOCTTY)
             kind = kind_of(os.fstat(descriptor).st_mode)
@@ -217,12 +220,6 @@ class Workdir:
                 return os.fdopen(descriptor, "wb" if flags & os.O_WRONLY else "rb")
             os.close(descriptor)
         raise NotRegular(text, kind)
-
-    def _kind(self, text: str) -> str:
-        try:
-            return kind_of(self.stat(text).st_mode)
-        except FileNotFoundError:
-            return "file"  # it is yet to be created, or opening it raises
 
     def read(self, text: str, *, limit: int) -> bytes:
         """Return the bytes of a regular file. Raises TooLarge for more than `limit` bytes."""

@@ -52,7 +52,9 @@ def main(extension: Definition, arguments: Sequence[str]) -> int:
         The exit code: 0, FAILURE of an operation, USAGE_ERROR, or INTERRUPTED.
     """
     program = f"ext-{extension.name}"
-    _accept_any_text()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # characters that a terminal can't show
     try:
         code = _serve(extension, _parser(extension, program), arguments)
         sys.stdout.flush()
@@ -67,13 +69,6 @@ def main(extension: Definition, arguments: Sequence[str]) -> int:
             print(f"{program}: stdout: {error.strerror}", file=sys.stderr)
         return FAILURE
     return code
-
-
-def _accept_any_text() -> None:
-    """Escape characters that a terminal can't show."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _serve(extension: Definition, parser: argparse.ArgumentParser, arguments: Sequence[str]) -> int:
@@ -189,7 +184,11 @@ def _call(extension: Definition, chosen: argparse.Namespace, config: object) -> 
         for close in session.begin_shutdown():
             with suppress(Exception):  # the result or error of the operation is more important
                 close()
-    print(printable(redactor.redact_text(dumps(_members(result)) if chosen.json else result_text(result))))
+    text = result_text(result)
+    if chosen.json:
+        names = ("success", "message", "error", "outputs")
+        text = dumps({name: getattr(result, name) for name in names})
+    print(printable(redactor.redact_text(text)))
     return 0 if result.success else FAILURE
 
 
@@ -212,15 +211,6 @@ def _variable(text: str) -> tuple[str, str]:
     if not equals or not name:
         raise _UsageError(f"--env: expected NAME=VALUE, found {text!r}")
     return name, value
-
-
-def _members(result: Result) -> dict[str, object]:
-    return {
-        "success": result.success,
-        "message": result.message,
-        "error": result.error,
-        "outputs": result.outputs,
-    }
 
 
 WIDTH = 110  # columns of a list of members
@@ -283,16 +273,13 @@ def _typed(operation: Operation, program: str) -> str:
     return f"{program} call {operation.name} {shlex.quote(dumps(operation.example))}"
 
 
-def _items(schema: Schema) -> Schema:
-    """Return the schema of the items of a list, {} for anything else."""
-    items = schema.get("items")
-    return items if isinstance(items, dict) else {}
-
-
 def _member_names(schema: Schema) -> list[str]:
     """Return the names of the members of an object, or of each object of a list."""
-    branches = [_items(branch) or branch for branch in branches_of(schema)]
-    return list(dict.fromkeys(name for branch in branches for name in properties_of(branch)))
+    names: dict[str, None] = {}
+    for branch in branches_of(schema):
+        items = branch.get("items")
+        names |= dict.fromkeys(properties_of(items if isinstance(items, dict) and items else branch))
+    return list(names)
 
 
 def _kind(schema: Schema) -> str:

@@ -66,7 +66,10 @@ class LineLimiter:
         """Return the line of a log notification, with its line feed. Data that is not JSON is written as text."""
         params: dict[str, object] = {"level": level, "message": printable(self._redactor.redact_text(message))}
         if data:
-            params["data"] = self._redacted({name: _json_or_text(value) for name, value in data.items()})
+            values: object = {name: _json_or_text(value) for name, value in data.items()}
+            encoded = dumps(values).encode("utf-8", "backslashreplace")
+            redacted = self._redactor.redact(encoded)
+            params["data"] = values if redacted is encoded else loads(redacted.decode())
         line = encode(Notification(LOG, params))
         if len(line) > BUDGET_BYTES:
             params["message"] = cut(str(params["message"]), BUDGET_BYTES // 2)
@@ -86,11 +89,6 @@ class LineLimiter:
     def plain(self, id: Id, result: object) -> bytes:
         """Return the line of a response that fits and has no secret: the manifest, the response to shutdown."""
         return encode(Response(id, result)) + b"\n"
-
-    def _redacted(self, value: object) -> object:
-        data = dumps(value).encode("utf-8", "backslashreplace")
-        redacted = self._redactor.redact(data)
-        return value if redacted is data else loads(redacted.decode())
 
     def _fitted(
         self, success: bool, texts: Mapping[str, str], outputs: dict[str, str], budget: int

@@ -150,7 +150,16 @@ def build_manifest(extension: Definition) -> dict[str, object]:
         ValueError: it does not fit on a line even without descriptions of arguments.
     """
     operations = _operations(extension, DETAILS[0])
-    manifest = _head(extension) | {"operations": operations}
+    manifest: dict[str, object] = {
+        "name": extension.name,
+        "version": extension.version,
+        "protocolVersion": gevals_spec.PROTOCOL_VERSION,
+    }
+    if extension.description:
+        manifest["description"] = extension.description
+    if extension.requires:
+        manifest["requires"] = [{"command": command} for command in extension.requires]
+    manifest["operations"] = operations
     size = _size(manifest)
     for detail in DETAILS[1:]:
         shorter = _operations(extension, detail)
@@ -181,19 +190,6 @@ def _operations(extension: Definition, detail: Detail) -> dict[str, object]:
         }
         for name, operation in extension.operations.items()
     }
-
-
-def _head(extension: Definition) -> dict[str, object]:
-    manifest: dict[str, object] = {
-        "name": extension.name,
-        "version": extension.version,
-        "protocolVersion": gevals_spec.PROTOCOL_VERSION,
-    }
-    if extension.description:
-        manifest["description"] = extension.description
-    if extension.requires:
-        manifest["requires"] = [{"command": command} for command in extension.requires]
-    return manifest
 
 
 def _described(schema: Schema, detail: Detail, depth: int) -> Schema:

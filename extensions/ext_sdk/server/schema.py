@@ -31,7 +31,7 @@ DURATION_SCHEMA: Schema = {
 # Arguments that the SDK accepts for every operation; short, because each operation of the manifest has them.
 COMMON: dict[str, Schema] = {
     "as": {"type": "string", "pattern": f"^{NAME}*$", "description": "Keep outputs for later steps: ${NAME.key}"},
-    "scope": {"type": "string", "pattern": f"^{NAME}*$", "description": "Separates tasks that share a workdir"},
+    "scope": {"type": "string", "pattern": f"^{NAME}*$", "description": "Separates tasks of one workdir"},
 }
 
 
@@ -89,7 +89,15 @@ def _scalar(kind: inspect.Type) -> Schema:
     if isinstance(kind, inspect.StrType):
         return {"type": "string"} | _limits(kind, "Length") | ({"pattern": kind.pattern} if kind.pattern else {})
     if isinstance(kind, (inspect.IntType, inspect.FloatType)):
-        return _number(kind)
+        limits = {
+            "minimum": kind.ge,
+            "exclusiveMinimum": kind.gt,
+            "maximum": kind.le,
+            "exclusiveMaximum": kind.lt,
+            "multipleOf": kind.multiple_of,
+        }
+        name = "integer" if isinstance(kind, inspect.IntType) else "number"
+        return {"type": name} | {word: limit for word, limit in limits.items() if limit is not None}
     if isinstance(kind, inspect.LiteralType):
         return {"enum": list(kind.values)}
     if isinstance(kind, inspect.CustomType) and kind.cls is Duration:
@@ -142,18 +150,6 @@ def _union(kind: inspect.UnionType, within: tuple[type, ...]) -> Schema:
     if {"type": "number"} in branches:  # an integer is a number
         branches = [branch for branch in branches if branch != {"type": "integer"}]
     return branches[0] if len(branches) == 1 else {"anyOf": branches}
-
-
-def _number(kind: inspect.IntType | inspect.FloatType) -> Schema:
-    limits = {
-        "minimum": kind.ge,
-        "exclusiveMinimum": kind.gt,
-        "maximum": kind.le,
-        "exclusiveMaximum": kind.lt,
-        "multipleOf": kind.multiple_of,
-    }
-    name = "integer" if isinstance(kind, inspect.IntType) else "number"
-    return {"type": name} | {word: limit for word, limit in limits.items() if limit is not None}
 
 
 def _limits(kind: inspect.StrType | inspect.ListType | inspect.VarTupleType | inspect.DictType, what: str) -> Schema:

@@ -198,18 +198,14 @@ class Server:
             if self._wakeup.descriptor in ready and self._wakeup.drain():
                 self._ending = True
             if self._stdio.input in ready:
-                self._receive()
-                if not self._reading:
+                data = self._stdio.read()
+                if data:
+                    self._connection.receive_data(data)
+                else:
+                    self._end_of_input()
                     poll.unregister(self._stdio.input)
+                self._handle_received()
             self._enforce_deadlines()
-
-    def _receive(self) -> None:
-        data = self._stdio.read()
-        if data:
-            self._connection.receive_data(data)
-        else:
-            self._end_of_input()
-        self._handle_received()
 
     def _end_of_input(self) -> None:
         """Stop reading. Running calls still get their responses (gevals 0.0.1, "One-Shot Mode").

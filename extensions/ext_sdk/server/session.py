@@ -105,24 +105,21 @@ class Session:
         if self._initialized:
             raise RpcError(gevals_spec.INVALID_REQUEST, "initialize was sent already; send it once, at the start")
         try:
-            self._initialize(params, accepted=accepted)
+            _refuse_depth(params)
+            members = parse_object(params, "params")
+            version = members.get("protocolVersion")
+            if version != gevals_spec.PROTOCOL_VERSION:
+                raise RpcError(
+                    gevals_spec.INVALID_PARAMS,
+                    f"unsupported protocol version: {shown(version)} (expected {gevals_spec.PROTOCOL_VERSION})",
+                )
+            if members.get("config") is not None:
+                self._configure(members["config"], accepted=accepted)
         except RpcError as error:
             self._refused = error.message
             raise
         self._refused = ""
         self._initialized = True
-
-    def _initialize(self, params: object, *, accepted: bool) -> None:
-        _refuse_depth(params)
-        members = parse_object(params, "params")
-        version = members.get("protocolVersion")
-        if version != gevals_spec.PROTOCOL_VERSION:
-            raise RpcError(
-                gevals_spec.INVALID_PARAMS,
-                f"unsupported protocol version: {shown(version)} (expected {gevals_spec.PROTOCOL_VERSION})",
-            )
-        if members.get("config") is not None:
-            self._configure(members["config"], accepted=accepted)
 
     def begin_shutdown(self) -> list[Callable[[], None]]:
         """Return the functions that close the state of operations; running operations can create no more."""

@@ -61,15 +61,13 @@ def _key(message: bytes, match: re.Match[bytes]) -> tuple[str, int]:
     backslashes = len(match[1]) - 1
     quote = message.rfind(b'"', max(0, match.start() - 6 * LONGEST), match.start())
     opening = quote - backslashes
-    if quote < 0 or backslashes not in _BACKSLASHES or _run_before(message, quote) != backslashes:
+    if quote < 0 or backslashes not in _BACKSLASHES:
+        return "", -1
+    start = max(0, quote - max(_BACKSLASHES) - 1)
+    if quote - start - len(message[start:quote].rstrip(b"\\")) != backslashes:
         return "", -1
     key = undone(message[quote + 1 : match.start(1)]).decode("utf-8", "replace")
     return "" if MARK in key else key, opening
-
-
-def _run_before(message: bytes, quote: int) -> int:
-    start = max(0, quote - max(_BACKSLASHES) - 1)
-    return quote - start - len(message[start:quote].rstrip(b"\\"))
 
 
 def _value_position(lowered: bytes, match: re.Match[bytes], opening: int) -> int:

@@ -155,16 +155,14 @@ class Search:
             numbers.reserve(rule, int(number))
         for finding in without_overlaps(self._message, self._findings, self._protected):
             if finding.replacement is None:
-                placeholder = numbers.placeholder(self._safe(finding.rule), finding.value)
+                rule, name = finding.rule, finding.rule.encode()
+                if any(needle in name for secret in self._known for needle in secret.plain):
+                    rule = "key"  # a rule is named after a key, which has a secret in it here
+                placeholder = numbers.placeholder(rule, finding.value)
             else:
                 placeholder = finding.replacement
                 numbers.replaced(finding.rule)
             yield finding.start, finding.end, finding.quote + placeholder + finding.quote
-
-    def _safe(self, rule: str) -> str:
-        """Return a rule's name, or "key" if the name, which is that of its key, has a secret in it."""
-        name = rule.encode()
-        return "key" if any(needle in name for each in self._known for needle in each.plain) else rule
 
 
 def _guesses(message: bytes, seen: View) -> Iterator[Finding]:
@@ -241,9 +239,10 @@ def _placeholders(message: bytes) -> list[tuple[int, int]]:
 
 
 def _worth_knowing(findings: list[Finding], known: tuple[Secret, ...]) -> tuple[Secret, ...]:
-    values = {each.value for each in known}
-    found = {each.value: each.rule for each in reversed(findings) if _is_long_and_mixed(each.value)}
-    return tuple(Secret(rule, value) for value, rule in found.items() if value not in values)
+    """Return the values of findings that are long enough to be searched in later messages."""
+    values = {secret.value for secret in known}
+    rules = {finding.value: finding.rule for finding in reversed(findings) if _is_long_and_mixed(finding.value)}
+    return tuple(Secret(rule, value) for value, rule in rules.items() if value not in values)
 
 
 def _is_long_and_mixed(value: bytes) -> bool:

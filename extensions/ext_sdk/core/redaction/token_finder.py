@@ -88,18 +88,14 @@ def _credentials(view: View) -> Iterator[Finding]:
 def _is_credential(rule: str, value: bytes) -> bool:
     if rule == "bearer":  # no "bearer authentication"
         return len(value) >= 20 or any(byte in b"0123456789" for byte in value)
-    if rule == "basic":
-        return _is_user_and_password(value)
+    if rule == "basic":  # user and password in base64
+        standard = value.rstrip(b"=").replace(b"-", b"+").replace(b"_", b"/")
+        try:
+            decoded = a2b_base64(standard + b"=" * (-len(standard) % 4))
+        except Error:
+            return False
+        return b":" in decoded and all(byte >= 32 for byte in decoded)
     return not is_harmless(rule, value)
-
-
-def _is_user_and_password(value: bytes) -> bool:
-    standard = value.rstrip(b"=").replace(b"-", b"+").replace(b"_", b"/")
-    try:
-        decoded = a2b_base64(standard + b"=" * (-len(standard) % 4))
-    except Error:
-        return False
-    return b":" in decoded and all(byte >= 32 for byte in decoded)
 
 
 def _private_keys(view: View) -> Iterator[Finding]:

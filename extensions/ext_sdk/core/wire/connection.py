@@ -156,21 +156,17 @@ class Connection:
             return Malformed(payload, message)
         try:
             if isinstance(message, Request):
-                return self._begin_received(payload, message)
+                self._begin("received", message)
+                return message
             if isinstance(message, Response):
                 return Answer(self._end("sent", message.id), message.result, None)
             if isinstance(message, ErrorResponse):
                 return Answer(self._end("sent", message.id), None, message.error)
         except CallError as error:
+            if isinstance(message, Request):  # its response has id null: the open call of this id is to get one
+                return Malformed(payload, MessageError(INVALID_REQUEST, str(error)))
             return Malformed(payload, error)
         return message
-
-    def _begin_received(self, payload: bytes, request: Request) -> Event:
-        try:
-            self._begin("received", request)
-        except CallError as error:  # its response has id null: the call that has this id is still to get one
-            return Malformed(payload, MessageError(INVALID_REQUEST, str(error)))
-        return request
 
     def _begin(self, direction: Direction, request: Request) -> None:
         key = _key(direction, request.id)

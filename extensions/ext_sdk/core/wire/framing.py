@@ -162,7 +162,9 @@ class HeaderDecoder(Buffer):
                 return self._body(at, length, tuple(lines))
             field = header_field(line)
             if field is None or at - self.position > HEAD_LIMIT_BYTES:
-                return Junk(self.take(at - self.position), _junk_reason(line, bool(lines)))
+                between = "text between frames" if line else "blank line"
+                reason = "a header block without Content-Length" if lines else between
+                return Junk(self.take(at - self.position), reason)
             lines.append(line.decode("latin-1"))
             if field[0] == "content-length":
                 length = decimal_length(field[1])
@@ -194,12 +196,6 @@ class HeaderDecoder(Buffer):
         self._refused -= count
         reason = f"part of a body over {self._limit} bytes"
         return Overlong(self.take(count), reason, ends=not self._refused)
-
-
-def _junk_reason(line: bytes, in_header: bool) -> str:
-    if in_header:
-        return "a header block without Content-Length"
-    return "text between frames" if line else "blank line"
 
 
 class LengthDecoder(Buffer):

@@ -12,7 +12,7 @@ from .errors import INVALID_REQUEST, PARSE_ERROR, MessageError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
     from typing import TypeVar
 
     T = TypeVar("T")
@@ -168,14 +168,15 @@ def is_too_deep(value: object) -> bool:
     """Return True if arrays and objects are nested deeper than DEPTH_LIMIT, as those of a cycle are."""
     level = [value]
     for _ in range(DEPTH_LIMIT):
-        level = [item for one in level if isinstance(one, (dict, list)) for item in _items(one)]
+        containers = (value for value in level if isinstance(value, (dict, list)))
+        level = [
+            item
+            for container in containers
+            for item in (container.values() if isinstance(container, dict) else container)
+        ]
         if not level:
             return False
     return any(isinstance(item, (dict, list)) for item in level)
-
-
-def _items(container: dict[object, object] | list[object]) -> Iterable[object]:
-    return container.values() if isinstance(container, dict) else container
 
 
 def skip_whitespace(text: str, at: int) -> int:

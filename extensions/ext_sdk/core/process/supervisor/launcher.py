@@ -68,7 +68,13 @@ def _become(launch: Launch, directory: int, streams: Sequence[int], failures: in
         stage = "cwd"
         os.fchdir(directory)
         stage = "limits"
-        _restrict(launch)
+        if launch.umask >= 0:
+            os.umask(launch.umask)
+        if launch.limits:
+            import resource
+
+            for limit, soft, hard in launch.limits:
+                resource.setrlimit(limit, (soft, hard))
         stage = "exec"
         reset_signals()
         os.execve(launch.executable, launch.argv, launch.env)  # noqa: S606 - it is the caller's command
@@ -80,13 +86,3 @@ def _become(launch: Launch, directory: int, streams: Sequence[int], failures: in
         number = errno.EINVAL
     os.write(failures, f"error {number} {stage}".encode())
     os._exit(127)
-
-
-def _restrict(launch: Launch) -> None:
-    if launch.umask >= 0:
-        os.umask(launch.umask)
-    if launch.limits:
-        import resource
-
-        for name, soft, hard in launch.limits:
-            resource.setrlimit(name, (soft, hard))
