@@ -51,7 +51,6 @@ class Alternatives(NamedTuple):
         """Return the schemas of which one, or any, must match.
 
         Args:
-            args_type: the class.
             names: names for users, by those in Python.
         """
         defaults = _defaults(args_type)

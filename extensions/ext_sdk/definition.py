@@ -87,8 +87,6 @@ class Definition:
     """Definition of an extension: everything that its server and its manifest need.
 
     Args:
-        name: the extension's identifier.
-        version: a semantic version.
         description: one sentence.
         requires: commands that must be in PATH (gevals 0.0.1, "Requirement Object"); known hosts show them, none
             checks them.

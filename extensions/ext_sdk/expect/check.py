@@ -109,7 +109,6 @@ def conclude(checks: Sequence[Check], *, done: str, outputs: Outputs | None = No
     """Return the result of an operation that made these checks.
 
     Args:
-        checks: all checks, in their order.
         done: the action of the operation, for the message: `checked report.json`.
         outputs: outputs of the operation, also if checks failed.
     """

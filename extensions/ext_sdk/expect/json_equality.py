@@ -20,7 +20,6 @@ def match_ordered(expected: int, found: int, fits: Fits) -> dict[int, int]:
     Args:
         expected: number of expected items.
         found: number of found items.
-        fits: see Fits.
     """
     taken: dict[int, int] = {}
     there = 0

@@ -105,8 +105,6 @@ def check_json(
     """Check a JSON document against an expectation on one path.
 
     Args:
-        expectation: the path, and the expected values.
-        document: the value of a JSON text.
         where: name of the document in messages: `stdout`.
         searcher: runs the regular expressions.
         redact: redacts the values that are shown: `context.secrets.redact`.

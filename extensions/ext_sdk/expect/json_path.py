@@ -64,7 +64,6 @@ def select(path: str, document: object, searcher: Searcher) -> list[Node]:
 
     Args:
         path: begins with `$`.
-        document: the value of a JSON text.
         searcher: searches for the patterns of `match()` and `search()`.
 
     Raises:

@@ -57,8 +57,6 @@ def check_schema(
 
     Args:
         schema: of the draft in its `$schema`. Default: 2020-12.
-        text: the document.
-        document: the value of the text.
         where: name of the document in messages: `body`.
         limit: seconds.
         redact: redacts the values that are shown.

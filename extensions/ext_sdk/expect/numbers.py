@@ -60,7 +60,6 @@ def check_integer(expectation: Integer, value: int, *, where: str) -> list[Check
 
     Args:
         expectation: the expected number, a list of accepted ones, "nonzero", or an IntegerExpectation.
-        value: the number found.
         where: name of the number in messages: `exitCode`.
 
     Returns:
@@ -106,8 +105,6 @@ def check_duration(expectation: DurationExpectation, found: Duration, *, where: 
     """Check a duration against an expectation.
 
     Args:
-        expectation: the bounds.
-        found: the duration.
         where: name of the duration in messages: `duration`.
 
     Returns:

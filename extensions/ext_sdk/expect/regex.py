@@ -120,7 +120,6 @@ class Searcher:
 
         Args:
             pattern: in the syntax of Python's `re`.
-            text: the text.
             ignore_case: `a` also matches `A`.
 
         Raises:

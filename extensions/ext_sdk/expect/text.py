@@ -89,7 +89,6 @@ def check_text(
 
     Args:
         expectation: the expected text, except for one final line ending, or a TextExpectation.
-        text: the text found.
         where: name of the text in messages: `stdout`.
         searcher: runs the regular expressions. Default: a new one, which is closed at the end.
         redact: redacts the parts of the text that are shown: `context.secrets.redact`.

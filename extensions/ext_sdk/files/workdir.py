@@ -92,7 +92,6 @@ class Workdir:
         """Return a file descriptor of an entry, closed on exec.
 
         Args:
-            text: the path.
             flags: of open(2).
             mode: permissions of a new file, less the umask.
         """
@@ -178,7 +177,6 @@ class Workdir:
         """Return the status of an entry.
 
         Args:
-            text: the path.
             follow: of the target of a symbolic link; False: of the link itself.
         """
         if not follow and self.relative(text) != ".":
@@ -247,7 +245,6 @@ class Workdir:
         A symbolic link that stays inside is followed, as by cp and tee: its target is replaced, or created.
 
         Args:
-            text: the path.
             mode: permissions. Default: those of the file that is replaced, or 0666 less the umask.
             parents: make missing directories.
             overwrite: replace an existing file; False: raise FileExistsError.

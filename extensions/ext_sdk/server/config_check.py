@@ -22,7 +22,6 @@ def certainly_valid(value: object, schema: object) -> bool:
     """Return True if a value is certainly valid; False if it is not, or if that is unknown.
 
     Args:
-        value: from JSON.
         schema: from `prepare`; `false`, and any unsupported keyword, accepts nothing.
     """
     if not isinstance(schema, dict):

@@ -26,7 +26,6 @@ def extract_definitions(schema: Schema, *, unions: bool = False) -> Schema:
     Each is named by its title, or after the first property that has it.
 
     Args:
-        schema: schema of the arguments of an operation.
         unions: also extract repeated alternatives (`anyOf`), which makes the schema shorter and harder to read.
     """
     counts: Counter[str] = Counter()

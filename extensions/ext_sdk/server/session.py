@@ -96,7 +96,6 @@ class Session:
         """Handle the first request (gevals 0.0.1, "Initialize").
 
         Args:
-            params: as the host sent them.
             accepted: the manifest was sent after an early check found them valid; files are not checked again.
 
         Raises:

@@ -30,7 +30,6 @@ def with_keys(path: str, value: object, fails: Callable[[object], bool], *, of_k
 
     Args:
         path: such as `.env[...]`; "" for the value itself.
-        value: the refused value.
         fails: returns True if a value is refused with the same error. It is called with parts of the value.
         of_key: the error is about a key of the map at the path, and not about a value.
 
@@ -94,7 +93,6 @@ def validate(args_type: type[A], value: object, *, extra: tuple[str, ...] = ()) 
     """Convert JSON to typed arguments.
 
     Args:
-        args_type: the class.
         value: as the host sent it.
         extra: further known names, to suggest for an unknown one.
 
@@ -108,7 +106,6 @@ def check_types(args_type: type[Args], value: object, *, extra: tuple[str, ...] 
     """Raise InvalidArgs for arguments that the JSON Schema of the class refuses; other errors are ignored.
 
     Args:
-        args_type: the class.
         value: as the host sent it: a duration may still be a reference `${NAME.key}`.
         extra: see `validate`.
     """

@@ -83,7 +83,6 @@ class Variables:
         """Return arguments with their references replaced.
 
         Args:
-            place: the place of the call.
             args: as the host sent them.
             verbatim: names of arguments that are not expanded.
 

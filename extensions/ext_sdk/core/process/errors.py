@@ -32,7 +32,6 @@ class CommandNotFound(ProcessError):
     """No executable has this name.
 
     Args:
-        name: of the command.
         path: the directories that were searched, in the form of PATH.
     """
 
@@ -46,7 +45,6 @@ class CommandNotStarted(ProcessError):
     """The system refused to start the command.
 
     Args:
-        name: of the command.
         number: the errno.
         stage: the step that failed: fork, session, cwd, limits, exec, supervisor.
     """

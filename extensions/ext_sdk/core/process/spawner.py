@@ -102,10 +102,7 @@ class Spawner:
         """Start a command.
 
         Args:
-            command: the command to start.
             stdin: descriptor; the caller keeps and closes its own copies of all three.
-            stdout: descriptor.
-            stderr: descriptor.
 
         Raises:
             CommandNotFound, CommandNotStarted: it does not run.

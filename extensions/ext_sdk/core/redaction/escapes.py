@@ -92,7 +92,6 @@ class Units:
     """Escapes of one text, and their values.
 
     Args:
-        text: any bytes.
         pattern: matches one escape.
         rewrite: returns the value of an escape.
     """
@@ -139,7 +138,6 @@ def view(text: bytes, *, barriers: bool = False) -> View:
     """Return the text with all escapes by backslash decoded.
 
     Args:
-        text: any bytes.
         barriers: the text is JSON: each quote that delimits a string becomes a :data:`BARRIER`.
     """
     if b"\\" not in text:

@@ -152,7 +152,6 @@ def find_assignments(view: View, names: Names = TELLING, *, quoted: bool = False
     """Yield the values of names that look secret.
 
     Args:
-        view: the text.
         names: the names that count.
         quoted: names may be in double quotes, of JSON that is not found as such: in a URL.
     """

@@ -114,7 +114,6 @@ def scan_value(text: str, start: int, *, unique: bool = False, lenient: bool = F
     """Parse one value.
 
     Args:
-        text: JSON.
         start: position of the first character of the value; not white space.
         unique: raise DuplicateKey if an object in the value has a name twice.
         lenient: accept values over the limits of depth and digits; the value of a long integer is None.

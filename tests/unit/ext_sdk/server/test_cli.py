@@ -78,7 +78,7 @@ def test_an_operation_is_explained() -> None:
         "  as (string)\n"
         "      Keep outputs for later steps: ${NAME.key}\n"
         "  scope (string)\n"
-        "      Tells tasks of one workdir apart\n"
+        "      Separates tasks of one workdir\n"
     )
     assert '  to (["data","error","exception","log","message","output"], required)' in (
         call("spill", None, "--describe").stdout
