@@ -23,8 +23,8 @@ class Host:
     """One extension and the calls to it, one after the other.
 
     Args:
-        command: argv of the extension, or of something that stands in for it.
-        env: its environment; this process' own where left out.
+        command: argv of the extension, or of a program that replaces it.
+        env: its environment; by default that of this process.
     """
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
