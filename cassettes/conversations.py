@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tests.peers.conversations import Names
-    from tests.peers.speaking import Message, Speaker
+    from tests.support.session_host import Message, Speaker
 
 
 def notification(method: str, **params: object) -> Message:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from cassettes.peer_sessions import MEETINGS, SESSIONS
 from tests.peers.conversations import EVALS, Names
-from tests.peers.listening import listening
-from tests.peers.speaking import Started, connected
+from tests.peers.listeners import listening
+from tests.support.session_host import Started, connected
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -29,8 +29,8 @@ from cassettes import (
 from cassettes.session import in_workdir
 from docs.examples.host import Host
 from ext_sdk.wire import Request, encode
-from tests.ext_recorder.http_server import serving
 from tests.live.cluster import FoundCluster, NoCluster
+from tests.support.http_site import serving
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -24,7 +24,7 @@ class Session:
         cluster: whether ~/.kube/config is that of a control plane started for it.
         kubeconfig: text of ~/.kube/config where no cluster is needed; "" for none.
         http: whether the extension's HTTP traffic is recorded too, so that it runs again without a server.
-        port: of this machine, where a server of tests/ext_recorder/http_server.py is started for it; 0: no server.
+        port: of this machine, where a server of tests/support/http_site.py is started for it; 0: no server.
     """
 
     steps: list[Step]

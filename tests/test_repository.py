@@ -15,6 +15,7 @@ PACKAGES = (
     ROOT / "extensions" / "ext_kubernetes",
     ROOT / "extensions" / "ext_sdk",
     ROOT / "extensions" / "ext_shell",
+    ROOT / "recorder" / "ext_recorder",
 )
 SOURCES = {path.relative_to(root.parent): path for root in PACKAGES for path in root.rglob("[!_]*.py")}
 # Modules whose tests are elsewhere. A new module has its test file from the start: this list only gets shorter.

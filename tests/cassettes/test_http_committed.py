@@ -17,7 +17,7 @@ from cassettes.kubernetes_sessions import PASSWORD
 from cassettes.record import SESSIONS
 from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader
-from tests.ext_recorder.secrets import spellings
+from tests.support.secret_encodings import spellings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

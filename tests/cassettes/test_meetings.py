@@ -10,10 +10,10 @@ import pytest
 from cassettes.peer_sessions import MEETINGS
 from cassettes.record import FOLDER
 from ext_recorder.tools.lint.linter import lint
-from tests.ext_recorder.recorded import RECORDER
 from tests.peers.conversations import Names, write_evals
-from tests.peers.listening import listening, recorder
-from tests.peers.speaking import PATIENCE_S, connected
+from tests.peers.listeners import listening, recorder
+from tests.support.recorder_process import RECORDER
+from tests.support.session_host import PATIENCE_S, connected
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -20,7 +20,7 @@ from ext_recorder.replay.replay import ORDERS
 from ext_recorder.tools.lint.linter import lint
 from ext_sdk.core.wire.framing import FRAMINGS
 from tests.peers.conversations import Names
-from tests.peers.speaking import PATIENCE_S, Started
+from tests.support.session_host import PATIENCE_S, Started
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "cassettes"

@@ -21,13 +21,13 @@ from ext_sdk.core.wire.json_codec import dumps, loads
 from tests.peers.gassist import Plugin
 from tests.peers.kaiak import Kaiak
 from tests.peers.pi import Pi
-from tests.peers.serving import serve
+from tests.peers.transport import serve
 from tests.peers.waza import Waza
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.peers.serving import Peer, Write
+    from tests.peers.transport import Peer, Write
 
 Message = dict[str, object]
 # What is said in the place of one message: messages, or bytes as they are.

@@ -20,7 +20,7 @@ from ext_recorder.errors import RecorderError
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.sockets.address import Address
 from tests.conformance.reference_peers import ROOT, peer, profile, verdicts
-from tests.ext_recorder.recorded import RECORDER
+from tests.support.recorder_process import RECORDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ def test_a_server_that_runs_already_is_asked_and_left_running(protocol: str, lis
 def test_on_a_socket_it_is_another_client_who_finds_a_session_in_use(tmp_path: Path) -> None:
     # Every connection has sessions of its own; from the second on, a fix is done at once.
     forgetful = (
-        "import sys; from tests.peers.kaiak import Fix, Kaiak; from tests.peers.serving import serve\n"
+        "import sys; from tests.peers.kaiak import Fix, Kaiak; from tests.peers.transport import serve\n"
         "class Forgetful(Kaiak):\n"
         "    made = 0\n"
         "    def __init__(self, write):\n"
@@ -104,7 +104,7 @@ def test_on_a_socket_it_is_another_client_who_finds_a_session_in_use(tmp_path: P
 
 def test_a_server_that_dies_of_bad_input_is_started_again_for_what_comes_after(tmp_path: Path) -> None:
     fragile = (
-        "import os, sys; from tests.peers.waza import Waza; from tests.peers.serving import serve\n"
+        "import os, sys; from tests.peers.waza import Waza; from tests.peers.transport import serve\n"
         "class Fragile(Waza):\n"
         "    def refuse(self, error): os._exit(3)\n"
         "serve(Fragile, sys.argv[1:])"

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import urllib3
 
-from tests.ext_recorder.recorded import wait_until_gone
 from tests.live.client import ApiError, Client, condition, held_back, wait_until
 from tests.live.conftest import namespace_object
 from tests.live.manifests import (
@@ -29,6 +28,7 @@ from tests.live.manifests import (
     pod,
     runs,
 )
+from tests.support.recorder_process import wait_until_gone
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """The Indexed Job of the documentation, which shares cassettes among its pods, on a real control plane.
 
-What the command of its container does with each index is looked at in tests/ext_recorder/many/test_job.py.
+What the command of its container does with each index is looked at in tests/behaviour/recorder/test_indexed_job.py.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ from ext_sdk.core.wire.connection import Answer, Connection
 from ext_sdk.core.wire.errors import RpcError
 from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.jsonrpc import Notification, Request
-from tests.peers.serving import serve
+from tests.peers.transport import serve
 
 if TYPE_CHECKING:
     from ext_sdk.core.wire.errors import Id
-    from tests.peers.serving import Write
+    from tests.peers.transport import Write
 
 CANCELLED = -32800
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from tests.peers.speaking import Message, Speaker
+    from tests.support.session_host import Message, Speaker
 
     Conversation = Callable[[Speaker, "Names", Path], None]
     Meeting = Callable[[Speaker, Speaker, "Names", Path], None]  # two clients of one server

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from ext_sdk.core.wire.errors import RpcError
 from tests.peers.rpc import INVALID_PARAMS, Later, RpcPeer, text
-from tests.peers.serving import serve
+from tests.peers.transport import serve
 
 if TYPE_CHECKING:
     from ext_sdk.core.wire.errors import Id
     from tests.peers.rpc import Params
-    from tests.peers.serving import Write
+    from tests.peers.transport import Write
 
 PLUGIN_ERROR, RATE_LIMITED = -1, -3
 

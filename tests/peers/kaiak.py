@@ -10,12 +10,12 @@ from uuid import uuid4
 
 from ext_sdk.core.wire.errors import RpcError
 from tests.peers.rpc import INVALID_PARAMS, Later, RpcPeer, text
-from tests.peers.serving import serve
+from tests.peers.transport import serve
 
 if TYPE_CHECKING:
     from ext_sdk.core.wire.errors import Id
     from tests.peers.rpc import Params
-    from tests.peers.serving import Write
+    from tests.peers.transport import Write
 
 NOT_FOUND, CONFIGURATION, INTERACTION, IN_USE = -32003, -32014, -32009, -32016
 NOW = "2025-12-24T10:30:00Z"

@@ -14,12 +14,12 @@ from uuid import uuid4
 
 from ext_sdk.core.wire.errors import RpcError
 from tests.peers.rpc import INVALID_PARAMS, Later, RpcPeer, text
-from tests.peers.serving import serve
+from tests.peers.transport import serve
 
 if TYPE_CHECKING:
     from ext_sdk.core.wire.errors import Id
     from tests.peers.rpc import Params
-    from tests.peers.serving import Write
+    from tests.peers.transport import Write
 
 NOT_FOUND, IN_USE = -32003, -32013
 NOW = "2025-12-29T10:30:00+00:00"

@@ -13,12 +13,12 @@ from ext_sdk.core.wire.errors import MessageError
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_codec import dumps, loads
-from tests.peers.serving import serve
+from tests.peers.transport import serve
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.peers.serving import Write
+    from tests.peers.transport import Write
 
 Fields = dict[str, object]
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ext_sdk.core.wire.errors import Id
-    from tests.peers.serving import Write
+    from tests.peers.transport import Write
 
 METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602

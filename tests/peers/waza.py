@@ -14,12 +14,12 @@ from uuid import uuid4
 from ext_sdk.core.wire.errors import RpcError
 from ext_sdk.core.wire.json_codec import loads
 from tests.peers.rpc import RpcPeer, text
-from tests.peers.serving import serve
+from tests.peers.transport import serve
 
 if TYPE_CHECKING:
     from ext_sdk.core.wire.errors import Id
     from tests.peers.rpc import Params
-    from tests.peers.serving import Write
+    from tests.peers.transport import Write
 
 NOT_FOUND, INVALID = -32000, -32001
 NEVER = "never"  # an executor whose tasks go on until they are cancelled

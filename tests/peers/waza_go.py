@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, cast
 
 from ext_sdk.core.wire.errors import RpcError
 from tests.peers.rpc import INVALID_PARAMS, RpcPeer
-from tests.peers.serving import serve
+from tests.peers.transport import serve
 from tests.peers.waza import NOT_FOUND, read
 
 if TYPE_CHECKING:
     from ext_sdk.core.wire.errors import Id
     from tests.peers.rpc import Params
-    from tests.peers.serving import Write
+    from tests.peers.transport import Write
     from tests.peers.waza import Fields
 
 

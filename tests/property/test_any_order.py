@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ext_recorder.replay.replay import Options
-from tests.ext_recorder.played import END, Host, cassette
+from tests.support.player_host import END, Host, cassette
 
 if TYPE_CHECKING:
     from random import Random

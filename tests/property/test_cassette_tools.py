@@ -16,8 +16,8 @@ from ext_recorder.tools.merge import merge
 from ext_recorder.tools.scrub import scrub
 from ext_recorder.tools.stats import collect, table
 from ext_recorder.tools.trim import Part, trim
-from tests.ext_recorder.played import cassette
-from tests.ext_recorder.test_trim import SESSION
+from tests.support.player_host import cassette
+from tests.unit.ext_recorder.tools.test_trim import SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable

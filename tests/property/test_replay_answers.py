@@ -21,8 +21,8 @@ from ext_recorder.sockets.connection_matching import connections
 from ext_recorder.sockets.players import Part
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
-from tests.ext_recorder.played import END, cassette
 from tests.property.test_any_order import SESSIONS, Session
+from tests.support.player_host import END, cassette
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -1,0 +1,118 @@
+"""Connections that are refused, reset, silent or not trusted are recorded, and fail the same way on replay."""
+
+from __future__ import annotations
+
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.support.http_child import document, record, replay, script
+from tests.support.http_site import serving
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LIBRARIES = {
+    "urllib3": "import urllib3\nget = lambda url: urllib3.PoolManager(retries=False, timeout=0.5).request('GET', url)",
+    "requests": "import requests\nget = lambda url: requests.get(url, timeout=0.5)",
+    "httpx2": "import httpx2\nclient = httpx2.Client(timeout=0.5)\nget = lambda url: client.get(url)",
+    "httpx2 in asyncio": "import asyncio, httpx2\n"
+    "get = lambda url: asyncio.run(httpx2.AsyncClient(timeout=0.5).get(url))",
+    "aiohttp": "import aiohttp, asyncio\n"
+    "async def asking(url):\n"
+    "    async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(0.5)) as session:\n"
+    "        async with session.get(url) as answer: return await answer.read()\n"
+    "get = lambda url: asyncio.run(asking(url))",
+    "urllib": "import urllib.request\nget = lambda url: urllib.request.urlopen(url, timeout=0.5).read()",
+}
+TRYING = """
+import re
+{library}
+try: print(get({url!r}))
+except Exception as error:
+    while error:
+        print(type(error).__module__, type(error).__name__, getattr(error, "errno", None))
+        print(re.sub("[0-9a-f]{{8,}}", "", str(error)).split("at 0x")[0].split(" (_ssl.c")[0])
+        error = error.__cause__ or error.__context__
+"""
+
+
+def closed_port() -> int:
+    """A port of this machine on which nobody listens."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+@pytest.fixture
+def cassette(tmp_path: Path) -> Path:
+    return tmp_path / "session.yaml"
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("path", ["reset", "short", "silence"])
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_an_answer_that_fails_fails_again(scheme: str, path: str, library: str, cassette: Path, tmp_path: Path) -> None:
+    authority = str(tmp_path / "ca.pem")
+    trust = {"SSL_CERT_FILE": authority, "REQUESTS_CA_BUNDLE": authority} if scheme == "https" else {}
+    with serving(tmp_path if scheme == "https" else None) as server:
+        child = script(TRYING.format(library=LIBRARIES[library], url=f"{server.url}/{path}"))
+        plain = record(cassette, child, trust)
+        before = dict(server.counts)
+        again = replay(cassette, child, trust)
+    assert any(word in plain.out for word in (b"rror", b"ncompleteRead", b"imeout", b"Disconnected"))
+    assert again.out == plain.out
+    assert (again.err, again.code) == (b"", 0)
+    assert server.counts == before
+    assert document(cassette)["interactions"][0]["error"]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_refused_connection_is_refused_again(library: str, cassette: Path) -> None:
+    child = script(TRYING.format(library=LIBRARIES[library], url=f"http://127.0.0.1:{closed_port()}/"))
+    plain = record(cassette, child)
+    assert b"refused" in plain.out.lower()
+    again = replay(cassette, child)
+    assert (again.out, again.err, again.code) == (plain.out, b"", 0)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_name_that_nobody_has_is_nobodys_again(library: str, cassette: Path) -> None:
+    child = script(TRYING.format(library=LIBRARIES[library], url="http://nowhere.invalid/"))
+    plain = record(cassette, child)
+    assert plain.code == 0
+    again = replay(cassette, child)
+    assert (again.out, again.err, again.code) == (plain.out, b"", 0)
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_server_that_is_not_trusted_is_not_trusted_again(library: str, cassette: Path, tmp_path: Path) -> None:
+    with serving(tmp_path) as server:
+        child = script(TRYING.format(library=LIBRARIES[library], url=f"{server.url}/count"))
+        plain = record(cassette, child)
+        again = replay(cassette, child)
+    assert b"CERTIFICATE_VERIFY_FAILED" in plain.out
+    assert (again.out, again.err, again.code) == (plain.out, b"", 0)
+
+
+def test_a_server_that_comes_up_later_comes_up_again(cassette: Path) -> None:
+    """A wait until something answers: refused, refused, answered; the server starts after two refusals."""
+    program = (
+        "import socket, subprocess, sys, time, urllib3\n"
+        "pool, url, server, tried = urllib3.PoolManager(retries=False), 'http://127.0.0.1:{port}/', None, []\n"
+        "while True:\n"
+        "    try: print(*tried, pool.request('GET', url).status); break\n"
+        "    except urllib3.exceptions.HTTPError: tried.append('refused')\n"
+        "    if len(tried) == 2 and 'serve' in sys.argv:\n"
+        "        command = [sys.executable, '-S', '-m', 'http.server', '--bind', '127.0.0.1', '{port}']\n"
+        "        server = subprocess.Popen(command, stdout=-3, stderr=-3, env={{}})\n"
+        "    if len(tried) > 2:\n"
+        "        tried.pop(); time.sleep(0.05)\n"
+        "if server: server.kill(); server.wait()"
+    )
+    child = script(program.format(port=closed_port()))
+    plain = record(cassette, [*child, "serve"])
+    assert plain.out == b"refused refused 200\n"
+    again = replay(cassette, child)
+    assert (again.out, again.code) == (plain.out, 0)

@@ -1,0 +1,240 @@
+"""The command line: one table, two readers that agree, and errors in words."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from ext_recorder import __main__ as entry
+from ext_recorder.cli import click_app
+from ext_recorder.cli.command_line import read
+from ext_recorder.cli.commands import COMMANDS
+from ext_recorder.cli.commands.convert import FORMATS
+from ext_recorder.cli.common_options import FRAMINGS, ORDERS, PROTOCOLS
+from ext_recorder.protocols.dialect import DIALECTS
+from ext_recorder.replay.replay import ORDERS as PLAYED_ORDERS
+from ext_recorder.tools.convert.convert import NAMES as KNOWN_FORMATS
+from ext_sdk.core.wire.framing import FRAMINGS as KNOWN_FRAMINGS
+from tests.support.recorder_process import ECHO, PATIENCE_S, RECORDER, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def call(*words: str, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*RECORDER, *words], input=stdin, capture_output=True, timeout=PATIENCE_S, check=False)
+
+
+def test_the_table_names_what_there_is() -> None:
+    assert set(PROTOCOLS) == set(DIALECTS)
+    assert set(FRAMINGS) == set(KNOWN_FRAMINGS)
+    assert set(ORDERS) == set(PLAYED_ORDERS)
+    assert FORMATS == KNOWN_FORMATS
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_the_help_of_a_command_names_all_it_takes_and_shows_examples(name: str) -> None:
+    done = call(name, "--help")
+    text = done.stdout.decode()
+    assert (done.returncode, done.stderr) == (0, b"")
+    command = COMMANDS[name]
+    for word in (*command.arguments, *(f"--{option.name}" for option in command.options)):
+        assert word in text
+    assert f"    ext-recorder {name} " in text
+
+
+@pytest.mark.parametrize("name", list(COMMANDS))
+def test_the_examples_in_the_help_are_plainly_right(name: str) -> None:
+    command = COMMANDS[name]
+    lines = [line.split() for line in command.text.splitlines() if line.startswith("    ext-recorder ")]
+    assert lines
+    for _, called, *words in lines:
+        assert called == name
+        assert click_app.parsed(command, words) is not None
+
+
+def test_help_without_a_command_lists_the_commands() -> None:
+    for words in ([], ["--help"], ["-h"]):
+        done = call(*words)
+        assert (done.returncode, done.stderr) == (0, b"")
+        for command in COMMANDS.values():
+            assert f"\n  {command.name} " in done.stdout.decode()
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    from ext_sdk.core.version import __version__
+
+    assert call("--version").stdout == f"ext-recorder, version {__version__}\n".encode()
+
+
+# (command, words): what people type, what they mistype, and the borders of what the quick reader takes on itself.
+LINES = [
+    ("record", ["c.yaml", "--", "cmd"]),
+    ("record", ["c.yaml", "--", "cmd", "--mode", "x", "--", "-l"]),
+    ("record", ["--mode", "all", "c.yaml", "--", "cmd"]),
+    ("record", ["c.yaml", "--mode=all", "--bind", "a=/b/c", "--bind=d=/e/f", "--", "cmd"]),
+    ("record", ["c.yaml", "--mode", "once", "--mode", "none"]),
+    ("record", ["--framing", "uint32", "--protocol=raw", "c.yaml", "--", "cmd", ""]),
+    ("record", ["c.yaml", "--"]),
+    ("record", ["c.yaml"]),
+    ("record", ["--dir", "sessions", "--", "cmd", "-x"]),
+    ("record", ["--dir=sessions", "--mode", "all", "--", "cmd"]),
+    ("record", ["--mode=all", "--", "cmd"]),
+    ("record", ["c.yaml", "cmd"]),
+    ("record", ["c.yaml", "cmd", "-x"]),
+    ("record", ["--", "c.yaml", "cmd"]),
+    ("record", ["c.yaml", "--framing", "morse", "--", "cmd"]),
+    ("record", ["c.yaml", "--framing", "--", "cmd"]),
+    ("record", ["c.yaml", "--framing"]),
+    ("record", ["c.yaml", "--fram", "uint32", "--", "cmd"]),
+    ("record", []),
+    ("record", ["", "--", "cmd"]),
+    ("replay", ["c.yaml", "--order", "any", "--ignore", "/a", "--ignore=/b"]),
+    ("replay", ["c.yaml", "d.yaml"]),
+    ("replay", ["c.yaml", "--"]),
+    ("replay", ["--speed", "-1", "c.yaml"]),
+    ("replay", ["--speed", "max", "c.yaml"]),
+    ("replay", ["--bind=", "c.yaml"]),
+    ("show", ["c.yaml", "--raw", "--json"]),
+    ("show", ["c.yaml", "--raw=yes"]),
+    ("recover", ["c.yaml.partial", "-o", "d.yaml", "--force"]),
+    ("recover", ["c.yaml.partial", "--output", "d.yaml"]),
+    ("shim", ["file", "c.yaml", "--force", "--", "cmd"]),
+    ("shim", ["file"]),
+]
+
+
+@pytest.mark.parametrize(("name", "words"), LINES)
+def test_the_quick_reader_says_what_click_says_or_nothing(name: str, words: list[str]) -> None:
+    quick = read(COMMANDS[name], words)
+    assert quick is None or quick == click_app.parsed(COMMANDS[name], words)
+
+
+def test_the_quick_reader_takes_what_hosts_and_shims_use() -> None:
+    for name, words in LINES[:6]:
+        assert read(COMMANDS[name], words) is not None
+
+
+def test_recording_and_replaying_import_neither_click_nor_yaml_nor_anything_slow(tmp_path: Path) -> None:
+    cassette = tmp_path / "session.yaml"
+    run(cassette, ECHO, stdin=b"{}\n")
+    program = (
+        "import sys\n"
+        "before = set(sys.modules)\n"
+        "from ext_recorder import __main__ as entry\n"
+        "sys.argv, listed = sys.argv[1:], open(sys.argv[1], 'w')\n"
+        "entry.main()\n"
+        "print(*set(sys.modules) - before, file=listed)"
+    )
+    listed = tmp_path / "modules"
+    command = [sys.executable, "-P", "-c", program, str(listed), "replay", str(cassette)]
+    done = subprocess.run(command, input=b"{}\n", capture_output=True, timeout=PATIENCE_S, check=True)
+    assert done.stdout == b"{}\n"
+    loaded = set(listed.read_text().split())
+    assert "ext_recorder.replay.replay" in loaded
+    assert not loaded & {"click", "yaml", "re", "json", "subprocess", "threading", "asyncio", "typing", "dataclasses"}
+
+
+def test_the_recorder_forks_before_it_imports_anything_slow() -> None:
+    program = (
+        "import sys\nbefore = set(sys.modules)\nimport ext_recorder.record.recorder\nprint(*set(sys.modules) - before)"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, timeout=PATIENCE_S, check=True)
+    loaded = set(done.stdout.decode().split())
+    assert "ext_recorder.record.proxy" in loaded
+    slow = {
+        "click",
+        "yaml",
+        "re",
+        "json",
+        "pathlib",
+        "subprocess",
+        "threading",
+        "asyncio",
+        "ext_sdk.core.redaction.redactor",
+    }
+    assert not loaded & slow
+
+
+# --- Errors -----------------------------------------------------------------------------------------------------------
+
+WRONG = [
+    (["reco"], "No such command 'reco'"),
+    (["record"], "expected a cassette: record CASSETTE -- COMMAND…, or record --dir"),
+    (["record", "c.yaml", "ls", "-l"], "Write the recorded command, with its options, after `--`"),
+    (["record", "c.yaml", "--framing", "morse", "--", "ls"], "--framing morse: expected one of ndjson, content"),
+    (["record", "c.yaml", "--framing"], "requires an argument. See: ext-recorder record --help"),
+    (["record", "c.yaml"], "expected the command to record after `--`"),
+    (["record", "c.yaml", "--bind", "x", "--", "ls"], "--bind 'x': expected NAME=PATH"),
+    (["replay", "missing.yaml"], "missing.yaml: no such file"),
+    (["replay", "."], ".: can't be read: Is a directory"),
+    (["replay", "--speed", "fast", "missing.yaml"], "--speed fast: expected max, or a number"),
+    (["show", "missing.yaml"], "missing.yaml: no such file"),
+    (["replay", "zip://a.yaml::b.zip"], "zip://a.yaml::b.zip: no such file (from an address it is not played"),
+    (["replay", "a.yaml", "--connect=tcp:1"], "--connect tcp:1: replay does not connect to a server"),
+    (["record", "--dir", "sessions", "c.yaml", "--", "ls"], "--dir sessions: expected no CASSETTE (c.yaml)"),
+    (["record", "--dir", "sessions", "--mode", "none", "--", "ls"], "--mode none replays, and --dir names a new"),
+    (["record", "--dir", "sessions"], "expected the command to record after `--`"),
+    (["record", "{time}.yaml", "--mode=new_episodes", "--", "ls"], "--mode new_episodes replays, and {time}.yaml"),
+    (["record", "--dir", "/dev/null", "--", "ls"], "--dir /dev/null: expected a folder, found a file"),
+    (["record", "--mode=all", "/dev/null", "--", "ls"], "/dev/null: expected a file to write, found a device"),
+    (["replay", "--passed", "2", "c.yaml", "--", "ls"], "--passed 2: expected the number of arguments after `--`"),
+    (["show", "--colour", "x"], "No such option '--colour'"),
+    (["show", "a.yaml", "b.yaml"], "Got unexpected extra argument (b.yaml). See: ext-recorder show --help"),
+    (["scrub", "--secrets", "none.txt", "."], "--secrets none.txt: can't be read: No such file or directory"),
+    (["recover", "a.yaml.partial"], "a.yaml.partial: no such file; a killed recorder leaves NAME.partial next to NAME"),
+    (["recover", "missing.yaml"], "missing.yaml: no such file; a killed recorder leaves NAME.partial next to NAME"),
+    (["shim", "s", "c.yaml", "--", "no-such-command"], "the command 'no-such-command' is not there"),
+    (["shim", "s", "c.yaml", "--mode", "all"], "--mode all records: expected the command after `--`"),
+    (["shim", "s", "c.yaml", "--mode", "twice"], "--mode twice: expected one of once, none, new_episodes, all"),
+]
+
+
+@pytest.mark.parametrize(("words", "says"), WRONG)
+def test_what_is_wrong_is_said_in_one_line_and_nothing_is_made(
+    words: list[str], says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call(*words)
+    message = done.stderr.decode()
+    assert done.returncode == 2
+    assert message.startswith("ext-recorder: ")
+    assert message.count("\n") == 1
+    assert says in message
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_fault_of_ours_is_no_traceback(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    def fail(_words: object) -> int:
+        raise ZeroDivisionError("surprise")
+
+    monkeypatch.setattr(entry, "run", fail)
+    assert entry.main() == entry.EXIT_INTERNAL
+    message = capfd.readouterr().err
+    assert message.startswith("ext-recorder: internal error, please report it")
+    assert "ZeroDivisionError: surprise" in message
+    assert message.count("\n") == 1
+
+
+def test_show_ends_quietly_when_nobody_reads_on(tmp_path: Path) -> None:
+    cassette = tmp_path / "session.yaml"
+    run(cassette, ECHO, stdin=b"".join(b'{"line":%d}\n' % number for number in range(5_000)))
+    shown = subprocess.Popen([*RECORDER, "show", str(cassette)], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert shown.stdout is not None
+    assert shown.stderr is not None
+    shown.stdout.readline()
+    shown.stdout.close()
+    assert shown.stderr.read() == b""
+    assert shown.wait(PATIENCE_S) == entry.EXIT_NO_READER
+    shown.stderr.close()
+
+
+def test_a_recorded_session_plays_without_its_command(tmp_path: Path) -> None:
+    cassette = tmp_path / "session.yaml"
+    first = run(cassette, ECHO, stdin=b'{"jsonrpc":"2.0","id":1,"method":"a"}\n')
+    moved = ["/no/such/place/python3", *ECHO[1:]]
+    again = run(cassette, moved, stdin=b'{"jsonrpc":"2.0","id":1,"method":"a"}\n')  # --mode once
+    assert (again.out, again.code) == (first.out, 0)
