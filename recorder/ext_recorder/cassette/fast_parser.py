@@ -134,7 +134,7 @@ def _other_line(line: bytes) -> Event | None:
 
 
 def _unquoted(body: bytes) -> bytes | None:
-    """What stands between quotation marks; None where a lone one, or what YAML refuses, is among it."""
+    """Return the text between quotation marks; None if it has a single one, or characters that YAML refuses."""
     try:
         text = body.decode()
     except UnicodeDecodeError:
@@ -145,7 +145,7 @@ def _unquoted(body: bytes) -> bytes | None:
 
 
 def _other_form(time: float, key: bytes, body: bytes) -> Event | None:
-    """Raw bytes, marks, further connections, header lines: what stands on few lines of most cassettes."""
+    """Parse raw bytes, marks, further connections and header lines, which are few in most cassettes."""
     conn = 1
     if key == b"conn:":
         number, _, rest = body.partition(b", ")

@@ -23,7 +23,7 @@ _NUMBERS = frozenset("0123456789.:TZ-+")  # versions and times of day stand with
 
 
 class Header:
-    """What a cassette says about itself.
+    """Header of a cassette.
 
     Attributes:
         protocol: the name of a dialect: "gevals", "jsonrpc", "raw".

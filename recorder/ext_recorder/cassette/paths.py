@@ -1,4 +1,4 @@
-"""Where the HTTP traffic of a session is kept. Imports nothing: commands ask before they know what to do."""
+"""Files of a session: the cassette, its partial file and its HTTP traffic; and checks of files that are written."""
 
 from __future__ import annotations
 
@@ -59,5 +59,5 @@ def is_open_file(name: str) -> bool:
 
 
 def partial_of(path: Path) -> Path:
-    """Where a cassette is written until its session ends."""
+    """Return the file that a cassette is written to until its session ends."""
     return path.with_name(path.name + ".partial")

@@ -140,7 +140,7 @@ class Reader:
             raise CassetteError(self.path, number, problem, _recover(self.path))
 
     def _unusual(self, number: int, line: bytes) -> Event | None:
-        """What the fast way does not know: another spelling, the trailer, a comment, other YAML."""
+        """Parse a line that the fast parser does not: another form of YAML, the trailer, a comment."""
         if line.isspace() or line.startswith(b"#"):
             return None
         if self._trailer:  # nothing comes after it

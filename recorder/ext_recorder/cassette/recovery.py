@@ -27,7 +27,7 @@ _OPEN, _CLOSE = b"[redacted:", b"]"
 
 
 class Recovered:
-    """What became of a partial cassette.
+    """Result of the recovery of a partial cassette.
 
     Attributes:
         path: the cassette.

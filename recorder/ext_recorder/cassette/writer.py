@@ -1,4 +1,4 @@
-"""The claim on a cassette: whoever writes NAME.partial holds a lock on it, so that two writers never mix.
+"""Write a cassette: lock NAME.partial, append lines, rename it to NAME at the end.
 
 The lock is the kernel's (flock), so it is gone with its process, however that ended. A partial file without a
 lock is what a crashed recorder left: it is moved aside, not overwritten, for `ext-recorder recover`.
@@ -68,7 +68,7 @@ def claim(path: Path) -> tuple[int, Path | None]:
 
 @contextmanager
 def hold(partial: Path) -> Iterator[None]:
-    """Keep others off a partial file that is there. Raises CassetteInUse; OSError where there is none."""
+    """Lock an existing partial file. Raises CassetteInUse; OSError if it does not exist."""
     fd = os.open(partial, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
     try:
         _lock(fd, partial)
@@ -184,7 +184,7 @@ class Writer:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file as it is, and of the claim. Harmless when it was finished already."""
+        """Close the file as it is and release the lock. Does nothing if the file is finished."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1

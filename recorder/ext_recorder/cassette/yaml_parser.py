@@ -1,4 +1,4 @@
-"""Cassettes that a person or a formatter has written: read by PyYAML.
+"""Parser for cassettes that a person or a formatter has rewritten, by PyYAML.
 
 Only nodes are made of the text, never Python objects, so that nothing in a file can name a class to be built;
 every value is taken as the text that stands there, so that no loader's idea of dates, of `no` or of `1e5`
@@ -116,7 +116,7 @@ def _compose(path: str, data: bytes) -> yaml.Node:
     except (RecursionError, ValueError) as error:
         raise CassetteError(path, 0, f"not YAML: {_one_line(error)}") from None
     if root is None:
-        raise CassetteError(path, 0, "an empty file is no cassette", "record the session again")
+        raise CassetteError(path, 0, "an empty file is not a cassette", "record the session again")
     return root
 
 
@@ -147,7 +147,7 @@ def _mapping(path: str, node: yaml.Node, what: str) -> Fields:
     for key, value in node.value:
         name = key.value if isinstance(key, yaml.ScalarNode) else None
         if not isinstance(name, str) or name in fields:
-            raise CassetteError(path, _line(key), f"{what} has a key that is no text or is given twice")
+            raise CassetteError(path, _line(key), f"{what} has a key that is not a string or is given twice")
         fields[name] = value
     return fields
 

@@ -1,4 +1,4 @@
-"""Users' rules for comparisons: places that are set aside (`--ignore`), parts of texts (`--mask`), names (`--name`).
+"""Comparison rules of users: ignored values (`--ignore`), masked parts of texts (`--mask`), names (`--name`).
 
 The same forms apply on the command line and in project files, to `replay`, `verify` and `diff`.
 """
@@ -51,7 +51,7 @@ class IgnoredPlaces:
 
     @property
     def by_method(self) -> bool:
-        """True if some of them are for one method only."""
+        """Return True if some entries apply to one method only."""
         return bool(self._by_topic)
 
     def of(self, method: str, about: str = "") -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What differs between two sessions, for people and for programs."""
+"""Differences between two sessions, as text for users and as data for programs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class Problem:
-    """One thing that is not as it should be.
+    """One difference or violation.
 
     Attributes:
-        kind: a word for programs.
-        text: for people; several lines are fine.
+        kind: identifier for programs.
+        text: for users; one or more lines.
         data: the same for programs, as JSON values.
     """
 
@@ -31,17 +31,17 @@ class Problem:
 
 KEPT = 100  # findings of one cassette; more are counted only
 SHOWN_PLACES = 20  # differences within one message
-_LAST = 1 << 60  # what is about no line stands at the end
+_LAST = 1 << 60  # differences without a line come last
 
 
 class Differences:
-    """What was found.
+    """Differences of one cassette.
 
     Args:
-        name: the cassette's, for places in it.
+        name: of the cassette, for its lines.
 
     Attributes:
-        more: how many are not kept.
+        more: number of differences that are only counted.
     """
 
     def __init__(self, name: str) -> None:
@@ -53,18 +53,18 @@ class Differences:
         return bool(self._kept)
 
     def problems(self) -> list[Problem]:
-        """All that are kept, in the order of the cassette."""
+        """Return the differences that are kept, in the order of the cassette."""
         return [problem for _, problem in sorted(self._kept, key=lambda each: each[0] or _LAST)]
 
     def differs(self, line: int, subject: str, found: list[Difference], recorded: object, live: object) -> None:
-        """Two messages that belong together are not the same.
+        """Add the differences of two messages that belong together.
 
         Args:
-            line: where the first one stands.
-            subject: what it is, in a few words.
-            found: where they differ.
-            recorded: all of the first one, as a JSON value.
-            live: all of the other one.
+            line: of the first message.
+            subject: short description of the message.
+            found: the differences.
+            recorded: the first message as a JSON value.
+            live: the second message as a JSON value.
         """
         for each in found:
             where = each.pointer or "the whole message"
@@ -85,23 +85,23 @@ class Differences:
             self.add("differs", "\n".join(rows), line, data)
 
     def exit(self, expected: int | str | None, found: int | str | None, said: str = "") -> None:
-        """The child ended in two ways.
+        """Add a difference of the exit status.
 
         Args:
-            expected: the first: an exit code, or the name of a signal.
-            found: the other.
-            said: of the other, for people, where it has no such value.
+            expected: exit code, or name of the signal.
+            found: the same of the other session.
+            said: text instead of `found`, if it has no such value.
         """
         text = f"{self._name}: the exit\n  expected  {expected}\n  found     {said or found}"
         self.add("exit", text, 0, {"expected": expected, "found": found})
 
     def add(self, kind: str, text: str, line: int = 0, data: dict[str, object] | None = None) -> None:
-        """Something else.
+        """Add another difference.
 
         Args:
-            kind: a word for programs.
+            kind: identifier for programs.
             text: for people.
-            line: where in the cassette; 0: it is about none.
+            line: of the cassette; 0 if the difference has none.
             data: the same for programs.
         """
         if len(self._kept) >= KEPT:
@@ -111,5 +111,5 @@ class Differences:
         self._kept.append((line, Problem(kind, text, {**at, **(data or {"text": text})})))
 
     def at(self, line: int) -> str:
-        """A place in the cassette."""
+        """Return a line of the cassette as `NAME:LINE`."""
         return f"{self._name}:{line}" if line else self._name

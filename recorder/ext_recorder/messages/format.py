@@ -1,4 +1,4 @@
-"""Messages and JSON values in words: short, on one line, and such that every program can read them."""
+"""Short text for messages and JSON values: one line, limited in length, valid Unicode."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ AROUND_CHARS = 200  # of what is around it
 
 
 def describe(message: ClassifiedMessage, answered: str = "") -> str:
-    """A message in a few words.
+    """Describe a message by its kind, method and id.
 
     Args:
-        message: any.
-        answered: of an answer: what it answers.
+        message: of either side.
+        answered: of a response: description of its request.
     """
     id = message.id
     if message.kind == "response":
@@ -34,12 +34,12 @@ def describe(message: ClassifiedMessage, answered: str = "") -> str:
 
 
 def shown(value: object, chars: int = VALUE_CHARS) -> str:
-    """A JSON value on one line."""
+    """Return a JSON value on one line, truncated."""
     return "nothing" if value is MISSING else _cut(dumps(_clean(value)), chars)
 
 
 def excerpt(message: ClassifiedMessage) -> str:
-    """A message as it stands, cut."""
+    """Return the text of a message, truncated."""
     return shortened(message.text)
 
 
@@ -49,7 +49,7 @@ def shortened(text: str) -> str:
 
 
 def json_value(message: ClassifiedMessage) -> object:
-    """All of a message."""
+    """Return a message as a JSON value; its text if it is not valid JSON."""
     try:
         return loads(message.text)
     except MessageError:
@@ -57,7 +57,7 @@ def json_value(message: ClassifiedMessage) -> object:
 
 
 def around(each: Difference, recorded: object, live: object) -> str:
-    """What holds the value that differs, in the live message, or in the recorded one where it has no such place."""
+    """Return the object around a differing value: the live one, or the recorded one if that is missing."""
     holder = each.pointer.rpartition("/")[0]
     there = resolve(live, holder)
     text = shown(resolve(recorded, holder) if there is MISSING else there, 1 << 20)
@@ -69,7 +69,7 @@ def around(each: Difference, recorded: object, live: object) -> str:
 
 
 def plain(value: object) -> object:
-    """A value for a report of JSON: what is missing there is null, what is huge is cut."""
+    """Return a value for a JSON report: null if it is missing, truncated if it is large."""
     if value is MISSING:
         return None
     text = shown(value)
@@ -77,7 +77,7 @@ def plain(value: object) -> object:
 
 
 def _clean(value: object) -> object:
-    """A value that JSON can hold: no lone surrogates, no holes."""
+    """Return a value without lone surrogates and without gaps in lists."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):

@@ -1,7 +1,7 @@
-"""The host's open calls: by which id each goes in the cassette, and by which one here.
+"""Open calls of the host: their recorded ids and their live ids.
 
-Ids are compared by `id_key`. An id may come back once its call is answered, and some hosts do not even wait
-for that: calls of one id are answered in the order in which they were made.
+Ids are compared by `id_key`. A host may use an id again after its response, and some hosts do so before it:
+calls of one id are answered in the order of the requests.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
 
-    # By the place in the answer: the recorded name there, as a key, and its live spelling.
+    # By pointer into the response: the recorded name, as a key, and the live name as JSON text.
     Echoes: TypeAlias = dict[str, tuple[bytes, bytes]]
 
-# A message that cancels a call may come after its answer; so many renamed calls are remembered for that.
+# A message that cancels a call may follow its response, so the latest closed calls are kept.
 _REMEMBERED = 256
 
 
 class IdMap:
-    """Recorded ids to live ones, for the calls of one side.
+    """Map from recorded to live ids of the open calls of one side.
 
     Attributes:
-        spared: recorded ids, as keys, of calls that came without one here, and want no answer.
+        spared: recorded ids, as keys, of calls that the live host sent without an id: it expects no response.
     """
 
     __slots__ = ("_echoes", "_later", "_open", "_past", "spared")
@@ -34,11 +34,11 @@ class IdMap:
         self._echoes: dict[bytes, Echoes] = {}
 
     def begin(self, recorded: bytes, live: bytes) -> None:
-        """A request.
+        """Add an open call.
 
         Args:
             recorded: its id in the cassette, as a key.
-            live: its id here, as it is spelled.
+            live: its live id, as JSON text.
         """
         if self._echoes:
             self._echoes.pop(recorded, None)
@@ -48,21 +48,21 @@ class IdMap:
             self._open[recorded] = live
 
     def expect(self, recorded: bytes, echoes: Echoes) -> None:
-        """What the answer to the call just begun will repeat."""
+        """Store the values that the response to the latest call repeats."""
         if echoes:
             self._echoes[recorded] = echoes
 
     def echoes(self, recorded: bytes | None) -> Echoes:
-        """What the answer to this call repeats. To be asked for before its end."""
+        """Return the values that the response to a call repeats. Call this before `end`."""
         return self._echoes.pop(recorded, {}) if self._echoes and recorded is not None else {}
 
     def end_oldest(self) -> None:
-        """An answer that does not say to which call, of a child that serves one after the other."""
+        """Close the oldest call, for a response without an id of a child that serves one call after another."""
         if self._open:
             self.end(next(iter(self._open)))
 
     def end(self, recorded: bytes) -> bytes | None:
-        """An answer: the spelling of the live id; None where no call of this id is open."""
+        """Close a call. Return its live id as JSON text; None if no call of this id is open."""
         live = self._open.pop(recorded, None)
         if live != recorded and live is not None:
             self._past[recorded] = live
@@ -82,16 +82,16 @@ class IdMap:
             del past[recorded]
 
     def __bool__(self) -> bool:
-        """Is any call without its answer?"""
+        """Return True if a call is open."""
         return bool(self._open)
 
     def __len__(self) -> int:
         return len(self._open) + sum(map(len, self._later.values()))
 
     def is_open(self, recorded: bytes) -> bool:
-        """Return whether a call of this recorded id has no answer yet."""
+        """Return True if a call of this recorded id is open."""
         return recorded in self._open
 
     def live(self, recorded: bytes) -> bytes:
-        """How the id of a call, open or lately answered, is spelled here."""
+        """Return the live id, as JSON text, of a call that is open or was recently answered."""
         return self._open.get(recorded) or self._past.get(recorded) or recorded

@@ -1,4 +1,4 @@
-"""JSON pointers (RFC 6901): taking values out, and naming where two values differ."""
+"""JSON values by pointer (RFC 6901): remove parts, find parts, compare two values."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _EVERY = frozenset("*")  # the tokens that match each member or item
 
 
 def join(pointer: str, token: str | int) -> str:
-    """The pointer one level further down."""
+    """Append a token to a pointer."""
     return f"{pointer}/{str(token).replace('~', '~0').replace('/', '~1')}"
 
 
 def without(value: object, pointers: Iterable[str]) -> object:
-    """A copy of a JSON value, less what stands at the pointers. `*` as a token is every item or member.
+    """Return a copy of a JSON value without the values at the pointers. `*` as a token is every member or item.
 
-    A member is left out; an item leaves a hole, so that the others keep their places.
+    A removed member is omitted; a removed item becomes a gap, so that the other items keep their index.
     """
     for pointer in pointers:
         tokens = parts(pointer)
@@ -72,10 +72,10 @@ def _hits(token: str, key: str) -> bool:
 
 
 def differences(left: object, right: object, pointer: str = "") -> Iterator[str]:
-    """Pointers to where two JSON values differ, in the order of the left one.
+    """Yield pointers to the differences of two JSON values, in the order of the left one.
 
-    Types count: true is not 1, "1" is not 1. Numbers are equal when their values are, however they are
-    spelled (1, 1.0, 1e0).
+    Types count: true is not 1, "1" is not 1. Numbers are equal if their values are: 1, 1.0 and 1e0 are one
+    number.
     """
     todo = [(left, right, pointer)]  # a stack instead of recursion: a message may be nested deeper than Python calls
     while todo:
@@ -92,5 +92,5 @@ def differences(left: object, right: object, pointer: str = "") -> Iterator[str]
 
 
 def _kind(value: object) -> type:
-    """The JSON type: a bool is none of the numbers."""
+    """Return the JSON type; a bool is not a number."""
     return float if type(value) is int else type(value)

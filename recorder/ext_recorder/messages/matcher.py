@@ -1,13 +1,13 @@
-"""Is this live message the recorded one?
+"""Comparison of live messages with recorded ones: `Matcher` for replay, `MessageComparison` for verify and diff.
 
 Two messages of the host match when they are of one kind (request, notification, response) and have the same
-method and params (for a response: the same result or error), after setting apart
+method and params (for a response: the same result or error), apart from
 
-- ids, which are the host's to choose; an answer to the child's own request has to name that request,
-- bindings (see `bindings`) and what the dialect calls volatile, minted, or a reference to another call,
+- ids, which the host chooses; a response to a request of the child must have the id of that request,
+- bindings (see `path_bindings`), and values that the dialect lists as volatile, client-generated or references,
 - secrets: the live message is redacted as the recorded one was, and placeholders stand for each other,
-- what `--ignore` names, and within texts what `--mask` matches (see `rules`); or everything but what `--match-on`
-  names.
+- what `--ignore` names, and within texts what `--mask` matches (see `comparison_rules`); or everything but what
+  `--match-on` names.
 
 Values are compared as JSON values: key order, white space and escapes do not count, types do. true is not 1,
 "1" is not 1. Numbers are equal when their values are: 1, 1.0 and 1e0 match, integers of any length are exact,
@@ -42,7 +42,7 @@ _PLACEHOLDER = "[redacted:"
 
 
 class Difference:
-    """One place where two messages differ.
+    """One difference between two messages.
 
     Attributes:
         pointer: JSON pointer within the message; "" for the whole of it.
@@ -59,14 +59,14 @@ class Difference:
 
 
 class Matcher:
-    """Compares live messages with recorded ones.
+    """Comparison of the live host's messages with recorded ones.
 
     Args:
         dialect: what is volatile, bound, minted, a reference.
         bindings: the session's.
         calls: the session's.
-        ignore: places that are set aside, see `rules.Places`; `*` in a pointer is every member or item.
-        mask: parts of texts that are set aside, see `rules.Mask`.
+        ignore: ignored values, see `comparison_rules.IgnoredPlaces`; `*` in a pointer is every member or item.
+        mask: parts of texts that are set aside, see `comparison_rules.Mask`.
         match_on: "method", "params", or JSON pointers.
         names: lasting names, recorded key to live spelling; filled elsewhere.
 
@@ -105,11 +105,11 @@ class Matcher:
         self._names = {} if names is None else names
 
     def same(self, recorded: ClassifiedMessage, live: ClassifiedMessage) -> bool:
-        """Do they match?"""
+        """Return True if the messages match."""
         return next(iter(self.differences(recorded, live, most=1)), None) is None
 
     def differences(self, recorded: ClassifiedMessage, live: ClassifiedMessage, *, most: int) -> list[Difference]:
-        """Where they don't match, at most so many places."""
+        """Return up to `most` differences."""
         if recorded.kind != live.kind and not self._is_loose(recorded, live):
             return [Difference("", recorded.kind, live.kind)]
         if recorded.kind == "response" and recorded.key != live.key:
@@ -135,7 +135,7 @@ class Matcher:
         return one == other
 
     def key(self, message: ClassifiedMessage) -> str:
-        """A text that is the same for messages that match, to look them up; `same` has the last word."""
+        """Return a text that is equal for messages that match. `same` makes the decision."""
         held = [
             *pointers_of(self._dialect.references, message.method),
             *pointers_of(self._dialect.client_generated, message.method),
@@ -149,7 +149,7 @@ class Matcher:
             return kind
 
     def _is_loose(self, recorded: ClassifiedMessage, live: ClassifiedMessage) -> bool:
-        """Are they the same but that one has an id, where that is all the same?"""
+        """Return True if they differ only in having an id, and the dialect permits that."""
         return recorded.method == live.method in self._dialect.optional_id and "response" not in {
             recorded.kind,
             live.kind,
@@ -171,7 +171,7 @@ class Matcher:
             try:
                 return loads(message.text)
             except MessageError:
-                return {"": message.text}  # equal as text or not at all
+                return {"": message.text}  # compared as text
         members, form = message.members, message.form
         wanted = form.content if message.kind == "response" or "params" in self._match_on else ()
         kept = {name: members[name] for name in wanted if name in members}
@@ -179,13 +179,13 @@ class Matcher:
             if "method" in self._match_on and form.method:
                 kept[form.method[1:]] = message.method
             if kept.get("params", MISSING) is None:
-                kept.pop("params", None)  # Go's way to have none
+                kept.pop("params", None)  # Go writes null for absent params
             kept |= {pointer: resolve(members, pointer) for pointer in self._match_on if pointer.startswith("/")}
         apart = [*pointers_of(self._dialect.volatile, message.method), *self._ignored(message)]
         return without(kept, [*apart, form.id] if form.id.count("/") > 1 else apart)  # else it is not among these
 
     def _set_apart(self, method: str, each: Difference) -> bool:
-        """Does the dialect say that these two need not be equal?"""
+        """Return True if the dialect permits this difference."""
         recorded, live = each.recorded, each.live
         if each.pointer in pointers_of(self._dialect.names, method):
             return self._same_name(each, made_up=each.pointer in pointers_of(self._dialect.client_generated, method))
@@ -196,11 +196,11 @@ class Matcher:
         places = self._dialect.bound.get(method, {})
         if each.pointer not in places.values() or not isinstance(recorded, str) or not isinstance(live, str):
             return False
-        # Two live values of one neutral spelling would mix up two folders; anything else is only another place.
+        # Two live values of one placeholder would confuse two folders; any other value is only another path.
         return self._bindings.live(recorded) is None or recorded.rstrip("/") == live.rstrip("/")
 
     def _same_name(self, each: Difference, *, made_up: bool) -> bool:
-        """Do these names stand for the same thing: the one that they stood for before, or a new one?"""
+        """Return True if two names refer to the same object: as before, or both for the first time."""
         if each.recorded is MISSING or each.live is MISSING:
             return False
         known, live = self._names.get(id_key(each.recorded, "")), id_key(each.live, "")
@@ -213,7 +213,7 @@ def _may_be_secret(each: Difference) -> bool:
 
 
 def _same_secrets(found: list[Difference]) -> bool:
-    """Do the placeholders stand for each other, throughout the message?"""
+    """Return True if the placeholders of both sides correspond, throughout the message."""
     if not found:
         return True
     from ext_sdk.core.redaction.patterns import same_but_for_numbers
@@ -228,7 +228,7 @@ def _spelled_id(message: ClassifiedMessage) -> str:
 
 
 def _canonical(value: object) -> str:
-    """A spelling that is equal for equal values; a placeholder stands in it without its number."""
+    """Return text that is equal for equal values; placeholders are without their number."""
     if isinstance(value, dict):
         return "{" + ",".join(f"{key!r}:{_canonical(value[key])}" for key in sorted(value)) + "}"
     if isinstance(value, list):
@@ -249,13 +249,13 @@ _REDACTED = "[redacted:"
 
 
 class MessageComparison:
-    """What counts in messages of one protocol.
+    """Comparison of messages of one protocol as JSON values, without what rules and the dialect ignore.
 
     Args:
         dialect: what is volatile, and where names stand.
-        ignore: places that are set aside, see `rules.Places`; `*` in a pointer is every member or item.
-        mask: parts of texts that are set aside, see `rules.Mask`.
-        name: where values are handed out, in addition to those of the dialect; see `rules.Places`.
+        ignore: ignored values, see `comparison_rules.IgnoredPlaces`; `*` in a pointer is every member or item.
+        mask: parts of texts that are set aside, see `comparison_rules.Mask`.
+        name: where values are handed out, in addition to those of the dialect; see `comparison_rules.IgnoredPlaces`.
 
     Raises:
         UsageError: a rule is not of its form.
@@ -271,7 +271,7 @@ class MessageComparison:
         self._about_counts = self._ignore.by_method or self._name.by_method
 
     def value(self, message: ClassifiedMessage, answered: str = "", about: str = "") -> object:
-        """Return what counts of a message.
+        """Return the part of a message that is compared.
 
         Args:
             message: any.
@@ -283,7 +283,7 @@ class MessageComparison:
         except MessageError:
             found = message.text
         if isinstance(found, dict) and found.get("params", MISSING) is None:
-            del found["params"]  # Go's way to have none
+            del found["params"]  # Go writes null for absent params
         apart = {**dict.fromkeys(self._volatile(message.method)), **dict.fromkeys(self._volatile(answered))}
         found = without(found, [*apart, *self._ignore.of(*self._topic(message, answered, about))])
         return self._mask.value(found) if self._mask else found
@@ -304,7 +304,7 @@ class MessageComparison:
         about: str = "",
         most: int = 1,
     ) -> list[Difference]:
-        """Where two messages differ, at most so many places.
+        """Return up to `most` differences of two messages.
 
         Args:
             recorded: the one.
@@ -342,12 +342,12 @@ class MessageComparison:
         return found[:most]
 
     def names(self, message: ClassifiedMessage) -> tuple[str, ...]:
-        """Where a message has names that one of the two sides made up."""
+        """Return pointers to names that one of the two sides generated."""
         dialect = self.dialect
         return pointers_of(dialect.names, message.method) + pointers_of(dialect.references, message.method)
 
     def handed(self, message: ClassifiedMessage, answered: str = "", about: str = "") -> tuple[str, ...]:
-        """Return where a message hands out values that later messages repeat.
+        """Return pointers to values that later messages repeat.
 
         Args:
             message: any.
@@ -358,7 +358,7 @@ class MessageComparison:
         return pointers_of(self.dialect.handed, method) + self._name.of(method, subject)
 
     def subjects(self, message: ClassifiedMessage) -> tuple[frozenset[bytes], frozenset[bytes]]:
-        """What a message belongs to: calls, as their answer or by naming them; runs, sessions and the like."""
+        """Return the calls that a message belongs to, and the names of its runs, sessions and the like."""
         answered = {message.key} if message.kind == "response" and message.key is not None else set()
         mentioned = _keys(message, pointers_of(self.dialect.mentions, message.method))
         return frozenset(answered) | mentioned, _keys(message, pointers_of(self.dialect.names, message.method))

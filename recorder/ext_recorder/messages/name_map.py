@@ -1,9 +1,9 @@
-"""Ids and names that stand for each other in two sessions: a run is `run-1` in one, and `run-7` in the other.
+"""Ids and names that correspond in two sessions: a run is `run-1` in one, and `run-7` in the other.
 
-Where the dialect says that a message names something that one side has made up, the first two names that meet are
-counterparts from then on: each of them stands for the other, and for nothing else.
+If the dialect says that a message has a name that one side generated, the first two names that are compared
+correspond from then on: each of them to the other, and to no other name.
 
-A value that a message hands out is a name, too, wherever later messages repeat it: as a string of its own, or, from
+A value that a message hands out is a name, too, in all later messages that repeat it: as a string of its own, or, from
 eight characters on, within a string, as a token does in "Bearer …".
 """
 
@@ -39,7 +39,7 @@ class NameMap:
         self._recorded: dict[bytes, object] = {}  # by the live one
 
     def live(self, recorded: bytes) -> object:
-        """The live name for a recorded one, by its key; None where they are the same."""
+        """Return the live name for a recorded name's key; None if they are the same."""
         return self._live.get(recorded)
 
     def translated(self, recorded: object, live: object, pointers: Iterable[str], handed: Sequence[str] = ()) -> object:
@@ -84,7 +84,7 @@ class NameMap:
         return self._sent.changes(text, start, end)
 
     def learn(self, recorded: ClassifiedMessage, live: ClassifiedMessage, pointers: Iterable[str]) -> None:
-        """These two messages are each other's: so are the names in them."""
+        """Learn the names of two corresponding messages."""
         for pointer in pointers:
             one, other = recorded.at(pointer), live.at(pointer)
             if _is_name(one) and _is_name(other) and self._agree(one, other):
@@ -95,7 +95,7 @@ class NameMap:
                         del names[next(iter(names))]
 
     def _agree(self, recorded: object, live: object) -> bool:
-        """Do they stand for each other, or for nothing yet?"""
+        """Return True if the names correspond, or neither has a counterpart yet."""
         known, meant = self._live.get(_key(recorded)), self._recorded.get(_key(live))
         return (known is None and meant is None) or (known == live and meant == recorded)
 
@@ -162,7 +162,7 @@ def _put(value: object, tokens: list[str], new: object) -> None:
 
 
 def _steps(value: object, tokens: list[str]) -> Iterator[tuple[object, str]]:
-    """The innermost holder of a value, and the token for it there."""
+    """Yield the innermost container of a value, and the token of the value in it."""
     for token in tokens[:-1]:
         value = value[token] if isinstance(value, dict) else value[int(token)] if isinstance(value, list) else None
     yield value, tokens[-1]

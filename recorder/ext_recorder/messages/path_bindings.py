@@ -1,8 +1,8 @@
-r"""Replacing some texts by others in bytes, at path boundaries and in every spelling that JSON gives them.
+r"""Paths of one machine and their placeholders: replaced in recorded messages, restored in replayed ones.
 
 `/tmp/workdir` is found in `/tmp/workdir/a`, in `cd /tmp/workdir;` and after the `\n` of a JSON string, not in
-`/tmp/workdir-2` or `/srv/tmp/workdir.old`. All texts are looked for in one pass, the longest first, and what
-was put in is not looked at again.
+`/tmp/workdir-2` or `/srv/tmp/workdir.old`. One pass replaces all texts, the longest first; inserted text is not
+replaced again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ext_recorder.protocols.dialect import Dialect
 
 
-# Bytes that go on with a name: a path that ends before, or begins after one of them is another path.
+# Bytes of names: a path that ends before one of them, or begins after one, is another path.
 _NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
 _INSIDE = frozenset(bytes([byte]) for byte in (*_NAME, *range(0x80, 0x100)))
 _DOT = ord(".")
@@ -29,7 +29,7 @@ _HEX = frozenset(b"0123456789abcdefABCDEF")
 
 
 class Substitution:
-    """A table of replacements, applied as a whole.
+    """Table of replacements in bytes, at path boundaries and in every form that JSON gives a string.
 
     Args:
         pairs: old text to new text. Pairs that change nothing are left out.
@@ -56,7 +56,7 @@ class Substitution:
         return bool(self._table)
 
     def apply(self, data: bytes) -> bytes:
-        """The bytes with everything replaced; the same object where there is nothing to replace."""
+        """Return the bytes with all replacements; the same object if there are none."""
         # `find` takes a third less time than `in`, which first tries an integer.
         present = [old for old in self._plain if data.find(old) >= 0]
         if self._slashed and data.find(b"\\/") >= 0:
@@ -84,7 +84,7 @@ class Substitution:
         return b"".join(parts)
 
     def _replaced(self, data: bytes, present: list[bytes]) -> bytes:
-        """One pass over all that is there: the leftmost first, of those the longest."""
+        """Replace in one pass: the leftmost text first, the longest of several."""
         parts: list[bytes] = []
         position = 0
         found = [(_find(data, old, 0), -len(old), old) for old in present]
@@ -118,7 +118,7 @@ def _is_usual(pieces: list[bytes]) -> bool:
 
 
 def _find(data: bytes, old: bytes, start: int) -> int:
-    """The first place where `old` stands at boundaries, or -1."""
+    """Return the first position of `old` between boundaries, or -1."""
     at = data.find(old, start)
     while at >= 0:
         end = at + len(old)
@@ -130,7 +130,7 @@ def _find(data: bytes, old: bytes, start: int) -> int:
 
 
 def _begins(data: bytes, at: int) -> bool:
-    r"""After a byte of names: only where that is the end of a JSON escape, as in "\n/tmp" or "\u001b/tmp"."""
+    r"""Return True if a path may begin after a byte of a name: only if a JSON escape ends there, as in "\\n/tmp"."""
     before = data[at - 1]
     if before in _ESCAPES and data[at - 2 : at - 1] == b"\\":
         return True
@@ -138,7 +138,7 @@ def _begins(data: bytes, at: int) -> bool:
 
 
 def _ends(data: bytes, end: int) -> bool:
-    """Before a byte that could be a name's: only where it is a full stop that ends a sentence."""
+    """Return True if a path may end before a byte of a name: only before a full stop that ends a sentence."""
     return data[end] == _DOT and data[end + 1 : end + 2] not in _INSIDE
 
 
@@ -151,12 +151,12 @@ def _escaped(text: str) -> bytes:
 
 
 def _slashed(text: str) -> bytes:
-    r"""As PHP and some JavaScript libraries write it: `\/tmp\/workdir`."""
+    r"""Escape as PHP and some JavaScript libraries do: `\\/tmp\\/workdir`."""
     return _escaped(text).replace(b"/", b"\\/")
 
 
 def _ascii(text: str) -> bytes:
-    r"""As Python's json writes it by default: `/tmp/\u00e4`."""
+    r"""Escape as Python's json does by default: `/tmp/\\u00e4`."""
     return "".join(char if char.isascii() else _escape(char) for char in quote(text)[1:-1]).encode()
 
 
@@ -212,13 +212,13 @@ def is_home(value: str) -> bool:
 
 
 def path_in(value: object) -> str:
-    """The path that a value of a request names, plain or as a file URI; "" where it names none to be bound."""
+    """Return the path in a value of a request, plain or as a file URI; "" if it has none to be bound."""
     path = value.removeprefix(_FILE_URI).rstrip("/") if isinstance(value, str) else ""
     return path if is_bindable(path) else ""
 
 
 class RecordBindings:
-    """The bindings of a session that is being recorded: live values are found and taken out.
+    """Bindings of a session that is recorded: live paths are found and replaced by placeholders.
 
     Args:
         dialect: knows where requests carry live values.
@@ -234,7 +234,7 @@ class RecordBindings:
         ]
         self._known: dict[bytes, set[bytes]] = {}  # name of a member, quoted, to what follows it with a known value
         self._counts: dict[str, int] = {}
-        self._neutral: dict[str, str] = {}  # live value to neutral spelling
+        self._neutral: dict[str, str] = {}  # live value to placeholder
         self._folders: dict[str, str] = {}  # those that requests named, and by which binding
         for name, value in (given or {}).items():
             self._learn(name, value)
@@ -243,12 +243,12 @@ class RecordBindings:
         self._substitution = Substitution(self._neutral, json=False)
 
     def neutral(self) -> dict[str, str]:
-        """The header's `bindings`: every name that can occur, with its neutral spelling."""
+        """Return `bindings` of the header: each name with its placeholder."""
         in_requests = [name for places in self._dialect.bound.values() for name in places]
         return {name: _neutral_spelling(name) for name in [*self._counts, *in_requests]}
 
     def adopt(self, playing: ReplayBindings) -> None:
-        """Go on where a replay was left: the same spellings stand for the same values."""
+        """Continue after a replay: the same placeholders for the same values."""
         before = dict(self._neutral)
         for name in playing.names:
             for number, neutral, value in playing.bound(name):
@@ -264,15 +264,15 @@ class RecordBindings:
                 self._look(payload, method)
 
     def clean(self, data: bytes) -> bytes:
-        """The bytes with neutral spellings for every live value known so far."""
+        """Return the bytes with placeholders for all known live values."""
         return self._substitution.apply(data)
 
     def clean_text(self, text: str) -> str:
-        """The same for a text of the header."""
+        """Return a text of the header with placeholders."""
         return self.clean(text.encode("utf-8", "surrogateescape")).decode("utf-8", "replace")
 
     def _tells_nothing_new(self, payload: bytes, member: bytes) -> bool:
-        """The member is not there, or is known; reading the message would take longer than all the rest."""
+        """Return True if the member is absent or known. Parsing the message would take longer than everything else."""
         at = payload.find(member)
         if at < 0:
             return b"\\" not in payload  # an escape may spell any name
@@ -297,7 +297,7 @@ class RecordBindings:
                 self._substitution = Substitution(self._neutral, json=False)
 
     def _is_within(self, path: str, name: str) -> bool:
-        """Does a path lie in a folder that another binding of a request stands for? Then that says enough."""
+        """Return True if a path is in the folder of another binding of the request: that binding is enough."""
         return any(other != name and path.startswith(f"{folder}/") for folder, other in self._folders.items())
 
     def _learn(self, name: str, value: str) -> None:
@@ -306,7 +306,7 @@ class RecordBindings:
 
 
 class RewriteBindings(RecordBindings):
-    """The bindings of a cassette that is written anew, with its host and a live child: what stood for a path stays.
+    """Bindings of a cassette that is rewritten with its host and a live child: placeholders of the cassette are kept.
 
     Args:
         dialect: of the session.
@@ -320,16 +320,16 @@ class RewriteBindings(RecordBindings):
         self.adopt(playing)
 
     def neutral(self) -> dict[str, str]:
-        """Those of the cassette, and the home folder, which may be known only now."""
+        """Return the bindings of the cassette, and the home folder, which may become known only now."""
         return {**self._playing.spellings, **{name: _neutral_spelling(name) for name in self._counts}}
 
     def observe(self, payload: bytes) -> None:
-        """What a message of the host names is what it was sent with."""
+        """Do nothing: the paths in a message of the host are those that it was sent with."""
         self.adopt(self._playing)
 
 
 def _number_before_path_end(text: bytes) -> str | None:
-    """What makes a spelling that of a second, third, … value, as `-2`; "" for the first; None: it goes on otherwise."""
+    """Return the number suffix of a second, third, … value, as `-2`; "" for the first; None for any other text."""
     digits = len(text[1:]) - len(text[1:].lstrip(b"0123456789")) if text[:1] == b"-" else 0
     end = digits + 1 if digits else 0
     return text[:end].decode() if text[end : end + 1] in _AFTER_A_PATH else None
@@ -344,22 +344,22 @@ def _neutral_spelling(name: str) -> str:
 
 
 class ReplayBindings:
-    """The bindings of a session that is being replayed: neutral spellings become live values, and back.
+    """Bindings of a session that is replayed: placeholders become live values, and live values placeholders.
 
     Args:
-        neutral: the header's `bindings`.
+        neutral: `bindings` of the header.
         given: --bind.
         home: HOME, or "".
 
     Attributes:
-        here: a recorded message, as it would be here: `to_live` of JSON.
+        here: return a recorded message with live values: `to_live` of JSON.
 
     Raises:
         UsageError: --bind names a binding that the cassette does not have.
     """
 
     def __init__(self, neutral: Mapping[str, str], given: Mapping[str, str] | None = None, home: str = "") -> None:
-        self._live: dict[str, str] = {}  # neutral spelling to live value
+        self._live: dict[str, str] = {}  # placeholder to live value
         self._names = dict(neutral)
         for name, value in (given or {}).items():
             if not isinstance(value, IfKnown) or self._has(name):
@@ -373,7 +373,7 @@ class ReplayBindings:
         return name in self._names or bool(hyphen and number.isdigit() and base in self._names)
 
     def _spelling(self, name: str) -> str:
-        """How a binding's first value is spelled; of `evals-2`, the second value of `evals`."""
+        """Return the placeholder of a binding's first value; for `evals-2`, that of the second value of `evals`."""
         base, hyphen, number = name.rpartition("-")
         if name in self._names:
             return self._names[name]
@@ -384,22 +384,22 @@ class ReplayBindings:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of the bindings."""
+        """Return the names of the bindings."""
         return tuple(self._names)
 
     @property
     def spellings(self) -> dict[str, str]:
-        """The neutral spelling of each binding's first value."""
+        """Yield the placeholder of each binding's first value."""
         return dict(self._names)
 
     def bound(self, name: str) -> Iterator[tuple[int, str, str]]:
-        """The values of a binding that are known: (which one, its neutral spelling, the live value)."""
+        """Yield the known values of a binding: (name, placeholder, live value)."""
         for spelling, value in self._live.items():
             if self.is_placeholder(name, spelling):
                 yield int(spelling.removeprefix(self._names[name])[1:] or 1), spelling, value
 
     def unbound(self, data: bytes) -> Iterator[str]:
-        """The bindings whose spellings stand in a recorded message, and have no value here: `evals`, `evals-2`."""
+        """Return bindings without live value whose placeholders are in a recorded message: `evals`, `evals-2`."""
         for name, spelling in self._names.items():
             for piece in data.split(spelling.encode())[1:]:
                 number = _number_before_path_end(piece)
@@ -407,7 +407,7 @@ class ReplayBindings:
                     yield name + number
 
     def is_placeholder(self, name: str, spelling: str) -> bool:
-        """Is this the neutral spelling of the binding's first, second, … value?"""
+        """Return True if a text is the placeholder of the binding's first, second, … value."""
         base = self._names.get(name)
         if base is None:
             return False
@@ -415,7 +415,7 @@ class ReplayBindings:
         return spelling.startswith(base) and (not rest or (rest[0] == "-" and rest[1:].isdigit()))
 
     def placeholders_of(self, name: str) -> Iterator[str]:
-        """The neutral spellings of the binding's first, second, … value, without end."""
+        """Yield the placeholders of the binding's first, second, … value, without end."""
         base = self._names.get(name)
         if base is not None:
             yield base
@@ -423,30 +423,30 @@ class ReplayBindings:
                 yield f"{base}-{number}"
 
     def live(self, spelling: str) -> str | None:
-        """The live value of a neutral spelling, if it is known."""
+        """Return the live value of a placeholder; None if it is unknown."""
         return self._live.get(spelling)
 
     def is_live(self, value: str) -> bool:
-        """Does some neutral spelling stand for this live value?"""
+        """Return True if a placeholder has this live value."""
         return value in self._live.values()
 
     def bind(self, spelling: str, value: str) -> None:
-        """From now on this neutral spelling stands for this live value."""
+        """Set the live value of a placeholder."""
         if self._live.get(spelling) != value:
             self._live[spelling] = value
             self._compile()
 
     def unbind(self, spelling: str) -> None:
-        """Forget it: it was learnt from a request that was another one after all."""
+        """Remove a live value that was learned from a request which turned out to be another one."""
         del self._live[spelling]
         self._compile()
 
     def to_placeholders(self, data: bytes) -> bytes:
-        """A live message as it would stand in the cassette."""
+        """Return a live message with placeholders, as a cassette has it."""
         return self._backward.apply(data)
 
     def to_placeholders_if(self, spelling: str, value: str, data: bytes) -> bytes:
-        """The same as if this neutral spelling stood for this value."""
+        """Return the same as if this placeholder had this value."""
         backward = {live: neutral for neutral, live in self._live.items()} | {value: spelling}
         return Substitution(backward, json=False).apply(data)
 
@@ -458,11 +458,11 @@ class ReplayBindings:
         return self._backward.apply(self.to_live(recorded, json=json))
 
     def to_live(self, data: bytes, *, json: bool) -> bytes:
-        """A recorded message (`json`), or other bytes, as they would be here."""
+        """Return a recorded message (`json`), or other bytes, with live values."""
         return self.here(data) if json else self._forward.apply(data)
 
     def __bool__(self) -> bool:
-        """Is there anything to replace?"""
+        """Return True if there is a text to replace."""
         return bool(self._backward)
 
     def _compile(self) -> None:

@@ -1,6 +1,6 @@
 """Provenance of a cassette: which command it was recorded from, when, and in which environment.
 
-A replay must not answer for another program than the recorded one, so `record` compares its command with the header's.
+A cassette must not be replayed for another program than the recorded one, so commands compare theirs with the header's.
 Paths, interpreters and secrets differ between machines without being another command.
 """
 

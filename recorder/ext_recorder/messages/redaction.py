@@ -1,7 +1,7 @@
 """Redaction by `--redact`, `--redact-except` and `--no-redact`.
 
 `record`, `replay`, `verify`, `scrub`, `convert` and the HTTP layer use the same rules, so that a live request is
-redacted as the recorded one was. The rules of users are in `own_rules`, which is imported only if there are any.
+redacted as the recorded one was. Rules of users are in `redaction_rules`, which is imported only if there are any.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORMS = ("pattern", "pointer", "key", "value")
 
 
 class Redaction:
-    """The options about redaction; picklable.
+    """Redaction options; picklable.
 
     Args:
         redact: values of `--redact`: NAME, `pattern:REGEX`, `pointer:POINTER`, `key:GLOB`, or a rule as JSON.

@@ -1,4 +1,4 @@
-"""Writing to the host without ever waiting for it.
+"""Non-blocking output to the host.
 
 A recorder that waits in `write` reads nothing meanwhile, and a host that waits in *its* write for us to read would wait
 for good. O_NONBLOCK is no way out by itself: it belongs to the open file, which the host and its other children may
@@ -27,7 +27,7 @@ TELL_MS = 1_000
 
 
 class OutputSink:
-    """Where bytes go.
+    """Destination of bytes: a file that may be full, and the bytes that wait for room.
 
     Attributes:
         fd: the file to poll for room.

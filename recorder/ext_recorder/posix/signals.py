@@ -1,4 +1,4 @@
-"""Signals of the host, passed on to the child, and the child's end: as files to poll.
+"""Signals of the host, forwarded to the child, and the exit of the child: as files to poll.
 
 A terminal sends Ctrl-C to the whole foreground group, the child included: passed on, the child would get it twice. Only
 the kernel's note on who sent it tells the two apart, and Python shows that for blocked signals alone. So at a terminal,
@@ -30,7 +30,7 @@ TERMINAL_MS = 50
 
 
 class Signals:
-    """The signals since the last look.
+    """Signals since the last call.
 
     Attributes:
         fd: readable when there is something to take.

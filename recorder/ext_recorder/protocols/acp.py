@@ -43,7 +43,7 @@ def rules() -> Rules:
             "prompt": Clause("Prompt Turn", "sessionId and prompt; the answer has a stopReason."),
             "update": Clause("Prompt Turn", "sessionId and update."),
             "permission": Clause("Tool Calls, Requesting Permission", "sessionId, toolCall and options."),
-            "stdout": Clause("Transports, stdio", "The agent writes nothing to stdout that is no message."),
+            "stdout": Clause("Transports, stdio", "The agent writes only messages to stdout."),
         },
         envelope=VERSION_2,
         envelope_clause="version-2",

@@ -1,4 +1,4 @@
-"""Which framing and which protocol is this? Found out by looking at the first bytes of a session.
+"""Detection of framing and protocol from the first bytes of a session.
 
 The framing shows in the first message of either side, whatever is logged before it. The protocol shows in what the host
 says first, or the child where it speaks first; where two dialects begin alike, in the first answer that differs.
@@ -35,7 +35,7 @@ _PI = (
 
 
 class Signature:
-    """What a message of a protocol may look like.
+    """Signature of a protocol: members of a message that only this protocol has.
 
     Args:
         protocol: the name of the dialect.
@@ -111,7 +111,7 @@ TURNS = (
 
 
 class Detector:
-    """Looks at both sides of a session until it is clear what they speak.
+    """Detector of the protocol of a session, from the bytes of both sides.
 
     Args:
         framing: where it is known.
@@ -131,7 +131,7 @@ class Detector:
             self._decoders = _decoders(framing)
 
     def receive(self, side: Side, data: bytes) -> None:
-        """Look at bytes of one side, as they come."""
+        """Add bytes of one side."""
         if self.found:
             return
         if not self._decoders:
@@ -192,7 +192,7 @@ def _decoders(framing: str) -> dict[Side, Decoder]:
 
 
 def framing_of(data: bytes) -> str:
-    """The framing of a stream, by its first message; "" where none is to be seen yet.
+    """Return the framing of a stream by its first message; "" if it is not clear yet.
 
     Args:
         data: the stream from its beginning.
@@ -226,7 +226,7 @@ _NETWORKS = ("unix", "tcp")
 
 
 def redirected_address(payload: bytes) -> str:
-    """Where the rest of a session goes, as "unix:/tmp/plugin123"; "" for any other line.
+    """Return the address that a session moves to, as "unix:/tmp/plugin123"; "" for any other line.
 
     Args:
         payload: what a child has written: a line, or the bytes that begin with it.

@@ -1,4 +1,4 @@
-"""A payload, and what it is: the result of looking at a message through a dialect."""
+"""Dialects: the properties of protocols that record and replay depend on, as data; and messages classified by them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Form:
-    """One sort of message: what it is, and where its parts stand.
+    """Form of messages with one tag: their kind, and pointers to their parts.
 
     Attributes:
         kind: "request" (wants an answer), "response" or "notification".
@@ -46,7 +46,7 @@ OTHER = Form("other")
 
 
 class ClassifiedMessage:
-    """A payload, and what it is.
+    """Message classified by a dialect.
 
     Attributes:
         form: which sort of message; `kind`, its kind: "request", "response", "notification", or "other": not JSON,
@@ -80,7 +80,7 @@ class ClassifiedMessage:
 
     @property
     def id(self) -> str:
-        """The id of the call as it is spelled; "" where there is none."""
+        """Return the id of the call as JSON text; "" if it has none."""
         return self.text[slice(*self.span)]
 
     @property
@@ -96,7 +96,7 @@ class ClassifiedMessage:
 
 
 def id_key(value: object, spelling: str) -> bytes:
-    """The identity of an id, in its plainest spelling: 1 and 1.0 are one id, "1" and true are others.
+    """Return the key of an id: 1 and 1.0 are one id, "1" and true are others.
 
     Args:
         value: the id as a JSON value.
@@ -112,14 +112,14 @@ def id_key(value: object, spelling: str) -> bytes:
 # Of the codes that JSON-RPC leaves to servers (-32000 to -32099), one that no spec here and no peer gives a meaning.
 NOT_RECORDED = -32099
 
-# How JSON-RPC says that a request has no answer. `%(/id)s` is the request's own spelling of what stands at /id.
+# Error response of JSON-RPC to a request without a recorded response. `%(/id)s` is the text of the request's id.
 REFUSAL = (
     '{"jsonrpc":"2.0","id":%(/id)s,"error":{"code":' + str(NOT_RECORDED) + ',"message":%(message)s,"data":%(data)s}}'
 )
 
 
 class Dialect:
-    """What record, replay and the tools need to know of a protocol.
+    """Properties of one protocol that record, replay and the tools depend on.
 
     Tables are by method; "*" is every method, "" a response that names no method. Pointers are JSON pointers.
 
@@ -241,7 +241,7 @@ class Dialect:
         self.fast_scannable = calls and tag == "method"
 
     def classify(self, payload: bytes) -> ClassifiedMessage:
-        """What a payload is. Raises nothing, whatever the bytes are."""
+        """Classify a payload. Raises nothing, for any bytes."""
         text = payload.decode("utf-8", "surrogateescape")
         if not self.calls:
             return ClassifiedMessage(OTHER, text)
@@ -257,24 +257,24 @@ class Dialect:
         return _classified(envelope) if self.tag == "method" else ClassifiedMessage(OTHER, text, envelope=envelope)
 
     def is_last(self, answer: ClassifiedMessage) -> bool:
-        """Does this answer end its call?"""
+        """Return True if a response is the last one to its request."""
         return all(answer.at(pointer) != value for pointer, value in self.unfinished.items())
 
     def has_failed(self, answer: ClassifiedMessage) -> bool:
-        """Does this answer tell of a failure, in the protocol's own words?"""
+        """Return True if a response reports a failure by a value of the protocol."""
         return any(answer.at(pointer) == value for pointer, value in self.failed.items())
 
     def is_failure(self, answer: ClassifiedMessage) -> bool:
-        """Does it, or is it an error of JSON-RPC?"""
+        """Return True if a response reports a failure, by a value of the protocol or as a JSON-RPC error."""
         return self.has_failed(answer) or answer.at("/error") not in (MISSING, None)
 
     def about(self, message: ClassifiedMessage) -> str:
-        """What a call is about, or ""."""
+        """Return the subject of a call, or ""."""
         found = message.at(self.subject[message.method]) if message.method in self.subject else ""
         return found if isinstance(found, str) else ""
 
     def refusal(self, request: ClassifiedMessage, message: str, data: Mapping[str, object]) -> bytes | None:
-        """The payload that tells the host that nothing answers its request; None where nothing can.
+        """Return the error response to a request without a recorded response; None if the protocol has none.
 
         Args:
             request: what the host sent.
@@ -287,7 +287,7 @@ class Dialect:
         return _filled(template, request, message=dumps(message), data=dumps(dict(data)))
 
     def acknowledgement(self, message: ClassifiedMessage) -> bytes | None:
-        """What answers a loose message, if it has an id; None where nothing does."""
+        """Return the response to a message whose id is optional, if it has one; None otherwise."""
         template = self.optional_id.get(message.method)
         return None if template is None or message.kind != "request" else _filled(template, message)
 
@@ -307,7 +307,7 @@ def _filled(template: str, request: ClassifiedMessage, **texts: str) -> bytes:
 
 
 class _Spellings(dict[str, str]):
-    """What a template is filled with: texts by name, and the request's own spellings by pointer."""
+    """Values for a template: texts by name, and parts of the request by pointer."""
 
     def __init__(self, request: ClassifiedMessage, **texts: str) -> None:
         super().__init__(texts)
@@ -318,7 +318,7 @@ class _Spellings(dict[str, str]):
 
 
 def _classified(envelope: Envelope) -> ClassifiedMessage:
-    """By the members, as JSON-RPC has it."""
+    """Classify a message by its members, as in JSON-RPC."""
     members, text = envelope.members, envelope.text
     method = envelope.value("method")
     member = members.get("id")
@@ -332,7 +332,7 @@ def _classified(envelope: Envelope) -> ClassifiedMessage:
 
 
 def _formed(envelope: Envelope, form: Form) -> ClassifiedMessage:
-    """By the form that its tag names."""
+    """Classify a message by the form of its tag."""
     message = ClassifiedMessage(form, envelope.text, envelope=envelope)
     method = message.at(form.method) if form.method else MISSING
     message.method = method if isinstance(method, str) else ""
@@ -343,7 +343,7 @@ def _formed(envelope: Envelope, form: Form) -> ClassifiedMessage:
 
 
 def pointers_of(table: Pointers, method: str) -> tuple[str, ...]:
-    """The pointers of a table that concern a method."""
+    """Return the pointers of a table for a method."""
     return table.get("*", ()) + table.get(method, ()) if method != "*" else table.get("*", ())
 
 
@@ -359,7 +359,7 @@ _OF_SOCKETS = ("http",)
 
 
 class Dialects:
-    """All dialects by name, made when they are first asked for."""
+    """Dialects by name, imported on first use."""
 
     __slots__ = ("_made",)
 
@@ -384,11 +384,11 @@ class Dialects:
         return len(NAMES)
 
     def get(self, name: str) -> Dialect | None:
-        """The dialect of that name; None where there is none."""
+        """Return the dialect of that name; None if it does not exist."""
         return self[name] if name in self else None  # noqa: SIM401 - this is that method
 
     def values(self) -> list[Dialect]:
-        """All of them."""
+        """Return all dialects."""
         return [self[name] for name in NAMES]
 
 

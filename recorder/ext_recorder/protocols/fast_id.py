@@ -1,4 +1,4 @@
-"""What a JSON-RPC message is, seen from its first or last bytes, without reading it through.
+"""Scan of a JSON-RPC message for its id and kind, from its first or last bytes, without parsing it.
 
 Nearly all peers write the envelope in one of three ways. Where a message begins or ends like that, a look
 tells its kind and where its id stands, ten times as fast as `wire.envelope.scan`; where it doesn't, the answer

@@ -66,7 +66,7 @@ def rules() -> Rules:
             "execute": Clause("Execute, Params Fields and Context Object", "operation, args, context are required."),
             "result": Clause("Execute, Result Fields", "success is required; outputs are texts."),
             "log": Clause("Log (Notification), Params Fields", "level and message are required."),
-            "log-during": Clause("Log (Notification)", "Progress is told during execution."),
+            "log-during": Clause("Log (Notification)", "Progress is reported during execution."),
             "shutdown": Clause("Shutdown", "Termination is asked for by a request and answered."),
             "lifecycle": Clause("Lifecycle", "initialize once, then execute, then shutdown, then the exit."),
             "messages": Clause("Messages", "initialize, execute, shutdown are the host's, log is the extension's."),

@@ -101,7 +101,7 @@ def rules() -> Rules:
             "data": Clause(data, "request_id, session_id, one of seven kinds, and its payload."),
             "no-id": Clause(data, "It is a notification."),
             "during": Clause(data, "It is sent while a fix goes on, and not after its answer."),
-            "session": Clause(delete, "A session that was deleted is told of no more."),
+            "session": Clause(delete, "The server sends no message about a deleted session."),
             "interaction": Clause(reply, "It names, once, an interaction that was asked for."),
             "methods": Clause("methods", "There are three methods of the client, and one notification of the server."),
         },

@@ -109,7 +109,7 @@ def rules() -> Rules:
             "progress": Clause("Utilities, Progress", "progressToken and progress."),
             "cancelled": Clause("Utilities, Cancellation", "requestId of the request."),
             "logging": Clause("Utilities, Logging", "level and data."),
-            "stdout": Clause("Transports, stdio", "The server writes nothing to stdout that is no message."),
+            "stdout": Clause("Transports, stdio", "The server writes only messages to stdout."),
         },
         envelope=VERSION_2,
         envelope_clause="version-2",

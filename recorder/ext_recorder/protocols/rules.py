@@ -37,7 +37,7 @@ def record(**fields: Schema) -> Schema:
 
 
 def maybe(fields: Mapping[str, Schema]) -> Schema:
-    """An object that may have these members, under names that are no identifiers."""
+    """Return the schema of an object that may have these members, with names that are not identifiers."""
     return {"type": "object", "properties": dict(fields)}
 
 
@@ -108,7 +108,7 @@ class StateMachine:
 
 
 class OnlyWhileOpen:
-    """What is said only while calls of certain methods are open.
+    """Messages that are sent only while calls of certain methods are open.
 
     Attributes:
         clause: the id of the clause.
@@ -125,7 +125,7 @@ class OnlyWhileOpen:
 
 
 class Rules:
-    """All rules of one protocol.
+    """Rules of one protocol.
 
     Attributes:
         specification: its name, for people.
@@ -208,12 +208,12 @@ JSON_RPC = {
 
 
 class AllRules:
-    """Rules by the name of their dialect, made when they are first asked for; None for one without any."""
+    """Rules by the name of their dialect, created on first use; None for a dialect without rules."""
 
     __slots__ = ()
 
     def get(self, name: str) -> Rules | None:
-        """The rules of a dialect."""
+        """Return the rules of a dialect; None if it has none."""
         if name not in WITH_RULES:
             return None
         module = __import__(f"ext_recorder.protocols.{name.replace('-', '_')}", fromlist=["rules"])

@@ -77,7 +77,7 @@ def rules() -> Rules:
             "log": Clause("`eval.log`", "runId, level, message."),
             "complete": Clause("`eval.complete`", "runId, and either a summary or an error."),
             "no-id": Clause("Notification Format", "Notifications are sent without an id."),
-            "named": Clause("`eval.run`", "A run is told of after the answer that names it, and until it completes."),
+            "named": Clause("`eval.run`", "Messages about a run follow the response that names it."),
             "methods": Clause("Methods, Notifications", "These are all methods, each in its direction."),
             "stdout": Clause("Stdio (Default)", "Each message is a single line of JSON."),
         },

@@ -48,7 +48,7 @@ MODES = {
 
 
 def known(mode: str) -> Mode:
-    """The mode of this name. Raises UsageError where there is none."""
+    """Return the mode of this name. Raises UsageError if it does not exist."""
     if mode in MODES:
         return MODES[mode]
     names = ", ".join(MODES)
@@ -56,7 +56,7 @@ def known(mode: str) -> Mode:
 
 
 def act(mode: str, cassette: str) -> Literal["record", "replay", "go-on"]:
-    """What to do.
+    """Return the action of a mode.
 
     Args:
         mode: its name.
@@ -73,7 +73,7 @@ def act(mode: str, cassette: str) -> Literal["record", "replay", "go-on"]:
 
 
 class ResumeFrom:
-    """A cassette that is recorded on.
+    """Cassette to resume from: its events are kept, and the new ones appended.
 
     Attributes:
         path: the cassette.
@@ -94,7 +94,7 @@ class ResumeFrom:
 
 
 class RecordingConfig:
-    """One session to be recorded.
+    """Configuration of one recording.
 
     Attributes:
         name: the cassette, as it was given.

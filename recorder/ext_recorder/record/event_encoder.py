@@ -1,4 +1,4 @@
-"""From notes to the lines of a cassette: chunks become messages, and only whole messages are cleaned and written.
+"""Event encoder: chunks become messages, and messages redacted lines of a cassette.
 
 A secret may be cut in two by the chunks in which it came, or by the pieces in which bytes without any framing come. So
 an unfinished message waits, and so do the last bytes of what is no message.
@@ -69,7 +69,7 @@ class _Part:
 
 
 class EventEncoder:
-    """The lines of one session.
+    """Encoder of the lines of one session.
 
     A note names its stream: "in" of the one connection on stdio, "in:2" of the second one of a socket server. What has
     the number 0 is a socket server's own standard files, which are lines.

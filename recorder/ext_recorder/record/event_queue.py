@@ -138,7 +138,7 @@ NOBODY = -1  # in the place of a process id
 
 
 class Report:
-    """What became of a recording.
+    """Result of a recording.
 
     Attributes:
         ok: whether the cassette is complete.
@@ -155,7 +155,7 @@ class Report:
 
 
 class EventQueue:
-    """What was seen on the wire and has still to get to the scribe.
+    """Queue of events from the proxy to the writer process.
 
     Args:
         scribe: its process id; NOBODY when it could not be started.
@@ -214,7 +214,7 @@ class EventQueue:
         return weight
 
     def _batch(self) -> tuple[int, int]:
-        """How many notes make a batch, and what they weigh."""
+        """Return the number of events and bytes of a batch."""
         weight = 0
         for count, (_, _, what) in enumerate(self.fresh, 1):
             weight += (len(what) if isinstance(what, bytes) else 0) + NOTE_BYTES
@@ -273,7 +273,7 @@ class EventQueue:
         return report if report.ok else Report(ok=False, text=f"the recording is not complete: {report.text}")
 
     def forget(self) -> None:
-        """In a copy of this process: let go of the scribe, which belongs to the other copy."""
+        """Detach a forked copy of this process from the writer process, which belongs to the original."""
         if not self._ended:
             self._drop()
             os.close(self.pipe)

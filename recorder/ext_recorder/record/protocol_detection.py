@@ -23,7 +23,7 @@ HELD_BYTES = 16_777_216
 
 
 class DetectedProtocol:
-    """What a session turned out to be.
+    """Protocol and framing of a session, as detected.
 
     Attributes:
         protocol: the name of a dialect.
@@ -42,7 +42,7 @@ class DetectedProtocol:
 def detect_protocol(
     batches: Iterator[list[Note]], framing: str, keep: Callable[[list[Note]], None]
 ) -> DetectedProtocol:
-    """Look at the notes of a session until it is clear what they are.
+    """Read events of a session until protocol and framing are clear.
 
     Args:
         batches: the notes as they come; waited for.

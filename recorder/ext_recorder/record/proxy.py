@@ -104,7 +104,7 @@ class PollSet:
             self.on_last_closed()
 
     def wrote(self, stream: ProxyStream, data: bytes, sent: int) -> None:
-        """After a chunk that did not just pass: it was the end, nobody reads it, or not all could be written.
+        """Handle a chunk that was not forwarded: the end of input, a closed reader, or a partial write.
 
         Args:
             stream: whose it is.
@@ -151,7 +151,7 @@ class PollSet:
             self.poll.unregister(fd)
 
     def act(self, fd: int, event: int) -> None:
-        """Do what is to be done for a file that is no stream's source."""
+        """Handle a file that is not the source of a stream."""
         if fd in self._others:  # else it was closed earlier in this turn
             self._others[fd](event)
 
@@ -358,7 +358,7 @@ class StdioProxy:
         self._balance()
 
     def _balance(self) -> None:
-        """Let the wire wait while too much waits for the scribe."""
+        """Pause forwarding while too much waits for the writer process."""
         waiting = self._weight + self._queue.backlog
         if self._wire.paused and waiting < QUEUE_BYTES // 2:
             self._pause(on=False)
@@ -401,7 +401,7 @@ class StdioProxy:
         self._wire.push(stream)
 
     def linger(self) -> None:
-        """Where somebody still needs it, leave a process behind that goes on forwarding, unrecorded.
+        """Fork a process that continues to forward, unrecorded, if a reader still needs it.
 
         A process that the child has started may still write to the child's output: without us, the host would read it.
         And what the host has not yet read of the child's output would be in a pipe, there to be read after the exit.
@@ -437,7 +437,7 @@ def leave_open() -> None:
 
 
 def _fork() -> bool:
-    """Whether to go on as the process that was there before, be it because there can't be another."""
+    """Return True if this process continues as the original one, also if it could not be forked."""
     try:
         return os.fork() != 0
     except OSError:

@@ -77,7 +77,7 @@ def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRe
 
 
 def spawn_in(layer: TrafficRecorder | None, command: Sequence[str]) -> Child:
-    """Start a command that finds the HTTP layer, where there is one; it ends when the command can't be started.
+    """Start a command, with the environment of the HTTP traffic recorder if there is one.
 
     Raises:
         CommandError: from `spawn`.
@@ -95,7 +95,7 @@ def spawn_in(layer: TrafficRecorder | None, command: Sequence[str]) -> Child:
 def finish_like(
     layer: TrafficRecorder | None, proxy: StdioProxy, status: int, stderr: OutputSink, *, whole: bool
 ) -> NoReturn:
-    """End as the command ended, but for one that ended well while its HTTP traffic was not all recorded.
+    """Exit as the command did, unless its HTTP traffic was not recorded completely.
 
     Args:
         layer: has recorded it; None where that was not asked for.
@@ -115,5 +115,5 @@ def finish_like(
 
 
 def _further_files() -> set[int]:
-    """What the host gives its child beyond the standard files. In our hands it would outlast the child's closing it."""
+    """Return the files that the host passes to its child in addition to the standard files."""
     return {fd for fd in open_files() if os.get_inheritable(fd)}

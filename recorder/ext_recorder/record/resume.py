@@ -51,7 +51,7 @@ _DROPPED = "not sent in this session, and will not be in the new cassette (--ord
 
 
 def run_new_episodes(session: RecordingConfig, options: Options) -> int:
-    """Replay a cassette, and record on where it has no answer.
+    """Replay a cassette, and record from where it has no response.
 
     Args:
         session: what is recorded then; its cassette is there.
@@ -180,7 +180,7 @@ class _ChildCatchUp:
                 self._read(fd)
 
     def _write(self, wire: bytes) -> None:
-        """Write, and listen meanwhile: a child that nobody reads might read nothing either."""
+        """Write, and read meanwhile: a child whose output is not read may not read its input."""
         rest = memoryview(wire)
         until = monotonic() + ANSWERS_S
         while rest and not self._ended and monotonic() < until:

@@ -42,7 +42,7 @@ NO_GUARD = -1
 
 
 def start(session: RecordingConfig, child: int) -> EventQueue:
-    """Fork the scribe of a session.
+    """Fork the writer process of a session.
 
     Args:
         session: what is recorded, and where to.
@@ -90,7 +90,7 @@ def _guard(child: int) -> int:
 
 
 def detach_writer(keep: set[int], *, nice: bool = True) -> None:
-    """Be in nobody's way: not of signals to the host's group, not of its files' ends, not of the tap on its core.
+    """Detach the writer process: new session, forwarded signals ignored, inherited files closed, lower priority.
 
     Args:
         keep: files that stay open.
@@ -254,7 +254,7 @@ def _copy(base: ResumeFrom, writer: Writer) -> float:
 def _spoken(
     session: RecordingConfig, batches: Iterator[list[Note]], keep: Callable[[list[Note]], None]
 ) -> DetectedProtocol:
-    """What the session speaks, as its user says or as its first messages show."""
+    """Return protocol and framing of the session: as its user gives them, or as its first messages show."""
     from ext_recorder.protocols.dialect import DIALECTS
 
     from .protocol_detection import AUTO, DetectedProtocol, detect_protocol

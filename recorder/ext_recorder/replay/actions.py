@@ -1,4 +1,4 @@
-"""What a replay does to the outside, as data: the players say it here, the shell around them does it."""
+"""Actions of a replay as data: players add them, the event loop performs them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ Action = Write | Close | Exit
 
 
 class ActionBuffer:
-    """Collects actions. Writes that follow each other are made one, unless the pace of the recording counts.
+    """Buffer of actions. Consecutive writes are merged, unless the pace of the recording counts.
 
     Args:
         paced: keep each event's own time.
@@ -103,8 +103,8 @@ class ActionBuffer:
         return not self._paced
 
     @property
-    def idle(self) -> list[str]:
-        """See above."""
+    def unused_rules(self) -> list[str]:
+        """Return the fault rules that matched no message."""
         return []
 
     def out(self, data: bytes, *, answers: bool = False) -> None:
@@ -140,9 +140,9 @@ class ActionBuffer:
             self.over = True
 
     def take_out(self) -> bytes | None:
-        """What was said since the last time, where all of it is bytes on stdout at no time of their own; b"": nothing.
+        """Return the output since the last call if all of it is bytes on stdout without a time; else None.
 
-        None: `take` has it.
+        After None, call `take`.
         """
         if self._actions or self._next_apart:
             return None
@@ -155,7 +155,7 @@ class ActionBuffer:
         return said
 
     def take(self) -> list[Action]:
-        """What was said since the last time."""
+        """Return the actions since the last call."""
         self._flush()
         actions, self._actions = self._actions, []
         self.size = 0

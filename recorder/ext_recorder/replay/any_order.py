@@ -135,14 +135,14 @@ class CallIndex:
 
 
 def _text_key(payload: bytes) -> int:
-    """What a message is found by: its bytes without its id."""
+    """Return the index key of a message: its bytes without its id."""
     seen = scan_id(payload)
     return hash(payload) if seen is None else hash((payload[: seen[1]], payload[seen[2] :]))
 
 
 READ_AHEAD = 64  # threads
 
-# So many threads are looked at closely before the rest of the cassette is read; it takes some 50 ms.
+# Number of threads that are compared before the rest of the cassette is read; it takes some 50 ms.
 KEYED_EARLY = 2_000
 
 
@@ -329,7 +329,7 @@ class AnyOrderPlayer(Player):
             pass
 
     def _end(self, status: int | str) -> None:
-        """Also what some call waited for in vain."""
+        """Report calls that never got their response as well."""
         for thread, cause in islice(self._running.in_vain(), LISTED):
             self._tell(f"{self._spelled(thread)}: what follows waits for {self._spelled(cause)}")
         # A part of the recording is enough, but a session that sent none of it tested nothing.

@@ -141,7 +141,7 @@ class _OutputQueue:
             return self._outlet.send(data)
         except BlockingIOError:
             return 0
-        except OSError:  # nobody reads any more
+        except OSError:  # the reader has closed the file
             return len(data)
 
     def backlog(self) -> int:
@@ -150,7 +150,7 @@ class _OutputQueue:
 
 
 class PlayerDriver:
-    """Does what a player says, and tells it what happens.
+    """Driver of a player: performs its actions on files, and passes input, signals and time to it.
 
     Args:
         player: the child's part.
@@ -204,7 +204,7 @@ class PlayerDriver:
         """Take what the host has written, and say what can be said."""
         try:
             data = os.read(self._source, _READ_BYTES)
-        except BlockingIOError:  # a socket of which only its end was told
+        except BlockingIOError:  # a socket that only reported its end
             return
         except OSError:  # a closed file, a terminal that is gone
             data = b""
@@ -251,11 +251,11 @@ class PlayerDriver:
         return self.player.early > before
 
     def resume(self) -> None:
-        """What the player waited for elsewhere may have come."""
+        """Let the player check conditions outside of this connection."""
         self._guarded(self.player.resume)
 
     def patience(self) -> float | None:
-        """Milliseconds until something is due; None where nothing is."""
+        """Return milliseconds until the next action; None if there is none."""
         return max(0.0, (self._later[0][0] - monotonic()) * 1000) if self._later else None
 
     def backlog(self) -> int:

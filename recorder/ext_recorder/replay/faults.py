@@ -198,7 +198,7 @@ def _places(text: str, where: str) -> dict[str, object]:
 
 
 def parse_fault_rules(given: Iterable[str], seed: str) -> list[FaultRule]:
-    """The rules of `--fault`, each a rule or the name of a file of rules.
+    """Parse the rules of `--fault`, each a rule or the name of a file of rules.
 
     Args:
         given: rules; "FILE" behind an @ stands for the lines of that file, of which those with a # in front are for
@@ -280,17 +280,17 @@ class FaultInjector(ActionBuffer):
         return False
 
     @property
-    def idle(self) -> list[str]:
+    def unused_rules(self) -> list[str]:
         return [rule.text for rule in self.rules if not rule.fired]
 
     def exit(self, status: int | str) -> None:
-        """End. It closes stderr, and not before: which faults have befallen nothing is told there last."""
+        """Exit. Close stderr only now: unused rules are reported there last."""
         while self._actions and isinstance(self._actions[-1], Close):
             self._actions.pop()
         super().exit(status)
 
     def on_host_data(self, data: bytes) -> None:
-        """What the host says: an answer has the method of its request."""
+        """Classify a message of the host; a response gets the method of its request."""
         self._host.receive_data(data)
         while (item := self._host.next_event()) is not None:
             if isinstance(item, Frame):
@@ -340,7 +340,7 @@ class FaultInjector(ActionBuffer):
     def _spoiled(
         self, rule: FaultRule, wires: list[bytes], frame: Frame, request: ClassifiedMessage | None
     ) -> list[bytes]:
-        """What comes instead of these bytes."""
+        """Return the bytes that replace these bytes."""
         size = int(rule.value)
         if rule.kind == "drop":
             return []
@@ -357,7 +357,7 @@ class FaultInjector(ActionBuffer):
         return [self._framing.encode(_with_code(refusal, size))] if refusal else wires
 
     def _garbage(self, size: int) -> bytes:
-        """Bytes that are no message in any framing here: no digit opens a length, no brace an object."""
+        """Return bytes that are not a message in any framing: no digit begins a length, no brace an object."""
         letters = bytes(self._lot.choice(b"abcdefghijklmnopqrstuvwxyz ~%") for _ in range(max(0, size - 1)))
         return letters + b"\n" if size else b""
 
@@ -380,7 +380,7 @@ class FaultInjector(ActionBuffer):
 
 
 def _with_code(refusal: bytes, code: int) -> bytes:
-    """The protocol's own way to refuse, with another code where it has one."""
+    """Return the protocol's error response, with another code if it has one."""
     from ext_recorder.protocols.dialect import NOT_RECORDED
 
     return refusal.replace(b'"code":%d' % NOT_RECORDED, b'"code":%d' % code, 1)

@@ -44,7 +44,7 @@ _COUNTED_DIFFERENCES = 50  # more make no message less close
 
 
 class Mismatch:
-    """What is said about one message without an answer.
+    """Report about one message without a recorded response.
 
     Attributes:
         reason: see the module; "" if it was not looked for.

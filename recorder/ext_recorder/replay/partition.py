@@ -1,4 +1,4 @@
-"""Cutting a recording into threads, for order `any`: see `any_order` for what belongs to which."""
+"""Partition of a recording into call threads, for order `any`, and the calls that are open at a position."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class RecordingPartitioner:
         return thread
 
     def _is_aside(self, payload: bytes) -> bool:
-        """Does nothing follow from this but its answer?"""
+        """Return True if the message has no effect but its response."""
         keepalives = self._dialect.keepalives
         return (
             any(method.encode() in payload for method in keepalives)
@@ -104,7 +104,7 @@ class RecordingPartitioner:
         self._last = question.threads[-1]
 
     def _concern(self, thread: CallChain, message: ClassifiedMessage) -> None:
-        """What goes on, and this has a say in, waits for it; what is worked on from now on is this thread's."""
+        """Let the calls that this message controls wait for it; later messages of its session belong to its thread."""
         dialect, method = self._dialect, message.method
         for key in _keys(message, dialect.references):
             for call in self._host_calls.get(key, ())[:1]:

@@ -1,4 +1,4 @@
-"""Players: the child's side of a session, out of a cassette. Sans-IO: the host's bytes in, actions out.
+"""Player: the child's side of a session, from a cassette. Sans-IO: bytes of the host in, actions out.
 
 The rule
 --------
@@ -74,7 +74,7 @@ class Divergence(Exception):
 
 
 class Player:
-    """What both orders have in common.
+    """Base class of the players for both orders.
 
     Args:
         requests: tells whether a live message is a recorded one.
@@ -219,11 +219,11 @@ class Player:
 
     @property
     def bindings(self) -> ReplayBindings:
-        """Paths, and what stands for them in the cassette."""
+        """Paths, and their placeholders in the cassette."""
         return self._requests.bindings
 
     def unconsumed_input(self) -> bytes:
-        """What the host has said and is not played yet: the message that diverges, and all behind it."""
+        """Return input of the host that is not played yet: the message that diverges, and everything after it."""
         wires = [self._hearing]
         self._decoder.receive_eof()
         while (item := self._decoder.next_event()) is not None:
@@ -308,7 +308,7 @@ class Player:
     # What the host did and the child never heard of
 
     def _miss(self, payload: bytes, *, turn: str = "", is_message: bool = True) -> None:
-        """Tell the host, and whoever reads stderr, that nothing answers this."""
+        """Send an error response to the host, and report on stderr that the cassette has no response."""
         if self.diverges:
             miss = explain_mismatch(
                 self._requests, self._requests.neutral(payload), self._history, where=self._name, turn=turn

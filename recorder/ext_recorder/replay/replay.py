@@ -47,7 +47,7 @@ PROMPT, MAX = 0.0, float("inf")
 
 
 class Options:
-    """How to replay.
+    """Options of a replay.
 
     Attributes:
         order: "strict" (the host repeats its messages in their order) or "any".
@@ -107,7 +107,7 @@ class Options:
 
 
 def run_replay(path: str, options: Options | None = None) -> int:
-    """Be the recorded child on this process' own stdin, stdout and stderr.
+    """Replay the recorded child on this process' stdin, stdout and stderr.
 
     Args:
         path: the cassette.
@@ -128,7 +128,7 @@ def run_replay(path: str, options: Options | None = None) -> int:
             player.on_host_data = actions.on_host_data
             report = reporting(options.report, path, player)
             status = play(player, actions, outlets, options.speed, report.end if report else None)
-            for rule in actions.idle:
+            for rule in actions.unused_rules:
                 write_message(outlets["err"], f"--fault {rule} has befallen nothing")
     except RecorderError as error:
         write_message(outlets["err"], str(error))
@@ -205,7 +205,7 @@ def with_repeats(player: Player, actions: ActionBuffer, options: Options) -> Pla
 def make_matcher_and_writer(
     path: str, header: Header, options: Options, environ: Mapping[str, str] = os.environ
 ) -> tuple[RequestMatcher, ResponseWriter]:
-    """What hears the host, and what says the child's part; they share calls and bindings.
+    """Create the request matcher and the response writer of a session; they share calls and bindings.
 
     Raises:
         CassetteError: the cassette's protocol is not known.

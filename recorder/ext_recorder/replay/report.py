@@ -19,7 +19,7 @@ MOST = 100  # lines of what differs are written as they come; the others at the 
 
 
 class Report:
-    """The lines of one session in the file, which several sessions of one test may share.
+    """Report lines of one session, in a file that several sessions of one test may share.
 
     Args:
         path: the file.

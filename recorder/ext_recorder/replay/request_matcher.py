@@ -1,4 +1,4 @@
-"""Hearing the host: a live message beside a recorded one, from the cheapest look to the closest.
+"""Request matcher: compare a live message with a recorded one, from the cheapest comparison to the complete one.
 
 1. The bytes are the recorded ones as they would be here, with the paths of this machine, but for the id of a request,
    which a glance finds.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class RecordedRequest:
-    """A message of the host, as it stands in the cassette.
+    """A recorded message of the host.
 
     Attributes:
         payload: without its framing.
@@ -45,7 +45,7 @@ class RecordedRequest:
         self._message: ClassifiedMessage | None = None
 
     def message(self, dialect: Dialect) -> ClassifiedMessage:
-        """What it is; read once."""
+        """Return the classified message; parsed once."""
         if self._message is None:
             self._message = dialect.classify(self.payload)
         return self._message
@@ -214,7 +214,7 @@ class RequestMatcher:
         return True
 
     def _echoes(self, message: ClassifiedMessage, live: ClassifiedMessage) -> Echoes:
-        """What the answer to this request will repeat of it."""
+        """Return the values of this request that its response repeats."""
         table = self.dialect.echoes.get(message.method, {})
         return {answer: pair for place, answer in table.items() for pair in _pairs(message, live, place)}
 
@@ -238,7 +238,7 @@ def _same_line(one: bytes, other: bytes) -> bool:
 
 
 class LenientRequestMatcher(RequestMatcher):
-    """An ear for dialects that have such messages.
+    """Request matcher for dialects with messages whose id is optional.
 
     Attributes:
         reply: is given what answers a request that was recorded without an id; None: nobody asks.

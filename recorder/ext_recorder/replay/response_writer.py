@@ -1,4 +1,4 @@
-"""What the child said, said here: recorded bytes with live ids, live paths and live names in them.
+"""Response writer: recorded messages of the child with live ids, paths and names.
 
 Only what differs is touched. The live id's spelling is put in the place of the recorded one, bindings are
 replaced as text, and every other byte, number spelling, key order and escapes included, is as it was
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class ResponseWriter:
-    """Recorded messages of the child to live bytes.
+    """Writer of live bytes for recorded messages of the child.
 
     Args:
         dialect: what a message is.
@@ -160,7 +160,7 @@ class ResponseWriter:
         return b"".join([*parts, self._bindings.here(_bytes(message.text[position:]))])
 
     def _edits(self, message: ClassifiedMessage) -> Iterator[tuple[int, int, bytes]]:
-        """What is spelled another way here: (start, end, live spelling), each place once."""
+        """Yield the parts that differ in the live session: (start, end, live text), each part once."""
         dialect, text, method = self._dialect, message.text, message.method
         if message.kind == "response":
             yield from self._answer(message)
@@ -194,10 +194,10 @@ class ResponseWriter:
 
 
 class LenientResponseWriter(ResponseWriter):
-    """A voice for them."""
+    """Response writer for dialects with messages whose id is optional."""
 
     def out(self, event: Data) -> bytes:
-        """The bytes for something on the child's stdout: none for an answer that nobody waits for."""
+        """Return the bytes for an event of stdout: none for a response that the host does not expect."""
         if self._calls.spared and not event.raw:
             message = self._dialect.classify(event.payload)
             if message.kind == "response" and message.key in self._calls.spared:

@@ -466,7 +466,7 @@ class StrictPlayer(Player):
             self._miss(wire, turn=self._turn(), is_message=False)
 
     def _turn(self) -> str:
-        """What the host has to do next."""
+        """Return the next message or mark of the host."""
         if self._due:
             return f"line {self._due[-1].line}"
         if self._mark is not None:

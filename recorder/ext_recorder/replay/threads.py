@@ -1,4 +1,4 @@
-"""The threads of a recording, for order `any`: what is in them, and what they wait for. `cutter` makes them."""
+"""Call threads of a recording, for order `any`: steps, dependencies, and the scheduler of threads that have begun."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ class Dependency:
         self.taken = False
 
     def holds(self, thread: CallChain) -> Dependency | None:
-        """What has to be done before this thread goes on beyond this; None: nothing any more."""
+        """Return the dependency that blocks this thread; None if it is fulfilled."""
         return None if self.taken else self
 
     def missing(self) -> CallChain | None:
-        """What of the host's own account has not been done, and this waits for; None: it waits for an answer."""
+        """Return the thread of the host that has not begun and blocks this; None if this waits for a response."""
         return None
 
 
@@ -68,7 +68,7 @@ class CallChain(Dependency):
         self.open = 0
 
     def missing(self) -> CallChain | None:
-        """See Turn."""
+        """See Dependency."""
         return None if self.taken else self
 
 
@@ -129,7 +129,7 @@ class Spoiled:
 
 
 class Scheduler:
-    """The threads that have begun.
+    """Scheduler of the threads that have begun.
 
     Args:
         requests: says whether the host has answered a question.
@@ -351,7 +351,7 @@ class Scheduler:
             yield from ((each.origin, cause.origin) for each in threads if each.origin and cause.origin)
 
     def in_vain(self) -> Iterator[tuple[RecordedRequest, RecordedRequest]]:
-        """What began a thread that is held, and what the host did not do, of its own account, for it to go on."""
+        """Yield threads that are blocked, with the message of the host that each waits for."""
         for turn, threads in self._held.items():
             cause = turn.missing()
             for thread in threads:
@@ -360,5 +360,5 @@ class Scheduler:
 
 
 def _next_place(thread: CallChain) -> int:
-    """Where its next step stands in the recording."""
+    """Return the recorded position of the next step."""
     return thread.steps[thread.position][0]
