@@ -153,16 +153,16 @@ class _Judge(Linter):
 
     def end(self) -> None:
         """What was not answered by now never is: it was waited for."""
-        self._of_child = self._whole = True
+        self._of_child = self._is_complete = True
         super().end()
 
     def _find(self, id: str, text: str, pointer: str = "") -> None:
         if self._of_child:
             super()._find(id, text, pointer)
 
-    def _content(self, event: Data, named: ClassifiedEvent) -> None:
-        self.seen.update(name for name in named.names if name.startswith("<"))
-        super()._content(event, named)
+    def _check_content(self, event: Data, classified: ClassifiedEvent) -> None:
+        self.seen.update(name for name in classified.names if name.startswith("<"))
+        super()._check_content(event, classified)
 
 
 def _touched(protocol: str, seen: set[str]) -> Iterator[str]:

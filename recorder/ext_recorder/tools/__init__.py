@@ -1,1 +1,1 @@
-"""Commands on cassettes that run no child and no player: one module or folder for each command."""
+"""Offline commands on cassettes: a module or folder for each command. They start no child and replay nothing."""

@@ -1,8 +1,8 @@
-"""Which units of two cassettes belong together.
+"""`diff`: align the messages of two cassettes and report the differences.
 
-Those that say the same, the first with the first and so on; of the rest those of one method that are about one thing,
-in their order. What then is left stands in one of the two only. The order differs where a pair would have to move for
-all to be in one order; told are the fewest that would.
+Equal messages are paired first, in their order; then, of the rest, those with the same method and subject. The messages
+that remain are only in one of the cassettes. Order differences are reported as the smallest set of pairs that would
+have to move.
 """
 
 from __future__ import annotations
@@ -38,52 +38,55 @@ if TYPE_CHECKING:
 
 
 def pairs(one: Sequence[Message], other: Sequence[Message]) -> tuple[list[Pair], list[Message], list[Message]]:
-    """Pair the units of two cassettes.
+    """Pair the messages of two cassettes.
 
     Returns:
-        The pairs, in the order of the first cassette; what stands in the first only, and in the second only.
+        The pairs, in the order of the first cassette; the messages that only the first one has, and the second one.
     """
-    equal, left, right = _paired(one, other, lambda unit: (*unit.sort, unit.says))
-    alike, left, right = _paired(left, right, lambda unit: unit.sort)
+    equal, left, right = _paired(one, other, lambda message: (*message.alignment_key, message.content))
+    alike, left, right = _paired(left, right, lambda message: message.alignment_key)
     return sorted([*equal, *alike], key=lambda pair: pair[0].index), left, right
 
 
 def _paired(
     one: Iterable[Message], other: Iterable[Message], key: Callable[[Message], Hashable]
 ) -> tuple[list[Pair], list[Message], list[Message]]:
-    waiting: dict[Hashable, deque[Message]] = {}
-    for unit in one:
-        waiting.setdefault(key(unit), deque()).append(unit)
-    found, right = [], []
-    for unit in other:
-        same = waiting.get(key(unit))
-        if same:
-            found.append((same.popleft(), unit))
+    unpaired: dict[Hashable, deque[Message]] = {}
+    for message in one:
+        unpaired.setdefault(key(message), deque()).append(message)
+    paired, right = [], []
+    for message in other:
+        candidates = unpaired.get(key(message))
+        if candidates:
+            paired.append((candidates.popleft(), message))
         else:
-            right.append(unit)
-    left = sorted((unit for rest in waiting.values() for unit in rest), key=lambda unit: unit.index)
-    return found, left, right
+            right.append(message)
+    left = sorted((message for rest in unpaired.values() for message in rest), key=lambda message: message.index)
+    return paired, left, right
 
 
-def moved(found: Sequence[Pair]) -> list[Pair]:
-    """The fewest pairs without which the second cassette has the order of the first."""
-    tails: list[int] = []  # the smallest last place of a rising run, by its length
-    ends: list[int] = []  # which pair that is
-    before: list[int] = []  # for each pair, the one before it in its run
-    for at, (_, unit) in enumerate(found):
-        length = bisect_left(tails, unit.index)
+def moved(paired: Sequence[Pair]) -> list[Pair]:
+    """Return the smallest set of pairs without which both cassettes have the same order.
+
+    The other pairs are the longest increasing subsequence of the positions in the second cassette.
+    """
+    tails: list[int] = []  # the smallest last position of an increasing subsequence, by its length
+    ends: list[int] = []  # the pair at that position
+    before: list[int] = []  # for each pair, the previous one in its subsequence
+    for number, (_, message) in enumerate(paired):
+        length = bisect_left(tails, message.index)
         before.append(ends[length - 1] if length else -1)
-        tails[length : length + 1] = [unit.index]
-        ends[length : length + 1] = [at]
+        tails[length : length + 1] = [message.index]
+        ends[length : length + 1] = [number]
     kept = set()
-    at = ends[-1] if ends else -1
-    while at >= 0:
-        kept.add(at)
-        at = before[at]
-    return [pair for at, pair in enumerate(found) if at not in kept]
+    last = ends[-1] if ends else -1
+    while last >= 0:
+        kept.add(last)
+        last = before[last]
+    return [pair for number, pair in enumerate(paired) if number not in kept]
 
 
-LOOKED_AT = 1_000  # pairs that may differ; the rest are counted as different
+MOST_COMPARED = 1_000  # pairs; further ones that may differ are counted as different
 
 
 def diff(
@@ -99,17 +102,14 @@ def diff(
     """Compare two cassettes.
 
     Args:
-        one: the first.
-        other: the second.
-        names: what they are called in messages; () for their paths.
-        ignore: places that may differ, see `rules.Places`.
-        mask: parts of texts that may differ, see `rules.Mask`.
-        name: where values are handed out, see `rules.Places`.
-        in_order: whether the order of messages counts.
+        one, other: the files.
+        names: their names in messages; () for their paths.
+        ignore, mask, name: values of the options of these names, see `messages.rules`.
+        in_order: report differences of the order.
 
     Raises:
-        CassetteError: one of them can't be read, or they are of two protocols.
-        UsageError: a rule is not of its form.
+        CassetteError: a file cannot be read, or the protocols differ.
+        UsageError: a rule is not valid.
     """
     compared = _Diff((one, other), names or (str(one), str(other)), (ignore, mask, name))
     compared.run(in_order=in_order)
@@ -118,62 +118,67 @@ def diff(
 
 
 class _Diff:
-    """Two cassettes side by side."""
+    """Comparison of two cassettes."""
 
     def __init__(self, files: tuple[Path, Path], names: Sequence[str], rules: tuple[Sequence[str], ...]) -> None:
         self._files = files
         self._names = names
         self.findings = Differences(names[0])
-        self._counterparts = NameMap()
+        self._names_map = NameMap()
         self._redactor = Redactor(secret_variables(os.environ), rules=True)
         with Reader(files[0]) as reader, Reader(files[1]) as second:
             protocols = (reader.header.protocol, second.header.protocol)
             if protocols[0] != protocols[1]:
-                raise CassetteError(names[1], 1, f"speaks {protocols[1]}, and {names[0]} speaks {protocols[0]}")
+                raise CassetteError(
+                    names[1], 1, f"its protocol is {protocols[1]}, and that of {names[0]} is {protocols[0]}"
+                )
             self._comparison = MessageComparison(dialect_of(reader.header, names[0]), *rules)
             self._framings = (FRAMINGS[reader.header.framing], FRAMINGS[second.header.framing])
-            self._units = (
+            self._messages = (
                 MessageList(reader, self._framings[0], self._comparison),
                 MessageList(second, self._framings[1], self._comparison),
             )
 
     def run(self, *, in_order: bool) -> None:
-        one, other = self._units
-        found, left, right = pairs(one.listed, other.listed)
-        suspects = [pair for pair in found if _says(pair[0]) != _says(pair[1])]
-        shuffled = moved(found) if in_order else []
-        self.findings.more += max(0, len(suspects) - LOOKED_AT)
-        looked_at = suspects[:LOOKED_AT]
+        one, other = self._messages
+        paired, left, right = pairs(one.listed, other.listed)
+        suspects = [pair for pair in paired if _contents(pair[0]) != _contents(pair[1])]
+        reordered = moved(paired) if in_order else []
+        self.findings.more += max(0, len(suspects) - MOST_COMPARED)
+        compared = suspects[:MOST_COMPARED]
         texts = [
-            self._texts(0, [*(pair[0] for pair in (*looked_at, *shuffled[:KEPT])), *left[:KEPT]]),
-            self._texts(1, [*(pair[1] for pair in (*looked_at, *shuffled[:KEPT])), *right[:KEPT]]),
+            self._texts(0, [*(pair[0] for pair in (*compared, *reordered[:KEPT])), *left[:KEPT]]),
+            self._texts(1, [*(pair[1] for pair in (*compared, *reordered[:KEPT])), *right[:KEPT]]),
         ]
-        for first, second in looked_at:
+        for first, second in compared:
             self._compare(first, second, texts[0], texts[1])
-        for first, second in shuffled:
-            self._tell_moved(first, second, texts[0].get(first.place))
-        for unit in left:
-            self._tell_single("missing", unit, 0, texts[0].get(unit.place))
-        for unit in right:
-            self._tell_single("unexpected", unit, 1, texts[1].get(unit.place))
+        for first, second in reordered:
+            subject = _subject(first, texts[0].get(first.place))
+            where, there = f"{self._names[0]}:{first.place[0]}", f"{self._names[1]}:{second.place[0]}"
+            data: dict[str, object] = {"message": subject, "lines": [first.place[0], second.place[0]]}
+            self.findings.add("order", f"{where}: {subject}: has another position, {there}", first.place[0], data)
+        for side, kind, single in ((0, "missing", left), (1, "unexpected", right)):
+            for message in single:
+                text = texts[side].get(message.place)
+                self._add_single(kind, _subject(message, text), message.place[0], side, text)
         if one.exit != other.exit:
             self.findings.exit(one.exit, other.exit)
 
-    def _texts(self, side: int, units: Iterable[Message]) -> dict[Place, ClassifiedMessage]:
-        """The messages of some units, read again."""
-        wanted = {place for unit in units for place in (unit.place, *(place for place, _ in unit.answers))}
-        found: dict[Place, ClassifiedMessage] = {}
+    def _texts(self, side: int, listed: Iterable[Message]) -> dict[Place, ClassifiedMessage]:
+        """Return messages and their responses by location, read again and redacted."""
+        wanted = {place for entry in listed for place in (entry.place, *(place for place, _ in entry.responses))}
+        texts: dict[Place, ClassifiedMessage] = {}
         if not wanted:
-            return found
+            return texts
         lines = {line for line, _ in wanted}
         with Reader(self._files[side]) as reader:
             for event in reader:
                 if reader.line in lines:
-                    for at, message in messages(event, self._framings[side], self._comparison):
-                        if (reader.line, at) in wanted:
+                    for index, message in messages(event, self._framings[side], self._comparison):
+                        if (reader.line, index) in wanted:
                             clean = self._redactor.redact(message.text.encode("utf-8", "surrogateescape"))
-                            found[reader.line, at] = self._comparison.dialect.classify(clean)
-        return found
+                            texts[reader.line, index] = self._comparison.dialect.classify(clean)
+        return texts
 
     def _compare(
         self,
@@ -183,53 +188,48 @@ class _Diff:
         second: dict[Place, ClassifiedMessage],
     ) -> None:
         self._compare_messages(one.place, other.place, first, second)
-        for (place, _), (its, _) in zip(one.answers, other.answers, strict=False):
-            self._compare_messages(place, its, first, second, one)
-        for answers, side, texts in (
-            (one.answers[len(other.answers) :], 0, first),
-            (other.answers[len(one.answers) :], 1, second),
+        for (place, _), (other_place, _) in zip(one.responses, other.responses, strict=False):
+            self._compare_messages(place, other_place, first, second, one)
+        for responses, side, texts in (
+            (one.responses[len(other.responses) :], 0, first),
+            (other.responses[len(one.responses) :], 1, second),
         ):
-            for place, _ in answers:
+            for place, _ in responses:
                 subject = describe(texts[place], one.method)
-                self._tell(("missing", "unexpected")[side], subject, place[0], side, texts[place])
+                self._add_single(("missing", "unexpected")[side], subject, place[0], side, texts[place])
 
     def _compare_messages(
         self,
         place: Place,
-        its: Place,
+        other_place: Place,
         first: dict[Place, ClassifiedMessage],
         second: dict[Place, ClassifiedMessage],
         call: Message | None = None,
     ) -> None:
-        one, other = first[place], second[its]
+        one, other = first[place], second[other_place]
         answered, about = (call.method, call.about) if call else ("", "")
-        found = self._comparison.differences(
-            one, other, self._counterparts, answered=answered, about=about, most=SHOWN_PLACES
+        differences = self._comparison.differences(
+            one, other, self._names_map, answered=answered, about=about, most=SHOWN_PLACES
         )
-        self._counterparts.learn(one, other, self._comparison.names(one))
+        self._names_map.learn(one, other, self._comparison.names(one))
         handed = list(places(one.members, self._comparison.handed(one, answered, about)))
-        self._counterparts.learn(one, other, handed)
-        self._counterparts.hand_out(one, other, other, handed)
-        if found:
-            subject = f"{describe(one, answered)}, {self._names[1]}:{its[0]}"
-            self.findings.differs(place[0], subject, found, json_value(one), json_value(other))
+        self._names_map.learn(one, other, handed)
+        self._names_map.hand_out(one, other, other, handed)
+        if differences:
+            subject = f"{describe(one, answered)}, {self._names[1]}:{other_place[0]}"
+            self.findings.differs(place[0], subject, differences, json_value(one), json_value(other))
 
-    def _tell_moved(self, one: Message, other: Message, message: ClassifiedMessage | None) -> None:
-        subject = describe(message) if message else f"the {one.kind} {one.method}"
-        text = f"{self._names[0]}:{one.place[0]}: {subject}: stands elsewhere, {self._names[1]}:{other.place[0]}"
-        data: dict[str, object] = {"message": subject, "lines": [one.place[0], other.place[0]]}
-        self.findings.add("order", text, one.place[0], data)
-
-    def _tell_single(self, kind: str, unit: Message, side: int, message: ClassifiedMessage | None) -> None:
-        subject = describe(message) if message else f"the {unit.kind} {unit.method}"
-        self._tell(kind, subject, unit.place[0], side, message)
-
-    def _tell(self, kind: str, subject: str, line: int, side: int, message: ClassifiedMessage | None) -> None:
+    def _add_single(self, kind: str, subject: str, line: int, side: int, message: ClassifiedMessage | None) -> None:
+        """Report a message that only one of the cassettes has."""
         where, there = self._names[side], self._names[1 - side]
-        says = excerpt(message) if message else ""
-        text = f"{where}:{line}: {subject}: is not in {there}" + (f"\n  {says}" if says else "")
-        self.findings.add(kind, text, line if not side else 0, {"message": subject, "line": line, "text": says})
+        shown = excerpt(message) if message else ""
+        text = f"{where}:{line}: {subject}: is not in {there}" + (f"\n  {shown}" if shown else "")
+        self.findings.add(kind, text, line if not side else 0, {"message": subject, "line": line, "text": shown})
 
 
-def _says(unit: Message) -> tuple[int, list[int]]:
-    return unit.says, [says for _, says in unit.answers]
+def _contents(message: Message) -> tuple[int, list[int]]:
+    return message.content, [content for _, content in message.responses]
+
+
+def _subject(entry: Message, message: ClassifiedMessage | None) -> str:
+    return describe(message) if message else f"the {entry.kind} {entry.method}"

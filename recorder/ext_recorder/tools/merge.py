@@ -1,15 +1,15 @@
-"""`merge`: several sessions of one protocol as one, in which can be asked what was asked in any of them.
+"""`merge`: write several sessions of one protocol as one, which can answer any request recorded in them.
 
 The sessions follow each other as if one host had held them with one child:
 
-- only the last one ends: the end of the input, signals, the exit, and calls after which the child ends by itself
-  (`shutdown`) of the others are left out, and so are their calls that were never answered;
-- only the first one begins: a handshake (all before the host's second request) whose request is that of the first
-  session is left out in the others;
-- times go on, ids stay: an id that comes back once its call is answered is another call;
-- numbers of placeholders go on, so that no two secrets become one.
+- Only the last session keeps its end: the end of the input, signals, the exit, and requests that end the child
+  (`shutdown`) are removed from the others, and so are their requests without a response.
+- Only the first session keeps its handshake (all before the host's second request). It is removed from the others if
+  their first request equals that of the first session.
+- Times are added up. Ids are kept: an id that is used again after its response is another call.
+- Placeholders are renumbered, so that two secrets never have the same placeholder.
 
-It plays in order `any`, where a host asks for what it wants of all that, and in order `strict`, where it asks for all.
+The result can be replayed in order `any`, with any selection of the requests, and in order `strict`, with all of them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ext_recorder.messages.matcher import MessageComparison
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 
-from .message_list import number
+from .message_list import content_hash
 from .selection import MessageFilter
 
 if TYPE_CHECKING:
@@ -44,16 +44,16 @@ def merge(paths: Sequence[Path], target: Path, *, replace: bool = False) -> int:
     """Write several cassettes as one.
 
     Args:
-        paths: the cassettes, in the order in which their sessions follow each other.
-        target: the new one; it may be one of them.
-        replace: a file that is there gives way.
+        paths: the cassettes, in the order of their sessions in the result.
+        target: the new cassette; it may be one of `paths`.
+        replace: replace an existing file.
 
     Returns:
         The number of events.
 
     Raises:
-        CassetteError, UsageError: one can't be read, or they don't go together.
-        CassetteInUse, OSError: the new one can't be written.
+        CassetteError, UsageError: a cassette cannot be read, or does not match the others.
+        CassetteInUse, OSError: the new cassette cannot be written.
     """
     header, redacted = _header(paths)
     merged = _Merged(header)
@@ -66,7 +66,7 @@ def merge(paths: Sequence[Path], target: Path, *, replace: bool = False) -> int:
 
 
 def _header(paths: Sequence[Path]) -> tuple[Header, tuple[str, ...]]:
-    """The header of all of them; every cassette is read once to its end, so that a broken one is told at once."""
+    """Return the common header and all redaction rules; reads every cassette, so that a damaged one is found first."""
     first: Header | None = None
     commands: set[tuple[str, ...]] = set()
     environments: list[dict[str, str]] = []
@@ -78,50 +78,46 @@ def _header(paths: Sequence[Path]) -> tuple[Header, tuple[str, ...]]:
             first = first or header
             commands.add(header.command)
             environments.append(header.environment)
-            for what, one, other in (
+            for name, expected, actual in (
                 ("protocol", first.protocol, header.protocol),
                 ("framing", first.framing, header.framing),
             ):
-                if one != other:
-                    raise UsageError(f"{path}: its {what} is {other}, and that of {paths[0]} is {one}")
-            for name, neutral in header.bindings.items():
-                if bindings.setdefault(name, neutral) != neutral:
-                    raise UsageError(f"{path}: its binding {name} is {neutral}, and not {bindings[name]}")
+                if expected != actual:
+                    raise UsageError(f"{path}: its {name} is {actual}, and that of {paths[0]} is {expected}")
+            for name, placeholder in header.bindings.items():
+                if bindings.setdefault(name, placeholder) != placeholder:
+                    raise UsageError(f"{path}: its binding {name} is {placeholder}, and not {bindings[name]}")
             for event in reader:
                 if event.conn != 1:
                     raise CassetteError(path, reader.line, "a session over sockets can't be merged")
             redacted.update(reader.redacted or ())
     assert first is not None
-    made = Header(
+    merged = Header(
         first.protocol,
         first.framing,
-        command=first.command if len(commands) == 1 else (),  # () is for any command
+        command=first.command if len(commands) == 1 else (),  # () matches any command
         recorder=first.recorder,
         recorded=first.recorded,
         bindings=bindings,
-        environment=first.environment if all(each == first.environment for each in environments) else {},
+        environment=first.environment if all(environment == first.environment for environment in environments) else {},
     )
-    return made, tuple(sorted(redacted))
+    return merged, tuple(sorted(redacted))
 
 
 class _Merged:
-    """The sessions so far.
-
-    Args:
-        header: of all of them.
-    """
+    """The sessions merged so far, which share one header."""
 
     def __init__(self, header: Header) -> None:
         self._dialect = dialect_of(header, "the merged cassette")
         self._comparison = MessageComparison(self._dialect)
         self._framing = FRAMINGS[header.framing]
         self._time = 0.0
-        self._highest: dict[bytes, int] = {}  # numbers of placeholders, by their rules
-        self._offsets: dict[bytes, int] = {}  # what is added to those of the session
-        self._handshake: int | None = None  # what the first request of the first session says
+        self._highest: dict[bytes, int] = {}  # highest number of a placeholder, by rule
+        self._offsets: dict[bytes, int] = {}  # added to the numbers of the current session
+        self._handshake: int | None = None  # content hash of the first request of the first session
 
     def session(self, path: Path, *, last: bool) -> Iterator[bytes]:
-        """The lines of one more session."""
+        """Yield the lines of the next session."""
         policy = _Policy(self, last=last, unanswered=set() if last else _unanswered(path, self._dialect, self._framing))
         selection = MessageFilter(self._dialect, self._framing, policy)
         self._offsets = dict(self._highest)
@@ -129,21 +125,21 @@ class _Merged:
         with Reader(path) as reader:
             for event in reader:
                 self._time = max(self._time, base + event.time)
-                left = selection.of(event) if isinstance(event, Data) or last else None
-                if left is not None:
-                    left.time += base
-                    yield from self._lines(left)
+                kept = selection.filter(event) if isinstance(event, Data) or last else None
+                if kept is not None:
+                    kept.time += base
+                    yield from self._lines(kept)
 
     def is_known(self, message: ClassifiedMessage) -> bool:
-        """Is this first request of a session that of the first session?"""
-        says = number(self._comparison.value(message))
+        """Return True if this first request of a session equals that of the first session."""
+        content = content_hash(self._comparison.value(message))
         if self._handshake is None:
-            self._handshake = says
+            self._handshake = content
             return False
-        return says == self._handshake
+        return content == self._handshake
 
     def is_final(self, message: ClassifiedMessage) -> bool:
-        """Does the child end by itself after this?"""
+        """Return True if the child ends by itself after this request."""
         return message.method in self._dialect.final
 
     def _lines(self, event: Event) -> Iterator[bytes]:
@@ -158,48 +154,45 @@ class _Merged:
                 yield note(event.kind, event.time, item, own, self._renumbered)
 
     def _renumbered(self, data: bytes) -> bytes:
-        """Placeholders with numbers that no earlier session has."""
+        """Return the data with placeholders whose numbers no previous session uses."""
 
         def renumbered(match: re.Match[bytes]) -> bytes:
-            rule, its = match[1], int(match[2]) + self._offsets.get(match[1], 0)
-            self._highest[rule] = max(its, self._highest.get(rule, 0))
-            return b"[redacted:%b#%d]" % (rule, its)
+            rule, number = match[1], int(match[2]) + self._offsets.get(match[1], 0)
+            self._highest[rule] = max(number, self._highest.get(rule, 0))
+            return b"[redacted:%b#%d]" % (rule, number)
 
         return _PLACEHOLDER.sub(renumbered, data)
 
 
 class _Policy:
-    """What stays of one session.
+    """Keeps the messages of one session that belong into the merged one.
 
     Args:
-        merged: the sessions so far.
-        last: this one ends.
-        unanswered: numbers of requests that were never answered.
+        last: the session is the last one, which keeps its end.
+        unanswered: numbers of the requests without a response.
     """
 
     def __init__(self, merged: _Merged, *, last: bool, unanswered: set[int]) -> None:
         self._merged = merged
         self._last = last
         self._unanswered = unanswered
-        self._begun = False  # its first request was the first session's
+        self._drops_handshake = False
 
     def keeps(self, message: ClassifiedMessage, _time: float, number: int) -> bool:
-        """See Policy."""
         if number == 1 and message.kind == "request":
-            self._begun = self._merged.is_known(message)
-        if number == 1 and self._begun:
+            self._drops_handshake = self._merged.is_known(message)
+        if number == 1 and self._drops_handshake:
             return False
         if number in self._unanswered and message.kind == "request":
             return False
         return self._last or not self._merged.is_final(message)
 
-    def keeps_told(self, _message: ClassifiedMessage, _time: float, *, in_call: bool) -> bool:
-        """See Policy."""
+    def keeps_output(self, _message: ClassifiedMessage, _time: float, *, in_call: bool) -> bool:
         return True
 
 
 def _unanswered(path: Path, dialect: Dialect, framing: Framing) -> set[int]:
-    """The numbers of the host's requests that were never answered, counted from 1."""
+    """Return the numbers of the host's requests without a response, counted from 1."""
     waiting: dict[bytes, list[int]] = {}
     count = 0
     with Reader(path) as reader:

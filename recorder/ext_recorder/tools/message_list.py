@@ -1,7 +1,6 @@
-"""The messages of a cassette as units to be aligned: what each is, what it says in one number, and where it stands.
+"""List of the messages of a cassette for alignment: kind, hash of the content, and location of each.
 
-A call is a unit with its answers; a notification is one by itself. The messages are not kept: of a pair that differs
-they are read again.
+A request and its responses are one entry. The texts are not kept; those of a pair that differs are read again.
 """
 
 from __future__ import annotations
@@ -21,27 +20,27 @@ if TYPE_CHECKING:
     from ext_recorder.protocols.dialect import ClassifiedMessage
     from ext_sdk.core.wire.framing import Framing
 
-    Place: TypeAlias = tuple[int, int]  # a line, and which message of it
+    Place: TypeAlias = tuple[int, int]  # line, and index of the message in it
 
 
 class Message:
-    """One message, with its answers where it is a call.
+    """A message; of a request also the responses.
 
     Attributes:
-        index: its place among the units.
-        stream: who said it.
-        kind: request, notification, response (to nothing) or other.
-        method: see Classified.
-        about: what a call is about: an operation, a tool.
-        place: where it stands.
-        says: a number for its content.
-        answers: where its answers stand, with numbers for their contents.
+        index: position in the list.
+        stream: its sender.
+        kind: request, notification, response (without a request) or other.
+        method: see `ClassifiedMessage`.
+        about: the subject of a request: an operation, a tool.
+        place: its location.
+        content: hash of its content.
+        responses: locations of the responses, with the hashes of their contents.
     """
 
-    __slots__ = ("about", "answers", "index", "kind", "method", "place", "says", "stream")
+    __slots__ = ("about", "content", "index", "kind", "method", "place", "responses", "stream")
 
     def __init__(
-        self, index: int, stream: str, message: ClassifiedMessage, place: Place, *, says: int, about: str
+        self, index: int, stream: str, message: ClassifiedMessage, place: Place, *, content: int, about: str
     ) -> None:
         self.index = index
         self.stream = stream
@@ -49,21 +48,21 @@ class Message:
         self.method = message.method
         self.about = about
         self.place = place
-        self.says = says
-        self.answers: list[tuple[Place, int]] = []
+        self.content = content
+        self.responses: list[tuple[Place, int]] = []
 
     @property
-    def sort(self) -> tuple[str, str, str, str]:
-        """What two units have in common that may be each other's."""
+    def alignment_key(self) -> tuple[str, str, str, str]:
+        """Key that two messages have in common if they may be paired."""
         return self.stream, self.kind, self.method, self.about
 
 
 class MessageList:
-    """All units of a cassette.
+    """All messages of a cassette.
 
     Attributes:
-        listed: in their order.
-        exit: the exit code, or signal; None where none is recorded.
+        listed: the messages, in their order.
+        exit: the exit code or signal; None if none is recorded.
     """
 
     __slots__ = ("exit", "listed")
@@ -76,10 +75,10 @@ class MessageList:
             if isinstance(event, Mark):
                 self.exit = event.value if event.kind == "exit" else self.exit
                 continue
-            for at, message in messages(event, framing, comparison):
-                self._take(event, message, (reader.line, at), comparison, calls)
+            for index, message in messages(event, framing, comparison):
+                self._add(event, message, (reader.line, index), comparison, calls)
 
-    def _take(
+    def _add(
         self,
         event: Data,
         message: ClassifiedMessage,
@@ -87,39 +86,37 @@ class MessageList:
         comparison: MessageComparison,
         calls: dict[tuple[str, int, bytes], list[Message]],
     ) -> None:
-        asker = "in" if event.kind == "out" else "out"
-        waiting = calls.get((asker, event.conn, message.key or b"")) if message.kind == "response" else None
-        if waiting:
-            says = number(comparison.value(message, waiting[0].method, waiting[0].about))
-            waiting[0].answers.append((place, says))
+        requester = "in" if event.kind == "out" else "out"
+        requests = calls.get((requester, event.conn, message.key or b"")) if message.kind == "response" else None
+        if requests:
+            content = content_hash(comparison.value(message, requests[0].method, requests[0].about))
+            requests[0].responses.append((place, content))
             if comparison.dialect.is_last(message):
-                waiting.pop(0)
+                requests.pop(0)
             return
-        says = number(comparison.value(message))
-        unit = Message(len(self.listed), event.kind, message, place, says=says, about=_about(message, comparison))
-        self.listed.append(unit)
+        # A subject that is a generated name differs in every session.
+        generated = comparison.names(message) + comparison.handed(message)
+        about = (
+            "" if comparison.dialect.subject.get(message.method, "") in generated else comparison.dialect.about(message)
+        )
+        content = content_hash(comparison.value(message))
+        listed = Message(len(self.listed), event.kind, message, place, content=content, about=about)
+        self.listed.append(listed)
         if message.kind == "request" and message.key is not None:
-            calls.setdefault((event.kind, event.conn, message.key), []).append(unit)
-
-
-def _about(message: ClassifiedMessage, comparison: MessageComparison) -> str:
-    """What a call is about, but for names that are made up anew in every session."""
-    if comparison.dialect.subject.get(message.method, "") in comparison.names(message) + comparison.handed(message):
-        return ""
-    return comparison.dialect.about(message)
+            calls.setdefault((event.kind, event.conn, message.key), []).append(listed)
 
 
 def messages(event: Event, framing: Framing, comparison: MessageComparison) -> Iterator[tuple[int, ClassifiedMessage]]:
-    """The messages in an event: (which one, what it is)."""
+    """Yield the messages of an event with their indexes in it."""
     if not isinstance(event, Data) or event.kind == "err" or event.conn == OWN_FILES:
         return
     if not event.raw:
         yield 0, comparison.dialect.classify(event.payload)
         return
-    for at, item in enumerate(pieces(event.payload, framing)):
-        yield at, comparison.dialect.classify(item.payload if isinstance(item, Frame) else item.wire)
+    for index, item in enumerate(pieces(event.payload, framing)):
+        yield index, comparison.dialect.classify(item.payload if isinstance(item, Frame) else item.wire)
 
 
-def number(value: object) -> int:
-    """A number that is the same for values of one spelling; others are compared in full."""
+def content_hash(value: object) -> int:
+    """Return a hash of a JSON value; the order of members does not matter."""
     return hash(json.dumps(value, sort_keys=True, default=str))

@@ -1,7 +1,7 @@
-"""`scrub`: take out of a cassette what should not be in it, as a recorder would have done.
+"""`scrub`: redact the secrets in a cassette, with the rules of a recorder.
 
-The cassette is read twice: a secret that is known by its key in one message may stand without it in an earlier one.
-What was replaced before keeps its placeholder, and no new one gets its number.
+The cassette is read twice: a secret that one message shows by its key may be in a previous message without it. Existing
+placeholders are kept, and new ones get other numbers.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
     from ext_sdk.core.wire.framing import Framing
 
 
-REPLACED = "replacement"  # the name of rules with a replacement of their own
+REPLACED = "replacement"  # name of rules that replace by a text of the user
 PLACEHOLDER = re.compile(rb"\[redacted:([A-Za-z0-9_.-]{1,96})#[0-9]{1,9}\]")
 
 
 class Scrubbed:
-    """What became of one file; picklable.
+    """Result for one file; picklable.
 
     Attributes:
-        name: the file's.
-        replaced: how often each rule has replaced something.
-        numbers: where the first few of these places are.
-        places: what is numbered.
+        name: name of the file.
+        replaced: number of replacements by rule.
+        numbers: the first few lines or interactions with a replacement.
+        places: the unit of `numbers`: "lines" or "interactions".
     """
 
     __slots__ = ("name", "numbers", "places", "replaced")
@@ -59,16 +59,16 @@ class Scrubbed:
 
 
 def scrub(path: Path, name: str, *, redaction: Redaction, check: bool = False) -> Scrubbed:
-    """Redact a cassette anew, or the HTTP traffic beside one; without anything to redact it stays as it is.
+    """Redact a cassette, or a file of HTTP interactions. A file without secrets is not written.
 
     Args:
         path: the file.
-        name: what it is called in messages.
-        redaction: what is redacted.
-        check: only look.
+        name: its name in messages.
+        redaction: the rules.
+        check: do not write the file.
 
     Raises:
-        CassetteError, CassetteInUse, OSError: it can't be read, or rewritten.
+        CassetteError, CassetteInUse, OSError: the file cannot be read, or rewritten.
     """
     if name.endswith(SUFFIX):
         return scrub_traffic(path, name, redaction=redaction, check=check)
@@ -86,25 +86,25 @@ def scrub(path: Path, name: str, *, redaction: Redaction, check: bool = False) -
             if sum(changes.values()) > before:
                 lines.append(reader.line)
         redacted = reader.redacted or ()
-    found = Scrubbed(name, changes, tuple(lines[:10]))
+    result = Scrubbed(name, changes, tuple(lines[:10]))
     if changes and not check:
         with Reader(path) as reader:
-            again: Counter[str] = Counter()
-            fresh = (line for event in reader for line in _scrubbed(event, framing, redactor, again))
+            counted: Counter[str] = Counter()
+            redacted_lines = (line for event in reader for line in _scrubbed(event, framing, redactor, counted))
             rules = tuple(sorted({*redacted, *changes}))
-            write_cassette(Path(path), header, fresh, lambda: rules, replace=True)
-    return found
+            write_cassette(Path(path), header, redacted_lines, lambda: rules, replace=True)
+    return result
 
 
 def _learn(path: Path, redactor: Redactor) -> None:
-    """Have the redactor see all of it once: earlier placeholders first, so that their numbers stay theirs."""
+    """Pass all messages to the redactor; existing placeholders first, so that they keep their numbers."""
     placeholders: dict[bytes, None] = {}
     with Reader(path) as reader:
         for event in reader:
             if isinstance(event, Data) and b"[redacted:" in event.payload:
                 for match in PLACEHOLDER.finditer(event.payload):
                     placeholders[match[0]] = None
-    redactor.redact(b"token: " + b" ".join(placeholders))  # a word that makes it look closely
+    redactor.redact(b"token: " + b" ".join(placeholders))  # without the word, the text would not be searched
     with Reader(path) as reader:
         for event in reader:
             if isinstance(event, Data):
@@ -113,15 +113,15 @@ def _learn(path: Path, redactor: Redactor) -> None:
 
 
 def _header(header: Header, redactor: Redactor, changes: Counter[str]) -> Header:
-    """Return the header with a clean command, cleaned as one text: `--password` shows what the next word is."""
+    """Return the header with a redacted command. It is redacted as one text: `--password` marks the next word."""
 
-    def cleaned(value: object) -> object:
+    def redacted(value: object) -> object:
         data = dumps(value).encode("utf-8", "replace")
         clean = redactor.redact(data)
         _count(data, clean, changes)
         return loads(clean.decode())
 
-    words, environment = cleaned(list(header.command)), cleaned(header.environment)
+    words, environment = redacted(list(header.command)), redacted(header.environment)
     return Header(
         header.protocol,
         header.framing,
@@ -136,7 +136,7 @@ def _header(header: Header, redactor: Redactor, changes: Counter[str]) -> Header
 
 
 def _scrubbed(event: Event, framing: Framing, redactor: Redactor, changes: Counter[str]) -> Iterator[bytes]:
-    """The lines for an event: most often the one that it was."""
+    """Yield the redacted lines of an event, usually one."""
     own = STDERR_FRAMING if isinstance(event, Data) and (event.kind == "err" or event.conn == OWN_FILES) else framing
 
     def clean(data: bytes) -> bytes:
@@ -160,83 +160,74 @@ def _scrubbed(event: Event, framing: Framing, redactor: Redactor, changes: Count
 
 
 def _count(before: bytes, after: bytes, changes: Counter[str]) -> None:
-    """Count the placeholders that are new, or the change if a rule has a replacement of its own."""
+    """Count the new placeholders; or one change, if a rule replaces by a text of the user."""
     if after is not before and after != before:
         new = Counter(PLACEHOLDER.findall(after)) - Counter(PLACEHOLDER.findall(before))
         changes.update({rule.decode(): count for rule, count in new.items()} or {REPLACED: 1})
 
 
-HEAD = ("recorder", "recorded", "epoch", "seed", "bindings", "deterministic")  # what stands before the interactions
-WRITERS_OWN = ("http", "version")  # what the writer says itself
+HEAD = ("recorder", "recorded", "epoch", "seed", "bindings", "deterministic")  # members before the interactions
+WRITERS_OWN = ("http", "version")  # members that the writer adds
 
 
 def scrub_traffic(path: Path, name: str, *, redaction: Redaction, check: bool = False) -> Scrubbed:
-    """Redact a file anew.
-
-    Args:
-        path: the file.
-        name: what it is called in messages.
-        redaction: what is redacted.
-        check: only look.
+    """Redact a file of HTTP interactions; see `scrub`.
 
     Returns:
-        What became of it; how many different secrets each rule has found, and in which interactions.
-
-    Raises:
-        CassetteError, CassetteInUse, OSError: it can't be read, looked into, or rewritten.
+        The number of different secrets by rule, and the interactions with them.
     """
     without_clients()
     document = load(path)
     if "http" not in document.values:
-        raise CassetteError(path, 0, "vcrpy has written this; its filters take secrets out")
-    scrubbing = _Scrubbing(redaction, path.read_bytes())
-    scrubbing.interactions(path, load(path))  # a secret that one of them tells of may stand in an earlier one
-    numbers = scrubbing.interactions(path, document)
-    values = {key: scrubbing.value(value) for key, value in document.values.items()}
-    found = Scrubbed(name, scrubbing.replaced(), tuple(numbers[:10]), places="interactions")
-    if found.replaced and not check:
-        _write(path, document, values, found)
-    return found
+        raise CassetteError(path, 0, "this file was written by vcrpy", "use the filters of vcrpy to remove secrets")
+    secrets = _Secrets(redaction, path.read_bytes())
+    secrets.redact_interactions(path, load(path))  # a secret that one shows may be in a previous one
+    numbers = secrets.redact_interactions(path, document)
+    values = {key: secrets.redacted(value) for key, value in document.values.items()}
+    result = Scrubbed(name, secrets.replaced(), tuple(numbers[:10]), places="interactions")
+    if result.replaced and not check:
+        _write(path, document, values, result)
+    return result
 
 
-class _Scrubbing:
-    """One file's secrets."""
+class _Secrets:
+    """Secrets of one file of HTTP interactions."""
 
     def __init__(self, redaction: Redaction, data: bytes) -> None:
         self._redactor = redaction.redactor()
         self._before = {match[0] for match in PLACEHOLDER.finditer(data)}
-        self._redactor.redact(b"token: " + b" ".join(sorted(self._before)))  # so that their numbers stay theirs
+        self._redactor.redact(b"token: " + b" ".join(sorted(self._before)))  # existing placeholders keep their numbers
         self._new: set[bytes] = set()
         self._changed = self._ever_changed = False
         self._cleaner = Sanitizer(self._clean)
 
-    def interactions(self, path: Path, document: Document) -> list[int]:
-        """Clean all of them. Returns the numbers of those that had something, counted from 1."""
+    def redact_interactions(self, path: Path, document: Document) -> list[int]:
+        """Redact all interactions. Return the numbers of those with secrets, counted from 1."""
         numbers = []
-        for number, each in enumerate(document.interactions, 1):
+        for number, interaction in enumerate(document.interactions, 1):
             self._changed = False
             try:
-                self._cleaner.interaction(each)
+                self._cleaner.interaction(interaction)
             except ValueError as error:
                 raise CassetteError(path, 0, f"interaction {number}: {error}") from None
             if self._changed:
                 numbers.append(number)
         return numbers
 
-    def value(self, value: object) -> object:
-        """What else is in the file."""
+    def redacted(self, value: object) -> object:
+        """Return a value of the rest of the file without secrets."""
         if isinstance(value, str):
             return self._cleaner.text(value)
         if isinstance(value, list):
-            return [self.value(each) for each in value]
+            return [self.redacted(item) for item in value]
         if isinstance(value, dict):
-            return {key: self.value(each) for key, each in value.items()}
+            return {key: self.redacted(item) for key, item in value.items()}
         return value
 
     def replaced(self) -> Counter[str]:
-        """How many different secrets, by rule."""
-        found = Counter(rule.decode() for placeholder in self._new for rule in PLACEHOLDER.findall(placeholder))
-        return found if found or not self._ever_changed else Counter({REPLACED: 1})
+        """Return the number of different secrets, by rule."""
+        counts = Counter(rule.decode() for placeholder in self._new for rule in PLACEHOLDER.findall(placeholder))
+        return counts if counts or not self._ever_changed else Counter({REPLACED: 1})
 
     def _clean(self, data: bytes) -> bytes:
         clean = self._redactor.redact(data)
@@ -246,17 +237,17 @@ class _Scrubbing:
         return clean
 
 
-def _write(path: Path, document: Document, values: Mapping[str, object], found: Scrubbed) -> None:
-    """Put the clean file in the place of the old one."""
+def _write(path: Path, document: Document, values: Mapping[str, object], result: Scrubbed) -> None:
+    """Replace the file by the redacted one."""
     writer = Writer(path)
     try:
         writer.head({key: values[key] for key in HEAD if key in values})
-        for each in document.interactions:
-            writer.append(each)
+        for interaction in document.interactions:
+            writer.append(interaction)
         tail = {key: value for key, value in values.items() if key not in (*HEAD, *WRITERS_OWN)}
         redacted = values.get("redacted")
-        known = {str(each) for each in redacted} if isinstance(redacted, list) else set()
-        writer.finish(tail | {"redacted": sorted({*known, *found.replaced})}, [])
+        known = {str(rule) for rule in redacted} if isinstance(redacted, list) else set()
+        writer.finish(tail | {"redacted": sorted({*known, *result.replaced})}, [])
     except BaseException:
         path.with_name(path.name + ".partial").unlink(missing_ok=True)
         raise

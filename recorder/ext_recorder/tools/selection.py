@@ -1,7 +1,7 @@
-"""Which messages of a session stay, such that what stays is a session.
+"""Filter of the messages of a session whose result is a valid session.
 
-What goes, goes as a whole: a call with its answer, with what the child told and asked until the host went on, and with
-the answers to that.
+A call is removed with its response, with the messages of the child until the next message of the host, and with the
+responses to those.
 """
 
 from __future__ import annotations
@@ -16,99 +16,94 @@ if TYPE_CHECKING:
 
     from ext_recorder.cassette.events import Event
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
-    from ext_sdk.core.wire.frames import Junk
     from ext_sdk.core.wire.framing import Framing
 
     class Policy(Protocol):
-        """What stays."""
+        """Decision about each message; responses follow the decision about their requests."""
 
         def keeps(self, message: ClassifiedMessage, time: float, number: int) -> bool:
-            """Does a message of the host stay?
+            """Return True if a request or notification of the host is kept.
 
             Args:
-                message: no answer; these go with what they answer.
-                time: when it was said.
-                number: of the host's last request, which this may be; counted from 1.
+                time: seconds since the start of the session.
+                number: of the latest request of the host, which may be this message; counted from 1.
             """
 
-        def keeps_told(self, message: ClassifiedMessage, time: float, *, in_call: bool) -> bool:
-            """Does a request or notification of the child, after something of the host that stays, stay as well?
+        def keeps_output(self, message: ClassifiedMessage, time: float, *, in_call: bool) -> bool:
+            """Return True if a request or notification of the child is kept; its host's last message is kept.
 
             Args:
-                message: no answer.
-                time: when it was said.
-                in_call: a call that stays has still to be answered.
+                time: seconds since the start of the session.
+                in_call: a call that is kept is open.
             """
 
 
 class MessageFilter:
-    """Decides message by message.
+    """Filter of events, in their order.
 
     Args:
-        dialect: of the session.
-        framing: of its messages.
-        policy: what stays.
+        policy: decides which messages are kept.
 
     Attributes:
-        kept: messages that stay, so far.
-        all: messages, so far.
-        methods: of all messages so far, in their order.
-        requests: of the host, so far.
+        kept: number of messages kept so far.
+        all: number of messages so far.
+        methods: methods of all messages so far, in their order.
+        requests: number of requests of the host so far.
     """
 
     def __init__(self, dialect: Dialect, framing: Framing, policy: Policy) -> None:
         self._dialect = dialect
         self._framing = framing
         self._policy = policy
-        self._stays = True  # what the host did last
-        self._calls: dict[tuple[str, int, bytes], list[bool]] = {}  # open calls: does each of them stay?
+        self._keeps_last = True  # whether the host's last message is kept
+        self._calls: dict[tuple[str, int, bytes], list[bool]] = {}  # open calls: whether each is kept
         self.kept = self.all = self.requests = 0
         self.methods: dict[str, None] = {}
 
-    def of(self, event: Event) -> Event | None:
-        """What is left of an event."""
+    def filter(self, event: Event) -> Event | None:
+        """Return the event with the messages that are kept; None if no message is."""
         if not isinstance(event, Data) or event.conn == OWN_FILES:
             return event
         if event.kind == "err":
-            return event if self._stays else None
+            return event if self._keeps_last else None
         if not event.raw:
             return event if self._keeps(event, event.payload) else None
         items = pieces(event.payload, self._framing)
-        kept = [item.wire for item in items if self._keeps_piece(event, item)]
+        kept = [
+            item.wire
+            for item in items
+            if (self._keeps(event, item.payload) if isinstance(item, Frame) else self._keeps_last)
+        ]
         return Data(event.kind, event.time, b"".join(kept), raw=True, conn=event.conn) if kept else None
 
-    def unanswered(self) -> bool:
-        """Is a call that stays without its answer?"""
+    def has_open_call(self) -> bool:
+        """Return True if a call that is kept has no response yet."""
         return any(any(calls) for calls in self._calls.values())
-
-    def _keeps_piece(self, event: Data, item: Frame | Junk) -> bool:
-        return self._keeps(event, item.payload) if isinstance(item, Frame) else self._stays
 
     def _keeps(self, event: Data, payload: bytes) -> bool:
         message = self._dialect.classify(payload)
         self.methods.setdefault(message.method)
         if message.kind == "response":
-            stays = self._answer(event, message)
+            keeps = self._keeps_response(event, message)
         elif event.kind == "in":
             self.requests += message.kind == "request"
-            stays = self._stays = self._policy.keeps(message, event.time, self.requests)
+            keeps = self._keeps_last = self._policy.keeps(message, event.time, self.requests)
         else:
-            stays = self._stays and self._policy.keeps_told(message, event.time, in_call=self.unanswered())
+            keeps = self._keeps_last and self._policy.keeps_output(message, event.time, in_call=self.has_open_call())
         if message.kind == "request" and message.key is not None:
-            self._calls.setdefault((event.kind, event.conn, message.key), []).append(stays)
+            self._calls.setdefault((event.kind, event.conn, message.key), []).append(keeps)
         self.all += 1
-        self.kept += stays
-        return stays
+        self.kept += keeps
+        return keeps
 
-    def _answer(self, event: Data, message: ClassifiedMessage) -> bool:
-        """An answer stays or goes with its call; one to nothing, with what is around it."""
-        place = ("in" if event.kind == "out" else "out", event.conn, message.key or b"")
-        calls = self._calls.get(place)
-        if not calls:
-            return self._stays
-        stays = calls[0]
+    def _keeps_response(self, event: Data, message: ClassifiedMessage) -> bool:
+        key = ("in" if event.kind == "out" else "out", event.conn, message.key or b"")
+        calls = self._calls.get(key)
+        if not calls:  # without a request, it belongs to the messages around it
+            return self._keeps_last
+        keeps = calls[0]
         if self._dialect.is_last(message):
             calls.pop(0)
             if not calls:
-                del self._calls[place]
-        return stays
+                del self._calls[key]
+        return keeps

@@ -1,6 +1,7 @@
-"""`shim`: an executable in the place of a child, for hosts that start a program by its path.
+"""`shim`: write an executable that replaces a child, for hosts that start a program by its path.
 
-What a host passes to it is a part of the recorded command, so what was recorded of `get` is not replayed for `list`.
+The arguments that a host passes to it are a part of the recorded command, so a recording of `get` is not replayed for
+`list`.
 """
 
 from __future__ import annotations
@@ -18,18 +19,17 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-_TITLE = "# Written by `ext-recorder shim`. Edit nothing here: write it anew."
+_TITLE = "# Written by `ext-recorder shim`."
 
 
 def script(words: Sequence[str]) -> str:
     """Return the text of a shim.
 
-    Every path in it is absolute, because hosts start it in a folder of their choice. It replaces itself (`exec`), so
-    that signals reach the recorder and the exit code is the recorder's. `-P` keeps Python from importing anything out
-    of that folder.
+    All paths in it are absolute, because a host may start it in any folder. It replaces itself (`exec`), so that the
+    recorder receives signals and its exit code is that of the shim. `-P` prevents imports from the current folder.
 
     Args:
-        words: the arguments of ext-recorder; what the host passes is appended to them, as a part of the command.
+        words: arguments of ext-recorder; the arguments of the host are appended, as a part of the command.
     """
     name, *others = words
     command = shlex.join([sys.executable, "-P", "-m", "ext_recorder", name])
@@ -37,45 +37,45 @@ def script(words: Sequence[str]) -> str:
 
 
 def located(command: Sequence[str], shim: Path) -> list[str]:
-    """The command with its program's absolute path.
+    """Return the command with the absolute path of its program.
 
     Raises:
-        UsageError: it is not there, or it is the shim.
+        UsageError: the program is missing, or is the shim.
     """
     program, *arguments = command
-    found = shutil.which(program)
-    if found is None:
+    executable = shutil.which(program)
+    if executable is None:
         raise UsageError(
-            f"the command {program!r} is not there, or can't be executed; a shim that only replays needs none:"
-            " leave out `-- COMMAND…`"
+            f"the command {program!r} does not exist, or is not executable; to write a shim that only replays, omit"
+            " `-- COMMAND…`"
         )
-    path = os.path.abspath(found)  # not resolved: a program may look at the name by which it was called  # noqa: PTH100
+    path = os.path.abspath(executable)  # links are kept: a program may read the name of its executable  # noqa: PTH100
     if shim.exists() and shim.samefile(path):
-        raise UsageError(f"the shim {shim} would start itself: give the recorded command by its full path")
+        raise UsageError(f"the shim {shim} would start itself; give the full path of the recorded command")
     return [path, *arguments]
 
 
 def write(shim: Path, text: str, *, force: bool = False) -> None:
-    """Write an executable, all at once.
+    """Write an executable atomically.
 
     Args:
         shim: the file.
         text: its content.
-        force: replace a file that is no shim.
+        force: replace a file that is not a shim.
 
     Raises:
-        UsageError: another file of this name is there.
-        OSError: it can't be written.
+        UsageError: another file has this name.
+        OSError: the file cannot be written.
     """
     shim = type(shim)(target_of(str(shim)))
     if shim.exists() and not force and not _is_shim(shim):
-        raise UsageError(f"{shim} is there already, and no shim: choose another name, or replace it by --force")
+        raise UsageError(f"{shim} exists and is not a shim; choose another name, or replace it with --force")
     shim.parent.mkdir(parents=True, exist_ok=True)
     fresh = shim.with_name(f".{shim.name}.{os.getpid()}")
     try:
         with fresh.open("x", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
-        fresh.chmod(0o755)  # whatever the umask is: a program that can't be started is none
+        fresh.chmod(0o755)  # executable with any umask
         fresh.replace(shim)
     except BaseException:
         fresh.unlink(missing_ok=True)

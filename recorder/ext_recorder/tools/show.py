@@ -1,4 +1,4 @@
-"""`ext-recorder show`: a cassette for people, as a timeline, or for programs, as one JSON object an event.
+"""`show`: print a cassette as a timeline, or as one JSON object per event.
 
     0.000  →  initialize #1            {"protocolVersion":"0.0.1"}
     0.021  ←  initialize #1     21 ms  {"name":"shell",…}
@@ -9,8 +9,8 @@
     0.140  →  end of input
     0.150     exit 0
 
-Everything shown goes through redaction once more, for cassettes that were written by hand, and no control character
-of a message reaches the terminal.
+All output is redacted again, because a cassette may be written by hand. Control characters are escaped, so that a
+message cannot control the terminal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from .timeline import Entry
 
-PLAIN_WIDTH = 160  # characters a line where there is no terminal to ask
+PLAIN_WIDTH = 160  # characters per line if the output is not a terminal
 _RED, _YELLOW, _DIM, _NORMAL = "\x1b[31m", "\x1b[33m", "\x1b[2m", "\x1b[0m"
 _ARROWS = {"in": "→", "out": "←", "err": "!"}
 _MARKS = {"error": "✗", "failure": "✗", "stderr": "!", "junk": "?"}
@@ -53,24 +53,24 @@ def show(
     file: TextIO | None = None,
     color: bool | None = None,
 ) -> None:
-    """Show a cassette.
+    """Print a cassette.
 
     Args:
         path: the file.
-        name: what to call it, where that is not its path.
-        raw: messages in full.
-        as_json: one JSON object a line instead, for programs.
-        file: where to; None: standard output.
-        color: None: on a terminal, unless NO_COLOR is set.
+        name: its name in the output; "" for its path.
+        raw: print messages in full.
+        as_json: print one JSON object per line.
+        file: output; None for standard output.
+        color: None for colors on a terminal, unless NO_COLOR is set.
 
     Raises:
-        CassetteError: it can't be read; what could be was shown.
-        BrokenPipeError: nobody reads any more.
+        CassetteError: the file cannot be read; the events before the error are printed.
+        BrokenPipeError: the reader of the output has closed it.
     """
     if file is None:
         file = sys.stdout
         if isinstance(file, TextIOWrapper):
-            file.reconfigure(errors="replace")  # a character set without arrows is no reason to fail
+            file.reconfigure(errors="replace")  # a character set may have no arrows
     on_terminal = file.isatty()
     redactor = Redactor(secret_variables(os.environ), rules=True)
     with Reader(path) as reader:
@@ -104,14 +104,14 @@ def _header_lines(path: str, header: Header) -> Iterator[str]:
 
 
 def _line(entry: Entry, width: int, *, raw: bool, color: bool) -> str:
-    """One line, cut to `width` characters unless that is 0."""
+    """Return a line, cut to `width` characters unless that is 0."""
     mark = _MARKS.get(entry.kind) or _ARROWS.get(entry.stream, " ")
     took = "" if entry.took is None else f"{entry.took * 1000:.0f} ms"
     label = (f"[{entry.conn}] " if entry.conn != 1 else "") + entry.label
     shown = entry.payload if raw else entry.text
-    # Where nothing was taken, a long label has that room, so that the texts stand below each other.
-    what = f"{label:<{_LABEL_WIDTH}}  {took:>8}" if took else f"{label:<{_LABEL_WIDTH + 10}}"
-    line = f"{entry.time:10.3f}  {mark}  {visible(what)}  {visible(shown)}".rstrip()
+    # Without a duration, the label may use its column. So the texts are aligned.
+    columns = f"{label:<{_LABEL_WIDTH}}  {took:>8}" if took else f"{label:<{_LABEL_WIDTH + 10}}"
+    line = f"{entry.time:10.3f}  {mark}  {visible(columns)}  {visible(shown)}".rstrip()
     if width and len(line) > width:
         line = line[: width - 1] + "…"
     paint = _RED if entry.kind == "exit" and entry.label != "exit 0" else _COLORS.get(entry.kind, "")
@@ -129,15 +129,9 @@ def _as_json(entry: Entry) -> dict[str, object]:
     if entry.took is not None:
         fields["took"] = round(entry.took, 6)
     if entry.payload:
-        fields["payload"] = "".join(
-            char if char.isprintable() or char == " " else _escape(char) for char in entry.payload
-        )
+        # A lone surrogate represents a byte that is not valid UTF-8. JSON cannot contain it.
+        fields["payload"] = "".join("\ufffd" if 0xD800 <= ord(char) <= 0xDFFF else char for char in entry.payload)
     return fields
-
-
-def _escape(char: str) -> str:
-    """A lone surrogate stands for a byte that is no UTF-8; JSON has no place for it."""
-    return "\ufffd" if 0xD800 <= ord(char) <= 0xDFFF else char
 
 
 def _width() -> int:

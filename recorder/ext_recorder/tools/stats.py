@@ -1,7 +1,7 @@
-"""How long calls took, for each method: counts, errors, percentiles, bytes.
+"""Statistics of calls by method: counts, errors, percentiles of durations, bytes.
 
-An answer's time is that from its request to its last part, as the recorder saw both. Percentiles are nearest-rank: p90
-of 10 calls is the ninth of them in the order of their times, a time that was really measured.
+The duration of a call is the time from its request to the last part of its response, as the recorder saw both.
+Percentiles are nearest-rank: p90 of 10 calls is the ninth shortest duration, so it is one that was measured.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
 
 PERCENTILES = (50, 90, 99)
-TEXTS = 2  # columns of the table that are no numbers
+TEXT_COLUMNS = 2  # the first columns of the table; the others contain numbers
 _MS = 1_000
 
 
 class MethodStats:
-    """What is known of one method.
+    """Statistics of one method.
 
     Attributes:
-        by: who asks or tells: "in", the host, or "out", the child.
-        method: its name.
-        count: requests and notifications.
-        errors: answers that tell of a failure.
-        open: requests without an answer.
-        times: seconds, of each answered request.
+        by: the sender: "in", the host, or "out", the child.
+        method: its name, with the subject if subjects are counted apart.
+        count: number of requests and notifications.
+        errors: number of responses that report a failure.
+        open: number of requests without a response.
+        times: seconds of each answered request.
         asked: bytes of requests and notifications.
-        answered: bytes of answers.
+        answered: bytes of responses.
     """
 
     __slots__ = ("answered", "asked", "by", "count", "errors", "method", "open", "times")
@@ -50,7 +50,7 @@ class MethodStats:
         self.times = array("d")
 
     def add(self, other: MethodStats) -> None:
-        """Take in what another cassette has."""
+        """Add the statistics of another cassette."""
         self.count += other.count
         self.errors += other.errors
         self.open += other.open
@@ -59,9 +59,9 @@ class MethodStats:
         self.times.extend(other.times)
 
     def as_json(self) -> dict[str, object]:
-        """For programs; times in milliseconds, null where nothing was answered."""
+        """Return a JSON object; times in milliseconds, null if no request was answered."""
         times = sorted(self.times)
-        shown = {f"p{each}_ms": percentile(times, each) for each in PERCENTILES} | {"max_ms": percentile(times, 100)}
+        ranks = {f"p{rank}_ms": percentile(times, rank) for rank in PERCENTILES} | {"max_ms": percentile(times, 100)}
         return {
             "by": {"in": "host", "out": "child"}[self.by],
             "method": self.method,
@@ -69,26 +69,26 @@ class MethodStats:
             "answered": len(times),
             "errors": self.errors,
             "open": self.open,
-            **{name: None if value is None else round(value * _MS, 3) for name, value in shown.items()},
+            **{name: None if value is None else round(value * _MS, 3) for name, value in ranks.items()},
             "bytes_asked": self.asked,
             "bytes_answered": self.answered,
         }
 
 
 def percentile(times: list[float], rank: int) -> float | None:
-    """The nearest-rank percentile of sorted times; None of none."""
+    """Return the nearest-rank percentile of sorted times; None if there are no times."""
     return times[max(0, -(-len(times) * rank // 100) - 1)] if times else None
 
 
 def collect(path: Path, _name: str, *, subjects: bool = False) -> list[MethodStats]:
-    """Count one cassette.
+    """Return the statistics of one cassette.
 
     Args:
         path: the file.
-        subjects: keep apart what calls of one method are about: operations, tools.
+        subjects: count the subjects of a method apart: operations, tools.
 
     Raises:
-        CassetteError: it can't be read.
+        CassetteError: the file cannot be read.
     """
     with Reader(path) as reader:
         counter = _Counter(DIALECTS.get(reader.header.protocol) or DIALECTS["jsonrpc"], subjects=subjects)
@@ -98,84 +98,82 @@ def collect(path: Path, _name: str, *, subjects: bool = False) -> list[MethodSta
                 continue
             for item in pieces(event.payload, framing) if event.raw else (Frame(event.payload, b""),):
                 if isinstance(item, Frame):
-                    counter.see(event, item.payload)
-    return counter.tallies()
+                    counter.add(event, item.payload)
+    return counter.stats()
 
 
 def merge_stats(counted: Iterable[list[MethodStats]]) -> list[MethodStats]:
-    """Several cassettes' tallies as one, the most frequent methods first."""
-    found: dict[tuple[str, str], MethodStats] = {}
-    for tallies in counted:
-        for each in tallies:
-            found.setdefault((each.by, each.method), MethodStats(each.by, each.method)).add(each)
-    return sorted(found.values(), key=lambda each: (each.by, -each.count, each.method))
+    """Return the sums of several cassettes' statistics, the most frequent methods first."""
+    sums: dict[tuple[str, str], MethodStats] = {}
+    for cassette in counted:
+        for stats in cassette:
+            sums.setdefault((stats.by, stats.method), MethodStats(stats.by, stats.method)).add(stats)
+    return sorted(sums.values(), key=lambda stats: (stats.by, -stats.count, stats.method))
 
 
 class _Counter:
-    """Pairs answers with their requests."""
+    """Counter of the messages of one cassette; pairs responses with their requests."""
 
     def __init__(self, dialect: Dialect, *, subjects: bool) -> None:
         self._dialect = dialect
         self._subjects = subjects
-        self._tallies: dict[tuple[str, str], MethodStats] = {}
+        self._stats: dict[tuple[str, str], MethodStats] = {}
         self._open: dict[tuple[str, int, bytes], list[tuple[float, MethodStats]]] = {}
 
-    def see(self, event: Data, payload: bytes) -> None:
+    def add(self, event: Data, payload: bytes) -> None:
         message = self._dialect.classify(payload)
         if message.kind == "response":
-            self._answer(event, message, len(payload))
+            self._add_response(event, message, len(payload))
         elif message.kind != "other":
-            tally = self._tally(event, message)
-            tally.count += 1
-            tally.asked += len(payload)
+            about = self._dialect.about(message) if self._subjects else ""
+            method = f"{message.method} {about}" if about else message.method
+            stats = self._stats.setdefault((event.kind, method), MethodStats(event.kind, method))
+            stats.count += 1
+            stats.asked += len(payload)
             if message.kind == "request" and message.key is not None:
-                self._open.setdefault((event.kind, event.conn, message.key), []).append((event.time, tally))
+                self._open.setdefault((event.kind, event.conn, message.key), []).append((event.time, stats))
 
-    def tallies(self) -> list[MethodStats]:
+    def stats(self) -> list[MethodStats]:
         for calls in self._open.values():
-            for _, tally in calls:
-                tally.open += 1
-        return list(self._tallies.values())
+            for _, stats in calls:
+                stats.open += 1
+        return list(self._stats.values())
 
-    def _answer(self, event: Data, message: ClassifiedMessage, size: int) -> None:
-        asker = "in" if event.kind == "out" else "out"
-        place = (asker, event.conn, message.key or b"null")
-        calls = self._open.get(place)
+    def _add_response(self, event: Data, message: ClassifiedMessage, size: int) -> None:
+        requester = "in" if event.kind == "out" else "out"
+        key = (requester, event.conn, message.key or b"null")
+        calls = self._open.get(key)
         if not calls:
-            return  # to nothing: no method has asked for it
-        began, tally = calls[0]
-        tally.answered += size
+            return  # without a request, it belongs to no method
+        start, stats = calls[0]
+        stats.answered += size
         if not self._dialect.is_last(message):
             return
-        tally.times.append(max(0.0, event.time - began))
-        tally.errors += self._dialect.is_failure(message)
+        stats.times.append(max(0.0, event.time - start))
+        stats.errors += self._dialect.is_failure(message)
         calls.pop(0)
         if not calls:
-            del self._open[place]
-
-    def _tally(self, event: Data, message: ClassifiedMessage) -> MethodStats:
-        about = self._dialect.about(message) if self._subjects else ""
-        method = f"{message.method} {about}" if about else message.method
-        return self._tallies.setdefault((event.kind, method), MethodStats(event.kind, method))
+            del self._open[key]
 
 
-def table(tallies: list[MethodStats]) -> list[str]:
-    """Rows for people."""
-    heads = ["", "method", "count", "errors", "open", *(f"p{each}" for each in PERCENTILES), "max", "asked", "answered"]
+def table(methods: list[MethodStats]) -> list[str]:
+    """Return the lines of a table: texts aligned to the left, numbers to the right."""
+    heads = ["", "method", "count", "errors", "open", *(f"p{rank}" for rank in PERCENTILES), "max", "asked", "answered"]
     rows = [heads]
-    for each in tallies:
-        times = sorted(each.times)
-        spent = [_duration(percentile(times, rank)) for rank in (*PERCENTILES, 100)]
-        sizes = [_size(each.asked), _size(each.answered) if times else "-"]
-        counts = [str(each.count), str(each.errors), str(each.open)]
-        rows.append(["→" if each.by == "in" else "←", each.method, *counts, *spent, *sizes])
-    widths = [max(len(row[at]) for row in rows) for at in range(len(heads))]
-    return ["  ".join(map(_aligned, row, widths, range(len(heads)))) for row in rows]
-
-
-def _aligned(cell: str, width: int, column: int) -> str:
-    """Texts to the left, numbers to the right."""
-    return cell.ljust(width) if column < TEXTS else cell.rjust(width)
+    for stats in methods:
+        times = sorted(stats.times)
+        durations = [_duration(percentile(times, rank)) for rank in (*PERCENTILES, 100)]
+        sizes = [_size(stats.asked), _size(stats.answered) if times else "-"]
+        counts = [str(stats.count), str(stats.errors), str(stats.open)]
+        rows.append(["→" if stats.by == "in" else "←", stats.method, *counts, *durations, *sizes])
+    widths = [max(len(row[column]) for row in rows) for column in range(len(heads))]
+    return [
+        "  ".join(
+            cell.ljust(width) if column < TEXT_COLUMNS else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
 
 
 def _duration(seconds: float | None) -> str:

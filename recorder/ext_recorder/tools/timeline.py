@@ -156,16 +156,16 @@ class Timeline:
 
 
 def _outcome(message: ClassifiedMessage, dialect: Dialect) -> tuple[str, str]:
-    """The kind of a response, and what it says."""
+    """Return the kind of a response and its text."""
     error = message.at("/error")
     if isinstance(error, dict):
         return "error", f"error {error.get('code')}: {error.get('message')}"
     if not dialect.has_failed(message):
         return "response", _content(message)
     content = message.at(f"/{message.form.content[0]}")
-    said = message.members | (content if isinstance(content, dict) else {})
-    told = [text for key in ("message", "error") if isinstance(text := said.get(key), str) and text]
-    return "failure", f"failed: {'; '.join(told) or _content(message)}"
+    members = message.members | (content if isinstance(content, dict) else {})
+    reasons = [text for key in ("message", "error") if isinstance(text := members.get(key), str) and text]
+    return "failure", f"failed: {'; '.join(reasons) or _content(message)}"
 
 
 def content_of(message: ClassifiedMessage) -> tuple[str, int, int]:

@@ -1,8 +1,8 @@
-"""`trim`: a part of a session, such that it still plays.
+"""`trim`: write a part of a session that can still be replayed.
 
-What is cut away is cut away as a whole (see `selecting`). How the session begins (all before the host's second request:
-the handshake) and how it ends (what the child ends after, the end of its input, its exit) always stays: a host does
-both in any case.
+Calls are removed with all their messages (see `selection`). The start of the session (all before the host's second
+request: the handshake) and its end (the request that ends the child, the end of its input, its exit) are always kept,
+because every host needs both.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """What stays of a session, beside its beginning and its end. What is not given cuts nothing away.
+    """Criteria for the messages to keep, in addition to the start and end of the session. The default keeps all.
 
     Attributes:
-        after, before: seconds of the session between which the host asked.
-        calls: the host's requests by their numbers, counted from 1: (first, last).
-        only: methods that stay, or methods and what they are about: "execute", "execute run".
-        without: those that go.
+        after, before: the requests of the host between these times, in seconds of the session.
+        calls: ranges of the host's requests, (first, last), counted from 1.
+        only: methods to keep, or methods with their subjects: "execute", "execute run".
+        without: the same, to remove.
     """
 
     __slots__ = ("after", "before", "calls", "only", "without")
@@ -52,15 +52,15 @@ class Part:
         self.without = frozenset(without)
 
     def has_time(self, time: float) -> bool:
-        """Does what was said then stay?"""
+        """Return True if messages of this time are kept."""
         return self.after <= time < self.before
 
     def has_call(self, number: int) -> bool:
-        """Does the request of this number stay?"""
+        """Return True if the request with this number is kept."""
         return not self.calls or any(first <= number <= last for first, last in self.calls)
 
     def has_method(self, method: str, about: str) -> bool:
-        """Return True if messages of this method stay."""
+        """Return True if messages of this method are kept."""
         return not self.drops(method, about) and (not self.only or bool({method, f"{method} {about}"} & self.only))
 
     def drops(self, method: str, about: str) -> bool:
@@ -69,7 +69,7 @@ class Part:
 
 
 def parse_calls(text: str) -> tuple[tuple[int, int], ...]:
-    """`3-7,9` as ranges. Raises UsageError."""
+    """Parse ranges such as `3-7,9`. Raises UsageError."""
     ranges = []
     for piece in filter(None, text.split(",")):
         first, dash, last = piece.partition("-")
@@ -82,20 +82,20 @@ def parse_calls(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def trim(path: Path, target: Path, part: Part, *, replace: bool = False) -> tuple[int, int]:
-    """Write a part of a cassette as another one.
+    """Write a part of a cassette to another one.
 
     Args:
         path: the cassette.
-        target: the new one; it may be the same.
-        part: what stays.
-        replace: a file that is there gives way.
+        target: the new cassette; it may be the same file.
+        part: criteria for the messages to keep.
+        replace: replace an existing file.
 
     Returns:
-        How many messages stay, of how many.
+        The number of messages that are kept, and of all messages.
 
     Raises:
-        UsageError: the part names a call or a method that the session does not have.
-        CassetteError, UsageError, CassetteInUse, OSError: it can't be read, or written.
+        UsageError: `part` names a call or a method that the session does not have.
+        CassetteError, UsageError, CassetteInUse, OSError: the cassette cannot be read, or the new one written.
     """
     with Reader(path) as reader:
         dialect = dialect_of(reader.header, str(path))
@@ -107,11 +107,11 @@ def trim(path: Path, target: Path, part: Part, *, replace: bool = False) -> tupl
 
 
 def _lines(reader: Reader, selection: MessageFilter, part: Part, framing: Framing) -> Iterator[bytes]:
-    """What stays; at the end it is clear whether all that the part names was there."""
+    """Yield the lines to keep. Raises UsageError at the end, if the session does not have all that `part` names."""
     for event in reader:
-        left = selection.of(event)
-        if left is not None:
-            yield encode_event(left, framing)
+        kept = selection.filter(event)
+        if kept is not None:
+            yield encode_event(kept, framing)
     beyond = [first for first, _ in part.calls if first > selection.requests]
     if beyond:
         raise UsageError(f"--calls {beyond[0]}: the host's requests in {reader.path} are 1 to {selection.requests}")
@@ -123,24 +123,20 @@ def _lines(reader: Reader, selection: MessageFilter, part: Part, framing: Framin
 
 
 class _Policy:
-    """The part, and the beginning and the end of the session."""
+    """Keeps the part, and the start and end of the session."""
 
     def __init__(self, dialect: Dialect, part: Part) -> None:
         self._dialect = dialect
         self._part = part
 
     def keeps(self, message: ClassifiedMessage, time: float, number: int) -> bool:
-        """See Policy."""
         if number <= 1 or message.method in self._dialect.final:
             return True
         return self._part.has_time(time) and self._part.has_call(number) and self._allows(message)
 
-    def keeps_told(self, message: ClassifiedMessage, time: float, *, in_call: bool) -> bool:
-        """Return True if a message of the child stays, see Policy.
-
-        A request of the child in a call that stays belongs to it: without it, the call's response would depend on a
-        response that is missing. A message outside all calls has a time of its own.
-        """
+    def keeps_output(self, message: ClassifiedMessage, time: float, *, in_call: bool) -> bool:
+        # A request of the child belongs to the open call: without it, the call's response would depend on a response
+        # that is missing. A message outside all calls is selected by its own time.
         if in_call and message.kind == "request":
             return not self._part.drops(message.method, self._dialect.about(message))
         return self._allows(message) and (in_call or time < self._part.before)

@@ -1,6 +1,6 @@
-"""The formats by name, and which of them a file is.
+"""`convert`: cassettes to JSON lines and back, and recordings of other programs to cassettes.
 
-A file is known by how it begins; nothing of its name counts. What none of them begins like is refused.
+A format is detected from the first bytes of a file, not from its name.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ HEAD_BYTES = 65_536
 
 
 class ImportFormat:
-    """A format of another program.
+    """Format of another program.
 
     Attributes:
-        title: for people.
-        members: of its first line, or of its document, by which it is known.
-        document: it is one JSON document, and not lines.
-        read: what was said; raises CassetteError.
+        title: description.
+        members: members of its first line, or of its document, by which it is detected.
+        document: True if it is one JSON document, False if it is JSON lines.
+        read: yields the messages; raises CassetteError.
     """
 
     __slots__ = ("document", "members", "read", "title")
@@ -92,10 +92,10 @@ NAMES = (CASSETTE, JSONL, *IMPORTS)
 
 
 def format_of(path: Path) -> str:
-    """The name of a file's format.
+    """Return the name of a file's format.
 
     Raises:
-        CassetteError: it is none of them, or there is no such file.
+        CassetteError: the format is unknown, or the file does not exist.
     """
     try:
         with path.open("rb") as file:
@@ -103,31 +103,26 @@ def format_of(path: Path) -> str:
     except FileNotFoundError:
         raise CassetteError(path, 0, "no such file", "record it first: ext-recorder record") from None
     first = head.partition(b"\n")[0]
-    line = _members(first)
-    if "cassette" in line and ("framing" in line or "protocol" in line) and b"events" not in first:
+    try:
+        value = loads(first.decode())
+    except (MessageError, UnicodeDecodeError):
+        value = {}
+    members = value if isinstance(value, dict) else {}
+    if "cassette" in members and ("framing" in members or "protocol" in members) and b"events" not in first:
         return JSONL
-    for name, each in IMPORTS.items():
-        if not each.document and each.members <= line.keys():
+    for name, format in IMPORTS.items():
+        if not format.document and format.members <= members.keys():
             return name
     if begins_a_cassette(head) and head.strip():
         return CASSETTE
-    for name, each in IMPORTS.items():
-        if each.document and head.lstrip()[:1] == b"{" and b'"format_version"' in head:
+    for name, format in IMPORTS.items():
+        if format.document and head.lstrip()[:1] == b"{" and b'"format_version"' in head:
             return name
-    known = ", ".join(NAMES)
-    raise CassetteError(path, 0, f"not known by its beginning; known are {known}", "--from NAME says what it is")
-
-
-def _members(line: bytes) -> dict[str, object]:
-    try:
-        value = loads(line.decode())
-    except (MessageError, UnicodeDecodeError):
-        return {}
-    return value if isinstance(value, dict) else {}
+    raise CassetteError(path, 0, f"unknown format; known are {', '.join(NAMES)}", "name the format with --from")
 
 
 def known(name: str) -> str:
-    """The name, if it is one. Raises UsageError."""
+    """Return the name of a format. Raises UsageError if it is unknown."""
     if name in NAMES:
         return name
     raise UsageError(f"--from {name}: expected one of {', '.join(NAMES)}")
@@ -137,12 +132,12 @@ STDOUT = "-"
 
 
 class Options:
-    """How recordings of other programs become cassettes.
+    """Options for recordings of other programs.
 
     Attributes:
-        protocol: what their messages are.
-        redact: what is redacted.
-        bind: paths that get a neutral spelling, by name.
+        protocol: protocol of the messages.
+        redact: redaction rules.
+        bind: paths to replace by placeholders, by name.
     """
 
     __slots__ = ("bind", "protocol", "redact")
@@ -161,23 +156,26 @@ def convert(path: Path, target: str, options: Options, *, source: str = "", to: 
 
     Args:
         path: the file.
-        target: where to; "-" for standard output, which is for JSON lines.
-        options: for what other programs have recorded.
-        source: its format; "" to find out.
-        to: the other format; "" for JSON lines of a cassette, and a cassette of anything else.
-        replace: a file that is there gives way.
+        target: the new file; "-" for standard output, only for JSON lines.
+        options: options for recordings of other programs.
+        source: its format; "" to detect it.
+        to: format of the new file; "" for JSON lines from a cassette, and for a cassette from all other formats.
+        replace: replace an existing file.
 
     Returns:
-        What became of it, for people; "" where that would be in the way.
+        A message for the user; "" if the output is standard output.
 
     Raises:
-        CassetteError, UsageError, OSError: it can't be read, or written.
+        CassetteError, UsageError, OSError: the file cannot be read, or the new one written.
     """
     source = known(source) if source else format_of(path)
     to = to or (JSONL if source == CASSETTE else CASSETTE)
     if to == CASSETTE and target == STDOUT:
-        raise UsageError("a cassette is a file: expected -o FILE")
-    with closing(_opened(path, source, options)) as opened:
+        raise UsageError("a cassette cannot be written to standard output; give a file with -o FILE")
+    opened: Source = (
+        Reader(path) if source == CASSETTE else JsonLines(path) if source == JSONL else _Import(path, source, options)
+    )
+    with closing(opened):
         if to == CASSETTE:
             framing = FRAMINGS[opened.header.framing]
             lines = (encode_event(event, framing) for event in opened)
@@ -190,17 +188,11 @@ def convert(path: Path, target: str, options: Options, *, source: str = "", to: 
     return f"{target}: JSON lines, from {source}"
 
 
-def _opened(path: Path, source: str, options: Options) -> Source:
-    if source == CASSETTE:
-        return Reader(path)
-    return JsonLines(path) if source == JSONL else _Import(path, source, options)
-
-
 class _Import:
-    """What another program has recorded, redacted, and with neutral paths."""
+    """Recording of another program: redacted, with placeholders for paths."""
 
     def __init__(self, path: Path, source: str, options: Options) -> None:
-        self._said = IMPORTS[source].read(path)
+        self._messages = IMPORTS[source].read(path)
         self._redactor = options.redact.redactor()
         dialect = DIALECTS[options.protocol]
         self._bindings = RecordBindings(dialect, options.bind, os.environ.get("HOME", ""))
@@ -208,25 +200,25 @@ class _Import:
 
     @property
     def redacted(self) -> tuple[str, ...]:
-        """The rules that took something out so far."""
+        """Redaction rules that have replaced something so far."""
         return self._redactor.fired
 
     def __iter__(self) -> Iterator[Event]:
-        for event in events(self._said):
+        for event in events(self._messages):
             if event.kind == "in":
                 self._bindings.observe(event.payload)
             payload = self._bindings.clean(self._redactor.redact(event.payload))
             yield Data(event.kind, event.time, payload)
 
     def close(self) -> None:
-        """See Source."""
+        """Do nothing: the iterator closes the file."""
 
 
 def _write(path: Path, lines: Iterator[str], *, replace: bool) -> None:
-    """Write JSON lines; all of them, or nothing."""
+    """Write JSON lines atomically."""
     path = Path(target_of(str(path)))
     if path.exists() and not replace:
-        raise UsageError(f"{path} is there already: choose another name, or replace it by --force")
+        raise UsageError(f"{path} exists; choose another name, or replace it with --force")
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -1,7 +1,7 @@
-"""What all recordings of other programs have in common.
+"""Readers of recordings that other programs have written.
 
-They hold messages of MCP in lines, some with times, none with the end of the process: a cassette made of them ends with
-its last message. Their messages are redacted as a recorder does it, because not all of their recorders do.
+These contain MCP messages, some with times, none with the exit of the process: a cassette made from one ends with its
+last message. The messages are redacted, because not every program redacts its recordings.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 PROTOCOL = "mcp"
 FRAMING = "ndjson"
-NOT_STDIO = "it was recorded over HTTP, and a cassette is a session on stdio or a socket"
+NOT_STDIO = "it was recorded over HTTP; only sessions on stdio can be converted"
 
 
 class ImportedMessage:
-    """One message or line of a foreign recording.
+    """Message or line of a recording.
 
     Attributes:
-        stream: who said it.
-        time: seconds; any beginning.
-        text: as it was, or as its recorder spells it.
+        stream: its sender.
+        time: seconds since any time.
+        text: its text, as the recording has it.
     """
 
     __slots__ = ("stream", "text", "time")
@@ -45,19 +45,19 @@ class ImportedMessage:
         self.text = text
 
 
-def events(said: Iterator[ImportedMessage]) -> Iterator[Data]:
-    """As events, with times that begin at 0."""
+def events(messages: Iterator[ImportedMessage]) -> Iterator[Data]:
+    """Yield events whose times begin at 0 and never decrease."""
     first: float | None = None
     latest = 0.0
-    for each in said:
-        first = each.time if first is None else first
-        latest = max(latest, each.time - first)
-        for text in filter(None, each.text.split("\n")):
-            yield Data(each.stream, latest, text.encode("utf-8", "surrogatepass"))
+    for message in messages:
+        first = message.time if first is None else first
+        latest = max(latest, message.time - first)
+        for text in filter(None, message.text.split("\n")):
+            yield Data(message.stream, latest, text.encode("utf-8", "surrogatepass"))
 
 
 def envelopes(path: Path) -> Iterator[tuple[int, Envelope]]:
-    """The objects of a file of JSON lines, with their members as they are spelled. Raises CassetteError."""
+    """Yield line number and object of each line of a file, with the texts of its members. Raises CassetteError."""
     with path.open("rb") as file:
         for number, data in enumerate(file, 1):
             if data.isspace():
@@ -69,26 +69,26 @@ def envelopes(path: Path) -> Iterator[tuple[int, Envelope]]:
 
 
 def load_document(path: Path) -> object:
-    """A file that is one JSON document. Raises CassetteError."""
+    """Read a file that is one JSON document. Raises CassetteError."""
     try:
         return loads(path.read_bytes().decode())
     except (MessageError, UnicodeDecodeError) as error:
-        raise CassetteError(path, 0, f"no JSON document: {error}") from None
+        raise CassetteError(path, 0, f"not a JSON document: {error}") from None
 
 
-def stream_of(path: Path, number: int, word: object, sides: dict[str, Stream]) -> Stream:
-    """Who said it. Raises CassetteError."""
-    found = sides.get(word) if isinstance(word, str) else None
-    if found is None:
-        raise CassetteError(path, number, f"expected one of {', '.join(sides)} for who said it, found {word!r}")
-    return found
+def stream_of(path: Path, number: int, name: object, streams: dict[str, Stream]) -> Stream:
+    """Return the stream that a recording calls by this name. Raises CassetteError."""
+    stream = streams.get(name) if isinstance(name, str) else None
+    if stream is None:
+        raise CassetteError(path, number, f"expected one of {', '.join(streams)} as the sender, found {name!r}")
+    return stream
 
 
 def seconds_of(path: Path, number: int, value: object, unit: float = 1.0) -> float:
-    """A time. Raises CassetteError."""
+    """Return a time in seconds. Raises CassetteError."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value * unit
-    raise CassetteError(path, number, f"expected a time in numbers, found {value!r}")
+    raise CassetteError(path, number, f"expected the time to be a number, found {value!r}")
 
 
 MCP_CASSETTE_VERSIONS = (1, 2, 3)
@@ -96,15 +96,15 @@ _MCP_CASSETTE_SIDES: dict[str, Stream] = {"client": "in", "server": "out"}
 
 
 def read_mcp_cassette(path: Path) -> Iterator[ImportedMessage]:
-    """What was said. Raises CassetteError."""
-    whole = load_document(path)
-    version = whole.get("format_version") if isinstance(whole, dict) else None
-    if not isinstance(whole, dict) or version not in MCP_CASSETTE_VERSIONS:
-        advice = "record the session anew"
+    """Yield the messages of a recording by mcp-cassette for Python. Raises CassetteError."""
+    document = load_document(path)
+    version = document.get("format_version") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or version not in MCP_CASSETTE_VERSIONS:
+        advice = "record the session again"
         raise CassetteError(path, 0, f"format_version {version!r}; known are 1, 2 and 3", advice)
-    if whole.get("transport") == "http":
+    if document.get("transport") == "http":
         raise CassetteError(path, 0, NOT_STDIO)
-    messages = whole.get("messages")
+    messages = document.get("messages")
     for number, message in enumerate(messages if isinstance(messages, list) else [], 1):
         if not isinstance(message, dict) or "payload" not in message:
             raise CassetteError(path, 0, f"message {number}: expected an object with its payload")
@@ -118,7 +118,7 @@ _MCP_REC_SIDES: dict[str, Stream] = {"client->server": "in", "server->client": "
 
 
 def read_mcp_rec(path: Path) -> Iterator[ImportedMessage]:
-    """What was said. Raises CassetteError."""
+    """Yield the messages of a recording by mcp-rec. Raises CassetteError."""
     for number, line in envelopes(path):
         message, text = line.value("msg"), line.member_text("msg")
         if text is None:
@@ -130,35 +130,31 @@ def read_mcp_rec(path: Path) -> Iterator[ImportedMessage]:
         )
 
 
-_MCPSNOOP_META = "meta"  # the command of the session; for people
+_MCPSNOOP_META = "meta"  # the command of the session, for information
 _MCPSNOOP_SIDES: dict[str, Stream] = {"c2s": "in", "s2c": "out", "stderr": "err"}
 
 
 def read_mcpsnoop(path: Path) -> Iterator[ImportedMessage]:
-    """What was said. Raises CassetteError."""
+    """Yield the messages of a log of mcpsnoop. Raises CassetteError."""
     session: object = None
     for number, envelope in envelopes(path):
         session = envelope.value("session_id") if session is None else session
         if envelope.value("session_id") != session:
-            raise CassetteError(path, number, "a second session", "convert each session from a file of its own")
+            raise CassetteError(path, number, "a second session", "convert each session from a separate file")
         if envelope.value("transport") == "http":
             raise CassetteError(path, number, NOT_STDIO)
         if envelope.value("truncated") is True:
-            raise CassetteError(path, number, "the message was cut by its recorder", "record the session anew")
+            raise CassetteError(path, number, "the message was cut by its recorder", "record the session again")
         if envelope.value("direction") == _MCPSNOOP_META:
             continue
         text = envelope.member_text("raw") or envelope.value("text")
         stream = stream_of(path, number, envelope.value("direction"), _MCPSNOOP_SIDES)
-        yield ImportedMessage(
-            stream, _mcpsnoop_time(path, number, envelope.value("ts")), text if isinstance(text, str) else ""
-        )
-
-
-def _mcpsnoop_time(path: Path, number: int, text: object) -> float:
-    try:
-        return datetime.fromisoformat(str(text)).timestamp()
-    except ValueError:
-        raise CassetteError(path, number, f"expected a time of day in `ts`, found {text!r}") from None
+        timestamp = envelope.value("ts")
+        try:
+            time = datetime.fromisoformat(str(timestamp)).timestamp()
+        except ValueError:
+            raise CassetteError(path, number, f"expected an ISO 8601 time in `ts`, found {timestamp!r}") from None
+        yield ImportedMessage(stream, time, text if isinstance(text, str) else "")
 
 
 TYPESCRIPT_VERSIONS = (1, 2)
@@ -166,12 +162,13 @@ _TYPESCRIPT_SIDES: dict[str, Stream] = {"c2s": "in", "s2c": "out"}
 
 
 def read_mcp_cassette_ts(path: Path) -> Iterator[ImportedMessage]:
-    """What was said. Raises CassetteError."""
+    """Yield the messages of a recording by mcp-cassette for TypeScript. Raises CassetteError."""
     lines = envelopes(path)
     number, header = next(lines)
     version = header.value("cassetteVersion")
     if version not in TYPESCRIPT_VERSIONS:
-        raise CassetteError(path, number, f"cassetteVersion {version!r}; known are 1 and 2", "record the session anew")
+        advice = "record the session again"
+        raise CassetteError(path, number, f"cassetteVersion {version!r}; known are 1 and 2", advice)
     if header.value("transport") == "http":
         raise CassetteError(path, number, NOT_STDIO)
     for number, entry in lines:

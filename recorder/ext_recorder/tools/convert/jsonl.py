@@ -1,8 +1,8 @@
-r"""A cassette as JSON lines: the header, an event a line, and what was redacted.
+r"""A cassette as JSON lines: the header, one line per event, and the redaction rules.
 
 {"cassette":1,"recorder":"0.1.0","protocol":"gevals","framing":"ndjson","command":["ext-shell"],…}
-{"t":0.000123,"in":"{\"jsonrpc\":\"2.0\",…}"}      a message of the host, a text: nothing of it is spelled anew
-{"t":0.021000,"out":"…","head":["…"]}             a message of the child, with header lines that are not plain
+{"t":0.000123,"in":"{\"jsonrpc\":\"2.0\",…}"}      a message of the host, as a string with its exact text
+{"t":0.021000,"out":"…","head":["…"]}             a message of the child, with unusual header lines
 {"t":0.021100,"err":"a line"}                     a line of its standard error
 {"t":0.023000,"out":{"raw":"aGk="}}               exact bytes, in base64
 {"t":0.140000,"conn":2,"eof":"in"}                of the second connection; also exit, signal and open
@@ -30,18 +30,17 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """A file being read.
+    """Open file with events.
 
     Attributes:
-        header: what it says about itself.
-        redacted: the rules that took something out, once all of it was read.
+        header: its header.
     """
 
     header: Header
 
     @property
     def redacted(self) -> tuple[str, ...] | None:
-        """See the class."""
+        """Redaction rules that have replaced something; complete after the last event."""
 
     def __iter__(self) -> Iterator[Event]: ...
 
@@ -54,7 +53,7 @@ _LATEST = 1e9  # seconds, as in cassettes
 
 
 def written(source: Source) -> Iterator[str]:
-    """A session as JSON lines. Raises CassetteError, while it is read."""
+    """Yield a session as JSON lines. Raises CassetteError."""
     header = source.header
     head: dict[str, object] = {"cassette": VERSION}
     head |= {name: value for name in _TEXTS if (value := getattr(header, name))}
@@ -71,14 +70,14 @@ def written(source: Source) -> Iterator[str]:
 
 
 def line(event: Event) -> str:
-    """The line for an event."""
+    """Return the line for an event."""
     connection = f',"conn":{event.conn}' if event.conn != 1 else ""
     head = f'{{"t":{event.time:.6f}{connection},"{event.kind}":'
     if isinstance(event, Mark):
         return f"{head}{dumps(event.value)}}}\n"
     try:
         text = None if event.raw else event.payload.decode()
-    except UnicodeDecodeError:  # not of our own writing; a cassette keeps such bytes raw
+    except UnicodeDecodeError:  # only in cassettes of other programs; ours contains such bytes as raw
         text = None
     if text is None:
         return f'{head}{{"raw":"{b2a_base64(event.payload, newline=False).decode()}"}}}}\n'
@@ -87,14 +86,14 @@ def line(event: Event) -> str:
 
 
 class JsonLines:
-    """A file of JSON lines being read. Iterate over it once, for its events.
+    """Reader of JSON lines. Iterate over it once to get the events.
 
     Attributes:
         header: the first line.
-        redacted: the last line; () until it was come to.
+        redacted: the last line; () until it was read.
 
     Raises:
-        CassetteError: from the start and while iterating; for a file that ends without its last line, too.
+        CassetteError: a line is not valid, or the last line is missing; also while iterating.
     """
 
     def __init__(self, path: Path) -> None:
@@ -108,10 +107,10 @@ class JsonLines:
         fields = {name: str(value) for name, value in first.items() if name in {"cassette", *_TEXTS}}
         listed = {"command": [str(word) for word in command]}
         named: dict[str, Flow] = {}
-        for name, found in maps.items():
-            if not isinstance(found, dict):
+        for name, map in maps.items():
+            if not isinstance(map, dict):
                 raise CassetteError(path, 1, f"expected `{name}` to be an object")
-            named[name] = {str(key): str(value) for key, value in found.items()}
+            named[name] = {str(key): str(value) for key, value in map.items()}
         self.header: Header = header_of(self._path, {**fields, **listed, **named})
 
     def close(self) -> None:
@@ -127,7 +126,7 @@ class JsonLines:
                 return
             yield _event(self._path, number, fields)
         problem = 'the file ends without its last line, {"redacted":[…]}'
-        raise CassetteError(self._path, number, problem, "it was cut off")
+        raise CassetteError(self._path, number, problem, "the file is truncated")
 
 
 def _objects(path: Path) -> Generator[tuple[int, dict[str, object]], None, None]:
@@ -173,7 +172,7 @@ def _mark(path: str, number: int, kind: MarkKind, value: object, *, time: float,
     word = str(value) if isinstance(value, (str, int)) and not isinstance(value, bool) else ""
     mark = mark_of(kind, time, word, conn) if word else None
     if mark is None:
-        raise CassetteError(path, number, f"{value!r} is no `{kind}`")
+        raise CassetteError(path, number, f"{value!r} is not a value of `{kind}`")
     return mark
 
 

@@ -1,4 +1,4 @@
-"""Messages to events of the rules (see `ext_recorder.protocols.rules`), with the open calls of both sides."""
+"""Classification of messages as events of the rules (see `protocols.rules`), with the open calls of both sides."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _OTHER = {"in": "out", "out": "in"}
 
 
 class Call:
-    """A request that was made.
+    """A request.
 
     Attributes:
-        side: who made it: "in", the host, or "out".
-        names: its event, the most general first, without the arrow.
+        side: its sender: "in", the host, or "out", the child.
+        names: names of its event without the arrow, the most general first.
         message: the request.
-        time: when.
-        line: where it stands.
-        answered: whether anything has come yet.
+        time: seconds since the start of the session.
+        line: its line in the cassette.
+        answered: a response, or a part of one, has been received.
         excused: it was cancelled, and needs no response.
-        untimely: numbers of the machines that had not expected it.
+        untimely: numbers of the state machines that did not expect it.
     """
 
     __slots__ = ("answered", "excused", "line", "message", "names", "side", "time", "untimely")
@@ -47,13 +47,13 @@ class Call:
 
 
 class ClassifiedEvent:
-    """A message, and which event it is.
+    """A message with its event.
 
     Attributes:
-        names: of the event, the most general first; () for an answer to nothing.
-        message: what it is.
-        call: the call that it begins, or answers; None where it does neither.
-        ends: it is the last answer to that.
+        names: names of the event, the most general first; () for a response without a request.
+        message: the message.
+        call: the call that it begins or answers; None if it does neither.
+        ends: it is the last response to that call.
     """
 
     __slots__ = ("call", "ends", "message", "names")
@@ -68,10 +68,10 @@ class ClassifiedEvent:
 
 
 class EventClassifier:
-    """Names messages in their order; knows the open calls.
+    """Classifier of messages, in their order.
 
     Attributes:
-        open: the calls without their last answer, by (connection, side, id).
+        open: calls without their last response, by (connection, side, id).
     """
 
     def __init__(self, dialect: Dialect, rules: Rules) -> None:
@@ -79,14 +79,17 @@ class EventClassifier:
         self._rules = rules
         self.open: dict[tuple[int, str, bytes], list[Call]] = {}
 
-    def name(self, event: Data, message: ClassifiedMessage, line: int) -> ClassifiedEvent:
-        """Which event a message is. A request is open from now on, an answer ends its call."""
+    def classify(self, event: Data, message: ClassifiedMessage, line: int) -> ClassifiedEvent:
+        """Return the event of a message. A request opens a call, its last response closes it."""
         arrow = _ARROWS[event.kind]
         if message.kind == "response":
-            return self._answer(event, message, arrow)
+            return self._response(event, message, arrow)
         names = self._names(f"{arrow} {message.method}", message)
         if message.method in self._rules.excuses:
-            self._excuse(event, message)
+            for pointer in pointers_of(self._dialect.references, message.method):
+                value = message.at(pointer)
+                for call in self.open.get((event.conn, event.kind, id_key(value, "")), ()):
+                    call.excused = True
         if message.kind == "request" and message.key is not None:
             call = Call(event.kind, tuple(name[2:] for name in names), message, event.time, line)
             self.open.setdefault((event.conn, event.kind, message.key), []).append(call)
@@ -94,21 +97,15 @@ class EventClassifier:
         return ClassifiedEvent(names, message)
 
     def calls(self, conn: int, side: str) -> list[Call]:
-        """The open calls of one side of a connection."""
+        """Return the open calls of one side of a connection."""
         return [call for key, calls in self.open.items() if key[:2] == (conn, side) for call in calls]
 
-    def _excuse(self, event: Data, message: ClassifiedMessage) -> None:
-        for pointer in pointers_of(self._dialect.references, message.method):
-            value = message.at(pointer)
-            for call in self.open.get((event.conn, event.kind, id_key(value, "")), ()):
-                call.excused = True
-
-    def _answer(self, event: Data, message: ClassifiedMessage, arrow: str) -> ClassifiedEvent:
+    def _response(self, event: Data, message: ClassifiedMessage, arrow: str) -> ClassifiedEvent:
         side = _OTHER[event.kind]
         key = message.key
-        told = message.method and self._dialect.tag == "method"  # a notification that ends a call
-        if key is None and told:
-            key = next((each[2] for each in self.open if each[:2] == (event.conn, side)), None)
+        is_notification = message.method and self._dialect.tag == "method"  # it ends a call
+        if key is None and is_notification:
+            key = next((id for conn, requester, id in self.open if (conn, requester) == (event.conn, side)), None)
         calls = self.open.get((event.conn, side, key)) if key is not None else None
         call = calls[0] if calls else None
         ends = self._dialect.is_last(message)
@@ -116,17 +113,15 @@ class EventClassifier:
             del calls[0]
             if not calls:
                 del self.open[event.conn, side, key]
-        if told:
+        if is_notification:
             return ClassifiedEvent(self._names(f"{arrow} {message.method}", message), message, call, ends=ends)
         if call is None:
             return ClassifiedEvent((), message)
-        sign = "!" if message.at("/error") is not MISSING or self._is_error(message) else "="
+        # A protocol without JSON-RPC has its own form of errors; in JSON-RPC a failure may be a result.
+        failed = self._dialect.tag != "method" and self._dialect.has_failed(message)
+        sign = "!" if message.at("/error") is not MISSING or failed else "="
         names = [split for name in call.names for split in self._names(f"{arrow} {sign} {name}", message)]
         return ClassifiedEvent(tuple(names), message, call, ends=ends)
-
-    def _is_error(self, message: ClassifiedMessage) -> bool:
-        """An error in the form of a protocol without JSON-RPC's; elsewhere a failure is a result."""
-        return self._dialect.tag != "method" and self._dialect.has_failed(message)
 
     def _names(self, name: str, message: ClassifiedMessage) -> tuple[str, ...]:
         pointer = self._rules.split.get(name)
@@ -136,45 +131,43 @@ class EventClassifier:
         return name, f"{name}:{value if isinstance(value, str) else str(value).lower()}"
 
 
-_ID = "#"  # in the key of a machine: the id of the call
+_ID = "#"  # in the key of a state machine: the id of the call
 
 
 class StateMachines:
-    """The states of one connection."""
+    """State machines of one connection."""
 
     def __init__(self, rules: Rules) -> None:
         self._machines = rules.machines
         self._states: dict[tuple[int, bytes], str] = {}
 
-    def feed(self, named: ClassifiedEvent) -> Iterator[tuple[str, str]]:
-        """Move on by an event: (clause, what is wrong) for each machine that had not expected it."""
+    def feed(self, classified: ClassifiedEvent) -> Iterator[tuple[str, str]]:
+        """Move each machine by an event. Yield clause and problem for each machine that did not expect it."""
+        message, call = classified.message, classified.call
         for number, machine in enumerate(self._machines):
-            event = next((name for name in reversed(named.names) if name in machine.events), "")
-            key = _key(machine, named) if event else None
-            if key is None or (named.message.kind == "response" and named.call and number in named.call.untimely):
+            event = next((name for name in reversed(classified.names) if name in machine.events), "")
+            key = _key(machine, message) if event else None
+            if key is None or (message.kind == "response" and call and number in call.untimely):
                 continue
             state = self._states.get((number, key), machine.start)
             following = machine.moves[state].get(event)
             if following is None:
-                if named.call:
-                    named.call.untimely.add(number)
-                yield machine.clause, _told(machine, state, event)
+                if call:
+                    call.untimely.add(number)
+                expected = ", ".join(f"`{name}`" for name in machine.moves[state]) or "nothing more"
+                yield machine.clause, f"`{event}` in the state {state!r}, in which this is expected: {expected}"
             else:
                 self._states[number, key] = following
 
 
-def _key(machine: StateMachine, named: ClassifiedEvent) -> bytes | None:
+def _key(machine: StateMachine, message: ClassifiedMessage) -> bytes | None:
+    """Return the key of the machine's instance that an event belongs to; None if it belongs to none."""
     if not machine.key:
         return b""
     for pointer in machine.key:
         if pointer == _ID:
-            if named.message.key is not None:
-                return named.message.key
-        elif isinstance(value := named.message.at(pointer), (str, int)):
+            if message.key is not None:
+                return message.key
+        elif isinstance(value := message.at(pointer), (str, int)):
             return id_key(value, "")
     return None
-
-
-def _told(machine: StateMachine, state: str, event: str) -> str:
-    expected = ", ".join(f"`{each}`" for each in machine.moves[state]) or "nothing more"
-    return f"`{event}` comes in the state {state!r}, where this is expected: {expected}"

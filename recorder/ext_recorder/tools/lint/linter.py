@@ -1,4 +1,4 @@
-"""What a message says, against the schema of its event."""
+"""`lint`: check a recorded session against the schemas, state machines and limits of its protocol."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ext_recorder.protocols.dialect import ClassifiedMessage
     from ext_recorder.protocols.rules import Rules, Schema
 
-    from .events import ClassifiedEvent
+    from .events import Call, ClassifiedEvent
 
 
 _SHOWN_CHARS = 60  # of a value in a message for people
@@ -42,80 +42,72 @@ _SHOWN_ERRORS = 5  # of one message
 
 
 class Schemas:
-    """Schemas, made ready when they are first asked for."""
+    """Validators of JSON Schemas, compiled at first use."""
 
     def __init__(self) -> None:
         self._ready: dict[int, Draft202012Validator] = {}
 
     def problems(self, schema: Mapping[str, object], value: object, where: str) -> Iterator[tuple[str, str]]:
-        """What is wrong with a value: (JSON pointer within the message, what was expected and found).
+        """Yield JSON pointer within the message and text of each problem of a value.
 
         Args:
-            schema: a JSON Schema; kept by its identity.
+            schema: a JSON Schema; its validator is kept by the identity of the object.
             value: a JSON value.
-            where: the pointer to it.
+            where: pointer to the value in the message.
         """
         validator = self._ready.get(id(schema))
         if validator is None:
             validator = self._ready[id(schema)] = Draft202012Validator(dict(schema))
-        told: set[tuple[str, str]] = set()  # a member that is missing is an error of its own for each of them
-        for error in validator.iter_errors(value):
-            if len(told) == _SHOWN_ERRORS:
+        reported: set[tuple[str, str]] = set()  # `required` gives the same error for each missing member
+        for outer in validator.iter_errors(value):
+            if len(reported) == _SHOWN_ERRORS:
                 return
-            deepest = _deepest(error)
+            error = outer
+            while error.validator in {"anyOf", "oneOf"} and error.context:  # the alternative that is closest
+                error = min(error.context, key=lambda cause: (cause.relative_schema_path[0], -len(cause.absolute_path)))
             pointer = where
-            for token in deepest.absolute_path:
+            for token in error.absolute_path:
                 pointer = join(pointer, token)
-            problem = (pointer, _told(deepest))
-            if problem not in told:
-                told.add(problem)
+            problem = (pointer, _problem(error))
+            if problem not in reported:
+                reported.add(problem)
                 yield problem
 
 
-def _deepest(error: ValidationError) -> ValidationError:
-    """Of the alternatives that a value might have fitted, the one that it came nearest to."""
-    while error.validator in {"anyOf", "oneOf"} and error.context:
-        error = min(error.context, key=lambda each: (each.relative_schema_path[0], -len(each.absolute_path)))
-    return error
-
-
-def _told(error: ValidationError) -> str:
-    wanted, found = error.validator_value, _cut(dumps(error.instance))
-    if error.validator == "required" and isinstance(wanted, list) and isinstance(error.instance, dict):
-        missing = [name for name in wanted if name not in error.instance]
-        return f"expected the member{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}, found {found}"
+def _problem(error: ValidationError) -> str:
+    expected, actual = error.validator_value, _cut(dumps(error.instance))
+    if error.validator == "required" and isinstance(expected, list) and isinstance(error.instance, dict):
+        missing = [name for name in expected if name not in error.instance]
+        return f"expected the member{'s' if len(missing) > 1 else ''} {', '.join(map(repr, missing))}, found {actual}"
     if error.validator == "type":
-        return f"expected {_article(str(wanted))}, found {found}"
+        article = "an" if str(expected)[0] in "aeiou" else "a"
+        return f"expected {article} {expected}, found {actual}"
     if error.validator in {"enum", "const"}:
-        options = wanted if isinstance(wanted, list) else [wanted]
-        return f"expected {' or '.join(dumps(option) for option in options)}, found {found}"
+        options = expected if isinstance(expected, list) else [expected]
+        return f"expected {' or '.join(dumps(option) for option in options)}, found {actual}"
     if error.validator == "not":
-        return f"expected nothing like {_cut(dumps(wanted))}, found {found}"
+        return f"expected nothing like {_cut(dumps(expected))}, found {actual}"
     return _cut(error.message)
-
-
-def _article(type: str) -> str:
-    return f"{'an' if type[0] in 'aeiou' else 'a'} {type}"
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"
 
 
-KEPT = 100  # findings of one cassette; more are counted only
+KEPT = 100  # findings of one cassette; further ones are only counted
 _BYTES_SHOWN = 40
 
 
 def lint(path: Path, name: str, max_age: str = "") -> Case:
-    """Check a cassette against its specification.
+    """Check a cassette against the specification of its protocol.
 
     Args:
         path: the file.
-        name: what it is called in the findings.
-        max_age: age at which it is refused, see `age`; "" for none.
+        name: its name in the findings.
+        max_age: age from which it is refused, see `cassette.age`; "" for no limit.
 
     Raises:
-        CassetteError: it cannot be read, or is too old.
+        CassetteError: the file cannot be read, or is too old.
     """
     began = monotonic()
     with Reader(path) as reader:
@@ -123,7 +115,7 @@ def lint(path: Path, name: str, max_age: str = "") -> Case:
         rules = RULES.get(reader.header.protocol)
         if rules is None:
             count = sum(1 for _ in reader)
-            note = f"{reader.header.protocol}: nothing is demanded of what is said; all {count} events could be read"
+            note = f"{reader.header.protocol}: this protocol has no rules; all {count} events could be read"
             return Linted(name, seconds=monotonic() - began, notes=[note])
         linter = Linter(reader.header, rules, name)
         for event in reader:
@@ -133,7 +125,7 @@ def lint(path: Path, name: str, max_age: str = "") -> Case:
 
 
 class Linted(Case):
-    """What became of one cassette."""
+    """Result for one cassette."""
 
     __slots__ = ()
     noun = "finding"
@@ -141,10 +133,11 @@ class Linted(Case):
 
 
 class Linter:
-    """Takes the events of one cassette.
+    """Checks of the events of one cassette.
 
     Attributes:
-        problems: what was found, up to KEPT; `more` are only counted.
+        problems: the first findings, up to KEPT.
+        more: number of further findings.
     """
 
     def __init__(self, header: Header, rules: Rules, name: str) -> None:
@@ -155,18 +148,18 @@ class Linter:
         self._rules = rules
         self._name = name
         self._line = 0
-        self._naming = EventClassifier(self._dialect, rules)
+        self._classifier = EventClassifier(self._dialect, rules)
         self._schemas = Schemas()
         self._states: dict[int, StateMachines] = {}
-        self._omits = False  # a message is not in the cassette
-        self._whole = False  # the child ended by itself
+        self._has_omissions = False  # a message is not in the cassette
+        self._is_complete = False  # the child ended by itself
 
     def take(self, event: Event, line: int) -> None:
-        """Look at one event."""
+        """Check an event."""
         self._line = line
         if isinstance(event, Mark):
-            self._whole = event.kind == "exit" and isinstance(event.value, int) and not self._omits
-            self._omits = self._omits or event.kind == "omitted"
+            self._is_complete = event.kind == "exit" and isinstance(event.value, int) and not self._has_omissions
+            self._has_omissions = self._has_omissions or event.kind == "omitted"
         elif event.kind in {"in", "out"} and event.conn:
             for item in pieces(event.payload, self._framing) if event.raw else [event]:
                 if isinstance(item, (Data, Frame)):
@@ -175,79 +168,75 @@ class Linter:
                     self._find(self._rules.junk, f"expected a message, found {item.wire[:_BYTES_SHOWN]!r}")
 
     def end(self) -> None:
-        """The session is over: what was never answered?"""
-        if not self._whole:
+        """Check at the end of the session that every request has a response."""
+        if not self._is_complete:
             return
-        for calls in self._naming.open.values():
+        for calls in self._classifier.open.values():
             for call in calls:
                 if call.names[0] not in self._rules.silent and not call.excused:
                     self._line = call.line
                     about = " ".join(filter(None, (call.message.method, self._dialect.about(call.message))))
-                    self._find("answer-each", f"{about} #{call.message.id} is never answered")
+                    self._find("answer-each", f"{about} #{call.message.id} has no response")
 
     def _message(self, event: Data, message: ClassifiedMessage) -> None:
         rules = self._rules
         if message.kind == "other":
             if message.envelope is not None:
                 self._check(rules.envelope_clause, rules.envelope, message.members, "")
-                self._find("message", "neither a request nor a notification nor an answer")
+                self._find("message", "neither a request nor a notification nor a response")
             elif event.kind == "out" and rules.junk and not redirected_address(event.payload):
                 self._find(rules.junk, f"expected a message, found {event.payload[:_BYTES_SHOWN]!r}")
             return
         self._check(rules.envelope_clause, rules.envelope, message.members, "")
-        during = {call.names[0] for call in self._naming.calls(event.conn, "in")}
-        named = self._naming.name(event, message, self._line)
-        if not named.names:
-            self._unasked(event, message)
+        during = {call.names[0] for call in self._classifier.calls(event.conn, "in")}
+        classified = self._classifier.classify(event, message, self._line)
+        if not classified.names:
+            # An error without an id may answer a request whose id could not be read.
+            if message.at("/error") is MISSING or message.id not in {"", "null"}:
+                self._find("answer-known", f"a response to #{message.id or 'nothing'}, for which no request is open")
             return
-        self._content(event, named)
+        self._check_content(event, classified)
         for rule in rules.during:
-            if any(name in rule.events for name in named.names) and not during.intersection(rule.calls):
-                self._find(rule.clause, f"`{named.names[0]}` while no {' or '.join(rule.calls)} is open")
+            if any(name in rule.events for name in classified.names) and not during.intersection(rule.calls):
+                self._find(rule.clause, f"`{classified.names[0]}` while no {' or '.join(rule.calls)} is open")
         states = self._states.setdefault(event.conn, StateMachines(rules))
-        for clause, text in states.feed(named):
+        for clause, text in states.feed(classified):
             self._find(clause, text)
-        self._answer(event, named)
+        if classified.call and message.kind == "response":
+            self._check_response(event, message, classified.call)
 
-    def _unasked(self, event: Data, message: ClassifiedMessage) -> None:
-        """An answer to nothing; of an error without an id, it could not be read what it is about."""
-        if message.at("/error") is MISSING or message.id not in {"", "null"}:
-            self._find("answer-known", f"an answer to #{message.id or 'nothing'}, of which no request is open")
-
-    def _content(self, event: Data, named: ClassifiedEvent) -> None:
-        rules, message = self._rules, named.message
-        found = next((rules.messages[name] for name in reversed(named.names) if name in rules.messages), None)
+    def _check_content(self, event: Data, classified: ClassifiedEvent) -> None:
+        rules, message, names = self._rules, classified.message, classified.names
+        rule = next((rules.messages[name] for name in reversed(names) if name in rules.messages), None)
         is_error = message.at("/error") is not MISSING
-        if found is not None and not is_error:
-            clause, schema = found
+        if rule is not None and not is_error:
+            clause, schema = rule
             member = message.form.content[0]
             self._check(clause, schema, message.members.get(member, {}), f"/{member}")
-        elif rules.closed and not is_error and named.names[0][2:4] not in {"= ", "! "}:
-            self._find(rules.closed, f"`{named.names[-1]}` is no message of this protocol in this direction")
+        elif rules.closed and not is_error and names[0][2:4] not in {"= ", "! "}:
+            self._find(rules.closed, f"`{names[-1]}` is not a message of this protocol in this direction")
         if is_error:
             self._check("error-object", ERROR, message.at("/error"), "/error")
-            if found is not None and named.names[0][2:4] == "! ":
-                self._check(*found, message.at("/error"), "/error")
+            if rule is not None and names[0][2:4] == "! ":
+                self._check(*rule, message.at("/error"), "/error")
             if "result" in message.members:
-                self._find("either", "an answer with a result and an error")
+                self._find("either", "a response with a result and an error")
         if event.kind == "out" and message.method in rules.notifications and "id" in message.members:
-            self._find(rules.notifications[message.method], f"`{named.names[0]}` has an id: {message.members['id']!r}")
+            self._find(rules.notifications[message.method], f"`{names[0]}` has an id: {message.members['id']!r}")
 
-    def _answer(self, event: Data, named: ClassifiedEvent) -> None:
-        """What an answer owes to its request: to be in time, and to repeat what it has to."""
-        call = named.call
-        if call is None or named.message.kind != "response":
-            return
-        method, message = call.names[0], named.message
+    def _check_response(self, event: Data, message: ClassifiedMessage, call: Call) -> None:
+        """Check that a response is not late, and repeats the values of the request that it must."""
+        method = call.names[0]
         took = event.time - call.time
         limit = self._dialect.timeouts.get(method)
         if limit is not None and method in self._rules.limits and not call.answered and took > limit:
-            self._find(self._rules.limits[method], f"the answer to {method} took {took:.3f} s")
+            self._find(self._rules.limits[method], f"the response to {method} took {took:.3f} s")
         call.answered = True
         for there, here in self._dialect.echoes.get(method, {}).items():
-            asked, said = call.message.at(there), message.at(here)
-            if method in self._rules.echoes and said is not MISSING and asked != said:
-                self._find(self._rules.echoes[method], f"{here}: expected {asked!r} as in the request, found {said!r}")
+            expected, actual = call.message.at(there), message.at(here)
+            if method in self._rules.echoes and actual is not MISSING and expected != actual:
+                text = f"{here}: expected {expected!r} as in the request, found {actual!r}"
+                self._find(self._rules.echoes[method], text)
 
     def _check(self, clause: str, schema: Schema, value: object, where: str) -> None:
         for pointer, text in self._schemas.problems(schema, value, where):
@@ -258,6 +247,6 @@ class Linter:
             self.more += 1
             return
         clause = self._rules.clauses[id]
-        told = f"{self._name}:{self._line}: {text}\n  {self._rules.specification}, {clause.section}: {clause.text}"
+        report = f"{self._name}:{self._line}: {text}\n  {self._rules.specification}, {clause.section}: {clause.text}"
         data = {"line": self._line, "text": text, "section": clause.section, "clause": clause.text}
-        self.problems.append(Problem(id, told, data | ({"pointer": pointer} if pointer else {})))
+        self.problems.append(Problem(id, report, data | ({"pointer": pointer} if pointer else {})))

@@ -101,7 +101,7 @@ def test_what_is_ignored_and_masked_may_differ(tmp_path: Path) -> None:
 
 def test_other_protocols_are_not_compared(tmp_path: Path) -> None:
     one = cassette(tmp_path / "a.yaml", told(*CALLS))
-    with pytest.raises(CassetteError, match=r"b.yaml:1: speaks jsonrpc, and .*a.yaml speaks gevals"):
+    with pytest.raises(CassetteError, match=r"b.yaml:1: its protocol is jsonrpc, and that of .*a.yaml is gevals"):
         diff(one, cassette(tmp_path / "b.yaml", told(*CALLS), protocol="jsonrpc"))
 
 

@@ -226,5 +226,5 @@ def test_a_secret_in_traffic_is_found_before_the_request_that_tells_of_it(traffi
 def test_a_file_of_vcrpy_itself_is_left_to_vcrpy(tmp_path: Path) -> None:
     path = tmp_path / "other.http.yaml"
     path.write_text("interactions: []\nversion: 1\n")
-    with pytest.raises(CassetteError, match="vcrpy has written this"):
+    with pytest.raises(CassetteError, match="written by vcrpy"):
         scrub(path, str(path), redaction=Redaction())

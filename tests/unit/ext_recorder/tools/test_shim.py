@@ -182,7 +182,7 @@ def test_another_file_is_not_overwritten_but_a_shim_is(tmp_path: Path) -> None:
     file.write_text("precious")
     done = write(str(file), "c.yaml")
     assert done.returncode == 2
-    assert "is there already, and no shim" in done.stderr
+    assert "exists and is not a shim" in done.stderr
     assert file.read_text() == "precious"
     assert write("--force", str(file), "c.yaml").returncode == 0
     assert write(str(file), "d.yaml").returncode == 0

@@ -82,7 +82,7 @@ BROKEN = {
     "no time": ('{"in":"a"}', "a.jsonl:2: expected `t` to be a number"),
     "no text": ('{"t":1,"in":3}', "a.jsonl:2: expected `in` to be a text"),
     "no base64": ('{"t":1,"in":{"raw":"ä"}}', "a.jsonl:2: expected `in` to be a text"),
-    "no exit": ('{"t":1,"exit":"tomorrow"}', "a.jsonl:2: 'tomorrow' is no `exit`"),
+    "no exit": ('{"t":1,"exit":"tomorrow"}', "a.jsonl:2: 'tomorrow' is not a value of `exit`"),
     "no end": ('{"t":1,"in":"a"}', "a.jsonl:2: the file ends without its last line"),
 }
 
@@ -208,7 +208,7 @@ def refused(path: Path) -> list[tuple[Path, str]]:
     cut = '{"session_id":"s","ts":"2026-11-22T01:00:00Z","direction":"c2s","text":"x","truncated":true}\n'
     late = '{"session_id":"s","ts":"today","direction":"c2s","text":"x"}\n'
     return [
-        (typescript(path / "a", version=3), "a:1: cassetteVersion 3; known are 1 and 2 (record the session anew)"),
+        (typescript(path / "a", version=3), "a:1: cassetteVersion 3; known are 1 and 2 (record the session again)"),
         (typescript(path / "b", transport="http"), "b:1: it was recorded over HTTP"),
         (typescript(path / "c", more=chunks), "c:6: an entry of type 'chunks'"),
         (python(path / "d", version=4), "d: format_version 4; known are 1, 2 and 3"),
@@ -217,7 +217,7 @@ def refused(path: Path) -> list[tuple[Path, str]]:
         (mcpsnoop(path / "g", more=second), "g:6: a second session"),
         (mcpsnoop(path / "h", more=cut), "h:6: the message was cut by its recorder"),
         (mcpsnoop(path / "i", transport="http"), "i:1: it was recorded over HTTP"),
-        (mcpsnoop(path / "j", more=late), "j:6: expected a time of day"),
+        (mcpsnoop(path / "j", more=late), "j:6: expected an ISO 8601 time"),
     ]
 
 
@@ -241,7 +241,7 @@ def test_what_no_format_begins_like_is_refused_with_their_names(tmp_path: Path) 
 WRONG = [
     (["missing"], "missing: no such file"),
     (["--from", "morse", "c.yaml"], "--from morse: expected one of cassette, jsonl"),
-    (["--to", "cassette", "c.yaml"], "a cassette is a file: expected -o FILE"),
+    (["--to", "cassette", "c.yaml"], "a cassette cannot be written to standard output"),
     (["-o", "c.yaml", "--to", "cassette", "c.yaml"], "c.yaml is there already"),
     (["--protocol", "morse", "c.yaml"], "--protocol morse: expected one of gevals"),
 ]

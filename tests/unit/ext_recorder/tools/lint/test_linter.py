@@ -50,10 +50,10 @@ GEVALS = [
     ([HELLO[0], rpc("<", 1, result={"name": "x"})], ["manifest: /result: expected the members 'version', "]),
     ([*HELLO, RUN, rpc("<", 2, result={"success": 1})], ["result: /result/success: expected a boolean, found 1"]),
     ([*HELLO, RUN, DONE, LOG], ["log-during: `< log` while no execute is open"]),
-    ([*HELLO, *HELLO], ["lifecycle: `> initialize` comes in the state 'ready'"]),
-    ([*HELLO, RUN], ["answer-each: execute run #2 is never answered"]),
-    ([*HELLO, RUN, DONE, DONE], ["answer-known: an answer to #2, of which no request is open"]),
-    ([*HELLO, rpc("<", 9, "execute", params={})], ["messages: `< execute` is no message", "answer-each: "]),
+    ([*HELLO, *HELLO], ["lifecycle: `> initialize` in the state 'ready'"]),
+    ([*HELLO, RUN], ["answer-each: execute run #2 has no response"]),
+    ([*HELLO, RUN, DONE, DONE], ["answer-known: a response to #2, for which no request is open"]),
+    ([*HELLO, rpc("<", 9, "execute", params={})], ["messages: `< execute` is not a message", "answer-each: "]),
     ([*HELLO, "< Loading..."], ["stdout: expected a message, found b'Loading...'"]),
     ([*HELLO, RUN, rpc("<", 2, error={"code": "x"})], ["error-object: /error: ", "error-object: /error/code: "]),
     ([*HELLO, "> {\"id\":2,\"method\":\"shutdown\"}", rpc("<", 2, result={})], ["version-2: the message: expected"]),
@@ -95,25 +95,25 @@ GASSIST = [
     ([*PLUGIN, call(3), told("stream", 3, data="x"), told("complete", 3, **COMPLETE)], []),
     ([*PLUGIN, *KEPT, ASKED, ACKNOWLEDGED, told("complete", 4, **COMPLETE)], []),
     ([*PLUGIN, *KEPT, ASKED, told("stream", 4, data="x"), ACKNOWLEDGED, told("complete", 4, **COMPLETE)],
-     ["input: `< stream` comes in the state 'to be acknowledged'"]),
+     ["input: `< stream` in the state 'to be acknowledged'"]),
     ([*PLUGIN, ASKED, ACKNOWLEDGED, told("complete", 4, **COMPLETE)],
-     ["session: `> input` comes in the state 'no session'"]),
+     ["session: `> input` in the state 'no session'"]),
     ([*PLUGIN, call(3), told("complete", 3, **COMPLETE | {"data": {}})],
      ["complete: /params/data: expected a string, found {}"]),
     ([*PLUGIN, told("stream", 3, data="x")], ["running: `< stream` while no execute or input is open", "input: "]),
     ([*PLUGIN, rpc(">", 3, "ping", params={"timestamp": 1}), rpc("<", 3, result={"timestamp": 2})],
      ["ping: /result/timestamp: expected 1 as in the request, found 2"]),
     ([*PLUGIN, rpc(">", 3, "ping", params={"timestamp": 1}), LOG, rpc("<", 3, result={"timestamp": 1})],
-     ["timeouts: the answer to ping took 2.000 s"]),
+     ["timeouts: the response to ping took 2.000 s"]),
     ([*PLUGIN, rpc(">", None, "shutdown", params={}), call(3), told("complete", 3, **COMPLETE)],
-     ["once: `> execute` comes in the state 'over'"]),
+     ["once: `> execute` in the state 'over'"]),
     ([told("stream", 3, data="x"), *PLUGIN],
-     ["running: `< stream` while no execute", "once: `< stream` comes in the state 'spawned'", "input: "]),
+     ["running: `< stream` while no execute", "once: `< stream` in the state 'spawned'", "input: "]),
     ([*PLUGIN, call(3), rpc("<", 7, "stream", params={"request_id": 3, "data": "x"}), told("complete", 3, **COMPLETE)],
      ["no-id: `< stream` has an id: 7", "input: ", "answer-each: "]),
     ([*PLUGIN, call(3), rpc("<", 3, result={"success": True}, error={"code": 1, "message": "m"})],
-     ["either: an answer with a result and an error"]),
-    ([*PLUGIN, rpc("<", None, params={})], ["message: neither a request nor a notification nor an answer"]),
+     ["either: a response with a result and an error"]),
+    ([*PLUGIN, rpc("<", None, params={})], ["message: neither a request nor a notification nor a response"]),
 ]  # fmt: skip
 
 
@@ -136,9 +136,9 @@ COMPLETED = rpc("<", None, "eval.complete", params={"runId": "a", "error": "x"})
 
 WAZA = [
     ([*NAMED, progress("a"), COMPLETED], []),
-    ([*NAMED, COMPLETED, progress("a")], ["named: `< eval.progress` comes in the state 'complete'"]),
-    ([*NAMED, progress("b")], ["named: `< eval.progress` comes in the state 'not named yet'"]),
-    ([NAMED[0], progress("a"), NAMED[1]], ["named: `< eval.progress` comes in the state 'not named yet'"]),
+    ([*NAMED, COMPLETED, progress("a")], ["named: `< eval.progress` in the state 'complete'"]),
+    ([*NAMED, progress("b")], ["named: `< eval.progress` in the state 'not named yet'"]),
+    ([NAMED[0], progress("a"), NAMED[1]], ["named: `< eval.progress` in the state 'not named yet'"]),
     ([rpc(">", 1, "eval.run", params={"dir": "e"}), NAMED[1]], ["run: /params: expected the member 'path'"]),
 ]
 
@@ -167,11 +167,11 @@ SYSTEM = streamed("system", {"message": "m"})
 
 KAIAK = [
     ([fix(1), SYSTEM, FIXED], []),
-    ([fix(1), FIXED, SYSTEM], ["during: `< kaiak/stream/system` while no", "during: `< kaiak/stream/system` comes in"]),
+    ([fix(1), FIXED, SYSTEM], ["during: `< kaiak/stream/system` while no", "during: `< kaiak/stream/system` in the"]),
     ([fix(1), streamed("progress", {"phase": 1}), FIXED],
      ["stream: /params/content: ", "stream: /params/content/phase: "]),
     ([rpc(">", 1, "workspace/executeCommand", params={"command": "other", "arguments": []}), rpc("<", 1, result=1)],
-     ["methods: `> workspace/executeCommand:other` is no message"]),
+     ["methods: `> workspace/executeCommand:other` is not a message"]),
     ([fix(1), "< INFO kaiak: starting", FIXED], ["framing: expected a message, found b'INFO kaiak: starting'"]),
 ]  # fmt: skip
 
@@ -195,11 +195,11 @@ WAZA_GO = [
     ([rpc(">", 1, "eval.run", params={"path": "e"}), rpc("<", 1, result={"runId": "a", "status": "running"})],
      ["run: /result: expected the member 'run_id'"]),
     ([*RAN, STATUS, rpc("<", 2, result={"id": "run-2", "status": "completed"})],
-     ["named: `< = run.status` comes in the state 'not named yet'"]),
+     ["named: `< = run.status` in the state 'not named yet'"]),
     ([*RAN, STATUS, rpc("<", 2, result={"id": "run-1", "status": "complete"})], ["status: /result/status: "]),
     ([*RAN, STATUS, rpc("<", 2, error={"code": -32602, "message": "Invalid params", "data": {"runId": "a"}})],
      ["error: /error/data: expected a string"]),
-    ([*RAN, rpc("<", None, "eval.progress", params={"runId": "run-1"})], ["methods: `< eval.progress` is no message"]),
+    ([*RAN, rpc("<", None, "eval.progress", params={"runId": "run-1"})], ["methods: `< eval.progress` is not a message"]),
 ]  # fmt: skip
 
 
@@ -245,17 +245,17 @@ THOUGHT = data("thinking", thinking="x")
 
 KAIAK_HEAD = [
     ([BEGUN, THOUGHT, ASKED_FOR, CONFIRMED, TAKEN, ENDED, *DELETED, DELETED[0], DELETED[1]], []),
-    ([BEGUN, CONFIRMED, TAKEN, ENDED], ["interaction: `> kaiak/client/user_message:tool_confirmation` comes in"]),
+    ([BEGUN, CONFIRMED, TAKEN, ENDED], ["interaction: `> kaiak/client/user_message:tool_confirmation` in the"]),
     ([BEGUN, ASKED_FOR, CONFIRMED, TAKEN, CONFIRMED, TAKEN, ENDED],
-     ["interaction: `> kaiak/client/user_message:tool_confirmation` comes in the state 'answered'"]),
+     ["interaction: `> kaiak/client/user_message:tool_confirmation` in the state 'answered'"]),
     ([BEGUN, data("progress", percentage=1), ENDED], ["data: /params/kind: "]),
     ([BEGUN, data("thinking", text="x"), ENDED], ["data: /params/payload: expected the member 'thinking'"]),
     ([BEGUN, ENDED, THOUGHT], ["during: `< kaiak/generate_fix/data` while no kaiak/generate_fix is open", "during: "]),
     ([BEGUN.replace('"uri"', '"rule_id"'), ENDED], ["fix: /params/incidents/0: expected the member 'uri'"]),
     ([BEGUN, ENDED, *DELETED, BEGUN.replace('"id": 1', '"id": 4'), ENDED.replace('"id": 1', '"id": 4')],
-     ["session: `< = kaiak/generate_fix` comes in the state 'gone'", "during: "]),
+     ["session: `< = kaiak/generate_fix` in the state 'gone'", "during: "]),
     ([rpc(">", 1, "workspace/executeCommand", params={"command": "kaiak/configure"}), rpc("<", 1, result={})],
-     ["methods: `> workspace/executeCommand` is no message"]),
+     ["methods: `> workspace/executeCommand` is not a message"]),
     ([BEGUN, "< {no}", ENDED], []),
 ]  # fmt: skip
 
@@ -278,15 +278,15 @@ ANSWERS = pi(">", "host_result", call_id="c", output={}, is_error=False)
 
 PI = [
     ([REGISTERED, ASKS, ANSWERS], []),
-    ([ASKS, ANSWERS], ["order: `< host_call` comes in the state 'spawned'"]),
-    ([REGISTERED, REGISTERED], ["order: `< register` comes in the state 'registered'"]),
-    ([REGISTERED, ANSWERS], ['answer-known: an answer to #"c", of which no request is open']),
+    ([ASKS, ANSWERS], ["order: `< host_call` in the state 'spawned'"]),
+    ([REGISTERED, REGISTERED], ["order: `< register` in the state 'registered'"]),
+    ([REGISTERED, ANSWERS], ['answer-known: a response to #"c", for which no request is open']),
     ([REGISTERED, ASKS.replace('"exec", "method"', '"read", "method"'), ANSWERS],
      ['host-call: /payload/capability: expected "exec", found "read"']),
     ([REGISTERED, ASKS, ANSWERS.replace("false", "true")], ["host-result: /payload: expected the member 'error'"]),
     ([REGISTERED, pi("<", "log", schema="pi.ext.log.v1", ts="now")], ["log: /payload: ", 'log: /payload/ts: ']),
     ([REGISTERED, pi("<", "tool_call", call_id="c", name="n", input={})],
-     ["types: `< tool_call` is no message", "answer-each: "]),
+     ["types: `< tool_call` is not a message", "answer-each: "]),
     ([REGISTERED, "< Loading..."], ["message: expected a message, found b'Loading...'"]),
     ([REGISTERED.replace('"1.0", "type"', '"1.1", "type"')], ['envelope: /version: expected "1.0", found "1.1"']),
 ]  # fmt: skip
@@ -317,19 +317,19 @@ CALLED = rpc("<", 3, result={"content": []})
 
 MCP = [
     ([*INITIALIZE, OLD_CALL, CALLED], []),
-    ([OLD_CALL, CALLED], ["phases: `> tools/call` comes in the state 'new'"]),
+    ([OLD_CALL, CALLED], ["phases: `> tools/call` in the state 'new'"]),
     ([DISCOVER, DISCOVERED, CALL, CALLED], []),
     ([CALL, CALLED], []),
     ([DISCOVER, REFUSED, *INITIALIZE, OLD_CALL, CALLED], []),
-    ([DISCOVER, CALL, DISCOVERED, CALLED], ["phases: `> tools/call:2026-07-28` comes in the state 'discovering'"]),
-    ([DISCOVER, DISCOVERED, OLD_CALL, CALLED], ["phases: `> tools/call` comes in the state 'discovered'"]),
+    ([DISCOVER, CALL, DISCOVERED, CALLED], ["phases: `> tools/call:2026-07-28` in the state 'discovering'"]),
+    ([DISCOVER, DISCOVERED, OLD_CALL, CALLED], ["phases: `> tools/call` in the state 'discovered'"]),
     ([rpc(">", 1, "server/discover"), DISCOVERED], ["discover: /params: expected the member '_meta'"]),
     ([DISCOVER, rpc("<", 1, result={})], ["discover: /result: expected the members 'supportedVersions', "]),
     ([CALL, rpc("<", 3, result={"resultType": "input_required", "inputRequests": {}})], []),
     ([CALL, rpc(">", None, "notifications/cancelled", params={"requestId": 3})], []),
     (
         [CALL, rpc(">", None, "notifications/cancelled", params={"requestId": "3"})],
-        ["answer-each: tools/call a #3 is never answered"],
+        ["answer-each: tools/call a #3 has no response"],
     ),
     ([CALL, rpc("<", 3, result={"task": {"taskId": "t", "status": "working"}})], []),
     ([CALL, rpc("<", 3, result={"resultType": "complete"})], ["tools: /result: expected the member 'content'"]),
@@ -351,7 +351,7 @@ def test_a_protocol_without_rules_is_only_read(tmp_path: Path) -> None:
     case = lint(path, "x.yaml")
 
     assert case.ok
-    assert case.notes == ("raw: nothing is demanded of what is said; all 2 events could be read",)
+    assert case.notes == ("raw: this protocol has no rules; all 2 events could be read",)
 
 
 @pytest.mark.parametrize("name", WITH_RULES)
@@ -378,7 +378,7 @@ def test_the_exit_code_and_the_lines_tell(tmp_path: Path) -> None:
     assert (said.returncode, said.stderr) == (1, "")
     assert said.stdout.splitlines() == [
         f"wrong   {path}: 1 finding",
-        f"        {path}:7: execute run #2 is never answered",
+        f"        {path}:7: execute run #2 has no response",
         "          gevals extension protocol 0.0.1, JSON-RPC 2.0, 5: Every request is answered, once.",
     ]
     assert as_json.returncode == 1
