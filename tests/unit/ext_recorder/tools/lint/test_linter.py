@@ -199,7 +199,8 @@ WAZA_GO = [
     ([*RAN, STATUS, rpc("<", 2, result={"id": "run-1", "status": "complete"})], ["status: /result/status: "]),
     ([*RAN, STATUS, rpc("<", 2, error={"code": -32602, "message": "Invalid params", "data": {"runId": "a"}})],
      ["error: /error/data: expected a string"]),
-    ([*RAN, rpc("<", None, "eval.progress", params={"runId": "run-1"})], ["methods: `< eval.progress` is not a message"]),
+    ([*RAN, rpc("<", None, "eval.progress", params={"runId": "run-1"})],
+     ["methods: `< eval.progress` is not a message"]),
 ]  # fmt: skip
 
 
