@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import subprocess
-from collections import Counter
+from collections import defaultdict
 
 import pytest
 
 from tests.support import prose
 from tests.support.paths import ROOT
 
-# Places of each folder that do not follow the list. These numbers only get smaller.
-LIMITS = {"extensions": 1250, "recorder": 1250, "tests": 850, "cassettes": 23, "docs": 130, ".ci": 3, ".": 10}
+# Texts of each folder that do not follow the list. These numbers only get smaller.
+LIMITS = {
+    ".": 0,
+    ".ci": 1,
+    "cassettes": 10,
+    "docs": 17,
+    "extensions/ext_http": 1,
+    "extensions/ext_kubernetes": 380,
+    "extensions/ext_sdk": 12,
+    "extensions/ext_shell": 2,
+    "recorder": 1090,
+    "tests": 680,
+}
 # The word list itself; texts that are generated from the code; a protocol's own words, quoted.
 LEFT_OUT = ("tests/support/prose.py", "docs/reference/")
 
@@ -23,13 +34,20 @@ def files() -> list[str]:
     return [name for name in names if not name.startswith(LEFT_OUT) and (ROOT / name).is_file()]
 
 
+def folder_of(path: str) -> str:
+    """Return the folder of a file in LIMITS."""
+    folder, _, rest = path.rpartition("/")[0].partition("/")
+    return f"{folder}/{rest.partition('/')[0]}" if folder == "extensions" else folder or "."
+
+
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="the files of a checkout are listed by git")
 def test_texts_follow_the_word_list() -> None:
     places = [place for name in files() for place in prose.places(ROOT / name)]
-    counts = Counter(place.path.partition("/")[0] if "/" in place.path else "." for place in places)
-    above = {folder for folder, count in counts.items() if count > LIMITS.get(folder, 0)}
-    listed = "\n".join(str(place) for place in places if place.path.partition("/")[0] in above or "." in above)
-    assert not above, f"{dict(counts)}\n{listed}"
+    found: dict[str, list[str]] = defaultdict(list)
+    for place in places:
+        found[folder_of(place.path)].append(str(place))
+    above = {folder: listed for folder, listed in found.items() if len(listed) > LIMITS.get(folder, 0)}
+    assert not above, "\n".join(f"{len(listed)} in {folder}:\n" + "\n".join(listed) for folder, listed in above.items())
 
 
 @pytest.mark.parametrize(

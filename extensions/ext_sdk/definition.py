@@ -57,7 +57,7 @@ class Registry(Mapping[str, "Operation"]):
             import_module(module)
 
     def __getitem__(self, name: str) -> Operation:
-        """Raises KeyError for an unknown name, TypeError if its module has other operations than were registered."""
+        """Return an operation. Raises KeyError for an unknown name, TypeError if the module differs."""
         entry = self._entries[name]
         if not isinstance(entry, str):
             return entry

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 import yaml
 
-from docs.generate.__main__ import EXTENSIONS
+from docs.generate.__main__ import EXTENSIONS, load
+from docs.generate.argument_types import ArgumentTypes
 from docs.generate.extension_page import TEXTS
 from ext_recorder.cli.commands import COMMANDS as RECORDER_COMMANDS
 from ext_recorder.conformance.raw_host import json_object
@@ -33,6 +34,8 @@ COMMANDS = {
 }
 AGENT = {"prompt": "Create a file.", "output": "I created notes/todo.txt."}
 SECRETS = {"SHOP_PASSWORD": "correct-horse", "SHOP_KEY": "battery-staple"}  # which examples name
+# Classes of ext-kubernetes whose conversion is not done: this list only gets shorter.
+WITHOUT_DESCRIPTION = ("AuthCanI", "Create", "Get.", "Metadata", "Patch.", "PortForward", "Replace")
 Step = tuple[str, dict[str, object]]
 
 
@@ -112,6 +115,20 @@ def test_every_operation_has_a_section_with_its_arguments_or_is_another_name_of_
     assert TEXTS[program].OUTPUTS.keys() == operations(program)
     assert TEXTS[program].FAILURES.keys() == sections
     assert TEXTS[program].EXAMPLES.keys() <= sections
+
+
+@pytest.mark.parametrize("program", TEXTS)
+def test_every_argument_and_every_member_of_one_has_a_description(program: str) -> None:
+    extension = load(EXTENSIONS[program])
+    roots = [operation.args_type for operation in extension.operations.values()]
+    types = ArgumentTypes([*roots, extension.config_type])
+    missing = {
+        f"{args_type.__name__}.{member.name}"
+        for args_type in {*roots, extension.config_type, *types.classes.values()}
+        for member in types.members(args_type)
+        if not member.description
+    }
+    assert {name for name in missing if not name.startswith(WITHOUT_DESCRIPTION)} == set()
 
 
 def test_every_command_of_the_recorder_has_a_section_and_is_run_on_a_page() -> None:
