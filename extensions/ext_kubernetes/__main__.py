@@ -4,7 +4,7 @@ from ext_sdk.boot import serve
 
 
 def main() -> int:
-    """Serve a host, or a person."""
+    """Run the extension: serve a host, or run a command line."""
     return serve("ext_kubernetes.extension:extension")
 
 

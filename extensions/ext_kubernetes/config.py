@@ -1,4 +1,4 @@
-"""What a host may configure: which cluster, and which namespace where an operation names none."""
+"""Configuration of ext-kubernetes by the host: the cluster and the default namespace."""
 
 from __future__ import annotations
 
@@ -18,29 +18,26 @@ class KubernetesConfig(ext_sdk.Config):
     kubeconfig: Annotated[
         str,
         Meta(
-            description="Path of a kubeconfig file; ~ is the home directory. Where left out: KUBECONFIG of the task or "
-            "of the extension, the service account of the pod it runs in, ~/.kube/config"
+            description="Path of a kubeconfig file; ~ is the home directory. Default: KUBECONFIG of the task or of the "
+            "extension, the service account of the extension's pod, ~/.kube/config"
         ),
     ] = ""
     service_account: Annotated[
         str,
         Meta(
-            description="In place of `kubeconfig`: folder with `token`, `ca.crt` and `namespace` of a service account, "
-            "for the server at KUBERNETES_SERVICE_HOST and _PORT, where it is not the usual one of pods"
+            description="Folder with `token`, `ca.crt` and `namespace` of a service account, for the server at "
+            "KUBERNETES_SERVICE_HOST and _PORT; replaces `kubeconfig`. Required only if it is not the usual folder"
         ),
     ] = ""
-    context: Annotated[str, Meta(description="Context of the kubeconfig; its current one where left out")] = ""
+    context: Annotated[str, Meta(description="Context of the kubeconfig; default: its current context")] = ""
     namespace: Annotated[
         str,
         Meta(
-            description="Where an operation names none, and the task has made none with create-namespace; that of the "
-            "context where left out"
+            description="Namespace of operations without one, unless the task created one with create-namespace; "
+            "default: the namespace of the context"
         ),
     ] = ""
-    watch: Annotated[
-        bool,
-        Meta(description="Let a watch wake waiting operations early; without it they only look again and again"),
-    ] = True
+    watch: Annotated[bool, Meta(description="Open watches, which end waits sooner; false: only poll")] = True
 
     def __post_init__(self) -> None:
         if self.kubeconfig and self.service_account:
@@ -51,17 +48,17 @@ class KubernetesConfig(ext_sdk.Config):
             check_explicit(self.kubeconfig, self.context)
 
 
-# Set by a recorder of HTTP traffic: an answer that has no end fits no recording, and waits do without.
+# Set by a recorder of HTTP traffic, which can't record endless responses.
 RECORDED = "EXT_RECORDER_HTTP"
 
 
 def watches(context: ext_sdk.Context) -> bool:
-    """Whether waits may be woken by watches."""
+    """Return True if waits may open watches."""
     return config_of(context).watch and not os.environ.get(RECORDED)
 
 
 def config_of(context: ext_sdk.Context) -> KubernetesConfig:
-    """The configuration of a call. Raises TypeError where it is another extension's."""
+    """Return the configuration of a call. Raises TypeError if it is another extension's."""
     if not isinstance(context.config, KubernetesConfig):
         raise TypeError(f"expected the configuration of ext-kubernetes, found {type(context.config).__name__}")
     return context.config

@@ -1,4 +1,7 @@
-"""The checks of a configuration that run before the manifest is sent; see `ext_sdk.Config`."""
+"""Checks of the configuration that run before the manifest is sent; see `ext_sdk.Config`.
+
+The module imports neither msgspec nor YAML, because it delays the manifest.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ MOST_BYTES = 16 * 1024 * 1024  # of a kubeconfig
 
 
 def check_config(members: dict[str, object]) -> None:
-    """Raise ValueError at least for what `KubernetesConfig` refuses, and for each kubeconfig that can't be read."""
+    """Raise ValueError for an unreadable kubeconfig, and for every configuration that `KubernetesConfig` rejects."""
     kubeconfig = str(members.get("kubeconfig", ""))
     if kubeconfig and members.get("serviceAccount"):
         raise ValueError("expected `kubeconfig` or `serviceAccount`, found both")
@@ -19,11 +22,11 @@ def check_config(members: dict[str, object]) -> None:
             raise ValueError(f"kubeconfig: expected a file, found {file!r}")
     context = str(members.get("context", ""))
     if files and not may_have(context, files):
-        raise ValueError(f"context: expected one of the kubeconfig, found {context!r}")
+        raise ValueError(f"context: expected a context of the kubeconfig, found {context!r}")
 
 
 def may_have(context: str, files: list[str]) -> bool:
-    """Return False if no file has the text of a context's name; then it is unlikely, and YAML has to be read."""
+    """Return False if no file contains the name of the context, without parsing YAML."""
     text = context.encode("utf-8", "surrogateescape")
     for file in files:
         with open(os.path.expanduser(file), "rb") as stream:  # noqa: PTH111, PTH123

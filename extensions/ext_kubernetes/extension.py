@@ -1,6 +1,6 @@
-"""The extension: its operations, in the order in which users read about them.
+"""The extension and its operations, in the order of the reference page.
 
-The manifest is prepared, so no operation is imported before the first call, and then only its module. A thread imports
+The manifest is prepared, so operations are imported at their first call, each with its module only. A thread imports
 the client library.
 """
 
@@ -10,7 +10,7 @@ import ext_sdk
 
 from .config import KubernetesConfig
 
-# The operations, each with its module in `operations`.
+# Operations, and their modules in `operations`.
 MODULES = {
     "create-namespace": "namespaces",
     "delete-generated-namespaces": "namespaces",
@@ -58,7 +58,7 @@ MODULES = {
 
 
 def warm_up() -> None:
-    """Import what the first operation needs, whichever it is."""
+    """Import the client library, which every operation needs."""
     from ext_kubernetes.api.lazy_import import warm_up as import_library
 
     import_library()
@@ -67,7 +67,7 @@ def warm_up() -> None:
 extension = ext_sdk.Extension(
     "kubernetes",
     version=ext_sdk.__version__,
-    description="Make, change, await and check what is in a Kubernetes cluster",
+    description="Create, change, wait for and check objects in a Kubernetes cluster",
     config=KubernetesConfig,
     warm_up=warm_up,
 )

@@ -1,12 +1,12 @@
-"""Poll until a deadline: first poll at once, then after growing pauses with jitter, last poll at the deadline."""
+"""Wait loop for the API server: verdicts on what a poll read, transient errors, Retry-After and pauses."""
 
 from __future__ import annotations
 
-import random
 import time
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ext_kubernetes.api.errors import ApiError, KubernetesError
+from ext_sdk.polling import attempts_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -15,24 +15,18 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
-JITTER = 0.1  # of a pause, to either side: many that began together shall not ask together
+SHORTEST_SECONDS = 0.001
 
 
 class Pace(NamedTuple):
-    """How long pauses are.
-
-    Attributes:
-        share: of the time already waited.
-        shortest: seconds.
-        longest: seconds.
-    """
+    """Length of pauses: a share of the time already waited, within limits in seconds."""
 
     share: float
     shortest: float
     longest: float
 
     def pause(self, waited: float) -> float:
-        """Seconds until the next look, after `waited` seconds."""
+        """Return the seconds until the next poll, after `waited` seconds."""
         return min(max(waited * self.share, self.shortest), self.longest)
 
 
@@ -40,117 +34,103 @@ POLLING = Pace(share=0.09, shortest=0.023, longest=0.45)  # with the jitter: wit
 
 
 class Verdict(NamedTuple):
-    """What one look came to.
+    """Result of evaluating a poll.
 
     Attributes:
-        done: what is waited for is so.
-        status: what was seen, in a few words, whether done or not.
-        hopeless: why it will never be so; "" while it may.
-        again: seconds after which time alone may change the verdict; None: it can't.
-        age: seconds since what was seen was so; somebody else may have looked.
+        done: the wait has succeeded.
+        status: the state as a short text, done or not.
+        failed_reason: the reason why the wait can't succeed any more; "" if it can.
+        recheck_after: seconds after which time alone may change the verdict; None if only a change of objects can.
+        data_age: seconds since the data was read; a concurrent wait may have read it.
     """
 
     done: bool
     status: str
-    hopeless: str = ""
-    again: float | None = None
-    age: float = 0.0
+    failed_reason: str = ""
+    recheck_after: float | None = None
+    data_age: float = 0.0
 
 
 class WaitOutcome(NamedTuple):
-    """How a wait ended.
+    """End of a wait.
 
     Attributes:
-        verdict: of the last look that got an answer; None where none did.
-        seconds: how long it took.
-        looks: how many there were.
-        problem: why the last look got no answer; None where it got one.
+        verdict: of the last poll that got a response; None if none did.
+        seconds: duration of the wait.
+        polls: number of polls.
+        last_error: the error of the last poll; None if it got a response.
     """
 
     verdict: Verdict | None
     seconds: float
-    looks: int
-    problem: KubernetesError | None = None
+    polls: int
+    last_error: KubernetesError | None = None
 
     @property
     def done(self) -> bool:
-        """Whether what was waited for is so."""
-        return self.problem is None and self.verdict is not None and self.verdict.done
+        """Return True if the wait has succeeded."""
+        return self.last_error is None and self.verdict is not None and self.verdict.done
 
     @property
-    def hopeless(self) -> str:
-        """Why the wait was given up before its time; "" where it was not."""
-        return self.verdict.hopeless if self.verdict and self.problem is None else ""
+    def failed_reason(self) -> str:
+        """Return the reason why the wait was given up early; "" if it was not."""
+        return self.verdict.failed_reason if self.verdict and self.last_error is None else ""
 
 
 def wait_until(
     check: Callable[[float], Verdict],
     deadline: ext_sdk.Deadline,
-    wake: Callable[[float], object],
     *,
+    wake: Callable[[float], bool] | None = None,
     pace: Callable[[], Pace] = lambda: POLLING,
     clock: Callable[[], float] = time.monotonic,
-    jitter: Callable[[float, float], float] = random.uniform,
+    uniform: Callable[[float, float], float] | None = None,
 ) -> WaitOutcome:
-    """Look until it is so, until it never will be, or until the deadline.
+    """Poll until the wait succeeds or fails permanently, or until the deadline, with a last poll there.
+
+    A wait that fails is returned, not raised. Transient errors (429, 5xx, no connection) are retried, after the time
+    that the server asks for.
 
     Args:
-        check: looks. Its argument is how many seconds old an answer may be that somebody else got; 0: it must look
-            itself. The first look and the last one do.
-        deadline: when to look for the last time.
-        wake: sleeps so many seconds at most; it may return as soon as there is something new to see.
-        pace: of the pauses; asked before each.
-        clock: gives seconds.
-        jitter: gives a number between two.
-
-    Returns:
-        How it ended; a wait that was in vain is told, not raised.
+        check: polls, and evaluates the result. Its argument is the maximum age in seconds of data that a concurrent
+            wait has read; 0 requires a request, which the first and the last poll make.
+        wake: waits up to the given seconds for a notification of changes; returns True if there was one.
+        pace: returns the pace of pauses; called before each pause.
 
     Raises:
-        KubernetesError: one that will not pass: forbidden, unknown, refused. What passes (429, 5xx, no connection) is
-            tried again, after the time that the server asks for.
+        KubernetesError: a permanent error, such as forbidden or an unknown kind.
     """
-    start = clock()
     verdict: Verdict | None = None
-    problem: KubernetesError | None = None
-    age, looks = 0.0, 0
-    while True:
-        last = deadline.expired
-        looks += 1
+    error: KubernetesError | None = None
+
+    for attempt in attempts_until(
+        deadline, lambda attempt: pace().pause(attempt.elapsed()), wait=wake, clock=clock, uniform=uniform
+    ):
         try:
-            verdict, problem = check(0.0 if last else age), None
-        except KubernetesError as error:
-            if not error.retryable:
+            verdict, error = check(0.0 if attempt.last else attempt.pause), None
+        except KubernetesError as failure:
+            if not failure.retryable:
                 raise
-            problem = error
-        waited = clock() - start
-        over = problem is None and verdict is not None and (verdict.done or verdict.hopeless)
-        if over or last or deadline.stopped.is_set():
-            return WaitOutcome(verdict, waited, looks, problem)
-        age = pace().pause(waited) * jitter(1 - JITTER, 1 + JITTER)
-        wake(min(_bounded(age, verdict, problem), deadline.remaining()))
+            error = failure
+            attempt.at_least = (failure.retry_after if isinstance(failure, ApiError) else None) or 0.0
+        else:
+            if verdict.done or verdict.failed_reason:
+                break
+            attempt.age, attempt.at_least = verdict.data_age, SHORTEST_SECONDS
+            if verdict.recheck_after is not None:
+                attempt.at_most = max(verdict.recheck_after, SHORTEST_SECONDS)
+    return WaitOutcome(verdict, attempt.elapsed(), attempt.number, error)
 
 
-def retry_until_deadline(ask: Callable[[], T], deadline: ext_sdk.Deadline) -> T:
-    """What `ask` gives; while the server has troubles it is asked again, until the deadline. Raises KubernetesError."""
-    found: list[T] = []
+def retry_until_deadline(call: Callable[[], T], deadline: ext_sdk.Deadline) -> T:
+    """Return the result of a call that is repeated after transient errors until the deadline. Raises KubernetesError."""
+    results: list[T] = []
 
     def check(_age: float) -> Verdict:
-        found.append(ask())
+        results.append(call())
         return Verdict(done=True, status="")
 
-    waited = wait_until(check, deadline, deadline.wait)
-    if waited.problem is not None:
-        raise waited.problem
-    return found[-1]
-
-
-def _bounded(pause: float, verdict: Verdict | None, problem: KubernetesError | None) -> float:
-    """A pause, counted from what was seen last: as long as the server asks for, not past a moment that matters."""
-    if problem is not None:
-        asked = problem.retry_after if isinstance(problem, ApiError) else None
-        return max(pause, asked or 0.0)
-    if verdict is None:
-        return pause
-    pause = max(pause - verdict.age, 0.001)
-    return pause if verdict.again is None else min(pause, max(verdict.again, 0.001))
+    outcome = wait_until(check, deadline)
+    if outcome.last_error is not None:
+        raise outcome.last_error
+    return results[-1]

@@ -1,4 +1,4 @@
-"""Run a program that an operation needs, to its end or to that of its time."""
+"""Run an external program of an operation until it exits or the deadline passes."""
 
 from __future__ import annotations
 
@@ -13,29 +13,28 @@ from ext_sdk.process import Command, CommandNotFound, Output, ProcessError, Pump
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-MOST_BYTES = 4 * 1024 * 1024  # of each output that are kept
-TICK = 0.05  # seconds between two looks at whether the call has to stop
+MOST_BYTES = 4 * 1024 * 1024  # kept of each output
+TICK = 0.05  # seconds between two checks of the deadline
 GRACE = 0.5  # seconds between SIGTERM and SIGKILL at the deadline
-PATIENCE = 0.3  # seconds after SIGKILL that an answer waits
+LAST_SECONDS = 0.3  # for the exit status, after SIGKILL
 
 
 class Ran(NamedTuple):
-    """What a program did.
+    """Result of a program.
 
     Attributes:
-        code: its exit code; None where a signal ended it.
-        how: `exit code 1`, `killed by SIGTERM`.
-        stdout, stderr: what it wrote.
-        in_time: it ended by itself.
-        whole: all of stdout was kept.
+        code: exit code; None if a signal ended the program.
+        status: `exit code 1`, `killed by SIGTERM`.
+        in_time: False if the program was stopped at the deadline.
+        complete: False if a part of stdout was discarded.
     """
 
     code: int | None
-    how: str
+    status: str
     stdout: str
     stderr: str
     in_time: bool
-    whole: bool
+    complete: bool
 
 
 def run(
@@ -46,17 +45,15 @@ def run(
     *,
     limit: int = MOST_BYTES,
 ) -> Ran:
-    """Run a program in the workdir, with nothing to read; at the deadline, its whole tree is ended.
+    """Run a program in the workdir, without input; at the deadline, its process tree is killed.
 
     Args:
-        argv: its name and its arguments.
-        env: variables beside those of the extension and of the task.
-        context: of the call.
-        advice: how to get the program.
-        limit: bytes of stdout that are kept.
+        env: variables in addition to those of the extension and of the task.
+        advice: how to install the program.
+        limit: maximum number of bytes of stdout that are kept.
 
     Raises:
-        ext_sdk.RequirementNotMet: there is no such program.
+        ext_sdk.RequirementNotMet: the program is not installed.
         ext_sdk.OperationFailed: it can't be started.
     """
     outputs = {"stdout": Output(limit), "stderr": Output(MOST_BYTES)}
@@ -66,7 +63,7 @@ def run(
         readers, writers = zip(os.pipe(), os.pipe(), strict=True)
         for descriptor in writers:
             _closing(ours, descriptor)
-        theirs = ours.enter_context(ExitStack())  # closed here, unless the pump takes them
+        theirs = ours.enter_context(ExitStack())  # closed here, unless the pump takes over
         for descriptor in readers:
             _closing(theirs, descriptor)
         variables = {**os.environ, **context.env, **env}
@@ -83,14 +80,14 @@ def run(
         in_time = pump.run(lambda: context.deadline.expired, TICK)
         if not in_time:
             child.stop(grace=GRACE)
-            last = ext_sdk.Deadline(GRACE + PATIENCE)
+            last = ext_sdk.Deadline(GRACE + LAST_SECONDS)
             pump.run(lambda: last.expired, TICK)
     finally:
         pump.close()
         child.close()
     code = None if child.status is None else child.status.code
-    how, stdout = str(child.status or "no known end"), outputs["stdout"]
-    return Ran(code, how, stdout.text, outputs["stderr"].text, in_time, whole=not stdout.lost)
+    status, stdout = str(child.status or "unknown exit status"), outputs["stdout"]
+    return Ran(code, status, stdout.text, outputs["stderr"].text, in_time, complete=not stdout.lost)
 
 
 def _closing(stack: ExitStack, descriptor: int) -> int:

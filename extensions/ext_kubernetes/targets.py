@@ -10,7 +10,7 @@ from msgspec import Meta
 import ext_sdk
 from ext_kubernetes.api.errors import KubernetesError, NotFound
 from ext_kubernetes.api.paths import core_path
-from ext_kubernetes.objects.conditions import condition_of, has
+from ext_kubernetes.objects.conditions import condition_of
 from ext_kubernetes.objects.fields import at, items, members, number, text
 
 from .config import config_of
@@ -30,40 +30,46 @@ DEFAULT_NAMESPACE = "default"
 
 
 class Metadata(ext_sdk.Args, forbid_unknown_fields=False):
-    """Name and namespace, as in a manifest; its other members, such as labels, are accepted and do not matter."""
+    """Name and namespace, as in a manifest; other members, such as labels, are accepted and ignored."""
 
-    name: str = ""
-    namespace: str = ""
+    name: Annotated[str, Meta(description="Name of the object")] = ""
+    namespace: Annotated[str, Meta(description="Namespace of the object")] = ""
 
 
 class TargetArgs(ext_sdk.Args):
-    """Which object, in one of two spellings."""
+    """An object, given by `resource`, or by `kind` and `metadata`."""
 
     resource: Annotated[
         str,
         Meta(
-            description="Kind and name: pod/nginx, deploy/web, certificates.cert-manager.io/x; a kind alone for "
-            "several objects"
+            description="Kind and name: pod/nginx, deploy/web, certificates.cert-manager.io/x; a kind without a name "
+            "for several objects"
         ),
     ] = ""
-    api_version: Annotated[str, Meta(description="In place of `resource`, with `kind` and `metadata`: apps/v1")] = ""
-    kind: Annotated[str, Meta(description="In place of `resource`: Deployment")] = ""
-    metadata: Annotated[
-        Metadata, Meta(description="In place of `resource`: name and namespace; other members do not matter")
-    ] = Metadata()
-    namespace: Annotated[
-        str, Meta(description="Where; by default the one that create-namespace made, or that of the configuration")
+    api_version: Annotated[
+        str, Meta(description="apiVersion, such as apps/v1; with `kind` and `metadata`, which replace `resource`")
     ] = ""
+    kind: Annotated[str, Meta(description="Kind, such as Deployment; replaces `resource`")] = ""
+    metadata: Annotated[Metadata, Meta(description="Name and namespace, with `kind`; other members are ignored")] = (
+        Metadata()
+    )
+    namespace: Annotated[
+        str, Meta(description="Namespace; default: the one created by create-namespace, or the configured one")
+    ] = ""
+
+
+Container = Annotated[
+    str, Meta(description="Container of the pod; default: the pod's default container, or its first one")
+]
 
 
 class Target(NamedTuple):
     """An object, or with an empty name all objects of a kind.
 
     Attributes:
-        resource: the kind.
-        namespace: "" for a kind that has none.
+        namespace: "" for a cluster-scoped kind.
         name: "" for all.
-        selector: of labels, for messages; "" for none.
+        selector: label selector, for messages; "" for none.
     """
 
     resource: Resource
@@ -73,23 +79,22 @@ class Target(NamedTuple):
 
     @property
     def path(self) -> ApiPath:
-        """Of the API server."""
+        """Return the path of the object or list."""
         return self.resource.path(self.namespace, self.name)
 
     def __str__(self) -> str:
-        """`pod/nginx`, for messages."""
-        kind = self.resource.kind.lower()
-        return f"{kind}/{self.name}" if self.name else self.resource.name
+        """Return `pod/nginx`, for messages."""
+        return f"{self.resource.kind.lower()}/{self.name}" if self.name else self.resource.name
 
     @property
     def where(self) -> str:
-        """`pod/nginx in namespace web`, for errors."""
+        """Return `pod/nginx in namespace web`, for errors."""
         chosen = f"{self} with labels {self.selector}" if self.selector else str(self)
         return f"{chosen} in namespace {self.namespace}" if self.namespace else chosen
 
     @property
     def are(self) -> str:
-        """The verb for it, in messages."""
+        """Return the verb that agrees with the target in messages."""
         return "is" if self.name else "are"
 
 
@@ -97,7 +102,7 @@ def namespace_of(context: ext_sdk.Context, client: Client, given: str = "") -> s
     """Return the namespace for an operation; `given` is the argument.
 
     Raises:
-        ext_sdk.OperationFailed: none is given, and which one create-namespace made for this task is not certain.
+        ext_sdk.OperationFailed: no namespace is given, and the one created for this task is ambiguous.
     """
     return (
         given
@@ -117,43 +122,64 @@ def target_of(
     patient: bool = False,
     everywhere: bool = False,
 ) -> Target:
-    """The object that arguments mean.
+    """Return the target that arguments name.
 
     Args:
-        args: of the operation.
-        context: of the call.
-        client: asks for the kind.
-        named: whether a name is needed; without one, all objects of the kind are meant.
-        patient: whether a server that has troubles is asked until the deadline, as those who wait do.
+        named: a name is required; if not, all objects of the kind are meant without one.
+        patient: retry transient errors of the server until the deadline, as waits do.
         everywhere: all namespaces are meant.
 
     Raises:
-        ext_sdk.InvalidArgs: none, or both spellings were used; a name is missing.
-        KubernetesError: the kind is unknown, or the server can't be asked.
+        ext_sdk.InvalidArgs: no object, or several; a name is missing.
+        KubernetesError: the kind is unknown, or the server can't be queried.
     """
-    kind, name, api_version = _spelled(args)
+    if args.resource and args.kind:
+        raise ext_sdk.InvalidArgs("resource", "expected `resource` or `kind`, found both")
+    kind, name = args.kind, args.metadata.name
+    if args.resource:
+        kind, slash, name = args.resource.partition("/")
+        if not kind or "/" in name or (slash and not name):
+            raise ext_sdk.InvalidArgs("resource", f"expected KIND/NAME, such as pod/nginx, found {args.resource!r}")
+        if name and args.metadata.name:
+            raise ext_sdk.InvalidArgs("metadata.name", "the name is also in `resource`")
+        name = name or args.metadata.name
+    if not kind:
+        raise ext_sdk.InvalidArgs("resource", "expected a kind and a name, such as pod/nginx, or `kind` and `metadata`")
     if named and not name:
         field = "resource" if args.resource else "metadata.name"
         raise ext_sdk.InvalidArgs(field, f"expected a kind and a name, such as {kind}/NAME; found no name")
-    given = {one for one in (args.namespace, args.metadata.namespace) if one}
+    given = {namespace for namespace in (args.namespace, args.metadata.namespace) if namespace}
     if len(given) > 1:
         raise ext_sdk.InvalidArgs("namespace", f"expected one namespace, found {' and '.join(sorted(given))}")
-    resource = resource_of(kind, api_version, context, client, patient=patient)
+    resource = resource_of(kind, args.api_version or None, context, client, patient=patient)
     if everywhere or not resource.namespaced:
         return Target(resource, "", name)
     return Target(resource, namespace_of(context, client, "".join(given)), name)
 
 
+def resource_of(
+    kind: str, api_version: str | None, context: ext_sdk.Context, client: Client, *, patient: bool = False
+) -> Resource:
+    """Return the kind with a name; see target_of and Discovery.resource."""
+    if known := client.discovery.cached(kind, api_version):
+        return known
+
+    def query() -> Resource:
+        return client.discovery.resource(kind, api_version, deadline=context.deadline)
+
+    return retry_until_deadline(query, context.deadline) if patient else query()
+
+
 def namespace_missing(target: Target, client: Client, deadline: ext_sdk.Deadline) -> str:
-    """What to say where an object is not found because its namespace is not there; "" where it is, or who knows."""
+    """Return an error text if the namespace of a target does not exist; "" if it exists, or can't be read."""
     if not target.namespace:
         return ""
     path = core_path("namespaces", name=target.namespace)
     try:
         client.request("GET", path, deadline=deadline, retry=False)
     except NotFound:
-        return f"there is no namespace {target.namespace}: make it first, by create-namespace"
-    except KubernetesError:  # who may not look at namespaces may be right all the same
+        return f"namespace {target.namespace} does not exist; create it with create-namespace"
+    except KubernetesError:  # a user who may not read namespaces may be right all the same
         return ""
     return ""
 
@@ -169,34 +195,7 @@ def missing_namespace_context(target: Target, client: Client, deadline: ext_sdk.
         raise
 
 
-def resource_of(
-    kind: str, api_version: str | None, context: ext_sdk.Context, client: Client, *, patient: bool = False
-) -> Resource:
-    """The kind that a name means; see target_of and Discovery.resource."""
-
-    def ask() -> Resource:
-        return client.discovery.resource(kind, api_version, deadline=context.deadline)
-
-    return retry_until_deadline(ask, context.deadline) if patient else ask()
-
-
-def _spelled(args: TargetArgs) -> tuple[str, str, str | None]:
-    """Kind, name, and apiVersion where it is given."""
-    if args.resource and args.kind:
-        raise ext_sdk.InvalidArgs("resource", "expected `resource` or `kind`, found both")
-    if args.resource:
-        kind, slash, name = args.resource.partition("/")
-        if not kind or "/" in name or (slash and not name):
-            raise ext_sdk.InvalidArgs("resource", f"expected KIND/NAME, such as pod/nginx, found {args.resource!r}")
-        if name and args.metadata.name:
-            raise ext_sdk.InvalidArgs("metadata.name", "the name is in `resource` already")
-        return kind, name or args.metadata.name, args.api_version or None
-    if not args.kind:
-        raise ext_sdk.InvalidArgs("resource", "expected a kind and a name, such as pod/nginx, or `kind` and `metadata`")
-    return args.kind, args.metadata.name, args.api_version or None
-
-
-DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"  # kubectl's annotation, which deployments set
+DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"  # kubectl's annotation, set by deployments
 PHASES = {"Running": 0, "Unknown": 1, "Pending": 2}  # in the order of preference; pods that have ended come last
 LATEST = "~"  # sorts after every timestamp
 
@@ -209,19 +208,14 @@ OPERATORS = {
 
 
 class Pods:
-    """The pods that arguments mean; asked for anew at each look, since workloads replace theirs.
+    """Pods that arguments name; listed at each poll, because workloads replace theirs.
 
     Args:
-        args: name a pod, or what has pods: a Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or Service.
-        selector: labels of pods, in place of a name.
-        context: of the call.
-        client: of the server.
-
-    Attributes:
-        target: what was named.
+        args: name a pod, or an owner of pods: a Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or Service.
+        selector: label selector of pods; replaces a name.
 
     Raises:
-        ext_sdk.InvalidArgs: nothing, or too much, is named.
+        ext_sdk.InvalidArgs: neither a name nor a selector, or both.
     """
 
     def __init__(self, args: TargetArgs, selector: str, context: ext_sdk.Context, client: Client) -> None:
@@ -232,115 +226,111 @@ class Pods:
         self._context = context
         self._client = client
 
-    @property
-    def path(self) -> ApiPath:
-        """Of the pods of the namespace."""
-        return core_path("pods", self.target.namespace)
-
     def path_of(self, pod: Object, subresource: str) -> ApiPath:
-        """Of a subresource of one of the pods, such as `exec`."""
+        """Return the path of a pod's subresource, such as `exec`."""
         return core_path("pods", self.target.namespace, text(pod, "metadata", "name"), subresource)
 
-    def see(self) -> list[Object]:
-        """Return the pods that exist now, the preferred one first: see `preferred`.
+    def read(self) -> list[Object]:
+        """Return the present pods, the preferred one first: see `preferred`.
 
         Raises:
             KubernetesError: they can't be read.
             ext_sdk.OperationFailed: the target has no selector of pods.
         """
         deadline = self._context.deadline
-        if self.target.resource.kind == "Pod" and self.target.name:
-            return [members(self._client.request("GET", self.target.path, deadline=deadline))]
-        query = [("labelSelector", self._selector or self._owners())]
-        return preferred(items(self._client.request("GET", self.path, query=query, deadline=deadline), "items"))
-
-    def _owners(self) -> str:
-        owner = self._client.request("GET", self.target.path, deadline=self._context.deadline)
-        if labels := selector_of(members(owner, "spec", "selector")):
-            return labels
-        raise ext_sdk.OperationFailed(
-            f"{self.target} has no pods of its own",
-            error=f"expected a pod, or what has a selector of pods; {self.target.where} has none",
-        )
+        selector = self._selector
+        if not selector:
+            owner = members(self._client.request("GET", self.target.path, deadline=deadline))
+            if self.target.resource.kind == "Pod":
+                return [owner]
+            selector = selector_of(members(owner, "spec", "selector"))
+        if not selector:
+            raise ext_sdk.OperationFailed(
+                f"{self.target} selects no pods",
+                error=f"expected a pod, or an object with a pod selector; {self.target.where} has none",
+            )
+        path, query = core_path("pods", self.target.namespace), [("labelSelector", selector)]
+        return preferred(items(self._client.request("GET", path, query=query, deadline=deadline), "items"))
 
 
 def preferred(pods: list[Object]) -> list[Object]:
     """Return pods in the order in which kubectl prefers them for exec and port-forward.
 
-    The order: assigned to a node, running, ready, ready for longer, fewer restarts, older, by name. Unlike kubectl, a
-    pod that is being deleted is left out as long as another one may run: kubectl takes it while it is still ready.
+    The order: assigned to a node, running, ready, ready for longer, fewer restarts, older, by name. Unlike kubectl, pods
+    that are being deleted are omitted if another one has not ended: kubectl uses them as long as they are ready.
     """
-    lasting = [pod for pod in pods if not text(pod, "metadata", "deletionTimestamp")]
-    candidates = pods if all(map(ended, lasting)) else lasting
-    return sorted(candidates, key=_rank)
+    remaining = [pod for pod in pods if not text(pod, "metadata", "deletionTimestamp")]
+    return sorted(pods if all(map(ended, remaining)) else remaining, key=_rank)
 
 
 def _rank(pod: Object) -> tuple[object, ...]:
-    ready = condition_of(pod, "Ready") if has(pod, "Ready", "True") else None
+    condition = condition_of(pod, "Ready")
+    ready = condition if condition is not None and condition.holds("True") else None
     statuses = items(pod, "status", "containerStatuses")
-    sidecars = {text(one, "name") for one in items(pod, "spec", "initContainers") if text(one, "restartPolicy")}
-    begun = [one for one in items(pod, "status", "initContainerStatuses") if text(one, "name") in sidecars]
+    containers = items(pod, "spec", "initContainers")
+    sidecars = {text(container, "name") for container in containers if text(container, "restartPolicy")}
+    init_statuses = items(pod, "status", "initContainerStatuses")
+    started = [status for status in init_statuses if text(status, "name") in sidecars]
     return (
         not text(pod, "spec", "nodeName"),
         PHASES.get(text(pod, "status", "phase"), len(PHASES)),
         ready is None,
         (ready.since if ready else "") or LATEST,
-        max((number(one, "restartCount") for one in statuses), default=0),
-        max((number(one, "restartCount") for one in begun), default=0),
+        max((number(status, "restartCount") for status in statuses), default=0),
+        max((number(status, "restartCount") for status in started), default=0),
         text(pod, "metadata", "creationTimestamp") or LATEST,
         text(pod, "metadata", "name"),
     )
 
 
 def selector_of(selector: Object) -> str:
-    """The selector of an object, as queries have it: `app=web,tier in (a,b)`; "" for none."""
-    expressions = items(selector, "matchExpressions")
+    """Return the selector of an object in the syntax of queries: `app=web,tier in (a,b)`; "" if it is empty."""
     labels = members(selector, "matchLabels") if {"matchLabels", "matchExpressions"} & selector.keys() else selector
     terms = [f"{key}={value}" for key, value in labels.items()]
-    for one in expressions:
-        values = at(one, "values")
+    for expression in items(selector, "matchExpressions"):
+        values = at(expression, "values")
         joined = ",".join(map(str, values)) if isinstance(values, list) else ""
-        terms.append(OPERATORS[text(one, "operator")].format(key=text(one, "key"), values=joined))
+        terms.append(OPERATORS[text(expression, "operator")].format(key=text(expression, "key"), values=joined))
     return ",".join(terms)
 
 
 def container_of(pod: Object, given: str = "") -> str:
-    """The container that is meant: the one that is given, the default one of the pod's annotation, or the first.
+    """Return the given container, the default one by the pod's annotation, or the first.
 
     Raises:
         ext_sdk.OperationFailed: the pod has no such container.
     """
-    known = containers_of(pod)
+    names = containers_of(pod)
     wanted = given or text(pod, "metadata", "annotations", DEFAULT_CONTAINER)
-    if wanted in known:
+    if wanted in names:
         return wanted
-    if given or not known:
+    if given or not names:
         name = text(pod, "metadata", "name")
         raise ext_sdk.OperationFailed(
             f"pod/{name} has no container {given!r}",
-            error=f"expected a container of pod/{name}: {', '.join(known)}; found {given!r}",
+            error=f"expected a container of pod/{name}: {', '.join(names)}; found {given!r}",
         )
-    return known[0]
+    return names[0]
 
 
 def containers_of(pod: Object) -> list[str]:
-    """The names of a pod's containers: the usual ones first, then those of its beginning, then those for debugging."""
+    """Return the names of a pod's containers: regular ones first, then init and ephemeral containers."""
     kinds = ("containers", "initContainers", "ephemeralContainers")
     return [text(container, "name") for kind in kinds for container in items(pod, "spec", kind)]
 
 
 def ended(pod: Object) -> bool:
-    """Whether a pod has run to its end: nothing in it will start again."""
+    """Return True if all containers of a pod have terminated for good."""
     return text(pod, "status", "phase") in {"Succeeded", "Failed"}
 
 
 def running_pod(pods: Pods) -> Object:
     """Return the named pod, or the preferred one of several. Raises OperationFailed if none is running."""
-    found = pods.see()
+    found = pods.read()
     if found and text(found[0], "status", "phase") == "Running":
         return found[0]
-    told = ", ".join(f"{text(pod, 'metadata', 'name')} is {text(pod, 'status', 'phase') or 'new'}" for pod in found[:5])
+    phases = [f"{text(pod, 'metadata', 'name')} is {text(pod, 'status', 'phase') or 'new'}" for pod in found[:5]]
     raise ext_sdk.OperationFailed(
         f"no running pod of {pods.target.where}",
-        error=f"expected a running pod of {pods.target.where}, found {told or 'none'}",
+        error=f"expected a running pod of {pods.target.where}, found {', '.join(phases) or 'none'}",
     )

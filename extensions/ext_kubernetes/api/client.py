@@ -49,7 +49,7 @@ def counts(error: KubernetesError) -> bool:
     One that asks to wait does not, nor a refusal by a server that is coming back: both end, at the latest, with the
     operation's deadline.
     """
-    return not isinstance(error, ApiError) or (error.retry_after is None and not error.passing)
+    return not isinstance(error, ApiError) or (error.retry_after is None and not error.transient)
 
 
 def pause_before(error: KubernetesError, method: str, pause: float) -> float | None:
@@ -107,7 +107,7 @@ class Health:
         error = api_error(refused.status, body, retry_after=after, where=where, user=user)
         if refused.status >= 500:
             self._troubled = time.monotonic()
-        error.passing = refused.status in {401, 403} and self.settling
+        error.transient = refused.status in {401, 403} and self.settling
         return error
 
     def unreachable(self, problem: TransportError, address: str, elapsed: float) -> Unreachable:
@@ -126,7 +126,7 @@ class Health:
         error = Unreachable(
             address, str(problem), since, answered=answered is not None, sent=problem.sent, begun=problem.begun
         )
-        error.passing = problem.permitted
+        error.transient = problem.permitted
         return error
 
 

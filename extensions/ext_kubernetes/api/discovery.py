@@ -1,6 +1,6 @@
-"""The kinds of a server: two requests by aggregated discovery, or one for each group if the server does not have it.
+"""Kinds of a server: two requests by aggregated discovery, or one for each group if the server does not support it.
 
-The first request has the kinds without a group, and is enough for those.
+The first request returns the kinds of the core group, and suffices for those.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from ext_kubernetes.objects.fields import items, members, text
 from ext_sdk.core.text import closest, suggest
 
 from .errors import ApiError, UnknownKind
@@ -27,18 +28,18 @@ CORE_PATH, GROUPS_PATH = DISCOVERY
 
 
 class Requests(Protocol):
-    """What is needed of a client."""
+    """Client, as far as discovery uses it."""
 
     def request(self, method: str, path: ApiPath, *, accept: str = "application/json", deadline: Deadline) -> object:
         """Send a request."""
 
     @property
     def settling(self) -> bool:
-        """Whether the server has come back only now: it finds its definitions a moment after it answers."""
+        """Return True shortly after a start of the server: it loads definitions after its first responses."""
 
 
 class Resource(NamedTuple):
-    """A kind in one version of its API group, and how its objects are addressed."""
+    """A kind in one version of its API group, and the address of its objects."""
 
     group: str
     version: str
@@ -52,192 +53,160 @@ class Resource(NamedTuple):
 
     @property
     def api_version(self) -> str:
-        """As objects have it: `v1`, `apps/v1`."""
+        """Return the apiVersion of objects: `v1`, `apps/v1`."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def name(self) -> str:
-        """As people type it: `pods`, `deployments.apps`."""
+        """Return the name that users type: `pods`, `deployments.apps`."""
         return f"{self.plural}.{self.group}" if self.group else self.plural
 
     def path(self, namespace: str = "", name: str = "", subresource: str = "") -> ApiPath:
-        """The path of an object, or of the list of them; see api_path."""
+        """Return the path of an object or of the list; see api_path."""
         where = namespace if self.namespaced else ""
         return api_path(self.group, self.version, self.plural, where, name=name, subresource=subresource)
 
 
 class Discovery:
-    """The kinds of one server, kept in memory, and asked for again when an unknown one is named.
-
-    Args:
-        client: for the requests.
-    """
+    """Kinds of one server, cached in memory; read again if a name is unknown."""
 
     def __init__(self, client: Requests) -> None:
         self._client = client
         self._lock = threading.Lock()
-        self._found: tuple[Resource, ...] = ()
-        self._core: tuple[Resource, ...] = ()  # those without a group, which come first
+        self._all: tuple[Resource, ...] = ()
+        self._core: tuple[Resource, ...] = ()  # kinds of the core group, which come first
 
-    def resources(self, deadline: Deadline) -> tuple[Resource, ...]:
-        """All kinds in the server's order, the preferred version of a group first. Raises KubernetesError."""
-        with self._lock:
-            if not self._found:
-                self._find_core(deadline)
-                self._found = self._core + tuple(_discovered(self._client, GROUPS_PATH, deadline))
-            return self._found
-
-    def _core_resources(self, deadline: Deadline) -> tuple[Resource, ...]:
-        with self._lock:
-            self._find_core(deadline)
-            return self._core
-
-    def _find_core(self, deadline: Deadline) -> None:
-        if not self._core:
-            self._core = tuple(_discovered(self._client, CORE_PATH, deadline))
+    def cached(self, name: str, api_version: str | None = None) -> Resource | None:
+        """Return the kind with a name without a request; None if it is not cached. See `resource`."""
+        return _matching(self._all or self._core, name, api_version)
 
     def resource(self, name: str, api_version: str | None = None, *, deadline: Deadline) -> Resource:
-        """The kind that a name means.
+        """Return the kind with a name.
 
         Args:
-            name: kind, plural, singular or short name in any case, with the group behind a dot where it is not clear:
+            name: kind, plural, singular or short name in any case; with the group after a dot if ambiguous:
                 `Pod`, `deploy`, `certificates.cert-manager.io`, `deployments.v1.apps`.
-            api_version: such as `apps/v1`; None: the preferred version of the first group that has it.
-            deadline: for the requests, where any are needed.
+            api_version: such as `apps/v1`; None: the preferred version of the first group that has the kind.
 
         Raises:
-            UnknownKind: the server has none, not even after it was asked again.
-            KubernetesError: it can't be asked.
+            UnknownKind: the server does not have it, also after its kinds were read again.
+            KubernetesError: a request failed.
         """
-        if found := _matching(self._core_resources(deadline), name, api_version):
-            return found
-        known: tuple[Resource, ...] = ()
-        for _ in ("what is known", "what is so now"):
-            self._forget(known)
-            known = self.resources(deadline)
-            if found := _matching(known, name, api_version):
-                return found
+        for core_only in (True, False):
+            known = self._read(deadline, core_only=core_only)
+            if resource := _matching(known, name, api_version):
+                return resource
+        with self._lock:
+            if self._all is known:  # not yet read again by another thread
+                self._all = self._core = ()
+        known = self._read(deadline, core_only=False)
+        if resource := _matching(known, name, api_version):
+            return resource
         unknown = _unknown(known, name, api_version)
-        unknown.passing = self._client.settling
+        unknown.transient = self._client.settling
         raise unknown
 
-    def _forget(self, known: tuple[Resource, ...]) -> None:
-        """Ask again the next time, unless somebody else has asked in the meantime."""
+    def _read(self, deadline: Deadline, *, core_only: bool) -> tuple[Resource, ...]:
+        """Return the kinds in the server's order, the preferred version of a group first. Raises KubernetesError."""
         with self._lock:
-            if self._found is known:
-                self._found = ()
-                self._core = () if known else self._core
+            if not self._core:
+                self._core = tuple(_discover(self._client, CORE_PATH, deadline))
+            if core_only:
+                return self._core
+            if not self._all:
+                self._all = self._core + tuple(_discover(self._client, GROUPS_PATH, deadline))
+            return self._all
 
 
 def _matching(known: Iterable[Resource], name: str, api_version: str | None) -> Resource | None:
     if api_version is not None:
-        known = [one for one in known if one.api_version == api_version]
-        exact = next((one for one in known if one.kind == name), None)
-        return exact or next((one for one in known if _is(one, name.lower())), None)
+        known = [resource for resource in known if resource.api_version == api_version]
+        exact = next((resource for resource in known if resource.kind == name), None)
+        return exact or next((resource for resource in known if _has_name(resource, name.lower())), None)
     word, _, group = name.lower().partition(".")
-    for one in known:
-        if _is(one, word) and (not group or group in {one.group, f"{one.version}.{one.group}", one.version}):
-            return one
+    for resource in known:
+        groups = ("", resource.group, f"{resource.version}.{resource.group}", resource.version)
+        if _has_name(resource, word) and group in groups:
+            return resource
     return None
 
 
-def _is(resource: Resource, word: str) -> bool:
+def _has_name(resource: Resource, word: str) -> bool:
     return word in {resource.plural, resource.singular, resource.kind.lower(), *resource.short_names}
 
 
 def _unknown(known: Sequence[Resource], name: str, api_version: str | None) -> UnknownKind:
-    """What to say: the kind in other versions, or names like it."""
+    """Return the error for an unknown kind, with the kind in other versions, or similar names."""
     word = name.lower().partition(".")[0]
     where = f" in {api_version}" if api_version is not None else ""
-    elsewhere = sorted({f"{one.kind} of {one.api_version}" for one in known if _is(one, word)})
-    if elsewhere:
-        told = "it has " + ", ".join(elsewhere)
-    elif near := closest(name, sorted({one.kind for one in known})):
-        versions = ", ".join(dict.fromkeys(one.api_version for one in known if one.kind == near))
-        told = f"did you mean {near} of {versions}?"
-    elif api_version is not None and not any(one.api_version == api_version for one in known):
-        told = f"nothing is in {api_version}; {suggest(api_version, dict.fromkeys(one.api_version for one in known))}"
+    others = sorted({f"{resource.kind} of {resource.api_version}" for resource in known if _has_name(resource, word)})
+    versions = dict.fromkeys(resource.api_version for resource in known)
+    if others:
+        advice = "it has " + ", ".join(others)
+    elif near := closest(name, sorted({resource.kind for resource in known})):
+        of = ", ".join(dict.fromkeys(resource.api_version for resource in known if resource.kind == near))
+        advice = f"did you mean {near} of {of}?"
+    elif api_version is not None and api_version not in versions:
+        advice = f"it does not have {api_version}; {suggest(api_version, versions)}"
     else:
-        spellings = [word for one in known for word in (one.plural, *one.short_names)]
-        told = suggest(name, dict.fromkeys([*(one.kind for one in known), *spellings]))
+        names = [name for resource in known for name in (resource.plural, *resource.short_names)]
+        advice = suggest(name, dict.fromkeys([*(resource.kind for resource in known), *names]))
     return UnknownKind(
         f"unknown kind {name!r}{where}",
-        error=f"the server has no kind {name!r}{where}; {told}{'' if told.endswith('?') else '.'} "
-        "A custom resource needs its definition (CRD) first",
+        error=f"the server has no kind {name!r}{where}; {advice}{'' if advice.endswith('?') else '.'} "
+        "A custom resource requires its definition (CRD) first",
     )
 
 
-def _discovered(client: Requests, path: ApiPath, deadline: Deadline) -> Iterator[Resource]:
-    answer = client.request("GET", path, accept=f"{AGGREGATED},application/json", deadline=deadline)
-    if not isinstance(answer, dict):
+def _discover(client: Requests, path: ApiPath, deadline: Deadline) -> Iterator[Resource]:
+    found = members(client.request("GET", path, accept=f"{AGGREGATED},application/json", deadline=deadline))
+    if found.get("kind") != "APIGroupDiscoveryList":
+        yield from _legacy_discovery(client, found, deadline)
         return
-    if answer.get("kind") == "APIGroupDiscoveryList":
-        yield from _aggregated(answer)
-    else:
-        yield from _legacy(client, answer, deadline)
-
-
-def _aggregated(answer: dict[str, object]) -> Iterator[Resource]:
-    for item in _dicts(answer.get("items")):
-        metadata = item.get("metadata")
-        group = _text(metadata.get("name")) if isinstance(metadata, dict) else ""
-        for version in _dicts(item.get("versions")):
-            for one in _dicts(version.get("resources")):
-                kind = one.get("responseKind")
-                kind = kind if isinstance(kind, dict) else {}
+    for group in items(found, "items"):
+        for version in items(group, "versions"):
+            for resource in items(version, "resources"):
                 yield Resource(
-                    group,
-                    _text(version.get("version")),
-                    _text(kind.get("kind")),
-                    _text(one.get("resource")),
-                    one.get("scope") == "Namespaced",
-                    _texts(one.get("verbs")),
-                    tuple(_text(sub.get("subresource")) for sub in _dicts(one.get("subresources"))),
-                    _texts(one.get("shortNames")),
-                    _text(one.get("singularResource")),
+                    text(group, "metadata", "name"),
+                    text(version, "version"),
+                    text(resource, "responseKind", "kind"),
+                    text(resource, "resource"),
+                    resource.get("scope") == "Namespaced",
+                    _texts(resource.get("verbs")),
+                    tuple(text(sub, "subresource") for sub in items(resource, "subresources")),
+                    _texts(resource.get("shortNames")),
+                    text(resource, "singularResource"),
                 )
 
 
-def _legacy(client: Requests, answer: dict[str, object], deadline: Deadline) -> Iterator[Resource]:
-    """What `/api` and `/apis` list, group by group; one that does not answer is passed over, as its kinds are."""
-    versions = [("", api_path("", version), version) for version in _texts(answer.get("versions"))]
-    for group in _dicts(answer.get("groups")):
-        preferred = group.get("preferredVersion")
-        first = _text(preferred.get("version")) if isinstance(preferred, dict) else ""
-        names = [_text(one.get("version")) for one in _dicts(group.get("versions"))]
-        name = _text(group.get("name"))
-        names.sort(key=first.__ne__)
-        versions += [(name, api_path(name, one), one) for one in names]
+def _legacy_discovery(client: Requests, found: dict[str, object], deadline: Deadline) -> Iterator[Resource]:
+    """Yield the kinds that `/api` or `/apis` lists, group by group; a group that does not respond is skipped."""
+    versions = [("", api_path("", version), version) for version in _texts(found.get("versions"))]
+    for group in items(found, "groups"):
+        name, preferred = text(group, "name"), text(group, "preferredVersion", "version")
+        names = sorted((text(version, "version") for version in items(group, "versions")), key=preferred.__ne__)
+        versions += [(name, api_path(name, version), version) for version in names]
     for name, path, version in versions:
         try:
-            found = client.request("GET", path, deadline=deadline)
+            listed = items(client.request("GET", path, deadline=deadline), "resources")
         except ApiError:
             continue
-        listed = _dicts(found.get("resources")) if isinstance(found, dict) else []
-        for one in listed:
-            plural = _text(one.get("name"))
+        for resource in listed:
+            plural = text(resource, "name")
             if "/" not in plural:
-                subresources = (_text(other.get("name")).partition("/") for other in listed)
+                subresources = (text(other, "name").partition("/") for other in listed)
                 yield Resource(
                     name,
                     version,
-                    _text(one.get("kind")),
+                    text(resource, "kind"),
                     plural,
-                    one.get("namespaced") is True,
-                    _texts(one.get("verbs")),
+                    resource.get("namespaced") is True,
+                    _texts(resource.get("verbs")),
                     tuple(sub for of, _, sub in subresources if of == plural and sub),
-                    _texts(one.get("shortNames")),
-                    _text(one.get("singularName")),
+                    _texts(resource.get("shortNames")),
+                    text(resource, "singularName"),
                 )
 
 
-def _dicts(value: object) -> list[dict[str, object]]:
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else ""
+    return tuple(item for item in value if isinstance(item, str)) if isinstance(value, list) else ()

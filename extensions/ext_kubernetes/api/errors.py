@@ -1,6 +1,6 @@
-"""What API servers say where they refuse: how it is known again, and how it is told without what they were sent.
+"""Errors of an API server, classified by status and reason, with advice for the user.
 
-Some of them quote the object, or the value, before they say what is wrong with it. It may be a Secret.
+Some servers quote the object or the value in their message. It may be a Secret, so such quotations are removed.
 """
 
 from __future__ import annotations
@@ -18,129 +18,121 @@ if TYPE_CHECKING:
 UNKNOWN = 'strict decoding error: unknown field "'
 UNDECLARED = "field not declared in schema"
 NO_TEXT = ": expected string, got "
-REJECTED = "the server rejected our request due to an error in our request"  # all that is said of a JSON Patch
-NO_PAGE = "404 page not found"  # of a kind that was served before
+REJECTED = "the server rejected our request due to an error in our request"  # the complete message for a JSON Patch
+NO_PAGE = "404 page not found"  # for a kind that is no longer served
 CONFLICT = "FieldManagerConflict"
 _MISFITS = (UNDECLARED, "failed to create typed patch object")  # of a server-side apply
-_NAMELESS = ' "" is invalid: '  # a patch that can't be read
+_NAMELESS = ' "" is invalid: '  # prefix for a patch that can't be parsed
 _OBJECT = re.compile(r'"(\{.*\}"|map\[.*\]"(?=:))', re.DOTALL)
-_VALUE = re.compile(r"&value\.valueUnstructured\{Value:(.*)\}")  # one that does not fit, as Go writes it
+_VALUE = re.compile(r"&value\.valueUnstructured\{Value:(.*)\}")  # an invalid value in Go syntax
 _TYPES = {"map": "an object", "[]": "a list", "true": "a boolean", "false": "a boolean", '"': "a text", "<nil>": "null"}
 
 
 def is_misfit(text: str) -> bool:
-    """Whether an object does not fit its kind, which servers answer with status 500."""
+    """Return True for an object that does not match the schema of its kind, to which servers respond with status 500."""
     return any(mark in text for mark in _MISFITS)
 
 
 def shortened(text: str) -> str:
-    """What the server says, without what it was told: for a value its type has to do."""
-    return _VALUE.sub(_type, _OBJECT.sub('"{…}"', text)).removeprefix(_NAMELESS).strip()
+    """Return a message without the quoted object; a quoted value is replaced by its type."""
 
+    def type_of(value: re.Match[str]) -> str:
+        return next((name for begin, name in _TYPES.items() if value[1].startswith(begin)), "a number")
 
-def manager(message: str) -> str:
-    """The manager, in quotes, from `conflict with "kubectl" using apps/v1`."""
-    parts = message.split('"')
-    return f'"{parts[1]}"' if len(parts) > 2 else "another manager"
-
-
-def _type(value: re.Match[str]) -> str:
-    return next((word for begin, word in _TYPES.items() if value[1].startswith(begin)), "a number")
+    return _VALUE.sub(type_of, _OBJECT.sub('"{…}"', text)).removeprefix(_NAMELESS).strip()
 
 
 ANONYMOUS = 'User "system:anonymous"'
-MOST_CAUSES = 20  # that are told; an object may have hundreds
-ABSENT = "Is the cluster running, and is this the right kubeconfig and context?"
-UNTRUSTED = "Does the kubeconfig have the certificate-authority-data of that cluster, and the name that it goes by?"
-LONGEST = 4000  # characters of what a server says that are repeated
+MOST_CAUSES = 20  # reported; an object may have hundreds
+ABSENT = "Check that the cluster is running, and that kubeconfig and context are right"
+UNTRUSTED = "Check certificate-authority-data and the server name in the kubeconfig"
+LONGEST = 4000  # characters of a server's message
 
 
 class KubernetesError(OperationFailed):
-    """The base.
+    """Base of all errors of this package.
 
     Attributes:
-        passing: it was seen while the server came back, and may be otherwise a moment later.
+        transient: the error occurred while the server was starting, and may disappear.
     """
 
-    passing = False
+    transient = False
 
     @property
     def retryable(self) -> bool:
-        """Whether the same request may succeed a moment later."""
-        return self.passing
+        """Return True if the same request may succeed later."""
+        return self.transient
 
 
 class NoConfiguration(KubernetesError):
-    """There is no kubeconfig, or it can't be used."""
+    """The kubeconfig is missing or can't be used."""
 
 
 class Stopped(KubernetesError):
-    """The time for the operation is over, or the extension was told to end."""
+    """The operation was stopped, because the extension ends."""
 
 
 class UnknownKind(KubernetesError):
-    """The server has no such kind."""
+    """The server does not have a kind."""
 
 
 class InvalidName(KubernetesError):
-    """A name, a namespace or the like is not valid in a path of the API server: nothing was sent.
+    """A name or namespace is not valid in a path of the API server; nothing was sent.
 
     Args:
         what: kind of name: `resource name`, `namespace`.
-        value: the name.
         problems: each as kubectl reports it: `may not be '..'`.
     """
 
     def __init__(self, what: str, value: str, problems: list[str]) -> None:
         found = f'invalid {what} "{value[:LONGEST]}": [{", ".join(problems)}]'
-        super().__init__(found[:200], error=f"{found}; name an object that can exist")
+        super().__init__(found[:200], error=f"{found}; use a valid name")
 
 
 class Unreachable(KubernetesError):
-    """No answer from the server.
+    """The server did not respond, or not completely.
 
     Args:
         address: of the server.
-        reason: what happened to the connection.
-        seconds: since the last answer, or since the first try where there was none.
-        answered: whether it has ever answered this client.
-        sent: the request may have reached the server: what it asked for may have been done.
+        reason: of the broken connection.
+        seconds: since the last response, or since the first attempt if there was none.
+        answered: the server has responded to this client before.
+        sent: the server may have received, and carried out, the request.
         begun: the response had begun.
     """
 
-    passing = True
+    transient = True
 
     def __init__(
         self, address: str, reason: str, seconds: float, *, answered: bool, sent: bool = False, begun: bool = False
     ) -> None:
-        if begun:
-            super().__init__(
-                f"the API server at {address} did not send its response completely",
-                error=f"no complete response from the API server at {address}: {reason}. The connection is slow, or "
-                "there is much to read: request less (`tail`, `since`, `selector`), or increase `timeout`",
-            )
-            self.address, self.reason, self.sent = address, reason, sent
-            return
-        since = f"it last answered {seconds:.1f} s ago" if answered else f"tried for {seconds:.1f} s"
-        doubt = "; the request may have been carried out" if sent else ""
-        super().__init__(
-            f"the API server at {address} can't be reached",
-            error=f"no answer from the API server at {address}: {reason}; {since}{doubt}. "
-            + (UNTRUSTED if "CERTIFICATE_VERIFY_FAILED" in reason or "X509" in reason else ABSENT),
-        )
         self.address, self.reason, self.sent = address, reason, sent
+        if begun:
+            message = f"the API server at {address} did not send its response completely"
+            error = (
+                f"incomplete response from the API server at {address}: {reason}. The connection is slow, or the "
+                "response is large: request less (`tail`, `since`, `selector`), or increase `timeout`"
+            )
+        else:
+            since = f"it last responded {seconds:.1f} s ago" if answered else f"tried for {seconds:.1f} s"
+            doubt = "; the request may have been carried out" if sent else ""
+            advice = UNTRUSTED if "CERTIFICATE_VERIFY_FAILED" in reason or "X509" in reason else ABSENT
+            message = f"the API server at {address} can't be reached"
+            error = f"API server {address} did not respond: {reason}; {since}{doubt}. {advice}"
+        super().__init__(message, error=error)
 
 
 class ApiError(KubernetesError):
-    """The server answered with a failure.
+    """The server responded with an error.
 
     Attributes:
         status: of HTTP.
-        reason: of the Status object, such as NotFound; "" where it has none.
-        text: what the server says.
-        causes: (field, reason, message) for each cause that it names.
-        retry_after: seconds that it asks to wait; None where it does not say.
+        reason: of the Status object, such as NotFound; "" if it has none.
+        text: message of the server.
+        causes: (field, reason, message) of each cause in the Status object.
+        retry_after: seconds of the Retry-After header; None without one.
         where: method and path of the request.
+        user: of the kubeconfig, for messages.
     """
 
     advice = ""
@@ -163,143 +155,137 @@ class ApiError(KubernetesError):
         self.retry_after = retry_after
         self.where = where
         self.user = user
-        super().__init__(self._headline()[:200], error=self._told())
+        super().__init__(self._headline()[:200], error=self._explanation())
 
     @property
     def retryable(self) -> bool:
-        """Whether the request may succeed a moment later; an object that does not fit its kind is a 500, too."""
-        return self.passing or ((self.status == 429 or self.status >= 500) and not is_misfit(self.text))
+        """Return True if the request may succeed later; not for an object that is rejected with status 500."""
+        return self.transient or ((self.status == 429 or self.status >= 500) and not is_misfit(self.text))
 
     def _headline(self) -> str:
         return " ".join(self.text.split())  # a first line may be no more than `errors:`
 
-    def _told(self) -> str:
+    def _explanation(self) -> str:
         advice = self._advice()
         return f"{self.text} ({self.status} {self.reason or 'from the server'}){'. ' + advice if advice else ''}"
 
     def _advice(self) -> str:
         if UNDECLARED in self.text or UNKNOWN in self.text:
-            return "The kind has no such field: check how it is spelled and where it stands"
+            return "Unknown field for this kind: check its spelling and position"
         if NO_TEXT in self.text:
-            return "Put the value in quotes: without them YAML takes 1 for a number, and yes and true for booleans"
+            return "Quote the value: unquoted YAML reads 1 as a number, and yes and true as booleans"
         return self.advice
 
 
 class Unauthorized(ApiError):
-    """401."""
+    """Status 401."""
 
     def _headline(self) -> str:
-        return f"the credentials of {self.user or 'the kubeconfig'} are refused"
+        return f"the credentials of {self.user or 'the kubeconfig'} were rejected"
 
     def _advice(self) -> str:
         return (
-            f"The credentials of {self.user or 'the kubeconfig'} are refused: they have expired, were revoked, or "
+            f"The credentials of {self.user or 'the kubeconfig'} were rejected: they have expired, were revoked, or "
             "belong to another cluster. Renew them, or choose another context"
         )
 
 
 class Forbidden(ApiError):
-    """403."""
+    """Status 403."""
 
     def _advice(self) -> str:
         if ANONYMOUS in self.text:
             return (
-                f"No credentials were sent: the kubeconfig has none of {self.user or 'this context'} that is supported "
-                "(token, tokenFile, client certificate, exec plugin, user and password)"
+                "No credentials were sent: the kubeconfig has no supported ones for "
+                f"{self.user or 'this context'} (token, tokenFile, client certificate, exec plugin, user and password)"
             )
         if '" cannot ' not in self.text:  # `User "ada" cannot get resource "pods"`
-            return "Policy, quota or admission of the cluster refuses it"
+            return "A policy, quota or admission controller of the cluster rejected the request"
         return "Give the user a Role or ClusterRole with that verb and resource, or choose another context"
 
 
 class NotFound(ApiError):
-    """404."""
+    """Status 404."""
 
     def _advice(self) -> str:
         if self.text.startswith("namespaces ") and "/namespaces/" in self.where:
-            return "Make the namespace first: create-namespace"
+            return "Create the namespace first, with create-namespace"
         if self.text == NO_PAGE and self.where in {"GET /api", "GET /apis"}:
-            return "The address does not lead to a Kubernetes API: check the path of `server` in the kubeconfig"
+            return "The address is not that of a Kubernetes API: check the path of `server` in the kubeconfig"
         if self.text == NO_PAGE:
-            return "The server has no such kind any more: was its definition (CRD) deleted?"
+            return "The server no longer has this kind: check that its CustomResourceDefinition exists"
         return ""
 
 
 class Conflict(ApiError):
-    """409: somebody else has the field, or has changed the object."""
-
-    @property
-    def managers(self) -> tuple[tuple[str, str], ...]:
-        """(manager, field) for each field that somebody else manages."""
-        found = ((manager(message), field) for field, reason, message in self.causes if reason == CONFLICT)
-        return tuple(found)
+    """Status 409: another manager owns a field, or the object has changed."""
 
     def _advice(self) -> str:
-        if not self.managers:
+        owned = []
+        for field, reason, message in self.causes[:MOST_CAUSES]:
+            if reason == CONFLICT:  # message: `conflict with "kubectl" using apps/v1`
+                parts = message.split('"')
+                owner = f'"{parts[1]}"' if len(parts) > 2 else "another manager"
+                owned.append(f"{field} is managed by {owner}")
+        if not owned:
             return "The object has changed since it was read: read it again"
-        told = ", ".join(f"{field} is managed by {manager}" for manager, field in self.managers[:MOST_CAUSES])
-        return f"{told}. Leave these fields out, or take them over with `force: true`"
+        return f"{', '.join(owned)}. Omit these fields, or set `force: true` to take ownership"
 
 
 class AlreadyExists(ApiError):
-    """409: there is one of this name."""
+    """Status 409: an object of this name exists."""
 
-    advice = "Choose another name, `generateName`, or `apply`, which changes what is there"
+    advice = "Choose another name, `generateName`, or `apply`, which updates the existing object"
 
 
 class Gone(ApiError):
-    """410: the version to go on from is too old."""
+    """Status 410: the resourceVersion to continue from is too old."""
 
 
 class Invalid(ApiError):
-    """The object is not as its kind wants it."""
+    """Status 400 or 422: the object is invalid."""
 
-    def _told(self) -> str:
-        told = [f"{field}: {message}" for field, _, message in self.causes if field and message]
-        if len(told) < 2:
-            return super()._told()
-        more = f"; and {len(told) - MOST_CAUSES} more" if len(told) > MOST_CAUSES else ""
+    def _explanation(self) -> str:
+        problems = [f"{field}: {message}" for field, _, message in self.causes if field and message]
+        if len(problems) < 2:
+            return super()._explanation()
+        more = f"; and {len(problems) - MOST_CAUSES} more" if len(problems) > MOST_CAUSES else ""
         what, is_invalid, _ = self.text.partition(" is invalid: ")  # all of its causes follow
-        return f"{what}{is_invalid[:-2]} ({self.status} {self.reason}): {'; '.join(told[:MOST_CAUSES])}{more}"
+        return f"{what}{is_invalid[:-2]} ({self.status} {self.reason}): {'; '.join(problems[:MOST_CAUSES])}{more}"
 
     def _advice(self) -> str:
         if self.text == REJECTED:
-            return "Of the JSON Patch, an `op` is unknown, a `path` leads to nothing, or a `test` does not hold"
+            return "Invalid JSON Patch: an `op` is unknown, a `path` does not exist, or a `test` failed"
         return super()._advice()
 
 
 class TooManyRequests(ApiError):
-    """429: the server asks to wait."""
+    """Status 429: the server is overloaded."""
 
     def _advice(self) -> str:
         if self.retry_after is None:
-            return "The server has too much to do: try later"
-        return f"The server has too much to do, and asks to wait {self.retry_after:g} s"
+            return "The server is overloaded: try later"
+        return f"The server is overloaded, and asks to wait {self.retry_after:g} s"
 
 
 @contextmanager
-def error_context(what: str) -> Iterator[None]:
-    """Say in the message of a failure what was being done, such as "could not apply deployment/web"."""
+def error_context(context: str) -> Iterator[None]:
+    """Prefix the message of a KubernetesError with its context, such as "failed to delete pod/web"."""
     try:
         yield
     except KubernetesError as error:
-        error.message = f"{what}: {error.message}"
+        error.message = f"{context}: {error.message}"
         raise
 
 
 @contextmanager
 def advising(advice: str) -> Iterator[None]:
-    """Give AlreadyExists the advice of an operation: its arguments are the way out."""
+    """Replace the advice of AlreadyExists by that of an operation, which names its arguments."""
     try:
         yield
     except AlreadyExists as error:
         error.error = error.error.replace(AlreadyExists.advice, advice)
         raise
-
-
-def explained(error: KubernetesError, what: str = "") -> OperationFailed:
-    """The failure that an error is; `what` was being done."""
-    return OperationFailed(f"{what}: {error.message}" if what else error.message, error=error.error)
 
 
 _CLASSES: Mapping[tuple[int, str], type[ApiError]] = {
@@ -322,24 +308,23 @@ _BY_STATUS: Mapping[int, type[ApiError]] = {
 def api_error(
     status: int, body: object, *, retry_after: float | None = None, where: str = "", user: str = ""
 ) -> ApiError:
-    """The error that an answer of the server stands for.
+    """Return the error for a response.
 
     Args:
-        status: of HTTP.
-        body: the Status object, or the text where the answer was none.
-        retry_after: seconds, as the answer's header has it.
-        where: method and path.
-        user: as the kubeconfig names them.
+        body: the Status object, or the text of another response.
+        retry_after: seconds of the Retry-After header.
+        where: method and path of the request.
+        user: of the kubeconfig.
     """
-    told = body if isinstance(body, dict) else {}
-    reason = told.get("reason")
-    text = told.get("message") if told else body
-    kind = _CLASSES.get((status, str(reason))) or _BY_STATUS.get(status, ApiError)
-    return kind(
+    status_object = body if isinstance(body, dict) else {}
+    reason = status_object.get("reason")
+    text = status_object.get("message") if status_object else body
+    error_type = _CLASSES.get((status, str(reason))) or _BY_STATUS.get(status, ApiError)
+    return error_type(
         status,
         text if isinstance(text, str) else "",
         reason=reason if isinstance(reason, str) else "",
-        causes=tuple(_causes(told)),
+        causes=tuple(_causes(status_object)),
         retry_after=retry_after,
         where=where,
         user=user,

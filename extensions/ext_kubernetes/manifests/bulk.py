@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import ext_sdk
 from ext_kubernetes.api.errors import UnknownKind
-from ext_kubernetes.objects.fields import items, members, named, text
+from ext_kubernetes.objects.fields import identity, items, members, named, text
 from ext_kubernetes.objects.yaml_loader import UNREPLACED
 from ext_kubernetes.polling import Verdict, wait_until
 from ext_kubernetes.targets import namespace_of
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.api.discovery import Resource
     from ext_kubernetes.api.paths import ApiPath
+    from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
 
     from .sources import Manifest
 
 
 MOST_PARALLEL = 8  # requests at a time
-MOST_FAILURES = 10  # failures that are reported one by one
+MOST_FAILURES = 10  # reported one by one
 Input = TypeVar("Input")
 Output = TypeVar("Output")
 
@@ -39,7 +41,7 @@ def run_parallel(send: Callable[[Input], Output], items: Sequence[Input]) -> lis
 
 
 def catching(send: Callable[[Input], Output]) -> Callable[[Input], Output | ext_sdk.OperationFailed]:
-    """Return `send`, with OperationFailed as a result, so that one failure does not keep others from being sent."""
+    """Return `send` with OperationFailed as a result, so that a failure does not stop the other calls."""
 
     def attempt(item: Input) -> Output | ext_sdk.OperationFailed:
         try:
@@ -51,30 +53,29 @@ def catching(send: Callable[[Input], Output]) -> Callable[[Input], Output | ext_
 
 
 def combined_failure(
-    failed: Sequence[tuple[str, ext_sdk.OperationFailed]], of: int, what: str, outputs: ext_sdk.result.Outputs
+    failed: Sequence[tuple[str, ext_sdk.OperationFailed]], of: int, verb: str, outputs: Outputs
 ) -> ext_sdk.OperationFailed:
-    """Return the failure of an operation of which one or several objects failed.
+    """Return the failure of an operation that failed for at least one object.
 
     Args:
-        failed: name of each such object, and why; at least one.
+        failed: name and failure of these objects.
         of: number of all objects.
-        what: the verb: `delete`.
-        outputs: of the operation.
+        verb: of the operation: `delete`.
     """
     if of == 1:
         return ext_sdk.OperationFailed(failed[0][1].message, error=failed[0][1].error, outputs=outputs)
     lines = [f"{name}: {failure.error}" for name, failure in failed[:MOST_FAILURES]]
     lines += [f"… and {len(failed) - MOST_FAILURES} more"] if len(failed) > MOST_FAILURES else []
-    message = f"failed to {what} {len(failed)} of {of} objects"
+    message = f"failed to {verb} {len(failed)} of {of} objects"
     return ext_sdk.OperationFailed(message, error="\n".join(lines), outputs=outputs)
 
 
-DEFINITIONS = 1  # the wave after which kinds may be served that were not before
+DEFINITIONS = 1  # the wave after which new kinds may be served
 
 WAVES = (
     frozenset({"namespaces"}),
     frozenset({"customresourcedefinitions.apiextensions.k8s.io"}),
-    # The server refuses pods whose account or class it does not know, and bindings of roles that it can't look into.
+    # The server rejects pods with an unknown service account or class, and bindings of unknown roles.
     frozenset(
         {
             "clusterroles.rbac.authorization.k8s.io",
@@ -87,7 +88,7 @@ WAVES = (
             "storageclasses.storage.k8s.io",
         }
     ),
-    # A pod that misses one of these waits for it, some seconds too long; of services it learns only when it starts.
+    # A pod without one of these starts seconds later than possible; it gets the variables of Services only at start.
     frozenset(
         {
             "clusterrolebindings.rbac.authorization.k8s.io",
@@ -103,16 +104,16 @@ WAVES = (
 
 
 def apply_wave(name: str) -> int:
-    """The number of a kind's wave; one more than the last where it has none.
+    """Return the number of a kind's wave; one more than the last wave if it has none.
 
     Args:
-        name: of the kind, as Resource has it: `configmaps`, `deployments.apps`.
+        name: of the kind, as in Resource: `configmaps`, `deployments.apps`.
     """
     return next((number for number, names in enumerate(WAVES) if name in names), len(WAVES))
 
 
 def apply_batches(names: Sequence[str]) -> Iterator[list[int]]:
-    """What is sent at once, batch after batch: positions in `names`, the kinds of the objects as wave_of takes them."""
+    """Yield batches of objects to send in parallel: indexes of `names`, the names of their kinds."""
 
     def key(index: int) -> tuple[int, str]:
         wave = apply_wave(names[index])
@@ -123,18 +124,16 @@ def apply_batches(names: Sequence[str]) -> Iterator[list[int]]:
         yield list(batch)
 
 
-MOST_TOLD = 20  # failures that are told one by one
+MOST_REPORTED = 20  # failures reported one by one
 DEFINITION = "CustomResourceDefinition"
 
 
 class Item(NamedTuple):
-    """An object on its way.
+    """An object to send.
 
     Attributes:
-        object: as it is sent.
-        resource: its kind.
-        namespace: "" for a kind that has none.
-        place: where it was read.
+        namespace: "" for a cluster-scoped kind.
+        place: where it was read, for messages.
     """
 
     object: Object
@@ -144,11 +143,11 @@ class Item(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Of the object; "" where the server is to choose one."""
+        """Return the name of the object; "" if the server generates it."""
         return text(self.object, "metadata", "name")
 
     def path(self, subresource: str = "") -> ApiPath:
-        """Of the object."""
+        """Return the path of the object."""
         return self.resource.path(self.namespace, self.name, subresource)
 
     def __str__(self) -> str:
@@ -156,30 +155,27 @@ class Item(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of an item: what the server answered, and a word for it; or why not."""
+    """Result of sending an item: the object as stored and the action, such as `created`; or the failure."""
 
     item: Item
     object: Object
-    word: str
+    action: str
     failure: ext_sdk.OperationFailed | None = None
 
     def __str__(self) -> str:
-        """`Job/nightly-x7k2p`: with the name that the server has chosen."""
+        """Return `Job/nightly-x7k2p`, with a generated name."""
         name = text(self.object, "metadata", "name")
         return f"{self.item.resource.kind}/{name}" if name else str(self.item)
 
 
 def resolve_manifest(manifest: Manifest, context: ext_sdk.Context, client: Client, namespace: str) -> Item:
-    """Find out the kind and the namespace of an object.
+    """Find the kind and the namespace of an object.
 
     Args:
-        manifest: the object.
-        context: of the call.
-        client: knows the kinds.
-        namespace: as the arguments have it; "" for none.
+        namespace: argument of the operation; "" for none.
 
     Raises:
-        ext_sdk.OperationFailed: it is meant for another namespace, or has no name.
+        ext_sdk.OperationFailed: the object has another namespace, or no name.
         KubernetesError: its kind is unknown.
     """
     item = dict(manifest.object)
@@ -196,12 +192,12 @@ def resolve_manifest(manifest: Manifest, context: ext_sdk.Context, client: Clien
         return Item(item | {"metadata": metadata}, resource, "", manifest.place)
     if own and namespace and own != namespace:
         raise ext_sdk.OperationFailed(
-            f"{named(item)} is of another namespace",
+            f"{named(item)} has another namespace",
             error=f"{manifest.place}: {named(item)} has metadata.namespace {own!r}, but `namespace` is {namespace!r}; "
-            "leave one of them out",
+            "omit one of them",
         )
-    where = namespace_of(context, client, str(own) or namespace)
-    return Item(item | {"metadata": metadata | {"namespace": where}}, resource, where, manifest.place)
+    resolved = namespace_of(context, client, str(own) or namespace)
+    return Item(item | {"metadata": metadata | {"namespace": resolved}}, resource, resolved, manifest.place)
 
 
 def send_manifests(
@@ -211,112 +207,113 @@ def send_manifests(
     namespace: str,
     send: Callable[[Item], Outcome],
 ) -> list[Outcome]:
-    """Send objects, in the order that they need and several at a time; outcomes are in the order of the manifests.
+    """Send objects in the order of their dependencies, several at a time; return outcomes in the order of manifests.
 
-    Nothing is sent where a kind is unknown that none of the definitions brings.
+    Nothing is sent if a kind is unknown and not defined by one of the objects.
 
     Raises:
         ext_sdk.OperationFailed: an object can't be sent at all.
     """
-    defined = {text(one.object, "spec", "names", "kind") for one in manifests if _is_definition(one)}
+    defined = {
+        text(manifest.object, "spec", "names", "kind")
+        for manifest in manifests
+        if text(manifest.object, "kind") == DEFINITION
+    }
     known = {
-        index: resolve_manifest(one, context, client, namespace)
-        for index, one in enumerate(manifests)
-        if text(one.object, "kind") not in defined
+        index: resolve_manifest(manifest, context, client, namespace)
+        for index, manifest in enumerate(manifests)
+        if text(manifest.object, "kind") not in defined
     }
     first = {index: item for index, item in known.items() if apply_wave(item.resource.name) <= DEFINITIONS}
-    outcomes = _in_order(first, send)
-    _await_definitions(list(outcomes.values()), context, client)
-    rest = [index for index in range(len(manifests)) if index not in outcomes]
-    found = {
-        index: known.get(index) or resolve_manifest(manifests[index], context, client, namespace) for index in rest
+    outcomes = _send_in_order(first, send)
+    _wait_for_definitions(list(outcomes.values()), context, client)
+    rest = {
+        index: known.get(index) or resolve_manifest(manifests[index], context, client, namespace)
+        for index in range(len(manifests))
+        if index not in outcomes
     }
-    outcomes |= _in_order(found, send)
+    outcomes |= _send_in_order(rest, send)
     return [outcomes[index] for index in sorted(outcomes)]
 
 
 def try_send(item: Item, send: Callable[[], tuple[Object, str]]) -> Outcome:
-    """The outcome of sending one item, whatever it is."""
+    """Return the outcome of sending an item, also if it fails."""
     try:
-        found, word = send()
+        stored, action = send()
     except ext_sdk.OperationFailed as failure:
         if "${" in repr(item.object):
             failure.error += UNREPLACED
         return Outcome(item, {}, "failed", failure)
-    return Outcome(item, found, word)
+    return Outcome(item, stored, action)
 
 
-def bulk_result(
-    outcomes: Sequence[Outcome], what: str, outputs: ext_sdk.result.Outputs | None = None
-) -> ext_sdk.Result:
-    """The result: success where nothing failed.
+def bulk_result(outcomes: Sequence[Outcome], verb: str, outputs: Outputs | None = None) -> ext_sdk.Result:
+    """Return the result of an operation: a success if all objects succeeded.
 
     Args:
-        outcomes: of all objects.
-        what: the operation, as a past participle: `Applied`.
-        outputs: further ones.
+        verb: the operation as a past participle: `Applied`.
+        outputs: further outputs.
     """
-    failed = [one for one in outcomes if one.failure]
-    done = [one for one in outcomes if not one.failure]
-    told: dict[str, str | int | bool] = {
+    failed = [outcome for outcome in outcomes if outcome.failure]
+    done = [outcome for outcome in outcomes if not outcome.failure]
+    all_outputs: Outputs = {
         "count": len(done),
-        "resources": "\n".join(f"{one} {one.word}" for one in outcomes),
+        "resources": "\n".join(f"{outcome} {outcome.action}" for outcome in outcomes),
         **(outputs or {}),
     }
     if len(done) == 1:
-        told |= {key: text(done[0].object, "metadata", key) for key in ("name", "namespace", "uid", "resourceVersion")}
+        all_outputs |= identity(done[0].object)
     if not failed:
-        names = f"{done[0].item.resource.kind}/{told.get('name') or done[0].item.name}" if len(done) == 1 else ""
-        words = _words(done, what)
-        return ext_sdk.Result.ok(f"{what} {names or f'{len(done)} objects'}{words}", outputs=told)
-    lines = [f"{one.item} ({one.item.place}): {one.failure.error}" for one in failed[:MOST_TOLD] if one.failure]
-    lines += [f"… and {len(failed) - MOST_TOLD} more"] if len(failed) > MOST_TOLD else []
-    first = failed[0].failure
-    message = f"{what} {len(done)} of {len(outcomes)} objects" if len(outcomes) > 1 else f"{failed[0].item}: {first}"
-    return ext_sdk.Result.failed(message, error="\n".join(lines), outputs=told)
+        subject = f"{len(done)} objects"
+        if len(done) == 1:
+            subject = f"{done[0].item.resource.kind}/{all_outputs.get('name') or done[0].item.name}"
+        return ext_sdk.Result.ok(f"{verb} {subject}{_count_actions(done, verb)}", outputs=all_outputs)
+    lines = [
+        f"{outcome.item} ({outcome.item.place}): {outcome.failure.error}"
+        for outcome in failed[:MOST_REPORTED]
+        if outcome.failure
+    ]
+    lines += [f"… and {len(failed) - MOST_REPORTED} more"] if len(failed) > MOST_REPORTED else []
+    message = f"{failed[0].item}: {failed[0].failure}"
+    if len(outcomes) > 1:
+        message = f"{verb} {len(done)} of {len(outcomes)} objects"
+    return ext_sdk.Result.failed(message, error="\n".join(lines), outputs=all_outputs)
 
 
-def _words(done: Iterable[Outcome], what: str) -> str:
-    """What became of how many, where `Created` or `Replaced` does not say it already."""
-    counts: dict[str, int] = {}
-    for one in done:
-        counts[one.word] = counts.get(one.word, 0) + 1
-    if all(what.lower().endswith(word) or what == f"Would {word.removesuffix('d')}" for word in counts):
+def _count_actions(done: Iterable[Outcome], verb: str) -> str:
+    """Return ` (2 created, 1 configured)`; "" if the verb, such as `Created`, already says it."""
+    counts = Counter(outcome.action for outcome in done)
+    if all(verb.lower().endswith(action) or verb == f"Would {action.removesuffix('d')}" for action in counts):
         return ""
-    if sum(counts.values()) == 1:
+    if counts.total() == 1:
         return f" ({next(iter(counts))})"
-    return f" ({', '.join(f'{count} {word}' for word, count in counts.items())})"
+    return f" ({', '.join(f'{count} {action}' for action, count in counts.items())})"
 
 
-def _in_order(found: Mapping[int, Item], send: Callable[[Item], Outcome]) -> dict[int, Outcome]:
-    indices = list(found)
+def _send_in_order(by_index: Mapping[int, Item], send: Callable[[Item], Outcome]) -> dict[int, Outcome]:
+    indexes = list(by_index)
     outcomes: dict[int, Outcome] = {}
-    for batch in apply_batches([item.resource.name for item in found.values()]):
-        some = [indices[position] for position in batch]
-        outcomes |= zip(some, _at_once([found[index] for index in some], send), strict=True)
+    for positions in apply_batches([item.resource.name for item in by_index.values()]):
+        batch = [indexes[position] for position in positions]
+        to_send = [by_index[index] for index in batch]
+        if len({(item.resource, item.namespace, item.name) for item in to_send}) < len(to_send):
+            results = [send(item) for item in to_send]  # the order matters for an object that occurs twice
+        else:
+            results = run_parallel(send, to_send)
+        outcomes |= zip(batch, results, strict=True)
     return outcomes
 
 
-def _at_once(found: Sequence[Item], send: Callable[[Item], Outcome]) -> list[Outcome]:
-    names = {(one.resource, one.namespace, one.name) for one in found}
-    if len(names) < len(found):  # an object that comes twice has an order
-        return [send(one) for one in found]
-    return run_parallel(send, found)
-
-
-def _is_definition(manifest: Manifest) -> bool:
-    return text(manifest.object, "kind") == DEFINITION
-
-
-def _await_definitions(outcomes: Iterable[Outcome], context: ext_sdk.Context, client: Client) -> None:
-    """Until the server serves the new kinds, or the deadline."""
+def _wait_for_definitions(outcomes: Iterable[Outcome], context: ext_sdk.Context, client: Client) -> None:
+    """Wait until the server serves the kinds of new definitions, or until the deadline."""
     wanted: list[tuple[str, str]] = []
     for outcome in outcomes:
         if outcome.failure or outcome.item.resource.kind != DEFINITION:
             continue
-        kind, group = text(outcome.object, "spec", "names", "kind"), text(outcome.object, "spec", "group")
-        versions = [text(one, "name") for one in items(outcome.object, "spec", "versions") if one.get("served") is True]
-        wanted += [(kind, f"{group}/{version}") for version in versions]
+        spec = members(outcome.object, "spec")
+        for version in items(spec, "versions"):
+            if version.get("served") is True:
+                wanted.append((text(spec, "names", "kind"), f"{text(spec, 'group')}/{text(version, 'name')}"))
 
     def check(_age: float) -> Verdict:
         try:
@@ -326,4 +323,4 @@ def _await_definitions(outcomes: Iterable[Outcome], context: ext_sdk.Context, cl
             return Verdict(done=False, status=error.message)
         return Verdict(done=True, status="served")
 
-    wait_until(check, context.deadline, context.deadline.wait)
+    wait_until(check, context.deadline)

@@ -1,7 +1,4 @@
-"""Where the objects of `apply`, `create`, `replace` and `delete` come from.
-
-Files of the workdir, the arguments, a web server, or what kustomize makes of a directory.
-"""
+"""Sources of the objects of `apply`, `create`, `replace` and `delete`: files, arguments, a URL, or kustomize."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, Protocol
 from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
-from ext_kubernetes.objects.yaml_loader import UNREPLACED, Json, NoObject, NotYaml, Object, flat, objects_of
+from ext_kubernetes.objects.yaml_loader import UNREPLACED, Json, NotAnObject, NotYaml, Object, flatten, objects_of
 from ext_sdk.files import Workdir, os_errors
 
 if TYPE_CHECKING:
@@ -21,32 +18,32 @@ if TYPE_CHECKING:
 MOST_BYTES = 64 * 1024 * 1024  # of one file
 SUFFIXES = (".yaml", ".yml", ".json")
 MOST_DIRECTORIES = 1000
-MOST_TOLD = 2000  # characters of what kustomize says that are repeated
-KUSTOMIZE = {"kubectl": "kustomize", "kustomize": "build"}  # programs, the first that is there, and their commands
-KUSTOMIZE_ADVICE = "it builds kustomizations, and so does kustomize: install one of them"
+MOST_OUTPUT = 2000  # characters of kustomize's output in an error
+KUSTOMIZE = {"kubectl": "kustomize", "kustomize": "build"}  # programs, in the order of preference, and their commands
+KUSTOMIZE_ADVICE = "it builds kustomizations, as does kustomize; install one of them"
 
 File = Annotated[
     str | list[str],
     Meta(description="File or directory in the workdir, or several: YAML or JSON, any number of documents, Lists"),
 ]
 
-Recursive = Annotated[bool, Meta(description="With a directory as `file`: directories within it too")]
+Recursive = Annotated[bool, Meta(description="Include subdirectories of a directory in `file`")]
 
 Inline = Annotated[
     str | dict[str, Json] | list[dict[str, Json]] | UnsetType,
     ext_sdk.Verbatim,
-    Meta(description="The manifest itself: YAML text, an object, or a list of them; ${NAME.key} is not replaced"),
+    Meta(description="The manifest itself: YAML text, an object, or a list of objects; ${NAME.key} is not replaced"),
 ]
 
-Url = Annotated[str, Meta(description="Address of a manifest: http or https, no user or password; at most 64 MiB")]
+Url = Annotated[str, Meta(description="URL of a manifest: http or https, without user and password; at most 64 MiB")]
 
 Kustomize = Annotated[
-    str, Meta(description="Directory in the workdir with a kustomization; needs kubectl or kustomize")
+    str, Meta(description="Directory in the workdir with a kustomization; requires kubectl or kustomize")
 ]
 
 
 class SourceArgs(ext_sdk.Args):
-    """Manifests: one of these."""
+    """Source of manifests: one of these arguments."""
 
     file: File = ""
     recursive: Recursive = False
@@ -56,7 +53,7 @@ class SourceArgs(ext_sdk.Args):
 
 
 class Sources(Protocol):
-    """Arguments with these fields; a class of arguments has one base."""
+    """Arguments with the fields of SourceArgs; `delete` has them and another base class."""
 
     @property
     def file(self) -> str | list[str]:
@@ -80,18 +77,18 @@ class Sources(Protocol):
 
 
 class Manifest(NamedTuple):
-    """An object and where it was: `web.yaml, line 12`."""
+    """An object and its place: `web.yaml, line 12`."""
 
     object: Object
     place: str
 
 
 def manifests_of(args: Sources, context: ext_sdk.Context) -> list[Manifest]:
-    """The objects that arguments name.
+    """Return the objects of the source that arguments name.
 
     Raises:
         ext_sdk.InvalidArgs: no source is given, or several.
-        ext_sdk.OperationFailed: a file can't be read, is no YAML, or has something else than objects in it.
+        ext_sdk.OperationFailed: a file can't be read, is not valid YAML, or contains other values than objects.
     """
     given = [name for name in SOURCES if getattr(args, name) not in ("", UNSET, [])]
     if len(given) != 1:
@@ -99,12 +96,12 @@ def manifests_of(args: Sources, context: ext_sdk.Context) -> list[Manifest]:
             "file", f"expected one of {', '.join(SOURCES)}; found {' and '.join(given) if given else 'none'}"
         )
     try:
-        found = [Manifest(*one) for one in SOURCES[given[0]](args, context)]
-    except (NotYaml, NoObject) as error:
+        found = [Manifest(*source) for source in SOURCES[given[0]](args, context)]
+    except (NotYaml, NotAnObject) as error:
         unreplaced = UNREPLACED if isinstance(args.manifest, str) and "${" in args.manifest else ""
         raise ext_sdk.OperationFailed("the manifest can't be used", error=f"{error}{unreplaced}") from error
     if not found:
-        raise ext_sdk.OperationFailed("the manifest is empty", error=f"{given[0]}: found no object in it")
+        raise ext_sdk.OperationFailed("the manifest is empty", error=f"{given[0]}: expected an object, found none")
     return found
 
 
@@ -118,7 +115,7 @@ def _from_files(args: Sources, context: ext_sdk.Context) -> Iterator[tuple[Objec
 
 
 def _files(workdir: Workdir, name: str, *, recursive: bool) -> list[str]:
-    """The file, or the manifests of the directory, by name."""
+    """Return the file, or the manifests in the directory, by name."""
     with os_errors("read", name):
         if not stat.S_ISDIR(workdir.stat(name).st_mode):
             return [name]
@@ -126,7 +123,7 @@ def _files(workdir: Workdir, name: str, *, recursive: bool) -> list[str]:
         directories = [name.rstrip("/")]
         for count, directory in enumerate(directories):
             if count > MOST_DIRECTORIES:
-                raise ext_sdk.OperationFailed(f"{name!r} has more than {MOST_DIRECTORIES} directories in it")
+                raise ext_sdk.OperationFailed(f"{name!r} contains more than {MOST_DIRECTORIES} directories")
             for entry in workdir.names(directory):
                 path = f"{directory}/{entry}"
                 mode = workdir.stat(path, follow=False).st_mode
@@ -136,7 +133,8 @@ def _files(workdir: Workdir, name: str, *, recursive: bool) -> list[str]:
                     found.append(path)
     if not found:
         raise ext_sdk.OperationFailed(
-            f"no manifest in {name!r}", error=f"{name}: expected files that end in {', '.join(SUFFIXES)}, found none"
+            f"no manifest in {name!r}",
+            error=f"{name}: expected files with the suffix {', '.join(SUFFIXES)}, found none",
         )
     return found
 
@@ -147,13 +145,13 @@ def _from_args(args: Sources, context: ext_sdk.Context) -> Iterator[tuple[Object
         yield from objects_of(args.manifest, "manifest")
         return
     given = args.manifest if isinstance(args.manifest, list) else [args.manifest]
-    for number, one in enumerate(given):
+    for number, manifest in enumerate(given):
         place = f"manifest[{number}]" if len(given) > 1 else "manifest"
-        yield from ((item, place) for item in flat(one, place))
+        yield from ((item, place) for item in flatten(manifest, place))
 
 
 def _from_url(args: Sources, context: ext_sdk.Context) -> Iterator[tuple[Object, str]]:
-    from ext_kubernetes.api.download import fetch  # rarely wanted
+    from ext_kubernetes.api.download import fetch  # rarely used
 
     data = fetch(args.url, context.deadline, MOST_BYTES)
     place = args.url.partition("?")[0]
@@ -161,7 +159,7 @@ def _from_url(args: Sources, context: ext_sdk.Context) -> Iterator[tuple[Object,
 
 
 def _from_kustomize(args: Sources, context: ext_sdk.Context) -> Iterator[tuple[Object, str]]:
-    """What kustomize makes of a directory; plugins, charts and files outside of it stay forbidden, as by default."""
+    """Yield the objects that kustomize builds; its defaults forbid plugins, charts and files outside the directory."""
     from ext_kubernetes.program import run
 
     with os_errors("read", args.kustomize):
@@ -173,12 +171,12 @@ def _from_kustomize(args: Sources, context: ext_sdk.Context) -> Iterator[tuple[O
             if program == next(reversed(KUSTOMIZE)):
                 raise ext_sdk.RequirementNotMet(next(iter(KUSTOMIZE)), KUSTOMIZE_ADVICE) from None
             continue
-        if ran.code != 0 or not ran.whole:
-            why = f"{ran.how}: {ran.stderr.strip()[-MOST_TOLD:]}" if ran.in_time else "it did not end in time"
-            why = why if ran.whole else f"more than {MOST_BYTES:,} bytes"
+        if ran.code != 0 or not ran.complete:
+            problem = f"{ran.status}: {ran.stderr.strip()[-MOST_OUTPUT:]}" if ran.in_time else "a timeout"
+            problem = problem if ran.complete else f"more than {MOST_BYTES:,} bytes"
             raise ext_sdk.OperationFailed(
                 "the kustomization can't be built",
-                error=f"kustomize: expected {program} {command} {args.kustomize} to give manifests, found {why}",
+                error=f"kustomize: expected {program} {command} {args.kustomize} to output manifests, found {problem}",
             )
         yield from objects_of(ran.stdout, f"{args.kustomize}, built")
         return
@@ -188,7 +186,7 @@ def _text(data: bytes, place: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise NotYaml(f"{place}: it is not UTF-8, at byte {error.start}") from error
+        raise NotYaml(f"{place}: not valid UTF-8 at byte {error.start}") from error
 
 
 SOURCES: Mapping[str, Callable[[Sources, ext_sdk.Context], Iterator[tuple[Object, str]]]] = {

@@ -1,4 +1,4 @@
-"""Reading a JSONPath as kubectl has it: text with expressions in braces, and their steps."""
+"""JSONPath in the dialect of kubectl, a text with expressions in braces; or, from `$`, that of RFC 9535."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 
 class PathFailed(ValueError):
-    """A path is wrong; str() says how."""
+    """A path is invalid; str() is the reason."""
 
 
 class Step(NamedTuple):
-    """One step of a path: a kind of step, and what it needs."""
+    """A step of a path: its kind, and the operand of that kind."""
 
     kind: str
     value: object = None
 
 
 class Part(NamedTuple):
-    """A piece of a template: `text`, `path`, `range` or `end`."""
+    """A part of a template, of the kind `text`, `path`, `range` or `end`."""
 
     kind: str
     text: str = ""
@@ -45,12 +45,12 @@ _SLICE = re.compile(r"(-?\d+)?:(-?\d+)?(?::(-?\d+))?")
 _FILTER = re.compile(r"\?\((?P<left>.*?)\s*(?:(?P<operator>==|!=|<=|>=|<|>)\s*(?P<right>.*?))?\s*\)", re.DOTALL)
 _QUOTED = re.compile(r"""(['"])((?:(?!\1)[^\\]|\\.)*)\1""", re.DOTALL)
 _LITERAL = re.compile(r"true|false|[-+]?\d+(?:\.\d+)?")
-_NO_OPERAND = re.compile(r"&&|\|\||=~|[=!<>~&|()]")  # in what should be a path within a filter
+_NO_OPERAND = re.compile(r"&&|\|\||=~|[=!<>~&|()]")  # in a place where a filter should have a path
 _ESCAPES = {"n": "\n", "t": "\t"}
 
 
 def template(path: str) -> list[Part]:
-    """The pieces of a path. Raises PathFailed."""
+    """Return the parts of a path. Raises PathFailed."""
     if "{" not in path:
         return [Part("path", path, _steps(path if path.startswith((".", "[", "@")) else f".{path}", path))]
     parts: list[Part] = []
@@ -61,7 +61,7 @@ def template(path: str) -> list[Part]:
         end = match.end()
     parts += [Part("text", path[end:])] if end < len(path) else []
     if any("{" in part.text or "}" in part.text for part in parts if part.kind == "text"):
-        raise PathFailed(f"{path!r}: a brace is not closed, or not opened")
+        raise PathFailed(f"{path!r}: unbalanced braces")
     if sum(part.kind == "range" for part in parts) != sum(part.kind == "end" for part in parts):
         raise PathFailed(f"{path!r}: expected an {{end}} for each {{range …}}")
     return parts
@@ -69,7 +69,7 @@ def template(path: str) -> list[Part]:
 
 def _part(inner: str, path: str) -> Part:
     if quoted := _QUOTED.fullmatch(inner):
-        return Part("text", _unescaped(quoted[2]))
+        return Part("text", _unescape(quoted[2]))
     if _LITERAL.fullmatch(inner):
         return Part("text", inner)
     if inner == "end":
@@ -88,28 +88,18 @@ def _steps(text: str, path: str) -> tuple[Step, ...]:
     while position < len(text):
         match = _STEPS.match(text, position)
         if not match:
-            raise PathFailed(f"{path!r} is no JSONPath as kubectl has it, at {text[position:][:20]!r}")
-        steps += _step(match, path)
+            raise PathFailed(f"{path!r} is not a JSONPath in the dialect of kubectl, at {text[position:][:20]!r}")
+        if match["recursive"]:
+            steps.append(Step("recursive"))
+        if match["bracket"] is not None:
+            steps.append(_bracket(match["bracket"].strip(), path))
+        elif name := match["rname"] or match["name"]:  # without both, a dot alone is the value itself
+            steps.append(Step("all") if name == "*" else Step("key", _unescape(name, {})))
         position = match.end()
     return tuple(steps)
 
 
-def _step(match: re.Match[str], path: str) -> list[Step]:
-    if match["recursive"]:
-        name = match["rname"]
-        return [Step("recursive")] + ([_named(name)] if name else [])
-    if match["bracket"] is not None:
-        return [_bracket(match["bracket"].strip(), path)]
-    if match["name"]:
-        return [_named(match["name"])]
-    return []  # a dot alone is the value itself
-
-
-def _named(name: str) -> Step:
-    return Step("all") if name == "*" else Step("key", _unescaped(name, {}))
-
-
-def _unescaped(text: str, escapes: Mapping[str, str] = _ESCAPES) -> str:
+def _unescape(text: str, escapes: Mapping[str, str] = _ESCAPES) -> str:
     return re.sub(r"\\(.)", lambda match: escapes.get(match[1], match[1]), text, flags=re.DOTALL)
 
 
@@ -118,54 +108,53 @@ def _bracket(inner: str, path: str) -> Step:
         return Step("all")
     if match := _FILTER.fullmatch(inner):
         if match["operator"] and not match["right"]:
-            raise PathFailed(f"{path!r}: expected a value behind {match['operator']} in a filter")
+            raise PathFailed(f"{path!r}: expected a value after {match['operator']} in a filter")
         left = _operand(match["left"], path)
-        return Step(
-            "filter", (left, match["operator"] or "", _operand(match["right"], path) if match["right"] else None)
-        )
+        right = _operand(match["right"], path) if match["right"] else None
+        return Step("filter", (left, match["operator"] or "", right))
     if match := _SLICE.fullmatch(inner):
         return Step("slice", slice(*(int(part) if part else None for part in match.groups())))
-    members = [_index(one.strip(), path) for one in re.findall(r"'[^']*'|\"[^\"]*\"|[^,]+", inner)]
+    members = [_index(member.strip(), path) for member in re.findall(r"'[^']*'|\"[^\"]*\"|[^,]+", inner)]
     if not members:
-        raise PathFailed(f"{path!r}: nothing is between the brackets")
+        raise PathFailed(f"{path!r}: empty brackets")
     return Step("union", tuple(members))
 
 
-def _index(one: str, path: str) -> int | str:
-    if quoted := _QUOTED.fullmatch(one):
-        return _unescaped(quoted[2], {})
+def _index(member: str, path: str) -> int | str:
+    if quoted := _QUOTED.fullmatch(member):
+        return _unescape(quoted[2], {})
     try:
-        return int(one)
+        return int(member)
     except ValueError:
-        raise PathFailed(f"{path!r}: expected a number, a quoted name or * in brackets, found {one!r}") from None
+        raise PathFailed(f"{path!r}: expected a number, a quoted name or * in brackets, found {member!r}") from None
 
 
 def _operand(text: str, path: str) -> tuple[str, object]:
     if quoted := _QUOTED.fullmatch(text):
-        return "value", _unescaped(quoted[2])
+        return "value", _unescape(quoted[2])
     if wrong := _NO_OPERAND.search(re.sub(_QUOTED, "''", text)):
         raise PathFailed(
-            f"{path!r}: {wrong[0]!r} is not an operator of a filter in the dialect of kubectl, which has a comparison "
-            "by ==, !=, <, <=, > or >=; use RFC 9535: $.items[?@.a == 'x' && match(@.b, 'y.*')]"
+            f"{path!r}: {wrong[0]!r} is not an operator of filters in the dialect of kubectl, which has ==, !=, <, "
+            "<=, > and >=; use RFC 9535: $.items[?@.a == 'x' && match(@.b, 'y.*')]"
         )
     if text.startswith(("@", "$")):
-        return ("here" if text[0] == "@" else "root"), _steps(text, path)
+        return ("current" if text[0] == "@" else "root"), _steps(text, path)
     try:
         return "value", json.loads(text)
     except ValueError:
-        raise PathFailed(f"{path!r}: expected @…, a number or a quoted text in a filter, found {text!r}") from None
+        raise PathFailed(f"{path!r}: expected @…, a number or a quoted string in a filter, found {text!r}") from None
 
 
-DEEPEST = 300  # levels that `..` goes down
+DEEPEST = 300  # levels that `..` descends
 
 
 def select(steps: tuple[Step, ...], value: object, root: object) -> Iterator[object]:
-    """The values that steps lead to, from a value that is within a document."""
+    """Yield the values that steps select, starting at a value of a document with the given root."""
     if not steps:
         yield value
         return
-    for found in _STEPPERS[steps[0].kind](steps[0].value, value, root):
-        yield from select(steps[1:], found, root)
+    for selected in _STEPPERS[steps[0].kind](steps[0].value, value, root):
+        yield from select(steps[1:], selected, root)
 
 
 def _key(name: object, value: object, root: object) -> Iterator[object]:
@@ -204,27 +193,25 @@ def _union(names: object, value: object, root: object) -> Iterator[object]:
 def _filter(condition: object, value: object, root: object) -> Iterator[object]:
     assert isinstance(condition, tuple)
     left, operator, right = condition
-    for one in _all(None, value, root):
-        found = _operands(left, one, root)
-        if not operator:
-            if found:
-                yield one
-            continue
-        wanted = _operands(right, one, root)
-        if wanted and any(_compare(each, operator, wanted[0]) for each in found):
-            yield one
+    for candidate in _all(None, value, root):
+        found = _operand_values(left, candidate, root)
+        if operator:
+            bounds = _operand_values(right, candidate, root)
+            found = [operand for operand in found if bounds and _compare(operand, operator, bounds[0])]
+        if found:
+            yield candidate
 
 
-def _operands(operand: tuple[str, object], here: object, root: object) -> list[object]:
+def _operand_values(operand: tuple[str, object], current: object, root: object) -> list[object]:
     kind, value = operand
     if kind == "value":
         return [value]
     assert isinstance(value, tuple)
-    return list(select(value, here if kind == "here" else root, root))
+    return list(select(value, current if kind == "current" else root, root))
 
 
 def _compare(left: object, operator: str, right: object) -> bool:
-    """Compare two values; a text also matches the equal number or boolean, as the argument `value` of waits does."""
+    """Compare two values; a string also matches the equal number or boolean, as the argument `value` of waits does."""
     if isinstance(left, str) != isinstance(right, str):
         left, right = _scalar(left), _scalar(right)
     same = left == right and isinstance(left, bool) == isinstance(right, bool)
@@ -237,7 +224,7 @@ def _compare(left: object, operator: str, right: object) -> bool:
 
 
 def _scalar(value: object) -> object:
-    """Return a text that is a number or a boolean as such; any other value as it is."""
+    """Parse a string that is a number or a boolean; return any other value unchanged."""
     try:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError:
@@ -261,21 +248,21 @@ _STEPPERS: Mapping[str, Callable[[object, object, object], Iterator[object]]] = 
 }
 
 
-def rendered(parts: list[Part], value: object, root: object) -> Iterator[str]:
-    """Yield the text that a template makes, piece by piece; Hidden where it holds a value of a Secret."""
+def render(parts: list[Part], value: object, root: object) -> Iterator[str]:
+    """Yield the text of a template, piece by piece; as Hidden if it contains a value of a Secret."""
     position = 0
     while position < len(parts):
         part = parts[position]
         if part.kind == "text":
             yield part.text
         elif part.kind == "path":
-            found = list(select(part.steps, value, root))
-            made = " ".join(map(text_of_one, found))
-            yield Hidden(made) if has_hidden(found) else made
+            selected = list(select(part.steps, value, root))
+            rendered = " ".join(map(_text, selected))
+            yield Hidden(rendered) if has_hidden(selected) else rendered
         elif part.kind == "range":
             end = _end_of(parts, position)
-            for one in select(part.steps, value, root):
-                yield from rendered(parts[position + 1 : end], one, root)
+            for item in select(part.steps, value, root):
+                yield from render(parts[position + 1 : end], item, root)
             position = end
         position += 1
 
@@ -289,13 +276,12 @@ def _end_of(parts: list[Part], start: int) -> int:
     raise PathFailed("expected an {end} after {range …}")
 
 
-def text_of_one(value: object) -> str:
-    """A value as text: a text as it is, all else as JSON."""
+def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def problem(path: str) -> str:
-    """What is wrong with a path, or ""."""
+    """Return the reason why a path is invalid; "" if it is valid."""
     try:
         if path.startswith("$"):
             from ext_sdk.expect import json_path
@@ -308,10 +294,10 @@ def problem(path: str) -> str:
 
 
 def values(path: str, document: object) -> list[object]:
-    """The values that a path selects; of a template the text that it makes, where it is more than one expression.
+    """Return the values that a path selects; for a template with more than one expression, the rendered text.
 
     Raises:
-        PathFailed: the path is wrong.
+        PathFailed: the path is invalid.
     """
     if path.startswith("$"):
         from ext_sdk.expect import Searcher, SearchFailed, json_path
@@ -324,11 +310,11 @@ def values(path: str, document: object) -> list[object]:
     parts = template(path)
     if len(parts) == 1 and parts[0].kind == "path":
         return list(select(parts[0].steps, document, document))
-    pieces: list[object] = list(rendered(parts, document, document))
-    made = "".join(map(str, pieces))
-    return [Hidden(made) if has_hidden(pieces) else made]
+    pieces: list[object] = list(render(parts, document, document))
+    rendered = "".join(map(str, pieces))
+    return [Hidden(rendered) if has_hidden(pieces) else rendered]
 
 
-def text_of(found: list[object]) -> str:
-    """Values as an output: a text as it is, all else as JSON, several one a line."""
-    return "\n".join(text_of_one(value) for value in found)
+def text_of(selected: list[object]) -> str:
+    """Return values as an output, one a line: strings unchanged, all other values as JSON."""
+    return "\n".join(map(_text, selected))

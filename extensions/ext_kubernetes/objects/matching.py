@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Difference(NamedTuple):
-    """One thing that is not as expected: where, and both sides as text."""
+    """A difference between the expected and the found object; both values as text."""
 
     path: str
     expected: str
@@ -28,7 +28,7 @@ class Difference(NamedTuple):
 
 
 class Nothing:
-    """Where there is no value."""
+    """Type of NOTHING, a missing value."""
 
     def __repr__(self) -> str:
         return "nothing"
@@ -53,32 +53,32 @@ SUFFIXES: Mapping[str, Decimal] = {
 
 
 class WrongPattern(ValueError):
-    """What is expected can't be; str() says where and why."""
+    """The expected object is invalid; str() is the place and the reason."""
 
 
 def check_pattern(expected: object, path: str = "expected") -> None:
-    """Refuse operators that there are not, and values that they can't have. Raises WrongPattern."""
+    """Raise WrongPattern for unknown operators, and for operands that they do not accept."""
     if isinstance(expected, list):
-        for index, one in enumerate(expected):
-            check_pattern(one, f"{path}[{index}]")
+        for index, item in enumerate(expected):
+            check_pattern(item, f"{path}[{index}]")
     if not isinstance(expected, dict):
         return
-    words = [key for key in expected if key.startswith("$")]
-    if words and len(words) < len(expected):
+    names = [key for key in expected if key.startswith("$")]
+    if names and len(names) < len(expected):
         raise WrongPattern(
-            f"{path}: operators ({', '.join(words)}) and members don't go together; use $equals for data"
+            f"{path}: expected operators or members, found both ({', '.join(names)}); use $equals for data"
         )
     for key, value in expected.items():
-        if key not in words:
+        if key not in names:
             check_pattern(value, f"{path}.{key}")
         elif key not in OPERATORS:
-            raise WrongPattern(f"{path}: unknown operator {key}; there are {', '.join(OPERATORS)}")
+            raise WrongPattern(f"{path}: unknown operator {key}; known operators: {', '.join(OPERATORS)}")
         elif wrong := OPERATORS[key].problem(value):
             raise WrongPattern(f"{path}.{key}: {wrong}")
 
 
 def _quantity(value: object) -> Decimal | None:
-    """A number, or a quantity such as 500m or 1.5Gi."""
+    """Parse a number, or a quantity such as 500m or 1.5Gi; return None for any other value."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     digits = str(value).rstrip("numkKMGTPEi") if isinstance(value, str) else str(value)
@@ -101,7 +101,7 @@ def _contains(match: ObjectMatcher, found: object, bound: object) -> bool:
     if isinstance(found, str):
         return isinstance(bound, str) and bound in found
     if isinstance(found, list):
-        return any(not list(match.of(bound, one, "")) for one in found)
+        return any(not list(match.differences(bound, item, "")) for item in found)
     return isinstance(found, dict) and isinstance(bound, str) and bound in found
 
 
@@ -111,11 +111,11 @@ def _matches(match: ObjectMatcher, found: object, bound: object) -> bool:
 
 def _length(match: ObjectMatcher, bound: object, found: object, path: str) -> Iterator[Difference]:
     length = len(found) if isinstance(found, (str, list, dict)) else NOTHING
-    yield from match.of(bound, length, f"length of {path}")
+    yield from match.differences(bound, length, f"length of {path}")
 
 
 def _not(match: ObjectMatcher, bound: object, found: object, path: str) -> Iterator[Difference]:
-    if not list(match.of(bound, found, path)):
+    if not list(match.differences(bound, found, path)):
         yield Difference(path, f"not {format_value(bound)}", format_value(found))
 
 
@@ -123,12 +123,12 @@ def _every(match: ObjectMatcher, bound: object, found: object, path: str) -> Ite
     if not isinstance(found, list):
         yield Difference(path, "a list", format_value(found))
         return
-    for index, one in enumerate(found):
-        yield from match.of(bound, one, f"{path}[{index}]")
+    for index, item in enumerate(found):
+        yield from match.differences(bound, item, f"{path}[{index}]")
 
 
 def _one_of(match: ObjectMatcher, found: object, bound: object) -> bool:
-    return isinstance(bound, list) and any(equal(found, one) for one in bound) and found is not NOTHING
+    return isinstance(bound, list) and any(equal(found, item) for item in bound) and found is not NOTHING
 
 
 def _a_list(value: object) -> str:
@@ -158,7 +158,7 @@ def _inner(value: object) -> str:
 
 
 def _an_item(value: object) -> str:
-    return "{} is a part of every object; use {$equals: {}} for an empty one" if value == {} else _inner(value)
+    return "{} matches every object; use {$equals: {}} for an empty one" if value == {} else _inner(value)
 
 
 def _anything(value: object) -> str:
@@ -167,16 +167,23 @@ def _anything(value: object) -> str:
 
 
 class Operator(NamedTuple):
-    """What an operator says, when it holds, and what may be behind it."""
+    """An operator: a predicate, or a function that yields differences itself.
 
-    words: str
+    Attributes:
+        text: of a difference, before the operand.
+        holds: predicate of the matcher, the found value and the operand.
+        problem: returns the reason why an operand is not accepted; "" if it is.
+        inner: yields the differences of the operand and the found value.
+    """
+
+    text: str
     holds: Callable[[ObjectMatcher, object, object], bool] | None = None
     problem: Callable[[object], str] = _anything
     inner: Callable[[ObjectMatcher, object, object, str], Iterator[Difference]] | None = None
 
 
 OPERATORS: Mapping[str, Operator] = {
-    "$equals": Operator("just", lambda _, found, bound: found is not NOTHING and equal(found, bound)),
+    "$equals": Operator("exactly", lambda _, found, bound: found is not NOTHING and equal(found, bound)),
     "$ne": Operator("anything but", lambda _, found, bound: found is NOTHING or not equal(found, bound)),
     "$in": Operator("one of", _one_of, _a_list),
     "$notIn": Operator("none of", lambda match, found, bound: not _one_of(match, found, bound), _a_list),
@@ -196,8 +203,8 @@ OPERATORS: Mapping[str, Operator] = {
 Lists = Literal["key", "order", "exact"]
 MOST_NEAREST = 3  # differences of the nearest item in a message
 
-# Keys that identify the items of a list, as the merge keys of Kubernetes do; the first that an item has counts. It
-# selects the item that a message is about, not whether there is a difference.
+# Keys that identify the items of a list, like the merge keys of Kubernetes; the first one that an item has is used. The
+# key selects the item that a message is about; it does not affect the result.
 KEYS = (
     "name",
     "containerPort",
@@ -217,58 +224,54 @@ KEYS = (
 def differences(
     expected: object, found: object, *, lists: Lists = "key", searcher: Searcher, path: str = ""
 ) -> list[Difference]:
-    """What is not as expected; nothing where all is.
+    """Return the differences between expected and found; empty if they match.
 
     Args:
-        expected: part of an object, with operators.
-        found: the object.
-        lists: how lists are compared: see above.
-        searcher: runs the regular expressions.
-        path: of both, for the texts.
+        expected: partial object, with operators.
+        lists: comparison of lists: see `Lists`.
+        searcher: evaluates regular expressions.
+        path: prefix of the paths in the differences.
 
     Raises:
         SearchFailed: a regular expression took too long.
     """
-    return list(ObjectMatcher(lists, searcher).of(expected, found, path))
+    return list(ObjectMatcher(lists, searcher).differences(expected, found, path))
 
 
 class ObjectMatcher:
-    """One comparison."""
+    """Compares a found object with an expected one."""
 
     def __init__(self, lists: Lists, searcher: Searcher) -> None:
         self.lists = lists
         self.searcher = searcher
 
-    def of(self, expected: object, found: object, path: str) -> Iterator[Difference]:
-        """The differences."""
+    def differences(self, expected: object, found: object, path: str) -> Iterator[Difference]:
+        """Yield the differences between expected and found."""
         if isinstance(expected, dict) and expected and all(key.startswith("$") for key in expected):
-            for word, bound in expected.items():
-                yield from self._operator(word, bound, found, path)
+            for name, bound in expected.items():
+                operator = OPERATORS[name]
+                if operator.inner is not None:
+                    yield from operator.inner(self, bound, found, path)
+                elif operator.holds is not None and not operator.holds(self, found, bound):
+                    yield Difference(path, f"{operator.text} {format_value(bound)}", format_value(found))
         elif expected is None:
             if found is not NOTHING and found is not None:
                 yield Difference(path, "nothing", format_value(found))
         elif isinstance(expected, dict) and isinstance(found, dict):
             for key, value in expected.items():
-                yield from self.of(value, found.get(key, NOTHING), f"{path}.{key}" if path else key)
+                yield from self.differences(value, found.get(key, NOTHING), f"{path}.{key}" if path else key)
         elif isinstance(expected, list) and isinstance(found, list):
             yield from self._list(expected, found, path)
         elif isinstance(found, Nothing) or not equal(expected, found):
             yield Difference(path, format_value(expected), format_value(found))
-
-    def _operator(self, word: str, bound: object, found: object, path: str) -> Iterator[Difference]:
-        operator = OPERATORS[word]
-        if operator.inner is not None:
-            yield from operator.inner(self, bound, found, path)
-        elif operator.holds is not None and not operator.holds(self, found, bound):
-            yield Difference(path, f"{operator.words} {format_value(bound)}", format_value(found))
 
     def _list(self, expected: Sequence[object], found: Sequence[object], path: str) -> Iterator[Difference]:
         if self.lists == "exact" and len(expected) != len(found):
             yield Difference(path, f"{len(expected)} items", f"{len(found)} items")
         if self.lists != "key":
             for index, value in enumerate(expected):
-                there = found[index] if index < len(found) else NOTHING
-                yield from self.of(value, there, f"{path}[{index}]")
+                present = found[index] if index < len(found) else NOTHING
+                yield from self.differences(value, present, f"{path}[{index}]")
             return
         taken: set[int] = set()
         for index, value in enumerate(expected):
@@ -277,32 +280,37 @@ class ObjectMatcher:
     def _item(
         self, value: object, found: Sequence[object], taken: set[int], path: str, index: int
     ) -> Iterator[Difference]:
-        """One expected item against the one of the same key, or against any."""
+        """Compare an expected item with the found one of the same key, or without a key with any of them.
+
+        The index of the matching item is added to `taken`, so that no other expected item matches it.
+        """
         key = next((key for key in KEYS if isinstance(value, dict) and _is_plain(value.get(key))), "")
-        if key and isinstance(value, dict) and any(isinstance(one, dict) and key in one for one in found):
+        if key and isinstance(value, dict) and any(isinstance(item, dict) and key in item for item in found):
             place = f"{path}[{key}={value[key]}]"
-            same = [
+            candidates = [
                 number
-                for number, one in enumerate(found)
-                if number not in taken and isinstance(one, dict) and equal(one.get(key), value[key])
+                for number, item in enumerate(found)
+                if number not in taken and isinstance(item, dict) and equal(item.get(key), value[key])
             ]
         else:
-            place, same = f"{path}[{index}]", [number for number in range(len(found)) if number not in taken]
-        tried = [(number, list(self.of(value, found[number], place))) for number in same]
-        if not tried:
-            yield Difference(
-                place, format_value(value), "no such item" if key else f"nothing like it in {format_value(list(found))}"
-            )
+            place, candidates = f"{path}[{index}]", [number for number in range(len(found)) if number not in taken]
+        compared = [(number, list(self.differences(value, found[number], place))) for number in candidates]
+        if not compared:
+            missing = "no such item" if key else f"no matching item in {format_value(list(found))}"
+            yield Difference(place, format_value(value), missing)
             return
-        number, fewest = min(tried, key=lambda one: len(one[1]))
+        number, fewest = min(compared, key=lambda candidate: len(candidate[1]))
         if not fewest:
             taken.add(number)
         elif key:
             yield from fewest
         else:
-            nearest = [each._replace(path=f"{path}[{number}]{each.path.removeprefix(place)}") for each in fewest]
+            nearest = [
+                difference._replace(path=f"{path}[{number}]{difference.path.removeprefix(place)}")
+                for difference in fewest
+            ]
             differing = "; ".join(map(str, nearest[:MOST_NEAREST]))
-            yield Difference(place, format_value(value), f"nothing like it; nearest: {differing}")
+            yield Difference(place, format_value(value), f"no matching item; nearest: {differing}")
 
 
 def _is_plain(value: object) -> bool:

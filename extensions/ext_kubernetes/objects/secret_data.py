@@ -1,7 +1,7 @@
-"""Values of Secrets: compared as they are, and shown as a placeholder.
+"""Values of Secrets: compared as plain strings, shown as a placeholder.
 
-They are marked where objects are read rather than registered with the redactor: that one leaves short values alone, and
-would hide a word such as `default` in every later message.
+They are marked when objects are read, not registered with the redactor: it ignores short values, and would redact a
+word such as `default` in every later message.
 """
 
 from __future__ import annotations
@@ -20,31 +20,30 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"  # kubectl's c
 
 
 class Hidden(str):
-    """A text that belongs to a Secret: equal to the same text, but not to be shown."""
+    """A string of a Secret: equal to the same string, but not to be shown."""
 
     __slots__ = ()
 
 
 def marked(item: Object, kind: str = "") -> Object:
-    """Return the object with the values of a Secret as Hidden; any other object as it is.
+    """Return the object with the values of a Secret as Hidden; other objects unchanged.
 
     Args:
-        item: the object.
-        kind: of the object; items of lists do not name theirs.
+        kind: of the object; items of a list have no kind themselves.
     """
     if (kind or text(item, "kind")) != "Secret":
         return item
-    found = item | {field: _all_hidden(item[field]) for field in FIELDS if field in item}
+    found = item | {field: _hide(item[field]) for field in FIELDS if field in item}
     annotations = members(item, "metadata", "annotations")
     if LAST_APPLIED in annotations:
-        annotations = annotations | {LAST_APPLIED: _all_hidden(annotations[LAST_APPLIED])}
+        annotations = annotations | {LAST_APPLIED: _hide(annotations[LAST_APPLIED])}
         found |= {"metadata": members(item, "metadata") | {"annotations": annotations}}
     return found
 
 
-def _all_hidden(value: object) -> object:
+def _hide(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _all_hidden(one) for key, one in value.items()}
+        return {key: _hide(member) for key, member in value.items()}
     return Hidden(value) if isinstance(value, str) else value
 
 
@@ -53,12 +52,12 @@ def masked(value: object) -> object:
     if isinstance(value, Hidden):
         return PLACEHOLDER
     if isinstance(value, dict):
-        return {key: masked(one) for key, one in value.items()}
-    return [masked(one) for one in value] if isinstance(value, list) else value
+        return {key: masked(member) for key, member in value.items()}
+    return [masked(member) for member in value] if isinstance(value, list) else value
 
 
 def has_hidden(value: object) -> bool:
-    """Return whether a value is Hidden, or contains a Hidden text."""
+    """Return True if a value is Hidden, or contains a Hidden text."""
     if isinstance(value, (dict, list)):
         return any(map(has_hidden, value.values() if isinstance(value, dict) else value))
     return isinstance(value, Hidden)

@@ -1,4 +1,4 @@
-"""Load and dump YAML as the API server understands it: YAML 1.1 types that Go reads, limits, no code."""
+"""Load and dump YAML as the API server reads it: the types of YAML 1.1 that Go has, within limits, without code."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ if TYPE_CHECKING:
     import yaml
 
 
-Object = dict[str, object]  # an object of a cluster, as JSON has it
+Object = dict[str, object]  # a Kubernetes object as JSON
 
-# Whatever JSON has: msgspec takes nothing narrower for it. Mypy does not look into it.
+# Any JSON value. msgspec accepts no narrower type for it.
 Json = Any
 
-UNREPLACED = (  # what to add to a failure of a manifest with a reference in it
-    "; `${NAME.key}` is not replaced in a manifest: give `create` the object by its members (apiVersion, kind, "
-    "metadata and so on), where it is"
+UNREPLACED = (  # hint for the failure of a manifest with a reference in it
+    "; `${NAME.key}` is not replaced in a manifest: use `create` with the members of the object (apiVersion, kind, "
+    "metadata, …) as arguments, in which it is replaced"
 )
 
-MOST_DEPTH = 200  # levels of a document
-MOST_VALUES = 1_000_000  # of a document with aliases
+MOST_DEPTH = 200  # levels of nesting
+MOST_VALUES = 1_000_000  # of a document, after its aliases are expanded
 
 
 class NotYaml(ValueError):
-    """A text is no YAML; str() says where and why."""
+    """A text is not valid YAML; str() is the place and the reason."""
 
 
-class NoObject(ValueError):
-    """A document is no object of Kubernetes; str() says what is missing."""
+class NotAnObject(ValueError):
+    """A document is not a Kubernetes object; str() is the place and the reason."""
 
 
 def load_yaml(text: str) -> object:
-    """The value of one document. Raises NotYaml."""
+    """Return the value of the first document. Raises NotYaml."""
     documents = [value for _, value in _documents(text)]
     return documents[0] if documents else None
 
 
 def load_plain_yaml(stream: str | IO[str]) -> object:
-    """Return the value of one document as `yaml.safe_load` does, by the parser that is written in C."""
+    """Return the value of a document as `yaml.safe_load` does, by the parser written in C."""
     import yaml
 
     loader = yaml.CSafeLoader(stream)
@@ -51,59 +51,51 @@ def load_plain_yaml(stream: str | IO[str]) -> object:
 
 
 def objects_of(text: str, where: str) -> list[tuple[Object, str]]:
-    """The objects of a text, each with where it was: `web.yaml, line 12`.
+    """Return the objects of a text, each with its place: `web.yaml, line 12`.
 
-    Empty documents are passed over, and the items of a List stand for it.
+    Empty documents are skipped, and a List is replaced by its items.
 
     Args:
         text: YAML, or JSON, which is YAML too.
         where: name of the file, for errors.
 
     Raises:
-        NotYaml: the text is none.
-        NoObject: a document has no apiVersion or kind.
+        NotYaml: the text is not valid YAML.
+        NotAnObject: a document has no apiVersion or kind.
     """
     found: list[tuple[Object, str]] = []
     for line, value in _documents(text, where):
         place = f"{where}, line {line}"
         if value is not None:
-            found += [(one, place) for one in flat(value, place)]
+            found += [(item, place) for item in flatten(value, place)]
     return found
 
 
-def flat(value: object, place: str) -> Iterator[Object]:
-    """The object, or the items of a List."""
+def flatten(value: object, place: str) -> Iterator[Object]:
+    """Yield the object, or the items of a List. Raises NotAnObject."""
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
-        raise NoObject(f"{place}: expected an object with apiVersion and kind, found {_short(value)}")
+        found = repr(value)
+        found = found if len(found) <= 60 else f"{found[:60]}…"
+        raise NotAnObject(f"{place}: expected an object with apiVersion and kind, found {found}")
     missing = [key for key in ("apiVersion", "kind") if not (isinstance(value.get(key), str) and value[key])]
     if missing:
-        raise NoObject(f"{place}: expected an object with apiVersion and kind, found none of {' and '.join(missing)}")
-    items = value.get("items")
-    if str(value["kind"]).endswith("List") and isinstance(items, list) and not _is_itself(value):
+        raise NotAnObject(f"{place}: expected an object with apiVersion and kind; missing {' and '.join(missing)}")
+    items, metadata = value.get("items"), value.get("metadata")
+    named = isinstance(metadata, dict) and bool(metadata.get("name") or metadata.get("generateName"))
+    # A List has neither a name nor a spec; AllowList may be a kind like any other.
+    if str(value["kind"]).endswith("List") and isinstance(items, list) and not (named or "spec" in value):
         for number, item in enumerate(items):
-            yield from flat(item, f"{place}, items[{number}]")
+            yield from flatten(item, f"{place}, items[{number}]")
     else:
         yield value
 
 
-def _is_itself(value: Object) -> bool:
-    """Whether an object has a name, or a spec: AllowList is a kind like any other, and a List has neither."""
-    metadata = value.get("metadata")
-    named = isinstance(metadata, dict) and bool(metadata.get("name") or metadata.get("generateName"))
-    return named or "spec" in value
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:60]}…"
-
-
 def _documents(text: str, where: str = "") -> Iterator[tuple[int, object]]:
-    """Each document with the number of its first line."""
+    """Yield each document with the number of its first line."""
     import yaml
 
     try:
-        aliases = _bounded(text, where)
+        aliases = _check_depth(text, where)
         loader = _loader_class()(text)
         try:
             while loader.check_node():
@@ -111,7 +103,7 @@ def _documents(text: str, where: str = "") -> Iterator[tuple[int, object]]:
                 if node is not None:
                     value = loader.construct_document(node)
                     if aliases:
-                        _size(value, {}, where)
+                        _check_size(value, {}, where)
                     yield node.start_mark.line + 1, value
         finally:
             loader.dispose()
@@ -123,8 +115,8 @@ def _documents(text: str, where: str = "") -> Iterator[tuple[int, object]]:
         raise NotYaml(f"{where}: {error}") from error
 
 
-def _bounded(text: str, where: str) -> bool:
-    """Look at the nesting first, for the library recurses in C; returns whether there are aliases."""
+def _check_depth(text: str, where: str) -> bool:
+    """Raise NotYaml for deep nesting, because the library recurses in C. Return True if there are aliases."""
     import yaml
 
     depth, aliases = 0, False
@@ -142,33 +134,33 @@ def _bounded(text: str, where: str) -> bool:
     return aliases
 
 
-def _size(value: object, known: dict[int, int], where: str) -> int:
-    """How many values there are with every alias written out: few lines can stand for billions."""
+def _check_size(value: object, known: dict[int, int], where: str) -> int:
+    """Return the number of values after all aliases are expanded. Raises NotYaml: a few lines can mean billions."""
     if not isinstance(value, (dict, list)):
         return 1
     if id(value) not in known:
-        known[id(value)] = MOST_VALUES + 1  # what contains itself has no end
+        known[id(value)] = MOST_VALUES + 1  # a value that contains itself is endless
         inner = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_size(one, known, where) for one in inner)
+        known[id(value)] = 1 + sum(_check_size(member, known, where) for member in inner)
     if known[id(value)] > MOST_VALUES:
-        raise NotYaml(f"{where}: aliases stand for more than {MOST_VALUES:,} values")
+        raise NotYaml(f"{where}: aliases expand to more than {MOST_VALUES:,} values")
     return known[id(value)]
 
 
 def _loader_class() -> type[yaml.CSafeLoader]:
-    """YAML as objects need it: keys and dates are text, a key that comes twice is an error, `yes` is a boolean."""
+    """Return a loader for objects: keys and dates are strings, duplicate keys are errors, `yes` is a boolean."""
     import yaml
 
     class Loader(yaml.CSafeLoader):
-        """With keys as they are spelled: `on: …` is a field of that name, and not `true`."""
+        """Loader that keeps keys as strings: `on: …` is a field of that name, not `true`."""
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, object]:
-            spelled = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE]
+            scalars = [key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE]
             seen: set[str] = set()
-            for key in spelled:
+            for key in scalars:
                 if key.value in seen:
                     raise yaml.constructor.ConstructorError(
-                        problem=f"the key {key.value!r} comes twice", problem_mark=key.start_mark
+                        problem=f"duplicate key {key.value!r}", problem_mark=key.start_mark
                     )
                 seen.add(key.value)
             self.flatten_mapping(node)
@@ -188,7 +180,7 @@ _MERGE, _TEXT, _DATE = (f"tag:yaml.org,2002:{name}" for name in ("merge", "str",
 
 
 def dump_yaml(value: object) -> str:
-    """The text of a value, members in their order."""
+    """Return a value as YAML, with members in their order."""
     import yaml
 
     text: str = yaml.dump(value, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=1000)

@@ -1,4 +1,4 @@
-"""`auth-can-i`: what somebody may do, as the server itself says."""
+"""Operation `auth-can-i`: access reviews by the API server."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ext_kubernetes.api.client import Client
+    from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
 
 
@@ -30,95 +31,98 @@ class ExpectAccess(ext_sdk.Args):
     """Expected verdict."""
 
     allowed: Annotated[
-        bool | UnsetType, Meta(description="Whether it must be allowed, or denied; without it, both are a success")
+        bool | UnsetType, Meta(description="true: the action must be allowed; false: it must be denied")
     ] = UNSET
 
 
 class AuthCanI(ext_sdk.Args):
-    """Who may do what?"""
+    """Arguments of `auth-can-i`."""
 
-    verb: Annotated[str, Meta(description="get, list, watch, create, update, patch, delete, …; * for all")] = ""
-    resource: Annotated[
-        str, Meta(description="pods, deploy, pods/log, certificates.cert-manager.io; or a path such as /metrics")
+    verb: Annotated[
+        str, Meta(description="Verb of the action: get, list, watch, create, update, patch, delete, …; * for all")
     ] = ""
-    as_: Annotated[str, Meta(description="A user, such as system:serviceaccount:web:builder; by default yourself")] = (
-        field(default="", name="as")
-    )
+    resource: Annotated[
+        str,
+        Meta(
+            description="Resource type: pods, deploy, pods/log, certificates.cert-manager.io; or a path like /metrics"
+        ),
+    ] = ""
+    as_: Annotated[
+        str, Meta(description="User to check, such as system:serviceaccount:web:builder; default: the current user")
+    ] = field(default="", name="as")
     groups: Annotated[
         list[str],
         Meta(
-            description="With `as`: groups of the user. Those that every user has are added as for kubectl: "
-            "system:authenticated, and those of a service account if this is empty"
+            description="Groups of the user in `as`. As in kubectl, system:authenticated is added; if the list is "
+            "empty, so are the groups of a service account"
         ),
     ] = field(default_factory=list)
     namespace: Annotated[
         str,
         Meta(
-            description="Namespace; the whole cluster by default. With `list`, by default the one that "
-            "create-namespace made, or that of the configuration"
+            description="Namespace of the action; default: the entire cluster. With `list`, the default is the "
+            "namespace created by create-namespace, or the configured one"
         ),
     ] = ""
-    api_group: Annotated[str | UnsetType, Meta(description="Of the resource, where it is not clear")] = UNSET
-    resource_name: Annotated[str, Meta(description="One object alone")] = ""
-    subresource: Annotated[str, Meta(description="Such as log, exec, scale; or as pods/log")] = ""
-    list_: Annotated[bool, Meta(description="In place of a verb: all that you may do in `namespace`")] = field(
+    api_group: Annotated[str | UnsetType, Meta(description="API group of the resource, if ambiguous")] = UNSET
+    resource_name: Annotated[str, Meta(description="Name of a single object")] = ""
+    subresource: Annotated[str, Meta(description="Subresource, such as log, exec or scale; or use pods/log")] = ""
+    list_: Annotated[bool, Meta(description="List all your permissions in `namespace`; replaces `verb`")] = field(
         default=False, name="list"
     )
-    expect: Annotated[ExpectAccess | UnsetType, Meta(description="Denied is a success without it")] = UNSET
-    timeout: ext_sdk.Duration = ext_sdk.Duration.parse("25s")
+    expect: Annotated[
+        ExpectAccess | UnsetType,
+        Meta(description="Expected verdict; if omitted, allowed and denied are both a success"),
+    ] = UNSET
+    timeout: Annotated[ext_sdk.Duration, Meta(description="Time limit of the operation")] = ext_sdk.Duration.parse(
+        "25s"
+    )
 
     def __post_init__(self) -> None:
         if self.list_:
             if self.verb or self.resource or self.as_ or self.expect is not UNSET:
-                raise ValueError("with `list`, expected nothing but `namespace`")
+                raise ValueError("with `list`, only `namespace` is accepted")
             return
         for name in ("verb", "resource"):
             if not getattr(self, name):
                 raise ValueError(f"{name} is required")
         if self.groups and not self.as_:
-            raise ValueError("expected `as`, the user, with `groups`")
+            raise ValueError("`groups` requires `as`, the user")
 
 
 def auth_can_i(args: AuthCanI, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Ask whether somebody may do something; or list all that you may do. Denied is a success, unless `expect` says so.
+    """Check whether a user may perform an action, or list your permissions.
 
-    Resources may be written as everywhere: pods, deploy, certificates.cert-manager.io, pods/log.
+    A denied action is a success unless `expect` requires it to be allowed. Resource types are named as in all
+    operations: pods, deploy, certificates.cert-manager.io, pods/log.
     """
     client = client_for(context)
     with error_context("failed to check permissions"):
         if args.list_:
-            return _rules(args, context, client)
-        kind = "SubjectAccessReview" if args.as_ else "SelfSubjectAccessReview"
+            return _list_rules(args, context, client)
+        kind = "SelfSubjectAccessReview" if not args.as_ else "SubjectAccessReview"
         spec: Object = {"user": args.as_, "groups": groups_of(args.as_, args.groups)} if args.as_ else {}
-        attributes, doubt = _attributes(args, context, client)
+        attributes, hint = _attributes(args, context, client)
         status = members(review(kind, spec | attributes, context, client), "status")
     allowed = status.get("allowed") is True
     reason = text(status, "reason") or text(status, "evaluationError")
-    where = f"in namespace {args.namespace}" if args.namespace else "cluster-wide"
-    who = args.as_ or "you"
+    scope = f"in namespace {args.namespace}" if args.namespace else "cluster-wide"
     verdict = "allowed" if allowed else "denied"
-    outputs: dict[str, str | int | bool] = {"allowed": allowed, "reason": reason}
-    wanted = UNSET if isinstance(args.expect, UnsetType) else args.expect.allowed
-    if wanted is not UNSET and wanted is not allowed:
-        expected = "true" if wanted else "false"
-        found = "true" if allowed else "false"
+    action = f"{args.as_ or 'you'} can {args.verb} {args.resource} {scope}: {verdict}"
+    outputs: Outputs = {"allowed": allowed, "reason": reason}
+    expected = UNSET if isinstance(args.expect, UnsetType) else args.expect.allowed
+    if expected is not UNSET and expected is not allowed:
+        values = [str(value).lower() for value in (expected, allowed)]
         return ext_sdk.Result.failed(
-            f"permission check failed: expected allowed={expected} but got allowed={found}",
-            error=f"permission expectation not met: {who} can {args.verb} {args.resource} {where}: {verdict}"
-            + (f" ({reason})" if reason else "")
-            + doubt,
+            f"permission check failed: expected allowed={values[0]} but got allowed={values[1]}",
+            error=f"permission expectation not met: {action}{f' ({reason})' if reason else ''}{hint}",
             outputs=outputs,
         )
-    return ext_sdk.Result.ok(f"{who} can {args.verb} {args.resource} {where}: {verdict}{doubt}", outputs=outputs)
+    return ext_sdk.Result.ok(f"{action}{hint}", outputs=outputs)
 
 
 def groups_of(user: str, given: Sequence[str]) -> list[str]:
-    """Return all groups of a user by the rules of the API server, so that the answer is that of `kubectl --as`.
-
-    Args:
-        user: name of the user.
-        given: groups that the arguments name.
-    """
+    """Return all groups of a user by the rules of the API server, so that the verdict equals that of `kubectl --as`."""
     groups = list(given)
     if user.startswith(SERVICE_ACCOUNT) and not groups:
         namespace = user.removeprefix(SERVICE_ACCOUNT).partition(":")[0]
@@ -129,19 +133,19 @@ def groups_of(user: str, given: Sequence[str]) -> list[str]:
 
 
 def _attributes(args: AuthCanI, context: ext_sdk.Context, client: Client) -> tuple[Object, str]:
-    """What is asked about, and a doubt to tell: a word that is misspelt may well be denied."""
+    """Return the attributes of the review, and a hint for the message if the kind is unknown: it may be misspelt."""
     if args.resource.startswith("/"):
         return {"nonResourceAttributes": {"path": args.resource, "verb": args.verb}}, ""
-    doubt = ""
+    hint = ""
     name, _, subresource = args.resource.partition("/")
     group = "" if args.api_group is UNSET else args.api_group
     if args.api_group is UNSET and name != "*":
         try:
-            known = client.discovery.resource(name, deadline=context.deadline)
-            name, group = known.plural, known.group
-        except UnknownKind as error:  # rules may be about kinds that are not there
+            resource = client.discovery.resource(name, deadline=context.deadline)
+            name, group = resource.plural, resource.group
+        except UnknownKind as error:  # RBAC rules may name kinds that the server does not have
             name, _, group = name.partition(".")
-            doubt = f"; {error.error}"
+            hint = f"; {error.error}"
     attributes = {
         "verb": args.verb,
         "resource": name,
@@ -150,33 +154,31 @@ def _attributes(args: AuthCanI, context: ext_sdk.Context, client: Client) -> tup
         "name": args.resource_name,
         "namespace": args.namespace,
     }
-    return {"resourceAttributes": {key: value for key, value in attributes.items() if value}}, doubt
+    return {"resourceAttributes": {key: value for key, value in attributes.items() if value}}, hint
 
 
-def _rules(args: AuthCanI, context: ext_sdk.Context, client: Client) -> ext_sdk.Result:
+def _list_rules(args: AuthCanI, context: ext_sdk.Context, client: Client) -> ext_sdk.Result:
     namespace = namespace_of(context, client, args.namespace)
     status = members(review("SelfSubjectRulesReview", {"namespace": namespace}, context, client), "status")
-    lines = [_rule(rule) for rule in items(status, "resourceRules")]
-    lines += [_rule(rule) for rule in items(status, "nonResourceRules")]
-    outputs: dict[str, str | int | bool] = {
-        "count": len(lines),
-        "rules": "\n".join(lines),
+    rules = [*items(status, "resourceRules"), *items(status, "nonResourceRules")]
+    outputs: Outputs = {
+        "count": len(rules),
+        "rules": "\n".join(map(_describe_rule, rules)),
         "incomplete": status.get("incomplete") is True,
     }
-    return ext_sdk.Result.ok(f"{len(lines)} rules apply to you in namespace {namespace}", outputs=outputs)
+    return ext_sdk.Result.ok(f"{len(rules)} rules apply to you in namespace {namespace}", outputs=outputs)
 
 
-def _rule(rule: Object) -> str:
-    """`get, list pods, pods/log`, for people."""
-    what = _joined(rule, "resources") or _joined(rule, "nonResourceURLs")
-    group = _joined(rule, "apiGroups")
-    names = _joined(rule, "resourceNames")
-    return f"{_joined(rule, 'verbs')} {what}{f' of {group}' if group else ''}{f' named {names}' if names else ''}"
+def _describe_rule(rule: Object) -> str:
+    """Return `get, list pods, pods/log of apps named web`."""
 
+    def joined(key: str) -> str:
+        values = rule.get(key)
+        return ", ".join(str(value) for value in values if value != "") if isinstance(values, list) else ""
 
-def _joined(rule: Object, key: str) -> str:
-    found = rule.get(key)
-    return ", ".join(str(one) for one in found if one != "") if isinstance(found, list) else ""
+    subject = joined("resources") or joined("nonResourceURLs")
+    group, names = joined("apiGroups"), joined("resourceNames")
+    return f"{joined('verbs')} {subject}{f' of {group}' if group else ''}{f' named {names}' if names else ''}"
 
 
 OPERATIONS = (

@@ -14,116 +14,131 @@ from ext_kubernetes.api.connection import Request
 from ext_kubernetes.api.errors import KubernetesError, NotFound
 from ext_kubernetes.manifests.bulk import Item, Outcome, bulk_result, send_manifests, try_send
 from ext_kubernetes.manifests.sources import SourceArgs, manifests_of
-from ext_kubernetes.manifests.write_options import MANAGER, DryRun, Namespace, Validation, write_options
+from ext_kubernetes.manifests.write import MANAGER, DryRun, Namespace, Validation, write_options
 from ext_kubernetes.objects.fields import items, members, text
 from ext_kubernetes.targets import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.api.discovery import Resource
+    from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
+    from ext_kubernetes.waiting.waiter import WaitResult
 
 
 APPLY_PATCH = "application/apply-patch+yaml"
-WORDS = ("created", "configured", "unchanged")
-BOOKKEEPING = frozenset({"managedFields", "resourceVersion", "generation"})
+ACTIONS = ("created", "configured", "unchanged")
+BOOKKEEPING = frozenset({"managedFields", "resourceVersion", "generation"})  # changed by a dry run itself
+MOST_WAITS = 32  # concurrent waits with `wait: true`
 
 
 class Apply(SourceArgs, one_of=("file", "manifest", "url", "kustomize")):
-    """What to apply, and how."""
+    """Arguments of `apply`."""
 
     namespace: Namespace = ""
-    force: Annotated[bool, Meta(description="Take over fields that somebody else manages")] = False
+    force: Annotated[bool, Meta(description="Take ownership of fields that another manager owns")] = False
     dry_run: DryRun = False
     strict: Validation = True
-    field_manager: Annotated[str, Meta(description="Who is to manage the fields", min_length=1)] = MANAGER
-    wait: Annotated[bool, Meta(description="Until all of it is ready, by the rules of `wait` with `for: ready`")] = (
-        False
+    field_manager: Annotated[str, Meta(description="Name of the field manager", min_length=1)] = MANAGER
+    wait: Annotated[
+        bool, Meta(description="Wait until all objects are ready, by the rules of `wait` with `for: ready`")
+    ] = False
+    timeout: Annotated[ext_sdk.Duration, Meta(description="Time limit of the operation, including the wait")] = (
+        ext_sdk.Duration.parse("25s")
     )
-    timeout: Annotated[ext_sdk.Duration, Meta(description="For all of it")] = ext_sdk.Duration.parse("25s")
 
 
 def apply(args: Apply, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Make objects, or change them into what a manifest says, by server-side apply; tells what was changed.
+    """Create or update objects from manifests by server-side apply, and report what changed.
 
-    A conflict with another manager fails, naming it and the field, unless `force` takes the field over. Unknown fields
-    are errors. Namespaces, definitions of custom resources and what pods need go first, all else as it is written.
-    A later `kubectl apply` of another tool does not remove fields that were set here: see docs/evals.md.
+    A conflict with another field manager is a failure that names the manager and the field, unless `force` is true.
+    Unknown fields are errors. Namespaces, CustomResourceDefinitions and dependencies of pods are sent first, all other
+    objects in the order of the manifest. A later `kubectl apply` does not remove fields that were set here: see
+    docs/evals.md.
     """
     manifests = manifests_of(args, context)
     client = client_for(context)
-    kinds = Counter((text(one.object, "apiVersion"), text(one.object, "kind")) for one in manifests)
-    earlier = PreviousVersions(kinds, context, client)
+    kinds = Counter((text(manifest.object, "apiVersion"), text(manifest.object, "kind")) for manifest in manifests)
+    previous = PreviousVersions(kinds, context, client)
 
     def send(item: Item) -> Outcome:
-        return try_send(item, lambda: applied(item, args, context, client, earlier))
+        return try_send(item, lambda: apply_item(item, args, context, client, previous))
 
     outcomes = send_manifests(manifests, context, client, args.namespace, send)
-    settles = args.wait and not args.dry_run and not any(outcome.failure for outcome in outcomes)
-    if settles:
-        from ext_kubernetes.waiting.all_ready import wait_until_ready  # its imports take as long as a small apply
-
+    if args.wait and not args.dry_run and not any(outcome.failure for outcome in outcomes):
         targets = [
-            Target(each.item.resource, each.item.namespace, text(each.object, "metadata", "name")) for each in outcomes
+            Target(outcome.item.resource, outcome.item.namespace, text(outcome.object, "metadata", "name"))
+            for outcome in outcomes
         ]
-        if failure := wait_until_ready(targets, context, client, args.timeout):
+        if failure := _wait_until_ready(targets, context, client, args.timeout):
             return failure
-    counts = Counter(outcome.word for outcome in outcomes)
-    outputs: dict[str, str | int | bool] = {word: counts[word] for word in WORDS}
+    counts = Counter(outcome.action for outcome in outcomes)
+    outputs: Outputs = {action: counts[action] for action in ACTIONS}
     return bulk_result(outcomes, "Would apply" if args.dry_run else "Applied", outputs)
 
 
-def applied(
-    item: Item, args: Apply, context: ext_sdk.Context, client: Client, earlier: PreviousVersions
+def apply_item(
+    item: Item, args: Apply, context: ext_sdk.Context, client: Client, previous: PreviousVersions
 ) -> tuple[Object, str]:
-    """Apply one object; the server's answer, and what that was: one of WORDS, or `applied` where nobody knows."""
-    if not item.name:
-        return _created(item, args, context, client)
-    before = earlier.whole(item) if args.dry_run else None
-    version = None if args.dry_run else earlier.version(item)
-    query = [("fieldManager", args.field_manager), ("force", "true" if args.force else "false"), *_common(args)]
-    request = Request("PATCH", item.path(), query, item.object, APPLY_PATCH)
-    answer = client.ask(request, deadline=context.deadline)
-    found = members(answer.value)
-    if answer.status == 201:
-        return found, "created"
+    """Apply an object; return it as stored, and one of ACTIONS, or `applied` if the previous state is unknown."""
+    query = [("fieldManager", args.field_manager), *write_options(dry_run=args.dry_run, strict=args.strict)]
+    if not item.name:  # server-side apply requires a name; metadata.generateName means a new object
+        request = Request("POST", item.path(), query, item.object)
+        return members(client.ask(request, deadline=context.deadline).value), "created"
+    before = previous.object(item) if args.dry_run else None
+    version = None if args.dry_run else previous.resource_version(item)
+    query.insert(1, ("force", "true" if args.force else "false"))
+    response = client.ask(Request("PATCH", item.path(), query, item.object, APPLY_PATCH), deadline=context.deadline)
+    stored = members(response.value)
+    if response.status == 201:
+        return stored, "created"
     if before:
-        return found, "unchanged" if _content(before) == _content(found) else "configured"
+        return stored, "unchanged" if _content(before) == _content(stored) else "configured"
     if version:
-        return found, "unchanged" if version == text(found, "metadata", "resourceVersion") else "configured"
-    return found, "applied"
+        return stored, "unchanged" if version == text(stored, "metadata", "resourceVersion") else "configured"
+    return stored, "applied"
 
 
 def _content(item: Object) -> Object:
-    """An object without what a dry run changes of itself."""
     metadata = {key: value for key, value in members(item, "metadata").items() if key not in BOOKKEEPING}
     return item | {"metadata": metadata}
 
 
-def _created(item: Item, args: Apply, context: ext_sdk.Context, client: Client) -> tuple[Object, str]:
-    """Server-side apply needs a name; who wants one generated wants a new object."""
-    query = [("fieldManager", args.field_manager), *_common(args)]
-    request = Request("POST", item.path(), query, item.object)
-    return members(client.ask(request, deadline=context.deadline).value), "created"
+def _wait_until_ready(
+    targets: Sequence[Target], context: ext_sdk.Context, client: Client, timeout: ext_sdk.Duration
+) -> ext_sdk.Result | None:
+    """Wait until all objects are ready; return the failure of the first one that is not, or None."""
+    # These imports take as long as a small apply.
+    from concurrent.futures import ThreadPoolExecutor
+
+    from ext_kubernetes.waiting.failure_report import wait_failure
+    from ext_kubernetes.waiting.pod_failures import PodCheck
+    from ext_kubernetes.waiting.predicates import IsReady, verdict_for_target
+    from ext_kubernetes.waiting.waiter import wait_for
+
+    def wait(target: Target) -> WaitResult:
+        predicate = verdict_for_target(target, IsReady(PodCheck(client, context.deadline)), "all")
+        return wait_for(target, predicate, context, client)
+
+    with ThreadPoolExecutor(min(MOST_WAITS, len(targets)) or 1, "ready") as pool:
+        for target, result in zip(targets, pool.map(wait, targets), strict=True):
+            if not result.outcome.done:
+                message = f"{target} was applied, but is not ready"
+                return wait_failure(result, "ready", context, client, timeout=timeout, message=message)
+    return None
 
 
-def _common(args: Apply) -> list[tuple[str, str]]:
-    return write_options(dry_run=args.dry_run, strict=args.strict)
-
-
-MOST_GETS = 3  # objects of a kind that are asked for one by one
+MOST_GETS = 3  # objects of a kind that are read one by one; more are listed
 PARTIAL = "application/json;as=PartialObjectMetadata{list};g=meta.k8s.io;v=v1,application/json"
 
 
 class PreviousVersions:
-    """The versions before; safe in several threads.
+    """State of the objects before they are applied; thread-safe.
 
     Args:
-        counts: how many objects of each (apiVersion, kind) are to be applied.
-        context: of the call.
-        client: of the server.
+        counts: number of objects to apply for each (apiVersion, kind).
     """
 
     def __init__(self, counts: Mapping[tuple[str, str], int], context: ext_sdk.Context, client: Client) -> None:
@@ -133,21 +148,21 @@ class PreviousVersions:
         self._lock = threading.Lock()
         self._listed: dict[tuple[Resource, str], dict[str, str] | None] = {}
 
-    def version(self, item: Item) -> str | None:
-        """The version of an object: "" where there was none, None where that can't be found out."""
+    def resource_version(self, item: Item) -> str | None:
+        """Return the resourceVersion of an object; "" if it did not exist, None if it can't be read."""
         try:
             if self._counts[text(item.object, "apiVersion"), text(item.object, "kind")] > MOST_GETS:
                 listed = self._list(item.resource, item.namespace)
                 return None if listed is None else listed.get(item.name, "")
-            found = self._get(item, PARTIAL.format(list=""))
+            previous = self._get(item, PARTIAL.format(list=""))
         except NotFound:
             return ""
-        except KubernetesError:  # who may apply may not be allowed to read
+        except KubernetesError:  # a user who may apply may still not be allowed to read
             return None
-        return text(found, "metadata", "resourceVersion")
+        return text(previous, "metadata", "resourceVersion")
 
-    def whole(self, item: Item) -> Object | None:
-        """The object as it was; an empty one where there was none, None where that can't be found out."""
+    def object(self, item: Item) -> Object | None:
+        """Return the object; an empty one if it did not exist, None if it can't be read."""
         try:
             return self._get(item, "application/json")
         except NotFound:
@@ -159,23 +174,19 @@ class PreviousVersions:
         return members(self._client.request("GET", item.path(), accept=accept, deadline=self._context.deadline))
 
     def _list(self, resource: Resource, namespace: str) -> dict[str, str] | None:
-        """Versions by name; asked for once, and whoever needs them too waits for that."""
+        """Return resourceVersions by name. The first caller sends the request, concurrent callers wait for it."""
         with self._lock:
             key = (resource, namespace)
             if key not in self._listed:
+                path, accept = resource.path(namespace), PARTIAL.format(list="List")
                 try:
-                    found = self._client.request(
-                        "GET",
-                        resource.path(namespace),
-                        accept=PARTIAL.format(list="List"),
-                        deadline=self._context.deadline,
-                    )
+                    listed = self._client.request("GET", path, accept=accept, deadline=self._context.deadline)
                 except KubernetesError:
                     self._listed[key] = None
                 else:
                     self._listed[key] = {
-                        text(one, "metadata", "name"): text(one, "metadata", "resourceVersion")
-                        for one in items(found, "items")
+                        text(item, "metadata", "name"): text(item, "metadata", "resourceVersion")
+                        for item in items(listed, "items")
                     }
             return self._listed[key]
 

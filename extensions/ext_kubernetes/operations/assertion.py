@@ -20,34 +20,38 @@ from ext_kubernetes.waiting.waiter import Selector, Timeout, wait_for
 from ext_sdk.expect import Integer, Searcher, SearchFailed, check_integer
 
 if TYPE_CHECKING:
+    from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
 
 
-MOST_TOLD = 10  # differences in the error
+MOST_DIFFERENCES = 10  # in the error
 
 
 class AssertArgs(TargetArgs, any_of=("expected", "absent", "count")):
-    """Which object, and how it must look."""
+    """Arguments of `assert`."""
 
     expected: Annotated[
         dict[str, Json],
         Meta(
-            description="Part of the object, such as {spec: {replicas: 3}}. null: not there. Operators in place of a "
-            "value: $equals $ne $in $notIn $gt $gte $lt $lte (quantities too) $exists $type $contains $matches $length "
-            "$not $every, such as {status: {readyReplicas: {$gte: 2}}}"
+            description="Part of the object, such as {spec: {replicas: 3}}. null: the field is absent. Operators "
+            "replace a value: $equals $ne $in $notIn $gt $gte $lt $lte (also of quantities) $exists $type $contains "
+            "$matches $length $not $every, such as {status: {readyReplicas: {$gte: 2}}}"
         ),
     ] = field(default_factory=dict)
     lists: Annotated[
         Lists,
         Meta(
-            description="key: each expected item is found, by its name or other key of Kubernetes, or anywhere; order: "
-            "they come in this order, first; exact: and there are no others"
+            description="Comparison of lists. key: each expected item matches the item of the same name or other "
+            "Kubernetes key, at any index; order: the first items match in this order; exact: the same, and there are "
+            "no further items"
         ),
     ] = "key"
-    absent: Annotated[bool, Meta(description="There must be none like this, or none at all without `expected`")] = False
+    absent: Annotated[
+        bool, Meta(description="Require that no object matches; without `expected`, that no object exists")
+    ] = False
     count: Annotated[
         Integer | UnsetType,
-        Meta(description="How many look so, for a kind with or without `selector`; one at least if left out"),
+        Meta(description="Number of matching objects of a kind, with or without `selector`; default: at least one"),
     ] = UNSET
     selector: Selector = ""
     timeout: Timeout = ext_sdk.Duration.parse("10s")
@@ -58,99 +62,93 @@ class AssertArgs(TargetArgs, any_of=("expected", "absent", "count")):
         except WrongPattern as error:
             raise ValueError(str(error)) from error
         if self.absent and self.count is not UNSET:
-            raise ValueError("`absent` is a count of 0 already")
+            raise ValueError("`absent` and `count` exclude each other; `absent` means a count of 0")
 
 
 def assert_(args: AssertArgs, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Verify that an object looks as expected, or that none does; look again until the timeout.
+    """Verify that an object matches an expected one, or that none does; poll until the timeout.
 
-    What is expected is a part of the object: members that are not named may be anything.
+    The expected object is a partial one: fields that it omits may have any value.
     """
     client = client_for(context)
     target = resolve_target(args, args.selector, context, client)
     if target.name and args.count is not UNSET:
-        raise ext_sdk.InvalidArgs("count", "this is for several objects: leave the name out")
+        raise ext_sdk.InvalidArgs("count", "not accepted for a single object; omit the name")
     with Searcher() as searcher:
-        looks = MatchesExpected(args, searcher)
+        predicate = MatchesExpected(args, searcher)
         try:
             with error_context(f"failed to check {target}"):
-                seen = wait_for(target, looks, context, client, selector=args.selector)
+                result = wait_for(target, predicate, context, client, selector=args.selector)
         except SearchFailed as error:
             raise ext_sdk.OperationFailed(f"{target} can't be checked", error=str(error)) from error
-    outputs: dict[str, str | int | bool] = {"count": looks.count, "seconds": f"{seen.waited.seconds:.3f}"}
-    outputs |= identity(seen.objects[0]) if len(seen.objects) == 1 else {}
-    if seen.waited.done:
-        return ext_sdk.Result.ok(
-            f"{display_name(target)} {target.are} {'absent' if args.absent else 'as expected'}", outputs=outputs
-        )
+    outputs: Outputs = {"count": predicate.count, "seconds": f"{result.outcome.seconds:.3f}"}
+    outputs |= identity(result.objects[0]) if len(result.objects) == 1 else {}
     wanted = "absent" if args.absent else "as expected"
-    found = f"found after {seen.waited.seconds:.1f} s: {looks.status(MOST_TOLD)}"
-    message = f"{display_name(target)} {target.are} {'there' if args.absent else 'not as expected'}"
-    told = f"expected {target.where} to be {wanted}, {found}"
-    if checks := looks.failed():
-        told = f"expected another number of {target.where}: {checks}; {found}"
+    if result.outcome.done:
+        return ext_sdk.Result.ok(f"{display_name(target)} {target.are} {wanted}", outputs=outputs)
+    found = f"found after {result.outcome.seconds:.1f} s: {predicate.status(MOST_DIFFERENCES)}"
+    error = f"expected {target.where} to be {wanted}, {found}"
+    if checks := predicate.failed_count():
+        error = f"expected another number of {target.where}: {checks}; {found}"
     return wait_failure(
-        seen,
+        result,
         wanted,
         context,
         client,
         timeout=args.timeout,
         outputs=outputs,
-        message=message,
-        error=told,
+        message=f"{display_name(target)} {target.are} {'present' if args.absent else 'not as expected'}",
+        error=error,
     )
 
 
 class MatchesExpected:
-    """Tells whether what there is looks as expected.
+    """Predicate of a wait: the expected number of objects match.
 
     Attributes:
-        count: how many objects did, at the last look.
+        count: number of objects that matched at the last poll.
     """
 
     def __init__(self, args: AssertArgs, searcher: Searcher) -> None:
         self._args = args
         self._searcher = searcher
         self._closest: tuple[str, list[Difference]] | None = None
-        self._found = 0
+        self._total = 0
         self._matching: list[str] = []
         self.count = 0
 
     def __call__(self, objects: list[Object]) -> Verdict:
-        self._closest, self._found, self._matching = None, len(objects), []
+        self._closest, self._total, self._matching = None, len(objects), []
         for item in objects:
             name = text(item, "metadata", "name")
-            found = differences(self._args.expected, item, lists=self._args.lists, searcher=self._searcher)
-            if not found:
+            different = differences(self._args.expected, item, lists=self._args.lists, searcher=self._searcher)
+            if not different:
                 self._matching.append(name)
-            elif self._closest is None or len(found) < len(self._closest[1]):
-                self._closest = name, found
+            elif self._closest is None or len(different) < len(self._closest[1]):
+                self._closest = name, different
         self.count = len(self._matching)
-        return Verdict(done=self._holds(), status=self.status(2))
-
-    def _holds(self) -> bool:
         if self._args.absent:
-            return not self.count
-        if isinstance(self._args.count, UnsetType):
-            return self.count > 0
-        return not self.failed()
+            done = not self.count
+        else:
+            done = not self.failed_count() if self._args.count is not UNSET else self.count > 0
+        return Verdict(done, self.status(2))
 
-    def failed(self) -> str:
-        """What is wrong with the number of those that look as expected; "" where nothing is."""
+    def failed_count(self) -> str:
+        """Return the failed checks of `count` as text; "" if all passed."""
         if isinstance(self._args.count, UnsetType):
             return ""
         checks = check_integer(self._args.count, self.count, where="count")
         return "; ".join(str(check) for check in checks if not check.ok)
 
     def status(self, most: int) -> str:
-        """What was found, with so many differences at most."""
-        told = f"{self.count} of {self._found} as expected"
+        """Return the state at the last poll, with at most `most` differences."""
+        counts = f"{self.count} of {self._total} as expected"
         if self._args.absent or self._closest is None:
             names = ", ".join(self._matching[:5])
-            return f"{told}{f': {names}' if names else ''}" if self._found else "nothing there"
-        name, found = self._closest
-        more = f"; and {len(found) - most} more" if len(found) > most else ""
-        return f"{told}; {name}: {'; '.join(map(str, found[:most]))}{more}"
+            return f"{counts}{f': {names}' if names else ''}" if self._total else "no object"
+        name, different = self._closest
+        more = f"; and {len(different) - most} more" if len(different) > most else ""
+        return f"{counts}; {name}: {'; '.join(map(str, different[:most]))}{more}"
 
 
 OPERATIONS = (

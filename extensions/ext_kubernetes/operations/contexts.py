@@ -1,4 +1,4 @@
-"""`list-contexts`, `current-context`, `view-config`: what the kubeconfig says, without credentials."""
+"""Operations `list-contexts`, `current-context` and `view-config`: the kubeconfig, without credentials."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ext_kubernetes.api.kubeconfig import Entry, Kubeconfig
+    from ext_kubernetes.objects.fields import Outputs
 
 
-HIDDEN = "[redacted]"
+REDACTED = "[redacted]"
 
-# What of a user or a cluster may be seen; all else is hidden, so that a credential of a new kind is, too.
+# Allowlist for users and clusters, so that credentials of a new kind are redacted, too.
 SHOWN = frozenset({
     *("server", "proxy-url", "certificate-authority", "insecure-skip-tls-verify", "tls-server-name"),
     *("disable-compression", "cluster", "user", "namespace", "username", "tokenFile"),
@@ -29,13 +30,13 @@ SHOWN = frozenset({
 
 
 class NoArgs(ext_sdk.Args):
-    """Nothing."""
+    """No arguments."""
 
 
 class ViewConfig(ext_sdk.Args):
-    """How much."""
+    """Arguments of `view-config`."""
 
-    minify: Annotated[bool, Meta(description="The current context alone, with its cluster and its user")] = False
+    minify: Annotated[bool, Meta(description="Show only the current context, its cluster and its user")] = False
 
 
 def list_contexts(args: NoArgs, context: ext_sdk.Context) -> ext_sdk.Result:
@@ -44,7 +45,7 @@ def list_contexts(args: NoArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     config = _read(context)
     if not config.contexts:
         return ext_sdk.Result.failed("no contexts found in kubeconfig")
-    outputs: dict[str, str | int | bool] = {
+    outputs: Outputs = {
         "current": config.current,
         "count": len(config.contexts),
         "contexts": "\n".join(config.contexts),
@@ -53,7 +54,7 @@ def list_contexts(args: NoArgs, context: ext_sdk.Context) -> ext_sdk.Result:
 
 
 def current_context(args: NoArgs, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Say which context operations use, and its cluster, user and namespace."""
+    """Show the context that operations use, with its cluster, user and namespace."""
     del args
     config = _read(context)
     if not config.current:
@@ -64,59 +65,58 @@ def current_context(args: NoArgs, context: ext_sdk.Context) -> ext_sdk.Result:
 
 
 def view_config(args: ViewConfig, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Put out the kubeconfig as YAML; credentials, and what might be one, are hidden."""
+    """Output the kubeconfig as YAML, with credentials and unknown fields redacted."""
     config = _read(context)
-    parts: dict[str, Mapping[str, Entry]] = {
+    sections: dict[str, Mapping[str, Entry]] = {
         "clusters": config.clusters,
         "contexts": config.contexts,
         "users": config.users,
     }
     if args.minify:
-        parts = _minified(config)
+        sections = _minify(config)
     content: dict[str, object] = {"apiVersion": "v1", "kind": "Config", "current-context": config.current}
-    for kind, entries in parts.items():
-        word = kind.removesuffix("s")
-        content[kind] = [{"name": name, word: _shown(entry)} for name, entry in entries.items()]
+    for kind, entries in sections.items():
+        member = kind.removesuffix("s")
+        content[kind] = [{"name": name, member: _redact(entry)} for name, entry in entries.items()]
     return ext_sdk.Result.ok("Kubeconfig retrieved", outputs={"config": dump_yaml(content)})
 
 
 def _read(context: ext_sdk.Context) -> Kubeconfig:
     source = source_of(context)
     if source.in_cluster:
-        raise NoConfiguration("no kubeconfig", error="there is no kubeconfig: the service account of this pod is used")
+        raise NoConfiguration("no kubeconfig", error="no kubeconfig: the service account of this pod is used")
     config = read(source)
     config.current = source.context or config.current
     return config
 
 
-def _minified(config: Kubeconfig) -> dict[str, Mapping[str, Entry]]:
+def _minify(config: Kubeconfig) -> dict[str, Mapping[str, Entry]]:
+    """Return the sections with the current context, its cluster and its user only."""
     if config.current not in config.contexts:
         raise NoConfiguration(f'current context "{config.current}" not found in kubeconfig')
     entry = config.contexts[config.current]
-    parts: dict[str, Mapping[str, Entry]] = {"contexts": {config.current: entry}}
+    sections: dict[str, Mapping[str, Entry]] = {"contexts": {config.current: entry}}
     for kind, entries in (("clusters", config.clusters), ("users", config.users)):
-        word = kind.removesuffix("s")
-        name = str(entry.get(word) or "")
-        if not name and word == "cluster":
+        member = kind.removesuffix("s")
+        name = str(entry.get(member) or "")
+        if not name and member == "cluster":
             raise NoConfiguration(f'context "{config.current}" has no cluster')
         if name and name not in entries:
-            raise NoConfiguration(f'{word} "{name}" not found in kubeconfig')
-        parts[kind] = {name: entries[name]} if name else {}
-    return {kind: parts[kind] for kind in KINDS}
+            raise NoConfiguration(f'{member} "{name}" not found in kubeconfig')
+        sections[kind] = {name: entries[name]} if name else {}
+    return {kind: sections[kind] for kind in KINDS}
 
 
-def _shown(entry: Entry) -> Entry:
-    found = {key: value if key in SHOWN else HIDDEN for key, value in entry.items()}
-    return found | {key: _address(found[key]) for key in ("server", "proxy-url") if key in found}
-
-
-def _address(value: object) -> str:
-    """Return an address without user, password and query."""
-    try:
-        parts = urlsplit(value if isinstance(value, str) else "")
-        return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
-    except ValueError:
-        return HIDDEN
+def _redact(entry: Entry) -> Entry:
+    shown = {key: value if key in SHOWN else REDACTED for key, value in entry.items()}
+    for key in {"server", "proxy-url"} & shown.keys():  # a user, a password or a query may hold credentials
+        value = shown[key]
+        try:
+            parts = urlsplit(value if isinstance(value, str) else "")
+            shown[key] = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
+        except ValueError:
+            shown[key] = REDACTED
+    return shown
 
 
 OPERATIONS = (

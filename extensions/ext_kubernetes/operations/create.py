@@ -16,7 +16,7 @@ from ext_kubernetes.api.errors import AlreadyExists, Conflict, advising, error_c
 from ext_kubernetes.api.paths import core_path
 from ext_kubernetes.manifests.bulk import Item, Outcome, bulk_result, send_manifests, try_send
 from ext_kubernetes.manifests.sources import Manifest, SourceArgs, manifests_of
-from ext_kubernetes.manifests.write_options import MANAGER, DryRun, Namespace, Subresource, Validation, write_options
+from ext_kubernetes.manifests.write import MANAGER, DryRun, Namespace, Subresource, Validation, write_options
 from ext_kubernetes.objects.fields import identity, members, text
 from ext_kubernetes.objects.yaml_loader import Json
 from ext_kubernetes.targets import namespace_of
@@ -27,21 +27,24 @@ if TYPE_CHECKING:
     from ext_kubernetes.objects.yaml_loader import Object
 
 
-ATTEMPTS = 5  # to replace an object that others change meanwhile
+ATTEMPTS = 5  # to replace an object that other clients change at the same time
 Member = Json | UnsetType
 
 
 class ObjectArgs(SourceArgs):
-    """Manifests, or one object written out: its members beside each other."""
+    """Manifests, or a single object whose members are arguments."""
 
-    api_version: Annotated[str, Meta(description="An object in place of a manifest: v1, apps/v1")] = ""
-    kind: Annotated[str, Meta(description="Of that object: ConfigMap")] = ""
+    api_version: Annotated[str, Meta(description="apiVersion of a single object: v1, apps/v1; replaces a manifest")] = (
+        ""
+    )
+    kind: Annotated[str, Meta(description="Kind of that object: ConfigMap")] = ""
     metadata: Annotated[
-        dict[str, Json] | UnsetType, Meta(description="Of that object: name or generateName, namespace, labels, …")
+        dict[str, Json] | UnsetType,
+        Meta(description="Metadata of that object: name or generateName, namespace, labels, …"),
     ] = UNSET
-    spec: Annotated[Member, Meta(description="Of that object")] = UNSET
-    status: Member = UNSET
-    data: Annotated[Member, Meta(description="Of a ConfigMap or a Secret")] = UNSET
+    spec: Annotated[Member, Meta(description="Spec of that object")] = UNSET
+    status: Member = UNSET  # this and the following: top-level fields of built-in kinds
+    data: Annotated[Member, Meta(description="Data of a ConfigMap or a Secret")] = UNSET
     string_data: Member = UNSET
     binary_data: Member = UNSET
     immutable: Member = UNSET
@@ -75,7 +78,7 @@ class ObjectArgs(SourceArgs):
 
 
 class Create(ObjectArgs):
-    """What to create."""
+    """Arguments of `create`."""
 
     namespace: Namespace = ""
     dry_run: DryRun = False
@@ -83,7 +86,7 @@ class Create(ObjectArgs):
 
 
 class Replace(ObjectArgs):
-    """What to put in place of what is there."""
+    """Arguments of `replace`."""
 
     namespace: Namespace = ""
     subresource: Subresource = ""
@@ -96,123 +99,130 @@ NO_MEMBERS = frozenset({*SOURCES, "recursive", "namespace", "subresource", "dryR
 
 
 def create(args: Create, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Create objects; one that is there already is a failure.
+    """Create objects; an object that already exists is a failure.
 
-    From manifests, or of one object whose members (apiVersion, kind, metadata, spec, data, …) are the arguments.
+    The objects come from manifests, or the members of a single object (apiVersion, kind, metadata, spec, …) are the
+    arguments.
     """
     client = client_for(context)
     query = [("fieldManager", MANAGER), *write_options(dry_run=args.dry_run, strict=args.strict)]
 
-    def created(item: Item) -> tuple[Object, str]:
+    def post(item: Item) -> tuple[Object, str]:
         path = item.resource.path(item.namespace)
         with error_context(f"failed to create {item}"):
-            answer = client.ask(Request("POST", path, query, item.object), deadline=context.deadline)
-        return members(answer.value), "created"
+            response = client.ask(Request("POST", path, query, item.object), deadline=context.deadline)
+        return members(response.value), "created"
 
     def send(item: Item) -> Outcome:
-        return try_send(item, lambda: created(item))
+        return try_send(item, lambda: post(item))
 
-    outcomes = send_manifests(_given(args, context), context, client, args.namespace, send)
+    outcomes = send_manifests(_manifests(args, context), context, client, args.namespace, send)
     return bulk_result(outcomes, "Would create" if args.dry_run else "Created")
 
 
 def replace(args: Replace, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Put objects in place of those of the same name, as a whole; what a manifest leaves out is gone.
+    """Replace existing objects entirely; fields missing from the manifest are removed.
 
-    With `subresource`, such as status, nothing else of them is replaced.
-    With metadata.resourceVersion it fails if the object has changed since.
+    With `subresource`, such as status, only that part is replaced. If the manifest has metadata.resourceVersion, the
+    operation fails for an object that has changed since.
     """
     client = client_for(context)
     query = [("fieldManager", MANAGER), *write_options(dry_run=args.dry_run, strict=args.strict)]
 
     def send(item: Item) -> Outcome:
-        return try_send(item, lambda: (_replaced(item, args.subresource, query, context, client), "replaced"))
+        return try_send(item, lambda: (_replace(item, args.subresource, query, context, client), "replaced"))
 
-    outcomes = send_manifests(_given(args, context), context, client, args.namespace, send)
+    outcomes = send_manifests(_manifests(args, context), context, client, args.namespace, send)
     return bulk_result(outcomes, "Would replace" if args.dry_run else "Replaced")
 
 
-def _given(args: ObjectArgs, context: ext_sdk.Context) -> list[Manifest]:
-    """The object that the arguments are, or those of the manifests that they name."""
-    others = [name for name in SOURCES if getattr(args, name) not in ("", UNSET)]
+def _manifests(args: ObjectArgs, context: ext_sdk.Context) -> list[Manifest]:
+    """Return the object whose members are the arguments, or the objects of the manifests that the arguments name."""
+    sources = [name for name in SOURCES if getattr(args, name) not in ("", UNSET)]
     if not (args.api_version or args.kind or args.metadata is not UNSET):
-        if not others:
-            told = f"expected apiVersion, kind and metadata of an object, or one of {', '.join(SOURCES)}; found none"
-            raise ext_sdk.InvalidArgs("apiVersion", told)
+        if not sources:
+            problem = f"expected apiVersion, kind and metadata of an object, or one of {', '.join(SOURCES)}; found none"
+            raise ext_sdk.InvalidArgs("apiVersion", problem)
         return manifests_of(args, context)
-    if others:
-        raise ext_sdk.InvalidArgs(others[0], "expected a manifest or an object's members, found both")
+    if sources:
+        raise ext_sdk.InvalidArgs(sources[0], "expected a manifest or the members of an object, found both")
     for name, value in (("apiVersion", args.api_version), ("kind", args.kind), ("metadata", args.metadata)):
         if value in ("", UNSET):
-            raise ext_sdk.InvalidArgs(name, "an object needs apiVersion, kind and metadata; this one was not given")
+            raise ext_sdk.InvalidArgs(name, "missing; an object requires apiVersion, kind and metadata")
     built = msgspec.to_builtins(args)
     return [Manifest({key: value for key, value in built.items() if key not in NO_MEMBERS}, "args")]
 
 
-def _replaced(
+def _replace(
     item: Item, subresource: str, query: list[tuple[str, str]], context: ext_sdk.Context, client: Client
 ) -> Object:
-    """Replace one object; some kinds take a new one only with the version that it replaces."""
+    """Replace an object and return it as stored."""
     if not item.name:
-        raise ext_sdk.OperationFailed(f"{item}: replace needs metadata.name")
+        raise ext_sdk.OperationFailed(f"{item}: replace requires metadata.name")
     path = item.path(subresource)
-    given = text(item.object, "metadata", "resourceVersion")
-    for last in (*(False,) * (ATTEMPTS - 1), True):
-        version = given or text(client.request("GET", path, deadline=context.deadline), *_VERSION)
-        body = item.object | {"metadata": members(item.object, "metadata") | {"resourceVersion": version}}
+    metadata = members(item.object, "metadata")
+    for attempt in range(1, ATTEMPTS + 1):
+        # Some kinds can only be replaced with the resourceVersion of the present object.
+        version = metadata.get("resourceVersion") or text(
+            client.request("GET", path, deadline=context.deadline), "metadata", "resourceVersion"
+        )
+        body = item.object | {"metadata": metadata | {"resourceVersion": version}}
         try:
             with error_context(f"failed to replace {item}"):
                 return members(client.ask(Request("PUT", path, query, body), deadline=context.deadline).value)
         except Conflict:
-            if given or last:
+            if metadata.get("resourceVersion") or attempt == ATTEMPTS:
                 raise
     raise AssertionError("the last attempt returns or raises")
 
 
-_VERSION = ("metadata", "resourceVersion")
-MOST_BYTES = 1024 * 1024  # what the server takes for all data of an object
+MOST_BYTES = 1024 * 1024  # limit of the server for all data of an object
 NAME = "^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$"
 
 
 class DataArgs(ext_sdk.Args):
-    """Keys and values."""
+    """Arguments of `create-secret` and `create-configmap`."""
 
-    name: Annotated[str, Meta(description="Of the object", pattern=NAME)]
+    name: Annotated[str, Meta(description="Name of the object", pattern=NAME)]
     literals: Annotated[dict[str, str], Meta(description="Values by key")] = field(default_factory=dict)
     files: Annotated[
         dict[str, str] | list[str],
-        Meta(description="Files of the workdir by key, or a list of them, whose names are the keys"),
+        Meta(description="Files in the workdir by key; or a list of files, whose names become the keys"),
     ] = field(default_factory=dict)
-    namespace: Annotated[str, Meta(description="Where; by default that of create-namespace, or the configured one")] = (
-        ""
-    )
-    labels: dict[str, str] = field(default_factory=dict)
-    replace: Annotated[bool, Meta(description="Change one that is there, in place of a failure")] = False
+    namespace: Annotated[
+        str, Meta(description="Namespace; default: the one created by create-namespace, or the configured one")
+    ] = ""
+    labels: Annotated[dict[str, str], Meta(description="Labels of the object")] = field(default_factory=dict)
+    replace: Annotated[bool, Meta(description="Replace an existing object; default: fail")] = False
     dry_run: DryRun = False
-    timeout: ext_sdk.Duration = ext_sdk.Duration.parse("25s")
+    timeout: Annotated[ext_sdk.Duration, Meta(description="Time limit of the operation")] = ext_sdk.Duration.parse(
+        "25s"
+    )
 
 
 class CreateSecret(DataArgs):
-    """What the Secret is to hold."""
+    """Arguments of `create-secret`."""
 
-    type: Annotated[str, Meta(description="Such as kubernetes.io/tls or kubernetes.io/dockerconfigjson")] = "Opaque"
+    type: Annotated[
+        str, Meta(description="Type of the Secret, such as kubernetes.io/tls or kubernetes.io/dockerconfigjson")
+    ] = "Opaque"
 
 
 class CreateConfigMap(DataArgs):
-    """What the ConfigMap is to hold."""
+    """Arguments of `create-configmap`."""
 
 
 def create_secret(args: CreateSecret, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Create a Secret from literals and files. The values are hidden in all that is written."""
+    """Create a Secret from literals and files; its values are redacted in all output."""
     data: dict[str, str] = {}
     for key, value in _data(args, context).items():
         data[key] = base64.b64encode(value).decode()
         context.secrets.add(f"secret.{key}", value.decode(errors="replace"))
-    return _created(args, {"kind": "Secret", "type": args.type, "data": data}, "secrets", context)
+    return _create(args, {"kind": "Secret", "type": args.type, "data": data}, "secrets", context)
 
 
 def create_configmap(args: CreateConfigMap, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Create a ConfigMap from literals and files; a file that is no text becomes binaryData."""
+    """Create a ConfigMap from literals and files; a file that is not UTF-8 text becomes binaryData."""
     text: dict[str, str] = {}
     binary: dict[str, str] = {}
     for key, value in _data(args, context).items():
@@ -223,40 +233,40 @@ def create_configmap(args: CreateConfigMap, context: ext_sdk.Context) -> ext_sdk
     content: Object = {"kind": "ConfigMap", "data": text}
     if binary:
         content["binaryData"] = binary
-    return _created(args, content, "configmaps", context)
+    return _create(args, content, "configmaps", context)
 
 
 def _data(args: DataArgs, context: ext_sdk.Context) -> dict[str, bytes]:
     data = {key: value.encode() for key, value in args.literals.items()}
     files = args.files if isinstance(args.files, dict) else {PurePosixPath(path).name: path for path in args.files}
     if isinstance(args.files, list) and len(files) < len(args.files):
-        raise ext_sdk.InvalidArgs("files", "two files have the same name: give them keys")
+        raise ext_sdk.InvalidArgs("files", "two files have the same name; give them keys")
     for key, path in files.items():
         if key in data:
-            raise ext_sdk.InvalidArgs("files", f"the key {key!r} is among the literals already")
+            raise ext_sdk.InvalidArgs("files", f"the key {key!r} is also in `literals`")
         with os_errors("read", path):
             data[key] = Workdir(context.workdir).read(path, limit=MOST_BYTES)
     return data
 
 
-def _created(args: DataArgs, content: Object, plural: str, context: ext_sdk.Context) -> ext_sdk.Result:
+def _create(args: DataArgs, content: Object, plural: str, context: ext_sdk.Context) -> ext_sdk.Result:
     client = client_for(context)
     namespace = namespace_of(context, client, args.namespace)
     metadata = {"name": args.name, "namespace": namespace, "labels": args.labels}
     body: Object = {"apiVersion": "v1", "metadata": metadata, **content}
     path = core_path(plural, namespace)
     query = [("fieldManager", MANAGER), *write_options(dry_run=args.dry_run)]
-    kind, word = content["kind"], "Would create" if args.dry_run else "Created"
+    kind, action = content["kind"], "Would create" if args.dry_run else "Created"
     with error_context(f"failed to create {kind}/{args.name}"), advising("Choose another name, or set `replace: true`"):
         try:
-            answer = client.ask(Request("POST", path, query, body), deadline=context.deadline)
+            response = client.ask(Request("POST", path, query, body), deadline=context.deadline)
         except AlreadyExists:
             if not args.replace:
                 raise
-            word = "Would replace" if args.dry_run else "Replaced"
+            action = "Would replace" if args.dry_run else "Replaced"
             path = core_path(plural, namespace, args.name)
-            answer = client.ask(Request("PUT", path, query, body), deadline=context.deadline)
-    return ext_sdk.Result.ok(f"{word} {kind}/{args.name}", outputs=identity(members(answer.value)))
+            response = client.ask(Request("PUT", path, query, body), deadline=context.deadline)
+    return ext_sdk.Result.ok(f"{action} {kind}/{args.name}", outputs=identity(members(response.value)))
 
 
 OPERATIONS = (

@@ -15,9 +15,9 @@ from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import error_context
 from ext_kubernetes.api.exec import execute
 from ext_kubernetes.objects.fields import text
-from ext_kubernetes.targets import Pods, TargetArgs, container_of, missing_namespace_context, running_pod
+from ext_kubernetes.targets import Container, Pods, TargetArgs, container_of, missing_namespace_context, running_pod
 from ext_kubernetes.waiting.waiter import (
-    Selector,  # noqa: TC001 - msgspec reads them
+    Selector,  # noqa: TC001 - msgspec reads it
     Timeout,  # noqa: TC001 - msgspec reads it
 )
 from ext_sdk.expect import Check, Expectation, Integer, Text, check_integer, check_text, failure_text, passed, summary
@@ -25,42 +25,43 @@ from ext_sdk.files import PathEscapes, Workdir, os_errors
 
 if TYPE_CHECKING:
     from ext_kubernetes.api.exec import Executed
+    from ext_kubernetes.objects.fields import Outputs
 
 
 class ExecExpectation(Expectation):
-    """What a command must have done; all that is given must hold."""
+    """Expected result of a command; all given members must hold."""
 
     exit_code: Annotated[
-        Integer | UnsetType, Meta(description='0, [0, 1], "nonzero", {"lt": 3}; 0 where it is left out')
+        Integer | UnsetType, Meta(description='Exit code: 0, [0, 1], "nonzero", {"lt": 3}; default: 0')
     ] = UNSET
-    stdout: Annotated[Text | UnsetType, Meta(description="A text that it must equal, or more")] = UNSET
-    stderr: Annotated[Text | UnsetType, Meta(description="A text that it must equal, or more")] = UNSET
+    stdout: Annotated[Text | UnsetType, Meta(description="Expected standard output: the exact text, or checks")] = UNSET
+    stderr: Annotated[Text | UnsetType, Meta(description="Expected standard error: the exact text, or checks")] = UNSET
 
     def __post_init__(self) -> None:
         self.refuse_empty()
 
 
 class Exec(TargetArgs, one_of=("command", "script")):
-    """What to run, and where."""
+    """Arguments of `exec`."""
 
     selector: Selector = ""
-    container: Annotated[str, Meta(description="Of the pod; its default or first one where left out")] = ""
-    command: Annotated[list[str], Meta(description="The program and its arguments; no shell is in between")] = field(
+    container: Container = ""
+    command: Annotated[list[str], Meta(description="Program and its arguments, run without a shell")] = field(
         default_factory=list
     )
-    script: Annotated[str, Meta(description="In place of a command: a script for `sh -c`")] = ""
-    stdin: Annotated[str | UnsetType, Meta(description="What it reads")] = UNSET
-    expect: Annotated[ExecExpectation, Meta(description="What it must have done; exit code 0 if left out")] = (
-        ExecExpectation(exit_code=0)
+    script: Annotated[str, Meta(description="Script for `sh -c`; replaces `command`")] = ""
+    stdin: Annotated[str | UnsetType, Meta(description="Text for standard input; default: no standard input")] = UNSET
+    expect: Annotated[ExecExpectation, Meta(description="Expected result; default: exit code 0")] = ExecExpectation(
+        exit_code=0
     )
     timeout: Timeout = ext_sdk.Duration.parse("25s")
 
 
 def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Run a command in a container of a pod, or of a pod (a ready one, if any) of a Deployment, Service and the like.
+    """Run a command in a container of a pod, or of a pod (preferably a ready one) of a Deployment, Service etc.
 
-    Expects exit code 0 unless `expect` says otherwise, which fails for output of more than 4 MiB. At the deadline the
-    connection ends; the command may live on.
+    Fails if the exit code is not 0, unless `expect` says otherwise. `expect` fails for output of more than 4 MiB. At
+    the deadline the connection is closed; the command may continue to run.
     """
     client = client_for(context)
     if args.selector and not (args.resource or args.kind):
@@ -77,53 +78,48 @@ def exec_(args: Exec, context: ext_sdk.Context) -> ext_sdk.Result:
         command = args.command or ["sh", "-c", args.script]
         query = [("container", container), *(("command", part) for part in command)]
         stdin = args.stdin.encode() if isinstance(args.stdin, str) else None
-        done = execute(client, pods.path_of(pod, "exec"), query, stdin, context.deadline)
-    return _concluded(args, done, {"pod": name, "container": container}, context)
-
-
-def _concluded(
-    args: Exec, done: Executed, where: dict[str, str | int | bool], context: ext_sdk.Context
-) -> ext_sdk.Result:
-    streams = {"stdout": done.stdout, "stderr": done.stderr}
-    outputs: dict[str, str | int | bool] = where | {name: stream.text for name, stream in streams.items()}
-    label = f"container {where['container']} of pod {where['pod']}"
-    if done.code is None:
-        why = done.problem if done.in_time else f"it did not end in time ({args.timeout}), and may still run"
+        executed = execute(client, pods.path_of(pod, "exec"), query, stdin, context.deadline)
+    streams = {"stdout": executed.stdout, "stderr": executed.stderr}
+    outputs: Outputs = {"pod": name, "container": container}
+    outputs |= {stream: output.text for stream, output in streams.items()}
+    label = f"container {container} of pod {name}"
+    if executed.code is None:
+        timed_out = f"it did not exit within {args.timeout}, and may still run"
         raise ext_sdk.OperationFailed(
             f"no exit code from the command in {label}",
-            error=f"expected the command in {label} to end with an exit code: {why}",
+            error=f"expected the command in {label} to exit: {executed.problem if executed.in_time else timed_out}",
             outputs=outputs,
         )
-    outputs["exitCode"] = done.code
+    outputs["exitCode"] = executed.code
     wanted = 0 if isinstance(args.expect.exit_code, UnsetType) else args.expect.exit_code
-    checks = check_integer(wanted, done.code, where="exitCode")
-    for name, expected in (("stdout", args.expect.stdout), ("stderr", args.expect.stderr)):
+    checks = check_integer(wanted, executed.code, where="exitCode")
+    for stream, expected in (("stdout", args.expect.stdout), ("stderr", args.expect.stderr)):
         if isinstance(expected, UnsetType):
             continue
-        if lost := streams[name].lost:
-            found = f"{streams[name].size:,} bytes, of which {lost:,} were not kept: write less, or filter it there"
-            checks.append(Check.failed("to be checked completely", found, where=name))
+        if lost := streams[stream].lost:
+            found = f"{streams[stream].size:,} bytes, of which {lost:,} were discarded; write less, or filter it there"
+            checks.append(Check.failed("to be checked completely", found, where=stream))
         else:
-            checks += check_text(expected, streams[name].text, where=name, redact=context.secrets.redact)
-    message = f"Ran a command in {label}, exit code {done.code}: {summary(checks)}"
+            checks += check_text(expected, streams[stream].text, where=stream, redact=context.secrets.redact)
+    message = f"Ran a command in {label}, exit code {executed.code}: {summary(checks)}"
     if passed(checks):
         return ext_sdk.Result.ok(message, outputs=outputs)
-    said = context.secrets.redact(done.stderr.text).strip()
-    error = failure_text(checks) + (f"; stderr: {said[-500:]}" if said and done.code else "")
+    stderr = context.secrets.redact(executed.stderr.text).strip()
+    error = failure_text(checks) + (f"; stderr: {stderr[-500:]}" if stderr and executed.code else "")
     return ext_sdk.Result.failed(message, error=error, outputs=outputs)
 
 
-EXISTS = "remove it, or choose another `local`"
 MOST_BYTES = 64 * 1024 * 1024  # of all files together, which are held in memory
+TOO_LARGE = f"expected at most {MOST_BYTES:,} bytes to copy, found more"
 
 
 class Copy(TargetArgs):
-    """What to copy, and which way."""
+    """Arguments of `copy`."""
 
-    direction: Annotated[Literal["toContainer", "fromContainer"], Meta(description="Which way")]
+    direction: Annotated[Literal["toContainer", "fromContainer"], Meta(description="Direction of the copy")]
     local: Annotated[str, Meta(min_length=1, description="File or directory in the workdir")]
-    remote: Annotated[str, Meta(pattern="^/", description="The same in the container, as an absolute path")]
-    container: Annotated[str, Meta(description="Of the pod; its default or first one where left out")] = ""
+    remote: Annotated[str, Meta(pattern="^/", description="File or directory in the container, as an absolute path")]
+    container: Container = ""
     timeout: Timeout = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:
@@ -132,59 +128,63 @@ class Copy(TargetArgs):
 
 
 def copy(args: Copy, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Copy a file or a directory into a container or out of it; what is there of the same name is replaced.
+    """Copy a file or a directory to or from a container, and overwrite existing files.
 
-    The container needs tar. At most 64 MiB; symbolic links and devices of a container are left out, and told.
+    The container needs tar. At most 64 MiB are copied. Symbolic links and devices of a container are skipped, and
+    listed in the outputs.
     """
     client = client_for(context)
     pods = Pods(args, "", context, client)
     remote = PurePosixPath(args.remote)
     workdir = Workdir(context.workdir)
-    up = args.direction == "toContainer"
+    to_container = args.direction == "toContainer"
+    skipped: list[str] = []
     with (
         error_context(f"failed to copy {args.remote} of {pods.target.where}"),
         missing_namespace_context(pods.target, client, context.deadline),
-        os_errors("copy", args.local, exists=EXISTS),
+        os_errors("copy", args.local, exists="remove it, or choose another `local`"),
     ):
-        stdin, count = _packed(workdir, args.local, remote.name) if up else (None, 0)
+        stdin, count = pack(workdir, args.local, remote.name) if to_container else (None, 0)
         pod = running_pod(pods)
-        command = ["tar", "-xmf" if up else "-cf", "-", "-C", str(remote.parent)]
-        command += [] if up else ["--", remote.name]
+        command = ["tar", "-xmf" if to_container else "-cf", "-", "-C", str(remote.parent)]
+        command += [] if to_container else ["--", remote.name]
         query = [("container", container_of(pod, args.container)), *(("command", part) for part in command)]
         path = pods.path_of(pod, "exec")
-        done = execute(client, path, query, stdin, context.deadline, limit=MOST_BYTES)
-        _check(done)
-        skipped: list[str] = []
-        if not up:
-            count, skipped = _unpacked(done.stdout.data, workdir, args.local, remote.name, context.deadline)
-    outputs: dict[str, str | int | bool] = {"files": count, "pod": text(pod, "metadata", "name")}
-    if not up:
+        executed = execute(client, path, query, stdin, context.deadline, limit=MOST_BYTES)
+        _check_tar(executed)
+        if not to_container:
+            count, skipped = unpack(executed.stdout.data, workdir, args.local, remote.name, context.deadline)
+    outputs: Outputs = {"files": count, "pod": text(pod, "metadata", "name")}
+    if not to_container:
         outputs["skipped"] = "\n".join(skipped)
     return ext_sdk.Result.ok(f"Copied {count} file{'' if count == 1 else 's'}", outputs=outputs)
 
 
-def _check(done: Executed) -> None:
-    """Raise OperationFailed where tar did not do what it should."""
-    if done.code != 0:
-        why = done.problem if done.code is None else f"tar ended with exit code {done.code}: {done.stderr.text.strip()}"
-        why = why if done.in_time else "the time was over before tar ended"
-        raise ext_sdk.OperationFailed("the files could not be copied", error=f"expected tar to copy the files: {why}")
-    if done.stdout.lost:
-        raise ext_sdk.OperationFailed(f"expected at most {MOST_BYTES:,} bytes to copy, found more")
+def _check_tar(executed: Executed) -> None:
+    """Raise OperationFailed if tar failed, timed out or wrote too much."""
+    if executed.code != 0:
+        reason = f"tar exited with code {executed.code}: {executed.stderr.text.strip()}"
+        if not executed.in_time:
+            reason = "tar did not exit before the deadline"
+        elif executed.code is None:
+            reason = executed.problem
+        raise ext_sdk.OperationFailed("the files could not be copied", error=f"expected tar to copy files: {reason}")
+    if executed.stdout.lost:
+        raise ext_sdk.OperationFailed(TOO_LARGE)
 
 
-def _packed(workdir: Workdir, local: str, name: str) -> tuple[bytes, int]:
-    """The archive of a file or directory, under another name, and how many files are in it."""
-    data, count, todo = io.BytesIO(), 0, [(local.rstrip("/"), name)]
+def pack(workdir: Workdir, local: str, name: str) -> tuple[bytes, int]:
+    """Return an archive of a file or directory under another name, and the number of files in it."""
+    data, count, pending = io.BytesIO(), 0, [(local.rstrip("/"), name)]
     with tarfile.open(fileobj=data, mode="w") as archive:
-        while todo:
-            path, inside = todo.pop()
-            member, found = tarfile.TarInfo(inside), workdir.stat(path, follow=path == local)
-            member.mode = stat.S_IMODE(found.st_mode)
-            if stat.S_ISDIR(found.st_mode):
+        while pending:
+            path, inside = pending.pop()
+            member, status = tarfile.TarInfo(inside), workdir.stat(path, follow=path == local)
+            member.mode = stat.S_IMODE(status.st_mode)
+            if stat.S_ISDIR(status.st_mode):
                 member.type = tarfile.DIRTYPE
                 archive.addfile(member)
-                todo += [(f"{path}/{entry}", f"{inside}/{entry}") for entry in workdir.names(path)]
+                pending += [(f"{path}/{entry}", f"{inside}/{entry}") for entry in workdir.names(path)]
                 continue
             content = workdir.read(path, limit=MOST_BYTES - data.tell())
             member.size, count = len(content), count + 1
@@ -192,13 +192,11 @@ def _packed(workdir: Workdir, local: str, name: str) -> tuple[bytes, int]:
     return data.getvalue(), count
 
 
-def _unpacked(
-    data: bytes, workdir: Workdir, local: str, name: str, deadline: ext_sdk.Deadline
-) -> tuple[int, list[str]]:
-    """Write the files of an archive to the workdir; return their number, and the names of what was left out.
+def unpack(data: bytes, workdir: Workdir, local: str, name: str, deadline: ext_sdk.Deadline) -> tuple[int, list[str]]:
+    """Write the files of an archive to the workdir; return their number, and the names of skipped members.
 
-    The container controls the archive: nothing of it may lead elsewhere, and it may not expand beyond MOST_BYTES. So
-    it is not decompressed, and sparse files count with the size they would have here.
+    The container controls the archive: no member may lead out of `local`, and it may not expand beyond MOST_BYTES.
+    Therefore it is not decompressed, and sparse files count with the size they would have here.
     """
     count, size, skipped = 0, 0, []
     try:
@@ -206,7 +204,7 @@ def _unpacked(
             for member in archive:
                 size += member.size
                 if size > MOST_BYTES:
-                    raise ext_sdk.OperationFailed(f"expected at most {MOST_BYTES:,} bytes to copy, found more")
+                    raise ext_sdk.OperationFailed(TOO_LARGE)
                 if deadline.expired:
                     raise ext_sdk.OperationFailed(
                         "the files could not be copied",
@@ -228,7 +226,7 @@ def _unpacked(
                     count += 1
     except tarfile.TarError as error:
         raise ext_sdk.OperationFailed(
-            "the container sent no archive", error=f"expected a tar archive: {error}"
+            "invalid archive from the container", error=f"expected a tar archive from the container: {error}"
         ) from error
     return count, skipped
 

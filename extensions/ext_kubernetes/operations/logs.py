@@ -1,4 +1,4 @@
-"""`logs`: what containers say, and whether it is what was expected."""
+"""Operation `logs`: logs of containers, and checks of them."""
 
 from __future__ import annotations
 
@@ -13,44 +13,57 @@ from ext_kubernetes.api.container_log import MEBIBYTE, MOST_BYTES, read_log, too
 from ext_kubernetes.api.errors import Invalid, NotFound, error_context
 from ext_kubernetes.objects.fields import text
 from ext_kubernetes.polling import POLLING, Pace, Verdict, wait_until
-from ext_kubernetes.targets import Pods, TargetArgs, container_of, containers_of, ended, missing_namespace_context
+from ext_kubernetes.targets import (
+    Container,
+    Pods,
+    TargetArgs,
+    container_of,
+    containers_of,
+    ended,
+    missing_namespace_context,
+)
 from ext_kubernetes.waiting.waiter import Selector, Timeout  # noqa: TC001 - msgspec reads them
 from ext_sdk.expect import Check, Searcher, Text, check_text, failure_text, passed, summary
 
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
+    from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
 
 
 MOST_PODS = 50  # whose logs are read
 
-# What a server says, with status 400, of a container that has not said anything because it has not run.
-NOT_YET = ("is waiting to start", "is not available", "PodInitializing", "ContainerCreating", "does not have a host")
+# Messages of status 400 for a container that has no log because it has not started.
+NOT_STARTED = (
+    "is waiting to start",
+    "is not available",
+    "PodInitializing",
+    "ContainerCreating",
+    "does not have a host",
+)
 
 
 class Logs(TargetArgs):
-    """Whose logs, how much of them, and what to expect of them."""
+    """Arguments of `logs`."""
 
     selector: Selector = ""
-    container: Annotated[str, Meta(description="Of the pod; its default or first one where left out")] = ""
-    all_containers: Annotated[bool, Meta(description="Those of all containers of a pod, one after the other")] = False
-    tail: Annotated[Annotated[int, Meta(ge=0)] | UnsetType, Meta(description="Only so many lines, the last ones")] = (
-        UNSET
-    )
-    since: Annotated[ext_sdk.Duration | UnsetType, Meta(description="Only what is not older, in whole seconds")] = UNSET
-    previous: Annotated[bool, Meta(description="Of the container before its last restart")] = False
-    timestamps: Annotated[bool, Meta(description="The time in front of each line")] = False
-    prefix: Annotated[bool, Meta(description="[pod/NAME/CONTAINER] in front of each line")] = False
+    container: Container = ""
+    all_containers: Annotated[bool, Meta(description="Read the logs of all containers of a pod, one by one")] = False
+    tail: Annotated[
+        Annotated[int, Meta(ge=0)] | UnsetType, Meta(description="Number of lines to read from the end; default: all")
+    ] = UNSET
+    since: Annotated[ext_sdk.Duration | UnsetType, Meta(description="Maximum age of lines, in whole seconds")] = UNSET
+    previous: Annotated[bool, Meta(description="Read the log of the container before its last restart")] = False
+    timestamps: Annotated[bool, Meta(description="Prefix each line with its time")] = False
+    prefix: Annotated[bool, Meta(description="Prefix each line with [pod/NAME/CONTAINER]")] = False
     follow: Annotated[
         bool,
         Meta(
-            description="Read again until what `expect` says is so, such as a text that appears; without `expect`, "
-            "until the containers have ended"
+            description="Read repeatedly until `expect` is met, such as a text that appears; without `expect`, until "
+            "the containers have ended"
         ),
     ] = False
-    expect: Annotated[Text | UnsetType, Meta(description="What the log must be: a text that it equals, or more")] = (
-        UNSET
-    )
+    expect: Annotated[Text | UnsetType, Meta(description="Expected log: the exact text, or checks")] = UNSET
     timeout: Timeout = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:
@@ -61,7 +74,7 @@ class Logs(TargetArgs):
 
     @property
     def query(self) -> list[tuple[str, str]]:
-        """What a server is asked for."""
+        """Return the query parameters of the log request."""
         query = [("tailLines", str(self.tail))] if self.tail is not UNSET else []
         if isinstance(self.since, ext_sdk.Duration):
             query.append(("sinceSeconds", str(math.ceil(self.since.seconds))))
@@ -69,30 +82,26 @@ class Logs(TargetArgs):
 
 
 def logs(args: Logs, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Read the logs of a pod, of those with some labels, or of those of a Deployment, Job, Service and the like.
+    """Read the logs of a pod, of the pods of a label selector, or of the pods of a Deployment, Job, Service etc.
 
-    Pods that are being deleted are left out as long as others exist. With `follow`, reads again until they are as
-    expected. Of a container's log, or its `tail`, the first 8 MiB are read; `expect` fails if there are more.
+    Pods that are being deleted are omitted if there are others. With `follow`, the logs are read until they are as
+    expected. At most the first 8 MiB of a container's log, or of its `tail`, are read; `expect` fails if there is more.
     """
     if args.selector and not (args.resource or args.kind):
-        args = _of_pods(args)
+        import msgspec
+
+        args = msgspec.structs.replace(args, resource="pods")
     client = client_for(context)
     with Searcher() as searcher:
-        reading = _Reading(args, context, client, searcher)
-        target = reading.pods.target
-        told = missing_namespace_context(target, client, context.deadline)
-        with error_context(f"failed to read the logs of {target.where}"), told:
-            return reading.followed() if args.follow else reading.once()
+        reader = _LogReader(args, context, client, searcher)
+        target = reader.pods.target
+        hint = missing_namespace_context(target, client, context.deadline)
+        with error_context(f"failed to read the logs of {target.where}"), hint:
+            return reader.follow() if args.follow else reader.read_once()
 
 
-def _of_pods(args: Logs) -> Logs:
-    import msgspec
-
-    return msgspec.structs.replace(args, resource="pods")
-
-
-class _Reading:
-    """One call: what was read last, and what it comes to."""
+class _LogReader:
+    """One call: the logs that were read last, and the checks of them."""
 
     def __init__(self, args: Logs, context: ext_sdk.Context, client: Client, searcher: Searcher) -> None:
         self._args = args
@@ -105,61 +114,69 @@ class _Reading:
         self._found: list[Object] = []
         self._checks: list[Check] = []
 
-    def once(self) -> ext_sdk.Result:
-        """Read what there is."""
+    def read_once(self) -> ext_sdk.Result:
+        """Read the present logs. Raises OperationFailed if there are no pods."""
         self._read()
         if not self._found:
             where = f"labels {self._args.selector}" if self._args.selector else self.pods.target.where
             raise ext_sdk.OperationFailed("no pods found", error=f"expected pods of {where}, found none")
-        return self._concluded()
+        return self._result()
 
-    def followed(self) -> ext_sdk.Result:
-        """Read until it is as expected, or can't become so, or until the deadline."""
+    def follow(self) -> ext_sdk.Result:
+        """Read until the logs are as expected or can't become so, or until the deadline."""
         deadline = self._context.deadline
-        waited = wait_until(self._look, deadline, deadline.wait, pace=self._pace)
-        if waited.done:
-            return self._concluded()
-        status = waited.verdict.status if waited.verdict else "nothing"
-        why = f"{waited.hopeless}; " if waited.hopeless else ""
-        problem = f"; the last look failed: {waited.problem.error}" if waited.problem else ""
+        outcome = wait_until(self._poll, deadline, pace=self._pace)
+        if outcome.done:
+            return self._result()
+        status = outcome.verdict.status if outcome.verdict else "nothing"
+        reason = f"{outcome.failed_reason}; " if outcome.failed_reason else ""
+        error = f"; the last poll failed: {outcome.last_error.error}" if outcome.last_error else ""
         wanted = "as expected" if self._args.expect is not UNSET else "at their end"
         return ext_sdk.Result.failed(
             f"the logs of {self.pods.target} are not {wanted}",
-            error=f"after {waited.seconds:.1f} s: {why}{status}{self._cut_told()}{problem}",
+            error=f"after {outcome.seconds:.1f} s: {reason}{status}{self._describe_cut()}{error}",
             outputs=self._outputs(),
         )
 
-    def _look(self, age: float) -> Verdict:
+    def _poll(self, age: float) -> Verdict:
         del age
         try:
             self._read()
         except (NotFound, Invalid) as error:
-            if isinstance(error, Invalid) and not any(word in error.text for word in NOT_YET):
+            if isinstance(error, Invalid) and not any(text in error.text for text in NOT_STARTED):
                 raise
             self._found, self._log = [], ""
             return Verdict(done=False, status=error.text)
         over = bool(self._found) and all(map(ended, self._found))
         if self._args.expect is UNSET:
-            return Verdict(done=over, status=f"{len(self._log.splitlines())} lines, and they go on")
+            return Verdict(done=over, status=f"{len(self._log.splitlines())} lines, and the containers still run")
         if not self._found:
             return Verdict(done=False, status="no pods found")
-        good = passed(self._checks)
-        hopeless = (
-            "the log is too long to be checked"
-            if self._cut
-            else "the containers have ended, so there will be no more"
-            if over
-            else ""
-        )
-        return Verdict(good, failure_text(self._checks), "" if good else hopeless)
+        if passed(self._checks):
+            return Verdict(done=True, status="")
+        reason = "the containers have ended, so the logs are complete" if over else ""
+        reason = "the log is too long to be checked" if self._cut else reason
+        return Verdict(done=False, status=failure_text(self._checks), failed_reason=reason)
 
     def _pace(self) -> Pace:
-        """Long logs are read less often."""
+        """Return longer pauses for longer logs."""
         return POLLING._replace(longest=POLLING.longest * (1 + len(self._log) // 100_000))
 
     def _read(self) -> None:
-        self._found = sorted(self.pods.see()[:MOST_PODS], key=lambda pod: text(pod, "metadata", "name"))
-        self._log = "".join(self._texts())
+        self._found = sorted(self.pods.read()[:MOST_PODS], key=lambda pod: text(pod, "metadata", "name"))
+        texts = []
+        self._cut = []
+        for pod in self._found:
+            every = self._args.all_containers
+            for container in containers_of(pod) if every else [container_of(pod, self._args.container)]:
+                log, cut = read_log(pod, container, self._args.query, self._context, self._client)
+                place = f"pod/{text(pod, 'metadata', 'name')}/{container}"
+                self._cut += [place] if cut else []
+                prefix = f"[{place}] " if self._args.prefix else ""
+                texts.append("".join(f"{prefix}{line}" for line in log.splitlines(keepends=True)))
+                if log and not log.endswith("\n"):
+                    texts.append("\n")
+        self._log = "".join(texts)
         if self._args.expect is not UNSET:
             redact, searcher = self._context.secrets.redact, self._searcher
             self._checks = (
@@ -168,24 +185,9 @@ class _Reading:
                 else check_text(self._args.expect, self._log, where="log", searcher=searcher, redact=redact)
             )
 
-    def _texts(self) -> list[str]:
-        texts = []
-        self._cut = []
-        for pod in self._found:
-            every = self._args.all_containers
-            for container in containers_of(pod) if every else [container_of(pod, self._args.container)]:
-                read, cut = read_log(pod, container, self._args.query, self._context, self._client)
-                place = f"pod/{text(pod, 'metadata', 'name')}/{container}"
-                self._cut += [place] if cut else []
-                name = f"[{place}] " if self._args.prefix else ""
-                texts.append("".join(f"{name}{line}" for line in read.splitlines(keepends=True)))
-                if read and not read.endswith("\n"):
-                    texts.append("\n")
-        return texts
-
-    def _concluded(self) -> ext_sdk.Result:
+    def _result(self) -> ext_sdk.Result:
         lines = len(self._log.splitlines())
-        message = f"Logs of {self.pods.target}: {lines} line{'' if lines == 1 else 's'}{self._cut_told()}"
+        message = f"Logs of {self.pods.target}: {lines} line{'' if lines == 1 else 's'}{self._describe_cut()}"
         if self._args.expect is UNSET:
             return ext_sdk.Result.ok(message, outputs=self._outputs())
         message = f"{message}: {summary(self._checks)}"
@@ -193,13 +195,13 @@ class _Reading:
             return ext_sdk.Result.ok(message, outputs=self._outputs())
         return ext_sdk.Result.failed(message, error=failure_text(self._checks), outputs=self._outputs())
 
-    def _cut_told(self) -> str:
+    def _describe_cut(self) -> str:
         if not self._cut:
             return ""
-        advice = "`tail` or `since` give the last ones"
-        return f" (of {', '.join(self._cut)} only the first {MOST_BYTES // MEBIBYTE} MiB were read; {advice})"
+        limit = f"only the first {MOST_BYTES // MEBIBYTE} MiB of {', '.join(self._cut)} were read"
+        return f" ({limit}; set `tail` or `since` to read the last lines)"
 
-    def _outputs(self) -> dict[str, str | int | bool]:
+    def _outputs(self) -> Outputs:
         return {
             "log": self._log,
             "lines": len(self._log.splitlines()),

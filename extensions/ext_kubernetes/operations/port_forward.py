@@ -17,116 +17,113 @@ from ext_kubernetes.targets import Pods, TargetArgs, missing_namespace_context, 
 from ext_sdk.files import os_errors
 
 if TYPE_CHECKING:
-    from ext_kubernetes.api.client import Client
+    from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
 
 
-HEADLESS = "None"  # as clusterIP: the Service only finds pods, and translates no ports
+HEADLESS = "None"  # as clusterIP: the Service selects pods, but translates no ports
 
 
 def pod_port(wanted: int | str, pod: Object, service: Object | None = None) -> int:
-    """The number of a port of a pod.
+    """Return the number of a pod's port.
 
     Args:
-        wanted: number or name, of a port of the Service where there is one, else of the pod's containers.
-        pod: as it was seen.
-        service: through which the pod was found; None for another way.
+        wanted: number or name of a port of the Service if there is one, else of the pod's containers.
+        service: the Service that selected the pod; None if the pod was selected otherwise.
 
     Raises:
-        ext_sdk.OperationFailed: there is no such port; those that are there are told.
+        ext_sdk.OperationFailed: there is no such port; the error lists the existing ones.
     """
-    if service is None:
-        return wanted if isinstance(wanted, int) else _container_port(wanted, pod)
-    for port in items(service, "spec", "ports"):
-        if wanted in {text(port, "name"), number(port, "port")}:
-            return _behind(port, pod, headless=text(service, "spec", "clusterIP") == HEADLESS)
-    raise _unknown(wanted, service, items(service, "spec", "ports"), "port")
-
-
-def _behind(port: Object, pod: Object, *, headless: bool) -> int:
-    """The port of the pod behind one of a Service; it is the same one where the Service does not say."""
-    target = at(port, "targetPort")
-    if isinstance(target, str) and target:
-        return _container_port(target, pod)
-    return number(port, "port") if headless or not target else number(port, "targetPort")
-
-
-def _container_port(name: str, pod: Object) -> int:
+    if service is not None:
+        ports = items(service, "spec", "ports")
+        port = next((port for port in ports if wanted in {text(port, "name"), number(port, "port")}), None)
+        if port is None:
+            raise _unknown_port(wanted, service, ports, "port")
+        target = at(port, "targetPort")
+        if not (isinstance(target, str) and target):
+            headless = text(service, "spec", "clusterIP") == HEADLESS
+            return number(port, "port") if headless or not target else number(port, "targetPort")
+        wanted = target
+    if isinstance(wanted, int):
+        return wanted
     ports = [port for container in items(pod, "spec", "containers") for port in items(container, "ports")]
     for port in ports:
-        if text(port, "name") == name:
+        if text(port, "name") == wanted:
             return number(port, "containerPort")
-    raise _unknown(name, pod, ports, "containerPort")
+    raise _unknown_port(wanted, pod, ports, "containerPort")
 
 
-def _unknown(wanted: int | str, item: Object, ports: list[Object], field: str) -> ext_sdk.OperationFailed:
+def _unknown_port(wanted: int | str, item: Object, ports: list[Object], field: str) -> ext_sdk.OperationFailed:
     known = ", ".join(f"{number(port, field)}{f' ({name})' if (name := text(port, 'name')) else ''}" for port in ports)
-    what = named({"kind": "Pod"} | item)
+    owner = named({"kind": "Pod"} | item)
     return ext_sdk.OperationFailed(
-        f"{what} has no port {wanted}",
-        error=f"expected a port of {what}: {known or 'it declares none'}; found {wanted!r}",
+        f"{owner} has no port {wanted}",
+        error=f"expected a port of {owner}: {known or 'it declares none'}; found {wanted!r}",
     )
 
 
-Port = Annotated[int, Meta(ge=0, le=65535)]
-
-
 class PortForward(TargetArgs):
-    """Which port of what; or which one to stop."""
+    """Arguments of `port-forward`."""
 
     action: Annotated[
-        Literal["start", "stop"], Meta(description="stop: the one at `localPort`, or all of the task")
+        Literal["start", "stop"],
+        Meta(description="start, or stop the forwarding of `localPort`; without `localPort`, stop all of the task"),
     ] = "start"
     port: Annotated[
         Annotated[int, Meta(ge=1, le=65535)] | Annotated[str, Meta(min_length=1)] | UnsetType,
-        Meta(description="Number or name: of the pod, or of the Service, which leads to one of the pod"),
+        Meta(description="Number or name of the port of the pod or of the Service"),
     ] = UNSET
-    local_port: Annotated[Port, Meta(description="Of this machine's loopback; 0: one that is free")] = 0
-    timeout: ext_sdk.Duration = ext_sdk.Duration.parse("25s")
+    local_port: Annotated[
+        Annotated[int, Meta(ge=0, le=65535)], Meta(description="Local port on 127.0.0.1; 0: any free port")
+    ] = 0
+    timeout: Annotated[ext_sdk.Duration, Meta(description="Time limit of the operation")] = ext_sdk.Duration.parse(
+        "25s"
+    )
 
     def __post_init__(self) -> None:
         if self.action == "start" and self.port is UNSET:
-            raise ValueError("expected `port`, a port of the pod or of the Service")
+            raise ValueError("port is required: a port of the pod or of the Service")
 
 
 class Forwards:
-    """Those of one workdir, by local port."""
+    """Port forwards of a workdir, by local port."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._forwards: dict[int, Forward] = {}
 
     def add(self, forward: Forward) -> None:
-        """Keep one."""
+        """Add a port forward."""
         with self._lock:
             self._forwards[forward.local] = forward
 
     def stop(self, local: int = 0) -> list[Forward]:
-        """End the one at a port, or all; give those that were ended."""
+        """Stop the forwarding of a local port, or of all ports if it is 0; return the stopped ones."""
         with self._lock:
             ports = [port for port in self._forwards if local in {0, port}]
-            found = [self._forwards.pop(port) for port in ports]
-        for forward in found:
+            stopped = [self._forwards.pop(port) for port in ports]
+        for forward in stopped:
             forward.close()
-        return found
+        return stopped
 
     def close(self) -> None:
-        """End all."""
+        """Stop all."""
         self.stop()
 
 
 def port_forward(args: PortForward, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Forward a port of this machine to one of a pod, or of a ready pod of a Deployment, Service and the like.
+    """Forward a local port to a pod, or to a ready pod of a Deployment, Service etc.
 
-    It is on loopback alone, until it is stopped, or until the task or the extension ends.
+    The port is open on the loopback interface until it is stopped, or until the task or the extension ends.
     """
     forwards = context.state(Forwards)
     if args.action == "stop":
-        found = forwards.stop(args.local_port)
-        problems = "\n".join(f"{one.local}: {one.problem}" for one in found if one.problem)
+        stopped = forwards.stop(args.local_port)
+        problems = "\n".join(f"{forward.local}: {forward.problem}" for forward in stopped if forward.problem)
         return ext_sdk.Result.ok(
-            f"Stopped {len(found)} port-forward(s)", outputs={"count": len(found), "problems": problems}
+            f"Stopped {len(stopped)} port-forward(s)", outputs={"count": len(stopped), "problems": problems}
         )
+    assert not isinstance(args.port, UnsetType)
     client = client_for(context)
     pods = Pods(args, "", context, client)
     with (
@@ -135,24 +132,18 @@ def port_forward(args: PortForward, context: ext_sdk.Context) -> ext_sdk.Result:
         os_errors("listen at port", str(args.local_port)),
     ):
         pod = running_pod(pods)
-        name, port = text(pod, "metadata", "name"), _port(args, pod, pods, context, client)
-        # Connections to the pod are made when somebody connects to this machine's port, and then nobody would be told.
-        asked: Object = {"verb": "get", "resource": "pods", "subresource": "portforward", "name": name}
-        require_permission(asked | {"namespace": pods.target.namespace}, context, client)
+        service = None
+        if pods.target.resource.kind == "Service":
+            service = members(client.request("GET", pods.target.path, deadline=context.deadline))
+        name, port = text(pod, "metadata", "name"), pod_port(args.port, pod, service)
+        # A connection to the pod is opened for each client of the local port: too late to report a denied request.
+        attributes: Object = {"verb": "get", "resource": "pods", "subresource": "portforward", "name": name}
+        require_permission(attributes | {"namespace": pods.target.namespace}, context, client)
         forward = Forward(client, pods.path_of(pod, "portforward"), port, args.local_port)
     forwards.add(forward)
     address = f"{LOOPBACK}:{forward.local}"
-    outputs: dict[str, str | int | bool] = {"localPort": forward.local, "address": address, "pod": name, "port": port}
-    return ext_sdk.Result.ok(f"{address} leads to port {port} of pod {name}", outputs=outputs)
-
-
-def _port(args: PortForward, pod: Object, pods: Pods, context: ext_sdk.Context, client: Client) -> int:
-    """The pod's port that is meant. Raises OperationFailed where there is none."""
-    assert not isinstance(args.port, UnsetType)
-    if pods.target.resource.kind != "Service":
-        return pod_port(args.port, pod)
-    service = members(client.request("GET", pods.target.path, deadline=context.deadline))
-    return pod_port(args.port, pod, service)
+    outputs: Outputs = {"localPort": forward.local, "address": address, "pod": name, "port": port}
+    return ext_sdk.Result.ok(f"Forwarding {address} to port {port} of pod {name}", outputs=outputs)
 
 
 OPERATIONS = (ext_sdk.Operation("port-forward", port_forward, {"resource": "pod/nginx", "port": 80}),)

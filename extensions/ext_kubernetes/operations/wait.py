@@ -1,8 +1,9 @@
-"""Operations `condition`, `wait` and `stable`: an object has a condition or value, is ready or deleted, or stays so."""
+"""Operations `condition`, `wait` and `stable`: wait for a condition, value, readiness or deletion of objects."""
 
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
@@ -33,82 +34,86 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ext_kubernetes.api.client import Client
+    from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
     from ext_kubernetes.targets import Target
-    from ext_kubernetes.waiting.waiter import WaitResult
 
 
 class ConditionArgs(TargetArgs):
-    """Which condition of what."""
+    """Arguments of `condition`."""
 
     resource: Annotated[
         str,
-        Meta(description="Kind and name: pod/nginx, deploy/web; or a kind alone, with `selector` or for all of them"),
+        Meta(description="Kind and name: pod/nginx, deploy/web; a kind only: with `selector`, or all of the namespace"),
     ]
-    condition_type: Annotated[str, Meta(description="Condition type, in any case: Ready", min_length=1)]
-    status: Annotated[str, Meta(description="Expected status: True, False, Unknown, or what the kind has")] = "True"
+    condition_type: Annotated[str, Meta(description="Condition type, case-insensitive: Ready", min_length=1)]
+    status: Annotated[
+        str, Meta(description="Expected status: True, False, Unknown, or another status that the kind has")
+    ] = "True"
     selector: Selector = ""
     require: Require = "all"
     timeout: Timeout = MINUTE
 
 
 def condition(args: ConditionArgs, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Verify a condition of an object, waiting for it if it is not there yet.
+    """Verify a condition of an object, and wait for it until the timeout.
 
-    A condition of an older generation of the object does not count. An object that does not exist yet is waited for.
+    A condition of an older generation of the object is ignored. The object need not exist at first.
     """
     client = client_for(context)
     target = resolve_target(args, args.selector, context, client)
-
-    def judge(item: Object) -> Verdict:
-        return condition_verdict(item, args.condition_type, args.status)
-
+    judge = verdict_for_target(
+        target, lambda item: condition_verdict(item, args.condition_type, args.status), args.require
+    )
     with error_context(f"failed to check condition {args.condition_type} of {target}"):
-        seen = wait_for(
-            target, verdict_for_target(target, judge, args.require), context, client, selector=args.selector
-        )
-    wanted = f"condition {args.condition_type}={args.status}"
-    if not seen.waited.done:
-        return wait_failure(seen, wanted, context, client, timeout=args.timeout, outputs=condition_outputs(seen, args))
-    message = f"{display_name(target)} {args.condition_type}={args.status}"
-    return ext_sdk.Result.ok(message, outputs=condition_outputs(seen, args))
+        result = wait_for(target, judge, context, client, selector=args.selector)
+    outputs: Outputs = {"count": len(result.objects), "seconds": f"{result.outcome.seconds:.3f}"}
+    last = condition_of(result.objects[0], args.condition_type) if result.objects else None
+    if last is not None:
+        outputs |= {"status": last.status, "reason": last.reason, "message": last.message}
+    if not result.outcome.done:
+        wanted = f"condition {args.condition_type}={args.status}"
+        return wait_failure(result, wanted, context, client, timeout=args.timeout, outputs=outputs)
+    return ext_sdk.Result.ok(f"{display_name(target)} {args.condition_type}={args.status}", outputs=outputs)
 
 
-def condition_outputs(seen: WaitResult, args: ConditionArgs) -> dict[str, str | int | bool]:
-    """The last condition of the first object, and how many there were."""
-    outputs: dict[str, str | int | bool] = {"count": len(seen.objects), "seconds": f"{seen.waited.seconds:.3f}"}
-    found = condition_of(seen.objects[0], args.condition_type) if seen.objects else None
-    if found is not None:
-        outputs |= {"status": found.status, "reason": found.reason, "message": found.message}
-    return outputs
+ConditionStatus = Annotated[str, Meta(description="Expected status of the condition")]
+JSON_PATH = "JSONPath: $.status.phase (RFC 9535) or {.status.phase} (kubectl)"
+
+
+def _check_value(path: str, value: object) -> None:
+    """Raise ValueError for an invalid path, or a value without a path."""
+    if value is not UNSET and not path:
+        raise ValueError("`value` requires `jsonPath`")
+    if path and (wrong := problem(path)):
+        raise ValueError(f"jsonPath: {wrong}")
 
 
 class WaitArgs(TargetArgs, one_of=("for_", "condition", "json_path")):
-    """What to wait for; one of `for`, `condition` and `jsonPath`."""
+    """Arguments of `wait`."""
 
-    condition: Annotated[str, Meta(description="A condition of this type, in any case: Available")] = ""
-    status: Annotated[str, Meta(description="Of that condition")] = "True"
-    json_path: Annotated[
-        str,
-        Meta(description="A value at this JSONPath: $.status.phase (RFC 9535), or {.status.phase} as kubectl has it"),
-    ] = field(default="", name="jsonPath")
+    condition: Annotated[str, Meta(description="Type of a condition to wait for, case-insensitive: Available")] = ""
+    status: ConditionStatus = "True"
+    json_path: Annotated[str, Meta(description=f"Path of a value to wait for. {JSON_PATH}")] = field(
+        default="", name="jsonPath"
+    )
     value: Annotated[
         Value | UnsetType,
-        Meta(description="What the value is; any at all if left out. A text also stands for a number"),
+        Meta(description="Expected value; any value if omitted. A string also matches the equal number"),
     ] = UNSET
     for_: Annotated[
         Literal["", "ready", "exists", "deleted"],
         Meta(
-            description="ready: by the rules of kstatus for its kind, rollouts and jobs and custom resources too; a "
-            "restarted container must have run longer than the last time, or a minute; exists: it is there; deleted: "
-            "it is gone, or another one has its name"
+            description="ready: by the kstatus rules of the kind, also for rollouts, jobs and custom resources (a "
+            "restarted container must run longer than the last time, or for a minute); exists; deleted: the object "
+            "is gone, or another one has its name"
         ),
     ] = field(default="", name="for")
     fail_fast: Annotated[
         bool,
         Meta(
-            description="With `ready`: fail as soon as it can't become so by itself, such as in a crash loop (a "
-            "container failed again after a restart), ImagePullBackOff, when unschedulable for 15 s, failed, or "
+            description="With `ready`: fail as soon as the object can't become ready without intervention: in a crash "
+            "loop (a container failed again after a restart), ImagePullBackOff, unschedulable for 15 s, failed, or "
             "ProgressDeadlineExceeded"
         ),
     ] = True
@@ -117,61 +122,71 @@ class WaitArgs(TargetArgs, one_of=("for_", "condition", "json_path")):
     timeout: Timeout = MINUTE
 
     def __post_init__(self) -> None:
-        if self.value is not UNSET and not self.json_path:
-            raise ValueError("`value` is for `jsonPath`")
-        if self.json_path and (wrong := problem(self.json_path)):
-            raise ValueError(f"jsonPath: {wrong}")
+        _check_value(self.json_path, self.value)
 
 
 def wait(args: WaitArgs, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Wait until an object, or several, have a condition or a value, are ready, are there, or are gone.
+    """Wait until objects have a condition or value, are ready, exist or are deleted.
 
-    An object that does not exist yet is waited for. The failure tells its status, conditions, containers and events.
+    The objects need not exist at first. A failure reports their status, conditions, containers and events.
     """
     client = client_for(context)
     target = resolve_target(args, args.selector, context, client)
-    wanted, judge = _wish(args, target, context, client)
+    wanted, judge = _predicate(args, target, context, client)
     with error_context(f"failed to wait for {target}"):
-        seen = wait_for(target, judge, context, client, selector=args.selector)
-    outputs, secret = _outputs(seen, args)
-    if seen.waited.done:
-        told = f" condition {args.condition}={args.status}" if args.condition else f": {wanted}"
-        name = f"{target.resource.kind}/{target.name}" if target.name else target.resource.name
-        return ext_sdk.Result.ok(f"{name}{told}", outputs=outputs, secret_outputs=secret)
-    message = f"{display_name(target)} {target.are} not {wanted}"
+        result = wait_for(target, judge, context, client, selector=args.selector)
+    secret: Outputs = {}
+    outputs: Outputs = {
+        "count": len(result.objects),
+        "status": result.outcome.verdict.status if result.outcome.verdict else "",
+        "seconds": f"{result.outcome.seconds:.3f}",
+    }
+    if len(result.objects) == 1:
+        outputs |= identity(result.objects[0])
+        if args.json_path:
+            selected = values(args.json_path, result.objects[0])
+            (secret if has_hidden(selected) else outputs)["value"] = text_of(selected)
+    name = display_name(target)
+    if result.outcome.done:
+        kind_and_name = f"{target.resource.kind}/{target.name}" if target.name else name
+        message = f"{kind_and_name}{' ' if args.condition else ': '}{wanted}"
+        return ext_sdk.Result.ok(message, outputs=outputs, secret_outputs=secret)
+    message = f"{name} {target.are} not {wanted}"
     if args.condition:
         message = f"Condition {args.condition}={args.status} not met"
     elif args.json_path:
-        message = f"{display_name(target)}: {wanted} not found"
-    return wait_failure(seen, wanted, context, client, timeout=args.timeout, outputs=outputs, message=message)
+        message = f"{name}: {wanted} not found"
+    return wait_failure(result, wanted, context, client, timeout=args.timeout, outputs=outputs, message=message)
 
 
-def _wish(
+def _predicate(
     args: WaitArgs, target: Target, context: ext_sdk.Context, client: Client
 ) -> tuple[str, Callable[[list[Object]], Verdict]]:
-    """What is waited for, in words, and how to tell whether it is so."""
+    """Return the wanted state as text, and its predicate."""
     if args.for_ == "deleted":
         return "deleted", IsDeleted()
     if args.for_ == "exists":
         least = 1 if isinstance(args.require, str) else args.require
-        return "there", lambda objects: Verdict(len(objects) >= least, _count(objects, target))
+
+        def exists(objects: list[Object]) -> Verdict:
+            named = "found" if objects else "NotFound"
+            return Verdict(len(objects) >= least, named if target.name else f"{len(objects)} found")
+
+        return "present", exists
+    judge: Callable[[Object], Verdict]
     if args.for_ == "ready":
-        return "ready", verdict_for_target(
-            target, IsReady(PodCheck(client, context.deadline), fail_fast=args.fail_fast), args.require
-        )
-    if args.json_path:
+        wanted, judge = "ready", IsReady(PodCheck(client, context.deadline), fail_fast=args.fail_fast)
+    elif args.json_path:
         wanted = f"a value at {args.json_path}" if args.value is UNSET else f"{args.json_path}={text_of([args.value])}"
-        return wanted, verdict_for_target(
-            target, lambda item: value_verdict(item, args.json_path, args.value), args.require
-        )
-    return (
-        f"condition {args.condition}={args.status}",
-        verdict_for_target(target, lambda item: condition_verdict(item, args.condition, args.status), args.require),
-    )
+        judge = partial(value_verdict, path=args.json_path, wanted=args.value)
+    else:
+        wanted = f"condition {args.condition}={args.status}"
+        judge = partial(condition_verdict, type=args.condition, status=args.status)
+    return wanted, verdict_for_target(target, judge, args.require)
 
 
 class IsDeleted:
-    """Tells whether the objects that were there at the first look are gone; others of their names don't count."""
+    """Predicate: the objects that existed at the first poll are gone; later ones of the same names are ignored."""
 
     def __init__(self) -> None:
         self._first: set[str] | None = None
@@ -184,55 +199,30 @@ class IsDeleted:
         if not left:
             return Verdict(done=True, status="gone")
         terminating = sum(bool(text(item, "metadata", "deletionTimestamp")) for item in left)
-        return Verdict(done=False, status=f"{len(left)} still there, {terminating} of them being deleted")
-
-
-def _outputs(seen: WaitResult, args: WaitArgs) -> tuple[dict[str, str | int | bool], dict[str, str | int | bool]]:
-    """Return the outputs, and those that only later steps may see."""
-    secret: dict[str, str | int | bool] = {}
-    outputs: dict[str, str | int | bool] = {
-        "count": len(seen.objects),
-        "status": seen.waited.verdict.status if seen.waited.verdict else "",
-        "seconds": f"{seen.waited.seconds:.3f}",
-    }
-    if len(seen.objects) == 1:
-        outputs |= identity(seen.objects[0])
-        if args.json_path:
-            found = values(args.json_path, seen.objects[0])
-            (secret if has_hidden(found) else outputs)["value"] = text_of(found)
-    return outputs, secret
-
-
-def _count(objects: list[Object], target: Target) -> str:
-    if target.name:
-        return "it is there" if objects else "NotFound"
-    return f"{len(objects)} found"
+        return Verdict(done=False, status=f"{len(left)} left, {terminating} of them being deleted")
 
 
 class StableArgs(TargetArgs, one_of=("condition", "json_path", "ready")):
-    """What must hold, and for how long; `condition`, `jsonPath` or `ready`."""
+    """Arguments of `stable`."""
 
-    for_: Annotated[ext_sdk.Duration, Meta(description="How long it must hold without a change: 5s")] = field(
-        name="for"
-    )
-    condition: Annotated[str, Meta(description="A condition of this type: Ready")] = ""
-    status: Annotated[str, Meta(description="Of that condition")] = "True"
+    for_: Annotated[
+        ext_sdk.Duration, Meta(description="Duration for which the state must hold without a change: 5s")
+    ] = field(name="for")
+    condition: Annotated[str, Meta(description="Type of a condition that must hold: Ready")] = ""
+    status: ConditionStatus = "True"
     json_path: Annotated[
         str,
         Meta(
-            description="The value at this JSONPath does not change, such as $.status.containerStatuses[0].restartCount"
+            description="JSONPath of a value that must not change, such as $.status.containerStatuses[0].restartCount"
         ),
     ] = field(default="", name="jsonPath")
-    value: Annotated[Value | UnsetType, Meta(description="And the value is this")] = UNSET
-    ready: Annotated[bool, Meta(description="It is ready, and no container of it (of a pod) is restarted")] = False
+    value: Annotated[Value | UnsetType, Meta(description="Expected value at `jsonPath`; any value if omitted")] = UNSET
+    ready: Annotated[bool, Meta(description="The object must be ready; containers of a pod must not restart")] = False
     selector: Selector = ""
     timeout: Timeout = MINUTE
 
     def __post_init__(self) -> None:
-        if self.value is not UNSET and not self.json_path:
-            raise ValueError("`value` is for `jsonPath`")
-        if self.json_path and (wrong := problem(self.json_path)):
-            raise ValueError(f"jsonPath: {wrong}")
+        _check_value(self.json_path, self.value)
         if not 0 < self.for_.seconds <= self.timeout.seconds:
             raise ValueError(
                 f"for: expected a duration over 0 and not over `timeout` ({self.timeout}), found {self.for_}"
@@ -240,37 +230,55 @@ class StableArgs(TargetArgs, one_of=("condition", "json_path", "ready")):
 
 
 def stable(args: StableArgs, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Verify that a condition or a value of an object holds, unchanged, for a duration.
+    """Verify that a condition, a value or readiness holds, unchanged, for a duration.
 
-    If it does not hold yet, or changes, the duration begins anew, until the timeout.
+    If the state does not hold yet, or changes, the duration starts again, until the timeout.
     """
     client = client_for(context)
     target = resolve_target(args, args.selector, context, client)
     ready = IsReady(PodCheck(client, context.deadline), fail_fast=False)
-    steady = StableFor(args.for_.seconds, lambda item: _state(item, args, ready))
+    if args.condition:
+        wanted = f"condition {args.condition}={args.status}"
+
+        def state(item: Object) -> tuple[Verdict, object]:
+            last = condition_of(item, args.condition)
+            return condition_verdict(item, args.condition, args.status), last and last.since
+
+    elif args.json_path:
+        wanted = f"{args.json_path}{f'={args.value}' if args.value is not UNSET else ' unchanged'}"
+
+        def state(item: Object) -> tuple[Verdict, object]:
+            return value_verdict(item, args.json_path, args.value), text_of(values(args.json_path, item))
+
+    else:
+        wanted = "ready, without restarts,"
+
+        def state(item: Object) -> tuple[Verdict, object]:
+            statuses = items(item, "status", "containerStatuses")
+            return ready(item), [(text(status, "name"), number(status, "restartCount")) for status in statuses]
+
+    predicate = StableFor(args.for_.seconds, state)
     with error_context(f"failed to watch {target}"):
-        seen = wait_for(target, steady, context, client, selector=args.selector)
-    outputs: dict[str, str | int | bool] = {
-        "changes": steady.changes,
-        "count": len(seen.objects),
-        "seconds": f"{seen.waited.seconds:.3f}",
+        result = wait_for(target, predicate, context, client, selector=args.selector)
+    outputs: Outputs = {
+        "changes": predicate.changes,
+        "count": len(result.objects),
+        "seconds": f"{result.outcome.seconds:.3f}",
     }
-    wanted = f"{_wanted(args)} for {args.for_}"
-    if seen.waited.done:
+    wanted = f"{wanted} for {args.for_}"
+    if result.outcome.done:
         return ext_sdk.Result.ok(f"{display_name(target)}: {wanted}", outputs=outputs)
-    return wait_failure(seen, wanted, context, client, timeout=args.timeout, outputs=outputs)
+    return wait_failure(result, wanted, context, client, timeout=args.timeout, outputs=outputs)
 
 
 class StableFor:
-    """Tells whether all objects have been in the same good state for so long.
+    """Predicate: all objects have been in the same good state for a number of seconds.
 
     Args:
-        seconds: how long.
-        state: of one object: whether it is good, in words, and what must not change meanwhile.
-        clock: gives seconds.
+        state: returns for an object the verdict on its state, and a value that must not change.
 
     Attributes:
-        changes: how often the state was another one than before.
+        changes: number of polls at which the state differed from that of the previous poll.
     """
 
     def __init__(
@@ -291,47 +299,23 @@ class StableFor:
         now = self._clock()
         states = [(text(item, "metadata", "uid"), *self._state(item)) for item in objects]
         good = bool(states) and all(verdict.done for _, verdict, _ in states)
-        told = "; ".join(dict.fromkeys(verdict.status for _, verdict, _ in states)) or "NotFound"
+        status = "; ".join(dict.fromkeys(verdict.status for _, verdict, _ in states)) or "NotFound"
         state = sorted((uid, repr(kept)) for uid, _, kept in states)
         if self._last is not None and (state != self._last[0] or good != self._last[1]):
             self.changes += 1
             self._since = None
-        if self._history[-1:] != [told]:
-            self._history = [*self._history[-4:], told]
+        if self._history[-1:] != [status]:
+            self._history = [*self._history[-4:], status]
         self._last = (state, good)
+        if self.changes:
+            plural = "s" if self.changes > 1 else ""
+            status = f"{status} ({self.changes} change{plural}: {' → '.join(self._history)})"
         if not good:
             self._since = None
-            return Verdict(done=False, status=self._told(told))
+            return Verdict(done=False, status=status)
         self._since = now if self._since is None else self._since
         left = self._seconds - (now - self._since)
-        return Verdict(done=left <= 0, status=self._told(told), again=max(left, 0.0))
-
-    def _told(self, now: str) -> str:
-        if not self.changes:
-            return now
-        return f"{now} ({self.changes} change{'s' if self.changes > 1 else ''}: {' → '.join(self._history)})"
-
-
-def _state(item: Object, args: StableArgs, ready: IsReady) -> tuple[Verdict, object]:
-    """Whether it holds for an object, and what must not change."""
-    if args.condition:
-        found = condition_of(item, args.condition)
-        return condition_verdict(item, args.condition, args.status), found and found.since
-    if args.json_path:
-        return value_verdict(item, args.json_path, args.value), text_of(values(args.json_path, item))
-    return ready(item), _restarts(item)
-
-
-def _restarts(item: Object) -> list[tuple[str, int]]:
-    return [(text(one, "name"), number(one, "restartCount")) for one in items(item, "status", "containerStatuses")]
-
-
-def _wanted(args: StableArgs) -> str:
-    if args.condition:
-        return f"condition {args.condition}={args.status}"
-    if args.json_path:
-        return f"{args.json_path}{f'={args.value}' if args.value is not UNSET else ' unchanged'}"
-    return "ready, without restarts,"
+        return Verdict(done=left <= 0, status=status, recheck_after=max(left, 0.0))
 
 
 OPERATIONS = (

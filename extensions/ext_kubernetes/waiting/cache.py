@@ -1,4 +1,4 @@
-"""Objects that an informer knows, by name, with the time at which they were read."""
+"""Cache of the objects of one informer: by name, with the versions and times at which they were read."""
 
 from __future__ import annotations
 
@@ -14,91 +14,93 @@ if TYPE_CHECKING:
     from ext_kubernetes.objects.yaml_loader import Object
 
 
-class _CacheEntry(NamedTuple):
-    """An object, or None for one that is gone; its version; and when that was heard."""
+class CacheEntry(NamedTuple):
+    """An object, or None if it was deleted; its version; and the time at which it was read."""
 
     object: Object | None
     version: int
-    heard: float
+    read_at: float
 
 
 class ObjectCache:
-    """The objects of one kind in one namespace, by name and namespace; safe in several threads."""
+    """Objects of one kind in one namespace, by namespace and name; thread-safe.
+
+    Responses and watch events may arrive out of order: an older version never replaces a newer one.
+
+    Attributes:
+        version: resourceVersion of the last list, at which a watch can start; "" for none.
+    """
 
     def __init__(self) -> None:
-        self.version = ""  # of the last list, for a watch to go on from
-        self._entries: dict[tuple[str, str], _CacheEntry] = {}
+        self.version = ""
+        self._entries: dict[tuple[str, str], CacheEntry] = {}
         self._lock = threading.Lock()
 
     def objects(self, name: str = "") -> list[Object]:
-        """Those that are there: of this name, or all."""
+        """Return the existing objects, all or those of a name."""
         with self._lock:
             entries = list(self._entries.items())
         return [entry.object for key, entry in entries if entry.object is not None and name in {"", key[1]}]
 
-    def present(self, item: Object) -> bool:
-        """A look found this. Returns whether that is new."""
+    def store(self, item: Object) -> bool:
+        """Store an object that was read. Return True if that is a change."""
         with self._lock:
-            return self._take(item, version_of(item), gone=False)
+            return self._store(item, version_of(item), deleted=False)
 
-    def absent(self, name: str, began: float) -> bool:
-        """A look that began then found no such object. Returns whether that is new."""
+    def remove(self, name: str, began: float) -> bool:
+        """Remove the object that a request begun at `began` did not find. Return True if that is a change."""
         with self._lock:
-            gone = [
+            deleted = [
                 key
                 for key, entry in self._entries.items()
-                if key[1] == name and entry.object is not None and entry.heard < began
+                if key[1] == name and entry.object is not None and entry.read_at < began
             ]
-            return self._remove(gone, 0)
+            self._remove(deleted, 0)
+            return bool(deleted)
 
-    def listed(self, found: Iterable[Object], version: str, began: float) -> set[str]:
-        """A look that began then found all these, and no others. Returns the names of those that are new or gone."""
+    def replace(self, listed: Iterable[Object], version: str, began: float) -> set[str]:
+        """Replace all objects by a list whose request began at `began`. Return the names of changed objects."""
         self.version = version
         number = int(version) if version.isdecimal() else 0
         with self._lock:
-            named = {_key(item): item for item in found}
-            changed = {key[1] for key, item in named.items() if self._take(item, version_of(item), gone=False)}
-            gone = [
+            by_key = {_key(item): item for item in listed}
+            changed = {key[1] for key, item in by_key.items() if self._store(item, version_of(item), deleted=False)}
+            deleted = [
                 key
                 for key, entry in self._entries.items()
-                if key not in named
+                if key not in by_key
                 and entry.object is not None
-                and (entry.version <= number if number else entry.heard < began)
+                and (entry.version <= number if number else entry.read_at < began)
             ]
-            self._remove(gone, number)
-        return changed | {key[1] for key in gone}
+            self._remove(deleted, number)
+        return changed | {key[1] for key in deleted}
 
-    def told(self, item: Object, *, deleted: bool) -> set[str]:
-        """A watch told this. Returns the name, or nothing where it was known, or is older than what is known."""
+    def apply_event(self, item: Object, *, deleted: bool) -> set[str]:
+        """Apply a watch event. Return the name of the object, or nothing if the event is known or out of date."""
         version = version_of(item)
         with self._lock:
-            known = self._entries.get(_key(item))
-            if known is not None and version and version <= known.version:
+            entry = self._entries.get(_key(item))
+            if entry is not None and version and version <= entry.version:
                 return set()
-            return {_key(item)[1]} if self._take(item, version, gone=deleted) else set()
+            return {_key(item)[1]} if self._store(item, version, deleted=deleted) else set()
 
-    def forget_version(self) -> None:
-        """The version of the last list is too old for a watch."""
-        self.version = ""
-
-    def _take(self, item: Object, version: int, *, gone: bool) -> bool:
+    def _store(self, item: Object, version: int, *, deleted: bool) -> bool:
         key = _key(item)
-        known = self._entries.get(key)
-        if known is not None and version and version < known.version:
+        previous = self._entries.get(key)
+        if previous is not None and version and version < previous.version:
             return False
-        self._entries[key] = _CacheEntry(None if gone else item, version, time.monotonic())
-        if known is None or known.object is None:
-            return not gone
-        return gone or not version or version != known.version
+        self._entries[key] = CacheEntry(None if deleted else item, version, time.monotonic())
+        if previous is None or previous.object is None:
+            return not deleted
+        return deleted or not version or version != previous.version
 
-    def _remove(self, keys: list[tuple[str, str]], version: int) -> bool:
+    def _remove(self, keys: list[tuple[str, str]], version: int) -> None:
         for key in keys:
-            self._entries[key] = _CacheEntry(None, max(version, self._entries[key].version), time.monotonic())
-        return bool(keys)
+            self._entries[key] = CacheEntry(None, max(version, self._entries[key].version), time.monotonic())
 
 
 def version_of(item: Object) -> int:
-    """The number that an object's version is; 0 where it is none."""
+    """Return the resourceVersion of an object as a number; 0 if it is not one."""
     version = text(item, "metadata", "resourceVersion")
     return int(version) if version.isdecimal() else 0
 

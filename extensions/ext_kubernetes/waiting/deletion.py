@@ -1,4 +1,4 @@
-"""Delete an object, and wait until it does not exist any more."""
+"""Delete an object, and wait until it is gone."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ if TYPE_CHECKING:
     from ext_kubernetes.api.discovery import Resource
     from ext_kubernetes.api.paths import ApiPath
     from ext_kubernetes.objects.yaml_loader import Object
-    from ext_kubernetes.polling import WaitOutcome
 
 
 def delete_one(
     resource: Resource, namespace: str, name: str, context: ext_sdk.Context, client: Client, *, uid: str = ""
 ) -> DeletedObject:
-    """Delete an object; with a `uid` that one alone. Raises NotFound where there is none, or another one by now."""
+    """Delete an object, with a `uid` only that one. Raises NotFound if it does not exist, or was replaced."""
     path = resource.path(namespace, name)
-    found = uid or text(client.request("GET", path, deadline=context.deadline), "metadata", "uid")
-    send_delete(path, {"propagationPolicy": "Foreground", "preconditions": {"uid": found}}, context, client)
-    return DeletedObject(resource, namespace, name, found)
+    uid = uid or text(client.request("GET", path, deadline=context.deadline), "metadata", "uid")
+    send_delete(path, {"propagationPolicy": "Foreground", "preconditions": {"uid": uid}}, context, client)
+    return DeletedObject(resource, namespace, name, uid)
 
 
 def send_delete(path: ApiPath, options: Object, context: ext_sdk.Context, client: Client) -> None:
@@ -39,16 +38,16 @@ def send_delete(path: ApiPath, options: Object, context: ext_sdk.Context, client
     try:
         client.ask(Request("DELETE", path, body=body), deadline=context.deadline)
     except ApiError as error:
-        if error.status == 409 and "UID in precondition" in error.text:  # it is gone, and there is another one
+        if error.status == 409 and "UID in precondition" in error.text:  # deleted, and another one has its name
             raise NotFound(404, error.text, reason="NotFound", where=error.where) from error
         raise
 
 
-MOST_TOLD = 10  # objects that are named in a failure
+MOST_NAMED = 10  # objects named in an error
 
 
 class DeletedObject(NamedTuple):
-    """An object that was deleted, with its uid; with an empty one before it is known."""
+    """An object that was deleted, or is to be; with an empty uid if it is not known."""
 
     resource: Resource
     namespace: str
@@ -60,10 +59,10 @@ class DeletedObject(NamedTuple):
 
 
 class DeletionTimedOut(ext_sdk.OperationFailed):
-    """Objects were not gone in time.
+    """Objects still existed at the deadline.
 
     Attributes:
-        left: which ones.
+        left: these objects.
     """
 
     def __init__(self, message: str, *, error: str, left: list[DeletedObject]) -> None:
@@ -71,70 +70,67 @@ class DeletionTimedOut(ext_sdk.OperationFailed):
         self.left = left
 
 
-def wait_for_deletion(gone: list[DeletedObject], context: ext_sdk.Context, client: Client) -> None:
+def wait_for_deletion(deleted: list[DeletedObject], context: ext_sdk.Context, client: Client) -> None:
     """Wait until objects are gone.
 
     Raises:
-        StillThere: some are there at the deadline; what holds them is told.
-        KubernetesError: the server refuses to tell.
+        DeletionTimedOut: some exist at the deadline; the error names their finalizers and conditions.
+        KubernetesError: the server rejects the requests.
     """
-    if not gone:
+    if not deleted:
         return
-    left: dict[DeletedObject, Object] = {one: {} for one in gone}
+    left: dict[DeletedObject, Object] = {item: {} for item in deleted}
     with ExitStack() as stack:
-        subscriptions = {
-            one: stack.enter_context(subscribe(Target(one.resource, one.namespace, one.name), context, client))
-            for one in gone
+        watchers = {
+            item: stack.enter_context(subscribe(Target(item.resource, item.namespace, item.name), context, client))
+            for item in deleted
         }
 
         def check(age: float) -> Verdict:
             began = time.monotonic()
-            for one in list(left):
-                # what the first of them has seen just now is good enough for the others
-                found = subscriptions[one].see(age or time.monotonic() - began, context.deadline)
-                same = next((item for item in found if text(item, "metadata", "uid") in {one.uid, ""}), None)
+            for item in list(left):
+                # Data that this poll has read for the first object is recent enough for the others.
+                objects = watchers[item].get(age or time.monotonic() - began, context.deadline)
+                same = next((found for found in objects if text(found, "metadata", "uid") in {item.uid, ""}), None)
                 if same is None:
-                    del left[one]
+                    del left[item]
                 else:
-                    left[one] = same
-            told = "; ".join(f"{one}: {_holding(item)}" for one, item in list(left.items())[:MOST_TOLD])
-            return Verdict(done=not left, status=told)
+                    left[item] = same
+            blocked = "; ".join(f"{item}: {_blocked_by(found)}" for item, found in list(left.items())[:MOST_NAMED])
+            return Verdict(done=not left, status=blocked)
 
-        def wake(seconds: float) -> None:
-            subscriptions[next(iter(left))].wait(seconds, context.deadline)  # all have to go: any of them will do
+        def wake(seconds: float) -> bool:
+            return watchers[next(iter(left))].wait(seconds, context.deadline)  # all have to be deleted: any will do
 
-        waited = wait_until(check, context.deadline, wake, pace=subscriptions[gone[0]].pace)
-    if not waited.done:
-        raise _still_there(left, waited)
-
-
-def _still_there(left: dict[DeletedObject, Object], waited: WaitOutcome) -> DeletionTimedOut:
-    names = ", ".join(map(str, list(left)[:MOST_TOLD]))
-    names += f" and {len(left) - MOST_TOLD} more" if len(left) > MOST_TOLD else ""
-    told = waited.verdict.status if waited.verdict else "nothing was seen"
-    return DeletionTimedOut(
-        f"{names} not gone after {waited.seconds:.1f}s",
-        error=f"expected {names} to be gone, still there after {waited.seconds:.1f}s: {told}"
-        + (f"; {waited.problem.error}" if waited.problem else ""),
+        outcome = wait_until(check, context.deadline, wake=wake, pace=watchers[deleted[0]].pace)
+    if outcome.done:
+        return
+    names = ", ".join(map(str, list(left)[:MOST_NAMED]))
+    names += f" and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
+    status = outcome.verdict.status if outcome.verdict else "no response"
+    raise DeletionTimedOut(
+        f"{names} not gone after {outcome.seconds:.1f}s",
+        error=f"expected {names} to be gone, still present after {outcome.seconds:.1f}s: {status}"
+        + (f"; {outcome.last_error.error}" if outcome.last_error else ""),
         left=list(left),
     )
 
 
-def _holding(found: Object) -> str:
-    """What keeps an object that is to be deleted."""
-    metadata = members(found, "metadata")
+def _blocked_by(item: Object) -> str:
+    """Return the reasons why an object is not deleted yet."""
+    metadata = members(item, "metadata")
     if not metadata.get("deletionTimestamp"):
         return "it was not marked for deletion"
-    told = [f"deletion was asked for at {metadata['deletionTimestamp']}"]
-    for where, finalizers in (
+    reasons = [f"deletion was requested at {metadata['deletionTimestamp']}"]
+    for field, finalizers in (
         ("finalizers", metadata.get("finalizers")),
-        ("spec.finalizers", members(found, "spec").get("finalizers")),
+        ("spec.finalizers", members(item, "spec").get("finalizers")),
     ):
         if isinstance(finalizers, list) and finalizers:
-            told.append(f"{where} {', '.join(map(str, finalizers))}")
-    told += [
+            reasons.append(f"{field} {', '.join(map(str, finalizers))}")
+    reasons += [
         text(condition, "message")
-        for condition in items(found, "status", "conditions")
+        for condition in items(item, "status", "conditions")
         if condition.get("status") == "True" and text(condition, "message")
     ]
-    return "; ".join(told)
+    return "; ".join(reasons)

@@ -1,4 +1,4 @@
-"""Shared informers: one list and one watch serve all waits on a kind in a namespace.
+"""Shared informers: one LIST and one watch serve all waits on a kind in a namespace.
 
 An informer polls as well: a watch only wakes its waits early, and never replaces a poll.
 """
@@ -14,6 +14,7 @@ from ext_kubernetes.api.errors import Forbidden, Gone, KubernetesError, NotFound
 from ext_kubernetes.config import watches
 from ext_kubernetes.objects.fields import items, members, text
 from ext_kubernetes.polling import POLLING, Pace
+from ext_sdk.polling import interruptible
 
 from .cache import ObjectCache
 
@@ -26,53 +27,48 @@ if TYPE_CHECKING:
     from ext_kubernetes.objects.yaml_loader import Object
     from ext_kubernetes.targets import Target
 
-
-SLICE_SECONDS = 1.0  # after which a wait sees that it was stopped
+    InformerKey = tuple[Client, bool, Resource, str, str]  # client, watch?, kind, namespace, label selector
 
 
 class Watcher:
-    """One who waits. Use it in a `with` block.
+    """A wait's handle on a shared informer; use as a context manager.
 
     Attributes:
         name: of the object; "" for all.
-        news: set when something has changed that was not seen yet.
+        changed: set if an object has changed since the last `get`.
     """
 
-    def __init__(self, feed: Informer, name: str) -> None:
+    def __init__(self, informer: Informer, name: str) -> None:
         self.name = name
-        self.news = threading.Event()
-        self._feed = feed
+        self.changed = threading.Event()
+        self._informer = informer
 
-    def see(self, age: float, deadline: ext_sdk.Deadline) -> list[Object]:
-        """What there is: the object, or all of them; nothing where there is none.
+    def get(self, age: float, deadline: ext_sdk.Deadline) -> list[Object]:
+        """Return the object, or all of them; an empty list if there is none.
 
         Args:
-            age: seconds since somebody else's look, which is good enough then; 0: look now.
-            deadline: for the request.
+            age: maximum age in seconds of data that a concurrent wait has read; 0 requires a request.
 
         Raises:
-            KubernetesError: no answer, or none that is of use.
+            KubernetesError: the request failed.
         """
-        if not (age and self.news.is_set()):
-            self._feed.look(age, deadline)
-        self.news.clear()
-        return self._feed.known.objects(self.name)
+        if not (age and self.changed.is_set()):
+            self._informer.refresh(age, deadline)
+        self.changed.clear()
+        return self._informer.cache.objects(self.name)
 
-    def wait(self, seconds: float, deadline: ext_sdk.Deadline) -> None:
-        """Wait until there are news, or for so many seconds."""
-        self._feed.open_watch()
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0 and not deadline.stopped.is_set():
-            if self.news.wait(min(left, SLICE_SECONDS)):
-                return
+    def wait(self, seconds: float, deadline: ext_sdk.Deadline) -> bool:
+        """Wait until an object changes, and return True; or return False after the given seconds."""
+        self._informer.open_watch()
+        return interruptible(self.changed.wait, deadline)(seconds)
 
-    def age(self) -> float:
-        """Seconds since the last look."""
-        return self._feed.age()
+    def data_age(self) -> float:
+        """Return the seconds since the last successful poll."""
+        return self._informer.data_age()
 
     def pace(self) -> Pace:
-        """Of the looks."""
-        return self._feed.pace()
+        """Return the pace of polls."""
+        return self._informer.pace()
 
     def __enter__(self) -> Self:
         return self
@@ -80,63 +76,59 @@ class Watcher:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._feed.leave(self)
+        self._informer.leave(self)
 
 
-MOST_GETS = 3  # objects that are asked for one by one; more are listed
-LOOK_SECONDS = 10.0  # for one look: others wait for it
+MOST_GETS = 3  # objects that are read one by one; more are listed
+POLL_SECONDS = 10.0  # for one poll: concurrent waits wait for it
 REOPEN_SECONDS = 1.0  # before a watch that has ended is opened again
-WATCHED = Pace(share=0.25, shortest=0.5, longest=5.0)
-LOOKS_SHARE = 3  # a look that takes 1 s is followed by a pause of 3 s at least
+WATCHED = Pace(share=0.25, shortest=0.5, longest=5.0)  # of polls while a watch is open
+PAUSE_FACTOR = 3  # a poll that takes 1 s is followed by a pause of at least 3 s
 
 
 class Informer:
-    """See the module.
+    """Shared informer for one kind, namespace and label selector.
 
     Args:
-        hub: it belongs to.
-        resource: the kind.
-        namespace: "" for all of them, and for kinds that have none.
-        selector: of labels; "" for all objects.
+        namespace: "" for all namespaces, and for cluster-scoped kinds.
+        selector: label selector; "" for all objects.
     """
 
-    def __init__(self, hub: InformerRegistry, resource: Resource, namespace: str, selector: str) -> None:
-        self.key = (resource, namespace, selector)
-        self.known = ObjectCache()
-        self._hub = hub
+    def __init__(self, owner: Informers, key: InformerKey) -> None:
+        self.key = key
+        self.cache = ObjectCache()
+        self._owner = owner
+        self._client, self._watches, self._resource, self._namespace, self._selector = key
         self._lock = threading.Lock()
-        self._looking = threading.Lock()
-        self._subscriptions: set[Watcher] = set()
+        self._polling = threading.Lock()
+        self._watchers: set[Watcher] = set()
         self._may_list = True
         self._failure: tuple[float, KubernetesError] | None = None
-        self._looked = float("-inf")
-        self._cost = 0.0
+        self._polled_at = float("-inf")
+        self._poll_seconds = 0.0
         self._end = threading.Event()
         self._thread: threading.Thread | None = None
         self._watch: Watch | None = None
 
-    # --- Who waits ---------------------------------------------------------------------------------------------------
-
     def add(self, name: str) -> Watcher:
-        """One more. A watch of one object becomes one of all."""
-        subscription = Watcher(self, name)
+        """Add a watcher. A watch of a single other object is closed, and opened again for all objects."""
+        watcher = Watcher(self, name)
         with self._lock:
-            narrow = self._scope()
-            self._subscriptions.add(subscription)
-            watch = self._watch if self._scope() != narrow else None
+            watch = self._watch if self._scope() not in {"", name} else None
+            self._watchers.add(watcher)
         if watch is not None:
             watch.close()
-        return subscription
+        return watcher
 
-    def remove(self, subscription: Watcher) -> int:
-        """One less. Returns how many are left."""
+    def remove(self, watcher: Watcher) -> int:
+        """Remove a watcher. Return the number of remaining ones."""
         with self._lock:
-            self._subscriptions.discard(subscription)
-            return len(self._subscriptions)
+            self._watchers.discard(watcher)
+            return len(self._watchers)
 
-    def leave(self, subscription: Watcher) -> None:
-        """See Hub.leave."""
-        self._hub.leave(self, subscription)
+    def leave(self, watcher: Watcher) -> None:
+        """Remove a watcher; the last one closes the informer."""
+        self._owner.leave(self, watcher)
 
     def close(self) -> None:
         """End the watch."""
@@ -147,44 +139,45 @@ class Informer:
             watch.close()
 
     def pace(self) -> Pace:
-        """Of the looks, as long as things are as they are."""
-        pace = WATCHED._replace(longest=self._hub.longest()) if self._watch is not None else POLLING
-        least = LOOKS_SHARE * self._cost
+        """Return the pace of polls: slower while a watch is open, and for slow responses."""
+        pace = POLLING
+        if self._watch is not None:
+            pace = WATCHED._replace(longest=self._owner.longest_pause(self._client))
+        least = PAUSE_FACTOR * self._poll_seconds
         return Pace(pace.share, max(pace.shortest, least), max(pace.longest, least))
 
-    # --- Looks -------------------------------------------------------------------------------------------------------
+    def data_age(self) -> float:
+        """Return the seconds since the last successful poll began."""
+        return time.monotonic() - self._polled_at
 
-    def age(self) -> float:
-        """Seconds since the last look began that got an answer."""
-        return time.monotonic() - self._looked
-
-    def look(self, age: float, deadline: ext_sdk.Deadline) -> None:
-        """Look, unless somebody has done so less than `age` seconds ago; what they were refused is refused here too.
+    def refresh(self, age: float, deadline: ext_sdk.Deadline) -> None:
+        """Poll, unless a concurrent wait has done so less than `age` seconds ago; its failure is raised here, too.
 
         Raises:
-            KubernetesError: no answer, or none that is of use.
+            KubernetesError: the request failed.
         """
         since = time.monotonic() - age
-        if self._is_new(since):
+        if self._is_fresh(since):
             return
-        if not self._looking.acquire(timeout=min(LOOK_SECONDS, max(1.0, deadline.remaining()))):
-            raise self._failure[1] if self._failure else self._hub_unreachable()
+        if not self._polling.acquire(timeout=min(POLL_SECONDS, max(1.0, deadline.remaining()))):
+            timed_out = Unreachable(self._client.server, "no response in time", POLL_SECONDS, answered=False)
+            raise self._failure[1] if self._failure else timed_out
         try:
-            if not self._is_new(since):
-                self._look(deadline.limit(LOOK_SECONDS))
+            if not self._is_fresh(since):
+                self._poll(deadline.limit(POLL_SECONDS))
         finally:
-            self._looking.release()
+            self._polling.release()
 
-    def _is_new(self, since: float) -> bool:
+    def _is_fresh(self, since: float) -> bool:
         failure = self._failure
-        if failure is not None and failure[0] >= since and failure[0] > self._looked:
+        if failure is not None and failure[0] >= since and failure[0] > self._polled_at:
             raise failure[1]
-        return self._looked >= since
+        return self._polled_at >= since
 
-    def _look(self, deadline: ext_sdk.Deadline) -> None:
+    def _poll(self, deadline: ext_sdk.Deadline) -> None:
         began = time.monotonic()
         with self._lock:
-            names = {subscription.name for subscription in self._subscriptions}
+            names = {watcher.name for watcher in self._watchers}
         try:
             listed = "" in names or (len(names) > MOST_GETS and self._may_list)
             if not (listed and self._list(names, began, deadline)):
@@ -194,88 +187,87 @@ class Informer:
             if error.retryable:
                 self._failure = (began, error)
             raise
-        self._cost = time.monotonic() - began
-        self._looked = began
+        self._poll_seconds = time.monotonic() - began
+        self._polled_at = began
 
     def _list(self, names: set[str], began: float, deadline: ext_sdk.Deadline) -> bool:
-        """List all; false where that is forbidden, but they may be asked for one by one."""
-        resource, namespace, selector = self.key
-        query = [("labelSelector", selector)] if selector else []
+        """List the objects. Return False if that is forbidden, but the objects may be read one by one."""
+        query = [("labelSelector", self._selector)] if self._selector else []
+        path = self._resource.path(self._namespace)
         try:
-            answer = self._hub.client.request(
-                "GET", resource.path(namespace), query=query, deadline=deadline, retry=False
-            )
+            listed = self._client.request("GET", path, query=query, deadline=deadline, retry=False)
         except Forbidden as error:
             if "" in names or error.retryable:
                 raise
             self._may_list = False
             return False
-        kind = {"kind": resource.kind, "apiVersion": resource.api_version}
-        found = [kind | item for item in items(answer, "items")]
-        self._tell(self.known.listed(found, text(answer, "metadata", "resourceVersion"), began))
+        kind = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}  # items of a list have neither
+        objects = [kind | item for item in items(listed, "items")]
+        self._notify(self.cache.replace(objects, text(listed, "metadata", "resourceVersion"), began))
         return True
 
     def _get(self, name: str, began: float, deadline: ext_sdk.Deadline) -> None:
-        resource, namespace, _ = self.key
         try:
-            path = resource.path(namespace, name)
-            answer = self._hub.client.request("GET", path, deadline=deadline, retry=False)
+            path = self._resource.path(self._namespace, name)
+            item = members(self._client.request("GET", path, deadline=deadline, retry=False))
         except NotFound:
-            changed = self.known.absent(name, began)
+            changed = self.cache.remove(name, began)
         else:
-            changed = self.known.present(members(answer))
-        self._tell({name} if changed else set())
+            changed = self.cache.store(item)
+        if changed:
+            self._notify({name})
 
-    def _tell(self, changed: set[str]) -> None:
-        """Wake those whom it concerns."""
+    def _notify(self, changed: set[str]) -> None:
+        """Wake the waits on changed objects."""
+        if not changed:
+            return
         with self._lock:
-            concerned = [one for one in self._subscriptions if changed and (not one.name or one.name in changed)]
-        for subscription in concerned:
-            subscription.news.set()
-
-    def _hub_unreachable(self) -> Unreachable:
-        return Unreachable(self._hub.client.server, "no answer in time", LOOK_SECONDS, answered=False)
-
-    # --- The watch ---------------------------------------------------------------------------------------------------
+            watchers = [watcher for watcher in self._watchers if not watcher.name or watcher.name in changed]
+        for watcher in watchers:
+            watcher.changed.set()
 
     def open_watch(self) -> None:
-        """Watch from now on, if that is wanted and nobody does so yet."""
+        """Start the watch, if it is configured and not running."""
         with self._lock:
-            if self._thread is not None or not self._hub.watch or self._end.is_set():
+            if self._thread is not None or not self._watches or self._end.is_set():
                 return
-            self._thread = threading.Thread(target=self._watching, daemon=True, name="watch")
+            self._thread = threading.Thread(target=self._run_watch, daemon=True, name="watch")
         self._thread.start()
 
     def _scope(self) -> str:
-        """The one object that all wait for; "" where there are several."""
-        names = {subscription.name for subscription in self._subscriptions}
+        """Return the name of the object that all waits are on; "" if there are several."""
+        names = {watcher.name for watcher in self._watchers}
         return names.pop() if len(names) == 1 else ""
 
-    def _watching(self) -> None:
+    def _run_watch(self) -> None:
         deadline = ext_sdk.Deadline(None, self._end)
         while not self._end.is_set():
             try:
-                widened = self._watch_once(deadline)
+                reopen = self._watch_once(deadline)
             except Gone:
-                self.known.forget_version()
-                widened = True
+                self.cache.version = ""  # too old for a watch
+                reopen = True
             except KubernetesError as error:
                 if not error.retryable and not isinstance(error, Unauthorized):
-                    return  # refused: looks have to do
-                widened = False
+                    return  # rejected: polls have to suffice
+                reopen = False
             finally:
                 self._watch = None
-            if not widened:
+            if not reopen:
                 self._end.wait(REOPEN_SECONDS)
 
     def _watch_once(self, deadline: ext_sdk.Deadline) -> bool:
-        """Take events until the watch ends. Returns whether to open another one at once."""
-        resource, namespace, selector = self.key
+        """Apply events until the watch ends. Return True if another one is to be opened at once, with a wider scope."""
         with self._lock:
             scope = self._scope()
-        version = "" if scope else self.known.version
-        watch = self._hub.client.watch(
-            resource, namespace, name=scope, selector=selector, resource_version=version, deadline=deadline
+        version = "" if scope else self.cache.version
+        watch = self._client.watch(
+            self._resource,
+            self._namespace,
+            name=scope,
+            selector=self._selector,
+            resource_version=version,
+            deadline=deadline,
         )
         with self._lock:
             self._watch = watch
@@ -283,78 +275,55 @@ class Informer:
         if widened or self._end.is_set():
             watch.close()
             return widened
-        kind = {"kind": resource.kind, "apiVersion": resource.api_version}
+        kind = {"kind": self._resource.kind, "apiVersion": self._resource.api_version}
         for event in watch:
             if event.type != "BOOKMARK":
-                self._tell(self.known.told(kind | event.object, deleted=event.type == "DELETED"))
+                self._notify(self.cache.apply_event(kind | event.object, deleted=event.type == "DELETED"))
         with self._lock:
             return bool(scope) and self._scope() != scope
 
 
-SECONDS_A_FEED = 0.1  # of the longest pause: 500 namespaces, each with a watch, are 10 looks a second together
-
-
-class InformerRegistry:
-    """All that is waited for on one server.
-
-    Args:
-        client: of that server.
-        watch: whether to open watches.
-    """
-
-    def __init__(self, client: Client, *, watch: bool) -> None:
-        self.client = client
-        self.watch = watch
-        self._feeds: dict[tuple[Resource, str, str], Informer] = {}
-        self._lock = threading.Lock()
-
-    def subscribe(self, resource: Resource, namespace: str, name: str = "", selector: str = "") -> Watcher:
-        """Wait for an object, or with an empty name for all of the namespace (and of the label selector)."""
-        key = (resource, namespace, selector)
-        with self._lock:
-            feed = self._feeds.get(key)
-            if feed is None:
-                feed = self._feeds[key] = Informer(self, *key)
-            return feed.add(name)
-
-    def leave(self, feed: Informer, subscription: Watcher) -> None:
-        """The wait is over; the last one ends the watch."""
-        with self._lock:
-            if not feed.remove(subscription):
-                self._feeds.pop(feed.key, None)
-                feed.close()
-
-    def longest(self) -> float:
-        """Seconds of the longest pause while a watch lives."""
-        return max(WATCHED.longest, SECONDS_A_FEED * len(self._feeds))
-
-    def close(self) -> None:
-        """End all watches."""
-        with self._lock:
-            feeds, self._feeds = self._feeds, {}
-        for feed in feeds.values():
-            feed.close()
+PAUSE_PER_INFORMER = (
+    0.1  # seconds of the longest pause: 500 namespaces, each with a watch, are 10 polls a second in all
+)
 
 
 class Informers:
-    """The hubs of a process: one for each client."""
+    """All informers of a process."""
 
     def __init__(self) -> None:
-        self._hubs: dict[tuple[Client, bool], InformerRegistry] = {}
+        self._informers: dict[InformerKey, Informer] = {}
         self._lock = threading.Lock()
 
-    def get(self, client: Client, *, watch: bool) -> InformerRegistry:
-        """The hub of a client, made at the first call."""
+    def watch(self, key: InformerKey, name: str) -> Watcher:
+        """Return a watcher of an object, or with an empty name of all objects."""
         with self._lock:
-            return self._hubs.setdefault((client, watch), InformerRegistry(client, watch=watch))
+            informer = self._informers.get(key)
+            if informer is None:
+                informer = self._informers[key] = Informer(self, key)
+            return informer.add(name)
+
+    def leave(self, informer: Informer, watcher: Watcher) -> None:
+        """Remove a watcher; the last one closes the informer."""
+        with self._lock:
+            if not informer.remove(watcher):
+                self._informers.pop(informer.key, None)
+                informer.close()
+
+    def longest_pause(self, client: Client) -> float:
+        """Return the seconds of the longest pause between polls of a server while a watch is open."""
+        informers = sum(key[0] is client for key in list(self._informers))
+        return max(WATCHED.longest, PAUSE_PER_INFORMER * informers)
 
     def close(self) -> None:
         """End all watches."""
-        for hub in self._hubs.values():
-            hub.close()
+        with self._lock:
+            informers, self._informers = self._informers, {}
+        for informer in informers.values():
+            informer.close()
 
 
 def subscribe(target: Target, context: ext_sdk.Context, client: Client, *, selector: str = "") -> Watcher:
-    """Begin to wait for an object, or for all of a kind; to be used in a `with` block."""
-    hub = context.extension_state(Informers).get(client, watch=watches(context))
-    return hub.subscribe(target.resource, target.namespace, target.name, selector)
+    """Return a watcher of an object, or of all objects of a kind; use it as a context manager."""
+    key = (client, watches(context), target.resource, target.namespace, selector)
+    return context.extension_state(Informers).watch(key, target.name)

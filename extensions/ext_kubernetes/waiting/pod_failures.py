@@ -18,56 +18,48 @@ if TYPE_CHECKING:
     from ext_kubernetes.objects.yaml_loader import Object
 
 
-FIRST_SECONDS = 1.0  # into a wait, before pods are asked about for the first time
+FIRST_SECONDS = 1.0  # into a wait, before pods are listed for the first time
 EVERY_SECONDS = 1.0
-MOST_PODS = "50"  # that are looked at
+MOST_PODS = "50"
 TEMPLATE = "pod-template-hash"
 KINDS = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet"})
 
 
 class PodCheck:
-    """Asks now and then, during a wait, whether the newest pods of a workload can become ready.
-
-    Args:
-        client: of the server.
-        deadline: of the wait.
-    """
+    """Checks during a wait, about once a second, if the newest pods of a workload can become ready."""
 
     def __init__(self, client: Client, deadline: ext_sdk.Deadline) -> None:
         self._client = client
         self._deadline = deadline
         self._next = time.monotonic() + FIRST_SECONDS
-        self._told: dict[str, str] = {}
+        self._reasons: dict[str, str] = {}
 
-    def hopeless(self, item: Object) -> str:
-        """Why a workload will never be ready; "" while it may, and for all other kinds."""
+    def failed_reason(self, item: Object) -> str:
+        """Return the reason why a workload can't become ready; "" if it can, and for all other kinds."""
         uid = text(item, "metadata", "uid")
         if text(item, "kind") not in KINDS:
             return ""
         if time.monotonic() >= self._next:
-            self._told[uid] = self._ask(item)
+            self._reasons[uid] = unrecoverable_pod(self._pods(item))
             self._next = time.monotonic() + EVERY_SECONDS
-        return self._told.get(uid, "")
+        return self._reasons.get(uid, "")
 
     def crashing(self, item: Object) -> Readiness | None:
-        """Return why a workload whose status is ready is not, for a pod of it is between two crashes; None if it is.
+        """Return the true readiness of a workload whose status is ready while a pod is between two crashes, or None.
 
-        The status alone does not tell: a pod without a probe is available as soon as its containers run.
+        The status is not enough: a pod without a probe is available as soon as its containers run.
         """
         for pod in newest_template(self._pods(item)) if text(item, "kind") in KINDS else ():
             name = text(pod, "metadata", "name")
-            if held := blocked_reason(pod):
-                return failed(f"pod {name}: {held}")
-            left, why = unproven(pod, datetime.now(UTC))
-            if why:
-                return progressing(f"pod {name}: {why}", left)
+            if blocked := blocked_reason(pod):
+                return failed(f"pod {name}: {blocked}")
+            seconds, reason = unproven(pod, datetime.now(UTC))
+            if reason:
+                return progressing(f"pod {name}: {reason}", seconds)
         return None
 
-    def _ask(self, item: Object) -> str:
-        return unrecoverable_pod(self._pods(item))
-
     def _pods(self, item: Object) -> list[Object]:
-        """Return pods of a workload; none if they can't be read, as for a user without the right to."""
+        """Return pods of a workload; none if they can't be read, as for a user without that permission."""
         labels = members(item, "spec", "selector", "matchLabels")
         if not labels:
             return []
@@ -80,7 +72,7 @@ class PodCheck:
 
 
 def unrecoverable_pod(pods: list[Object]) -> str:
-    """Why one of the newest pods will never be ready; "" where all may. Those of older templates are on their way."""
+    """Return the reason why one of the newest pods can't become ready; "" if all can. Older pods are being replaced."""
     for pod in newest_template(pods):
         readiness = readiness_of(pod | {"kind": "Pod", "apiVersion": "v1"})
         if readiness.state == "failed":
@@ -90,7 +82,7 @@ def unrecoverable_pod(pods: list[Object]) -> str:
 
 def newest_template(pods: list[Object]) -> list[Object]:
     """Return the pods of the newest template that are not being deleted, the newest first."""
-    living = [pod for pod in pods if not text(pod, "metadata", "deletionTimestamp")]
-    living.sort(key=lambda pod: text(pod, "metadata", "creationTimestamp"), reverse=True)
-    newest = text(living[0], "metadata", "labels", TEMPLATE) if living else ""
-    return [pod for pod in living if text(pod, "metadata", "labels", TEMPLATE) == newest]
+    remaining = [pod for pod in pods if not text(pod, "metadata", "deletionTimestamp")]
+    remaining.sort(key=lambda pod: text(pod, "metadata", "creationTimestamp"), reverse=True)
+    newest = text(remaining[0], "metadata", "labels", TEMPLATE) if remaining else ""
+    return [pod for pod in remaining if text(pod, "metadata", "labels", TEMPLATE) == newest]

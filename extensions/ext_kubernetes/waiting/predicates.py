@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from msgspec import UNSET, UnsetType
 
 import ext_sdk
-from ext_kubernetes.objects.conditions import has, status_of
+from ext_kubernetes.objects.conditions import condition_of
+from ext_kubernetes.objects.fields import items
 from ext_kubernetes.objects.jsonpath import text_of, values
 from ext_kubernetes.objects.readiness import readiness_of
 from ext_kubernetes.objects.secret_data import masked
@@ -32,11 +33,11 @@ Value = str | int | float | bool
 
 
 class IsReady:
-    """Tells whether an object is ready, and whether it ever will be.
+    """Predicate: an object is ready. Its verdict has a reason if the object can't become ready by itself.
 
     Args:
-        pods: asks about those of workloads.
-        fail_fast: whether to give up early.
+        pods: checks the pods of workloads.
+        fail_fast: False omits that reason, so that the wait continues.
     """
 
     def __init__(self, pods: PodCheck, *, fail_fast: bool = True) -> None:
@@ -50,42 +51,43 @@ class IsReady:
             if crashing is None:
                 return Verdict(done=True, status=readiness.text)
             readiness = crashing
-        hopeless = readiness.text if readiness.state == "failed" else ""
-        if self._fail_fast and not hopeless:
-            hopeless = self._pods.hopeless(item)
-        return Verdict(
-            done=False,
-            status=readiness.text,
-            hopeless=hopeless if self._fail_fast else "",
-            again=readiness.again,
-        )
+        reason = ""
+        if self._fail_fast:
+            reason = readiness.text if readiness.state == "failed" else self._pods.failed_reason(item)
+        return Verdict(done=False, status=readiness.text, failed_reason=reason, recheck_after=readiness.recheck_after)
 
 
 def value_verdict(item: Object, path: str, wanted: Value | UnsetType) -> Verdict:
-    """Whether a path selects the wanted value in an object; or any value, where none is wanted."""
-    found = values(path, item)
-    told = text_of([masked(value) for value in found])
+    """Return the verdict on the values that a path selects; any value suffices if none is wanted."""
+    selected = values(path, item)
+    status = text_of([masked(value) for value in selected])
     if wanted is UNSET:
-        return Verdict(done=bool(found) and found != [None] and text_of(found) != "", status=told or "no value")
-    same = bool(found) and all(_is(value, wanted) for value in found)
-    return Verdict(done=same, status=told if found else "no value")
+        done = bool(selected) and selected != [None] and text_of(selected) != ""
+        return Verdict(done, status or "no value")
+    same = all(equal(value, wanted) or (isinstance(wanted, str) and text_of([value]) == wanted) for value in selected)
+    return Verdict(done=bool(selected) and same, status=status if selected else "no value")
 
 
-def _is(found: object, wanted: object) -> bool:
-    return equal(found, wanted) or (isinstance(wanted, str) and text_of([found]) == wanted)
+def condition_verdict(item: Object, type: str, status: str) -> Verdict:
+    """Return the verdict on the status of a condition."""
+    condition = condition_of(item, type)
+    if condition is None:
+        others = bool(items(item, "status", "conditions"))
+        return Verdict(done=False, status="ConditionNotFound" if others else "NoConditions")
+    return Verdict(condition.holds(status), f"{condition.status}, outdated" if condition.outdated else condition.status)
 
 
 def resolve_target(
     args: TargetArgs, selector: str, context: ext_sdk.Context, client: Client, *, patient: bool = True
 ) -> Target:
-    """What is meant: one object, or all of a kind.
+    """Return the target that arguments name: one object, or all of a kind.
 
     Raises:
-        ext_sdk.InvalidArgs: both a name and a selector are given, or `metadata` without either: a name was forgotten.
+        ext_sdk.InvalidArgs: both a name and a selector, or `metadata` without either: a name was forgotten.
     """
     target = target_of(args, context, client, named=False, patient=patient)
     if "metadata" in context.given and not (target.name or selector):
-        raise ext_sdk.InvalidArgs("metadata.name", "this is required; for all of the kind leave `metadata` out")
+        raise ext_sdk.InvalidArgs("metadata.name", "required; omit `metadata` for all objects of the kind")
     if target.name and selector:
         raise ext_sdk.InvalidArgs("selector", f"expected a name ({target.name!r}) or a selector, found both")
     return target._replace(selector=selector)
@@ -94,21 +96,16 @@ def resolve_target(
 def verdict_for_target(
     target: Target, judge: Callable[[Object], Verdict], require: Literal["all", "any"] | int
 ) -> Callable[[list[Object]], Verdict]:
-    """The verdict on what there is: on the one object, or on all of them."""
+    """Return a predicate of all objects of a target, from the predicate of one object."""
 
-    def of_all(objects: list[Object]) -> Verdict:
+    def judge_all(objects: list[Object]) -> Verdict:
         if not target.name:
             return combine_verdicts(objects, judge, require)
         return judge(objects[0]) if objects else Verdict(done=False, status="NotFound")
 
-    return of_all
-
-
-def condition_verdict(item: Object, type: str, status: str) -> Verdict:
-    """Whether an object has a condition with this status."""
-    return Verdict(has(item, type, status), status_of(item, type))
+    return judge_all
 
 
 def display_name(target: Target) -> str:
-    """`Pod nginx`, `pods`, for messages."""
+    """Return `Pod nginx` or `pods`, for messages."""
     return f"{target.resource.kind} {target.name}" if target.name else target.resource.name

@@ -1,4 +1,4 @@
-"""Wait for a target: informer, predicate and deadline."""
+"""Wait for the objects of a target, and combine the verdicts on several objects."""
 
 from __future__ import annotations
 
@@ -23,35 +23,29 @@ if TYPE_CHECKING:
 
 Selector = Annotated[
     str,
-    Meta(description="In place of a name: labels, such as app=web,tier!=test. All objects that have them are meant"),
+    Meta(description="Label selector, such as app=web,tier!=test; replaces a name, and selects all matching objects"),
 ]
 
 Require = Annotated[
     Literal["all", "any"] | Annotated[int, Meta(ge=1)],
     Meta(
-        description="Of several objects, how many it must be true of: all that there are (one at least), any, or so "
-        "many at least"
+        description="Number of objects that must meet it, if there are several: all of them (at least one), any, or at "
+        "least a number"
     ),
 ]
 
 Timeout = Annotated[
     ext_sdk.Duration,
-    Meta(description="How long; 0s looks once. Hosts give a call some 30 s, and this ends before that"),
+    Meta(description="Maximum wait; 0s polls once. Capped below the host's call timeout (about 30 s)"),
 ]
 
 MINUTE = ext_sdk.Duration.parse("60s")
 
 
 class WaitResult(NamedTuple):
-    """How a wait ended, and what there was at its end.
+    """End of a wait, and the objects at the last poll."""
 
-    Attributes:
-        waited: see WaitOutcome.
-        objects: that were there at the last look.
-        target: what was waited for.
-    """
-
-    waited: WaitOutcome
+    outcome: WaitOutcome
     objects: list[Object]
     target: Target
 
@@ -64,57 +58,54 @@ def wait_for(
     *,
     selector: str = "",
 ) -> WaitResult:
-    """Look at an object, or at several, until it is so, until it never will be, or until the deadline.
+    """Poll a target until the wait succeeds or fails permanently, or until the deadline of the call.
 
     Args:
-        target: the object; without a name, all of its kind.
-        judge: what is to be thought of the objects that are there.
-        context: of the call, with the deadline.
-        client: of the server.
-        selector: of labels.
+        judge: returns the verdict on the objects currently present.
 
     Raises:
-        KubernetesError: it can't be seen, and that will not pass.
+        KubernetesError: a permanent error.
     """
-    told: list[str] = []
-    found: list[Object] = []
-    with subscribe(target, context, client, selector=selector) as subscription:
+    last_status = None
+    objects: list[Object] = []
+    with subscribe(target, context, client, selector=selector) as watcher:
 
         def check(age: float) -> Verdict:
-            found[:] = map(marked, subscription.see(age, context.deadline))
-            verdict = judge(found)
-            if told[-1:] != [verdict.status]:
-                told.append(verdict.status)
+            nonlocal last_status
+            objects[:] = map(marked, watcher.get(age, context.deadline))
+            verdict = judge(objects)
+            if verdict.status != last_status:
+                last_status = verdict.status
                 context.log.info(f"{target}: {verdict.status}")
-            return verdict._replace(age=subscription.age())
+            return verdict._replace(data_age=watcher.data_age())
 
-        waited = wait_until(
+        outcome = wait_until(
             check,
             context.deadline,
-            lambda seconds: subscription.wait(seconds, context.deadline),
-            pace=subscription.pace,
+            wake=lambda seconds: watcher.wait(seconds, context.deadline),
+            pace=watcher.pace,
         )
-    return WaitResult(waited, found, target)
+    return WaitResult(outcome, objects, target)
 
 
 def combine_verdicts(
     objects: Sequence[Object], judge: Callable[[Object], Verdict], require: Literal["all", "any"] | int
 ) -> Verdict:
-    """The verdict on several objects, of the verdicts on each.
+    """Return the verdict on several objects.
 
     Args:
-        objects: that are there.
-        judge: of one.
-        require: how many must be done.
+        judge: returns the verdict on one object.
+        require: number of objects that must be done.
     """
     verdicts = [(text(item, "metadata", "name"), judge(item)) for item in objects]
     done = sum(verdict.done for _, verdict in verdicts)
     wanted = {"all": max(1, len(verdicts)), "any": 1}.get(require, 0) if isinstance(require, str) else require
-    hopeless = [f"{name}: {verdict.hopeless}" for name, verdict in verdicts if verdict.hopeless]
-    open_ = [f"{name}: {verdict.status}" for name, verdict in verdicts if not verdict.done]
-    again = min((verdict.again for _, verdict in verdicts if verdict.again is not None), default=None)
-    never = len(hopeless) if len(verdicts) - len(hopeless) < wanted else 0
+    failed = [f"{name}: {verdict.failed_reason}" for name, verdict in verdicts if verdict.failed_reason]
+    pending = [f"{name}: {verdict.status}" for name, verdict in verdicts if not verdict.done]
+    rechecks = [verdict.recheck_after for _, verdict in verdicts if verdict.recheck_after is not None]
+    impossible = bool(failed) and len(verdicts) - len(failed) < wanted
     status = f"{done} of {len(verdicts)}" + (
-        f" ({'; '.join(open_[:5])}{'; …' if len(open_) > 5 else ''})" if open_ else ""
+        f" ({'; '.join(pending[:5])}{'; …' if len(pending) > 5 else ''})" if pending else ""
     )
-    return Verdict(done >= wanted, status, "; ".join(hopeless[:5]) if never else "", again)
+    reason = "; ".join(failed[:5]) if impossible else ""
+    return Verdict(done >= wanted, status, reason, min(rechecks, default=None))

@@ -1,11 +1,12 @@
-"""Read the objects of a target and change them by a JSON merge patch."""
+"""Common parts of writing operations: arguments, query parameters, and JSON merge patches."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta
 
 import ext_sdk
-from ext_kubernetes.manifests.write_options import MANAGER
 from ext_kubernetes.objects.fields import items, members, text
 
 if TYPE_CHECKING:
@@ -14,21 +15,39 @@ if TYPE_CHECKING:
     from ext_kubernetes.targets import Target
 
 
+MANAGER = "ext-kubernetes"
 MERGE_PATCH = "application/merge-patch+json"
+
+Namespace = Annotated[
+    str,
+    Meta(
+        description="Namespace of objects that have none; default: the one created by create-namespace, or the "
+        "configured one"
+    ),
+]
+
+DryRun = Annotated[bool, Meta(description="Let the server validate the request without changing anything")]
+Validation = Annotated[bool, Meta(description="Reject fields that the kind does not have")]
+Subresource = Annotated[str, Meta(description="Subresource, such as status or scale; default: the object itself")]
+
+
+def write_options(*, dry_run: bool, strict: bool = True) -> list[tuple[str, str]]:
+    """Return the query parameters of a writing request."""
+    return [("fieldValidation", "Strict" if strict else "Ignore"), *([("dryRun", "All")] if dry_run else [])]
 
 
 def read(target: Target, selector: str, context: ext_sdk.Context, client: Client) -> list[Object]:
-    """The object, or all that the selector finds.
+    """Return the object, or all objects that the selector matches.
 
     Raises:
-        ext_sdk.OperationFailed: there is none.
-        KubernetesError: it can't be read.
+        ext_sdk.OperationFailed: the selector matches no object.
+        KubernetesError: the request failed.
     """
     if target.name:
         return [members(client.request("GET", target.path, deadline=context.deadline))]
     query = [("labelSelector", selector)] if selector else []
-    answer = client.request("GET", target.path, query=query, deadline=context.deadline)
-    if found := items(answer, "items"):
+    listed = client.request("GET", target.path, query=query, deadline=context.deadline)
+    if found := items(listed, "items"):
         kind = {"kind": target.resource.kind, "apiVersion": target.resource.api_version}
         return [kind | item for item in found]
     where = f" in namespace {target.namespace}" if target.namespace else ""
@@ -39,10 +58,10 @@ def read(target: Target, selector: str, context: ext_sdk.Context, client: Client
 
 
 def merge(target: Target, item: Object, change: Object, context: ext_sdk.Context, client: Client) -> Object:
-    """Merge a change into an object, and give it as it is then. Raises KubernetesError."""
+    """Merge a change into an object, and return it as stored. Raises KubernetesError."""
     name = text(item, "metadata", "name")
     path = target.resource.path(text(item, "metadata", "namespace") or target.namespace, name)
-    answer = client.request(
+    merged = client.request(
         "PATCH",
         path,
         query=[("fieldManager", MANAGER), ("fieldValidation", "Strict")],
@@ -50,11 +69,11 @@ def merge(target: Target, item: Object, change: Object, context: ext_sdk.Context
         content_type=MERGE_PATCH,
         deadline=context.deadline,
     )
-    return members(answer)
+    return members(merged)
 
 
 def names_of(target: Target, objects: list[Object]) -> str:
-    """`Deployment/web`, or `3 pods`."""
+    """Return `Deployment/web` or `3 pods`, for messages."""
     if len(objects) == 1:
         return f"{target.resource.kind}/{text(objects[0], 'metadata', 'name')}"
     return f"{len(objects)} {target.resource.name}"
