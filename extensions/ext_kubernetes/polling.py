@@ -123,7 +123,7 @@ def wait_until(
 
 
 def retry_until_deadline(call: Callable[[], T], deadline: ext_sdk.Deadline) -> T:
-    """Return the result of a call that is repeated after transient errors until the deadline. Raises KubernetesError."""
+    """Call a function, again after transient errors until the deadline; return its result. Raises KubernetesError."""
     results: list[T] = []
 
     def check(_age: float) -> Verdict:

@@ -256,8 +256,8 @@ class Pods:
 def preferred(pods: list[Object]) -> list[Object]:
     """Return pods in the order in which kubectl prefers them for exec and port-forward.
 
-    The order: assigned to a node, running, ready, ready for longer, fewer restarts, older, by name. Unlike kubectl, pods
-    that are being deleted are omitted if another one has not ended: kubectl uses them as long as they are ready.
+    The order: assigned to a node, running, ready, ready for longer, fewer restarts, older, by name. Unlike in kubectl,
+    pods that are being deleted are omitted if another one has not ended; kubectl uses them as long as they are ready.
     """
     remaining = [pod for pod in pods if not text(pod, "metadata", "deletionTimestamp")]
     return sorted(pods if all(map(ended, remaining)) else remaining, key=_rank)

@@ -92,10 +92,11 @@ class Discovery:
             UnknownKind: the server does not have it, also after its kinds were read again.
             KubernetesError: a request failed.
         """
-        for core_only in (True, False):
-            known = self._read(deadline, core_only=core_only)
-            if resource := _matching(known, name, api_version):
-                return resource
+        if resource := _matching(self._read(deadline, core_only=True), name, api_version):
+            return resource
+        known = self._read(deadline, core_only=False)
+        if resource := _matching(known, name, api_version):
+            return resource
         with self._lock:
             if self._all is known:  # not yet read again by another thread
                 self._all = self._core = ()

@@ -29,7 +29,7 @@ _TYPES = {"map": "an object", "[]": "a list", "true": "a boolean", "false": "a b
 
 
 def is_misfit(text: str) -> bool:
-    """Return True for an object that does not match the schema of its kind, to which servers respond with status 500."""
+    """Return True if an object does not match the schema of its kind; servers respond with status 500 to it."""
     return any(mark in text for mark in _MISFITS)
 
 

@@ -311,9 +311,9 @@ def _wait_for_definitions(outcomes: Iterable[Outcome], context: ext_sdk.Context,
         if outcome.failure or outcome.item.resource.kind != DEFINITION:
             continue
         spec = members(outcome.object, "spec")
-        for version in items(spec, "versions"):
-            if version.get("served") is True:
-                wanted.append((text(spec, "names", "kind"), f"{text(spec, 'group')}/{text(version, 'name')}"))
+        kind, group = text(spec, "names", "kind"), text(spec, "group")
+        versions = [text(version, "name") for version in items(spec, "versions") if version.get("served") is True]
+        wanted += [(kind, f"{group}/{version}") for version in versions]
 
     def check(_age: float) -> Verdict:
         try:

@@ -248,12 +248,7 @@ class ObjectMatcher:
     def differences(self, expected: object, found: object, path: str) -> Iterator[Difference]:
         """Yield the differences between expected and found."""
         if isinstance(expected, dict) and expected and all(key.startswith("$") for key in expected):
-            for name, bound in expected.items():
-                operator = OPERATORS[name]
-                if operator.inner is not None:
-                    yield from operator.inner(self, bound, found, path)
-                elif operator.holds is not None and not operator.holds(self, found, bound):
-                    yield Difference(path, f"{operator.text} {format_value(bound)}", format_value(found))
+            yield from self._operators(expected, found, path)
         elif expected is None:
             if found is not NOTHING and found is not None:
                 yield Difference(path, "nothing", format_value(found))
@@ -264,6 +259,14 @@ class ObjectMatcher:
             yield from self._list(expected, found, path)
         elif isinstance(found, Nothing) or not equal(expected, found):
             yield Difference(path, format_value(expected), format_value(found))
+
+    def _operators(self, operands: Mapping[str, object], found: object, path: str) -> Iterator[Difference]:
+        for name, operand in operands.items():
+            operator = OPERATORS[name]
+            if operator.inner is not None:
+                yield from operator.inner(self, operand, found, path)
+            elif operator.holds is not None and not operator.holds(self, found, operand):
+                yield Difference(path, f"{operator.text} {format_value(operand)}", format_value(found))
 
     def _list(self, expected: Sequence[object], found: Sequence[object], path: str) -> Iterator[Difference]:
         if self.lists == "exact" and len(expected) != len(found):

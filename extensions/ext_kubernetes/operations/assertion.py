@@ -87,9 +87,9 @@ def assert_(args: AssertArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     if result.outcome.done:
         return ext_sdk.Result.ok(f"{display_name(target)} {target.are} {wanted}", outputs=outputs)
     found = f"found after {result.outcome.seconds:.1f} s: {predicate.status(MOST_DIFFERENCES)}"
-    error = f"expected {target.where} to be {wanted}, {found}"
+    first_line = f"expected {target.where} to be {wanted}, {found}"
     if checks := predicate.failed_count():
-        error = f"expected another number of {target.where}: {checks}; {found}"
+        first_line = f"expected another number of {target.where}: {checks}; {found}"
     return wait_failure(
         result,
         wanted,
@@ -98,7 +98,7 @@ def assert_(args: AssertArgs, context: ext_sdk.Context) -> ext_sdk.Result:
         timeout=args.timeout,
         outputs=outputs,
         message=f"{display_name(target)} {target.are} {'present' if args.absent else 'not as expected'}",
-        error=error,
+        error=first_line,
     )
 
 

@@ -210,7 +210,7 @@ class Scale(TargetArgs):
 
 
 def scale(args: Scale, context: ext_sdk.Context) -> ext_sdk.Result:
-    """Set the number of replicas of a Deployment, StatefulSet, ReplicaSet or any other kind with a scale subresource."""
+    """Set the number of replicas of a Deployment, StatefulSet, ReplicaSet or any other kind that has a scale."""
     client = client_for(context)
     target = target_of(args, context, client)
     if "scale" not in target.resource.subresources:

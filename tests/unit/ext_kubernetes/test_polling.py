@@ -24,9 +24,10 @@ class Clock(Deadline):
     def remaining(self) -> float:
         return 0.0 if self.stopped.is_set() else max(0.0, self.end - self.now)
 
-    def sleep(self, seconds: float) -> None:
+    def sleep(self, seconds: float) -> bool:
         self.sleeps.append(seconds)
         self.now += seconds
+        return False
 
     def look(self, *verdicts: Verdict | KubernetesError, jitter: float = 1.0) -> tuple[WaitOutcome, list[float]]:
         """Wait with these verdicts, the last one for ever. Returns how it ended, and the ages that looks were given."""
@@ -39,7 +40,7 @@ class Clock(Deadline):
                 raise verdict
             return verdict
 
-        waited = wait_until(check, self, self.sleep, clock=lambda: self.now, jitter=lambda low, high: jitter)
+        waited = wait_until(check, self, wake=self.sleep, clock=lambda: self.now, uniform=lambda low, high: jitter)
         return waited, ages
 
 
@@ -52,7 +53,7 @@ BROKEN = Unreachable("https://127.0.0.1:1", "refused", 1.0, answered=False)
 def test_the_first_look_is_at_once() -> None:
     clock = Clock()
     waited, ages = clock.look(DONE)
-    assert (waited.done, waited.looks, clock.sleeps, ages) == (True, 1, [], [0.0])
+    assert (waited.done, waited.polls, clock.sleeps, ages) == (True, 1, [], [0.0])
 
 
 def test_the_last_look_is_at_the_deadline_and_a_look_of_its_own() -> None:
@@ -91,26 +92,26 @@ def test_a_change_is_seen_within_a_tenth_of_the_wait_and_half_a_second(jitter: f
 
 def test_an_old_look_of_somebody_else_shortens_the_pause() -> None:
     clock = Clock(2.0)
-    clock.look(NOT_YET._replace(age=0.02))
+    clock.look(NOT_YET._replace(data_age=0.02))
     assert clock.sleeps[0] == pytest.approx(POLLING.shortest - 0.02)
 
 
 def test_a_moment_that_matters_ends_a_pause() -> None:
     clock = Clock(30.0)
-    clock.look(NOT_YET._replace(again=0.01), DONE)
+    clock.look(NOT_YET._replace(recheck_after=0.01), DONE)
     assert clock.sleeps == [0.01]
 
 
 def test_what_passes_is_tried_again_and_told() -> None:
     waited, _ = Clock(5.0).look(NOT_YET, BROKEN)
-    assert waited.problem is BROKEN
+    assert waited.last_error is BROKEN
     assert waited.verdict == NOT_YET
     assert not waited.done
 
 
 def test_an_answer_after_a_failure_makes_the_failure_forgotten() -> None:
     waited, _ = Clock().look(BROKEN, BROKEN, DONE)
-    assert (waited.done, waited.problem, waited.looks) == (True, None, 3)
+    assert (waited.done, waited.last_error, waited.polls) == (True, None, 3)
 
 
 def test_the_server_says_how_long_to_wait() -> None:
@@ -121,7 +122,7 @@ def test_the_server_says_how_long_to_wait() -> None:
 
 @pytest.mark.parametrize(
     ("status", "said"),
-    [(400, "no way"), (401, "the credentials .* are refused"), (403, "no way"), (404, "no way"), (422, "no way")],
+    [(400, "no way"), (401, "the credentials .* were rejected"), (403, "no way"), (404, "no way"), (422, "no way")],
 )
 def test_what_does_not_pass_ends_the_wait_at_once(status: int, said: str) -> None:
     clock = Clock()
@@ -130,21 +131,21 @@ def test_what_does_not_pass_ends_the_wait_at_once(status: int, said: str) -> Non
     assert clock.sleeps == []
 
 
-def test_what_is_hopeless_ends_the_wait_early() -> None:
+def test_a_permanent_failure_ends_the_wait_early() -> None:
     clock = Clock()
-    waited, _ = clock.look(NOT_YET, Verdict(done=False, status="waiting", hopeless="CrashLoopBackOff"))
-    assert (waited.done, waited.hopeless, waited.looks) == (False, "CrashLoopBackOff", 2)
+    waited, _ = clock.look(NOT_YET, Verdict(done=False, status="waiting", failed_reason="CrashLoopBackOff"))
+    assert (waited.done, waited.failed_reason, waited.polls) == (False, "CrashLoopBackOff", 2)
 
 
 def test_a_wait_that_is_stopped_ends() -> None:
     clock = Clock()
     clock.stopped.set()
-    assert clock.look(NOT_YET)[0].looks == 1
+    assert clock.look(NOT_YET)[0].polls == 1
 
 
 def test_no_time_at_all_is_one_look() -> None:
     clock = Clock(0.0)
-    assert clock.look(NOT_YET)[0].looks == 1
+    assert clock.look(NOT_YET)[0].polls == 1
     assert clock.look(DONE)[0].done
 
 

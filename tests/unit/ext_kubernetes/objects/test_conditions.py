@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from ext_kubernetes.objects.conditions import condition_of, conditions_of, has, status_of
+from ext_kubernetes.objects.conditions import condition_of, conditions_of, has
+from ext_kubernetes.waiting.predicates import condition_verdict
 
 
 def made(*conditions: tuple[str, str], generation: int = 1, **status: Any) -> dict[str, Any]:
@@ -26,15 +27,14 @@ def test_a_condition_in_just_this_spelling_comes_first() -> None:
 
 
 @pytest.mark.parametrize(("item", "status"), [
-    (None, "NotFound"),
     ({}, "NoConditions"),
     (made(), "NoConditions"),
     (made(("Available", "True")), "ConditionNotFound"),
     (made(("Ready", "Unknown")), "Unknown"),
     (made(("Ready", "True"), generation=2, observedGeneration=1), "True, outdated"),
 ])  # fmt: skip
-def test_a_status_says_in_one_word_why_there_is_none(item: dict[str, Any] | None, status: str) -> None:
-    assert status_of(item, "Ready") == status
+def test_a_status_says_in_one_word_why_there_is_none(item: dict[str, Any], status: str) -> None:
+    assert condition_verdict(item, "Ready", "True").status == status
 
 
 def test_a_condition_of_an_older_generation_does_not_count() -> None:

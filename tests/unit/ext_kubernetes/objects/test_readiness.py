@@ -160,7 +160,7 @@ def test_a_pod_whose_container(case: str) -> None:
 
 def test_how_long_a_restarted_container_has_to_run_is_told() -> None:
     found = readiness_of(made("Pod", restarted("2026-11-22T00:59:58Z")), NOW)
-    assert found.again == 4.0
+    assert found.recheck_after == 4.0
     assert found.text == "container main was restarted after it had ended; it counts as ready in 4 s"
 
 
@@ -173,7 +173,7 @@ def test_readiness_of(case: str) -> None:
 
 def test_a_pod_without_a_node_is_given_up_after_fifteen_seconds() -> None:
     item = made("Pod", {"phase": "Pending"} | UNSCHEDULABLE)
-    assert readiness_of(item, NOW).again == 5.0
+    assert readiness_of(item, NOW).recheck_after == 5.0
     assert readiness_of(item, NOW.replace(second=6)).state == "failed"
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_kubernetes.operations.exec import _unpacked
+from ext_kubernetes.operations.exec import unpack
 from ext_sdk import Deadline, OperationFailed
 from ext_sdk.files import Workdir
 
@@ -140,5 +140,5 @@ def test_no_file_is_written_after_the_deadline(tmp_path: Path) -> None:
     with tarfile.open(fileobj=data, mode="w") as archive:
         archive.addfile(tarfile.TarInfo("x"))
     with pytest.raises(OperationFailed, match="could not be copied"):
-        _unpacked(data.getvalue(), Workdir(tmp_path), "x", "x", Deadline(0))
+        unpack(data.getvalue(), Workdir(tmp_path), "x", "x", Deadline(0))
     assert not (tmp_path / "x").exists()

@@ -23,10 +23,10 @@ def item(name: str = "a", uid: str = "1", **more: Any) -> Object:
 
 def by_state(one: Object) -> Verdict:
     state = str(one["state"])
-    return Verdict(done=state == "done", status=state, hopeless="broken" if state == "broken" else "")
+    return Verdict(done=state == "done", status=state, failed_reason="broken" if state == "broken" else "")
 
 
-@pytest.mark.parametrize(("states", "require", "done", "hopeless"), [
+@pytest.mark.parametrize(("states", "require", "done", "failed_reason"), [
     ("", "all", False, False),
     ("", 0, True, False),
     ("done done", "all", True, False),
@@ -40,10 +40,12 @@ def by_state(one: Object) -> Verdict:
     ("broken broken", "any", False, True),
     ("done broken new", 2, False, False),
 ])  # fmt: skip
-def test_how_many_must_be_so(states: str, require: Literal["all", "any"] | int, done: bool, hopeless: bool) -> None:
+def test_how_many_must_be_so(
+    states: str, require: Literal["all", "any"] | int, done: bool, failed_reason: bool
+) -> None:
     objects = [item(f"it-{number}", state=state) for number, state in enumerate(states.split())]
     verdict = combine_verdicts(objects, by_state, require)
-    assert (verdict.done, bool(verdict.hopeless) and not verdict.done) == (done, hopeless)
+    assert (verdict.done, bool(verdict.failed_reason) and not verdict.done) == (done, failed_reason)
 
 
 def test_those_that_are_not_so_are_told() -> None:
@@ -66,9 +68,9 @@ def steady(clock: Clock) -> StableFor:
 def test_what_holds_long_enough_is_stable() -> None:
     clock = Clock()
     judge = steady(clock)
-    assert judge([item(state="done")]) == Verdict(done=False, status="done", again=5.0)
+    assert judge([item(state="done")]) == Verdict(done=False, status="done", recheck_after=5.0)
     clock.now += 4.0
-    assert judge([item(state="done")]).again == 1.0
+    assert judge([item(state="done")]).recheck_after == 1.0
     clock.now += 1.0
     assert judge([item(state="done")]).done
     assert judge.changes == 0

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from ext_kubernetes.polling import Verdict, WaitOutcome
-from ext_kubernetes.waiting.failure_report import _how_long
+from ext_kubernetes.waiting.failure_report import duration_text
 from ext_kubernetes.waiting.waiter import WaitResult
 from ext_sdk import Deadline, Duration
 from tests.support.fake_kubernetes import SWITCH, FakeApi, Fault
@@ -322,4 +322,4 @@ def test_the_time_of_a_call_counts_from_its_beginning(elapsed: float, told: bool
     deadline._began -= elapsed
     seen = WaitResult(WaitOutcome(Verdict(done=False, status=""), 1.0, 1), [], cast("Target", None))
     context = cast("Context", SimpleNamespace(deadline=deadline))
-    assert ("wait in several steps" in _how_long(seen, context, Duration.parse("10s"))) == told
+    assert ("wait in several steps" in duration_text(seen, context, Duration.parse("10s"))) == told
