@@ -59,7 +59,7 @@ MODULES = {
 
 def warm_up() -> None:
     """Import the client library, which every operation needs."""
-    from ext_kubernetes.api.lazy_import import warm_up as import_library
+    from ext_kubernetes.api.package_patches import warm_up as import_library
 
     import_library()
 

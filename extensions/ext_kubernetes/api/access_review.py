@@ -1,4 +1,4 @@
-"""Access reviews: whether the current user may do something."""
+"""Access reviews: permissions of a user, as the API server evaluates them."""
 
 from __future__ import annotations
 
@@ -20,32 +20,30 @@ REVIEWS = "authorization.k8s.io"
 
 
 def require_permission(attributes: Object, context: ext_sdk.Context, client: Client) -> None:
-    """Ask before something whose refusal would be seen by nobody.
+    """Check a permission whose denial could not be reported later.
 
     Args:
         attributes: of the resource, and the verb.
-        context: of the call.
-        client: of the server.
 
     Raises:
-        ext_sdk.OperationFailed: the server says no.
+        ext_sdk.OperationFailed: the server denies it.
     """
     try:
         found = review("SelfSubjectAccessReview", {"resourceAttributes": attributes}, context, client)
-    except ApiError:  # who may not ask may be right all the same
+    except ApiError:  # a user who may not create reviews may have the permission all the same
         return
     if at(found, "status", "allowed") is not False:
         return
-    what = f"{attributes['verb']} {attributes['resource']}/{attributes['subresource']}"
+    action = f"{attributes['verb']} {attributes['resource']}/{attributes['subresource']}"
     reason = text(found, "status", "reason")
     raise ext_sdk.OperationFailed(
-        f"you may not {what}",
-        error=f"expected to be allowed to {what} in namespace {attributes['namespace']}, found that it is denied"
+        f"you may not {action}",
+        error=f"expected the permission to {action} in namespace {attributes['namespace']}, found that it is denied"
         f"{f' ({reason})' if reason else ''}. Give the user a Role with that verb and resource",
     )
 
 
 def review(kind: str, spec: Object, context: ext_sdk.Context, client: Client) -> object:
-    """What the server says of an access, or of all."""
-    body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
+    """Create an access review, and return it with its status."""
+    body = {"apiVersion": f"{REVIEWS}/v1", "kind": kind, "spec": spec}
     return client.request("POST", api_path(REVIEWS, "v1", f"{kind.lower()}s"), body=body, deadline=context.deadline)

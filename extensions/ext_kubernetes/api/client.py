@@ -8,6 +8,7 @@ import random
 import time
 from typing import TYPE_CHECKING
 
+from ext_kubernetes.config import config_of
 from ext_sdk.net.client_cache import KeptClients
 
 from .connection import (
@@ -24,16 +25,17 @@ from .connection import (
 from .context import KubeContext
 from .discovery import Discovery
 from .errors import ApiError, KubernetesError, Stopped, Unauthorized, Unreachable, api_error
-from .kubeconfig import Source, source_of
+from .kubeconfig import Source, find_source
 from .watch import Watch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import ext_sdk
 
-    from .connection import Connection, RawResponse
+    from .connection import Connection
     from .discovery import Resource
+    from .package_patches import RawResponse
     from .paths import ApiPath
 
 
@@ -44,16 +46,16 @@ SAFE_TO_REPEAT = frozenset({"GET", "PUT", "PATCH", "DELETE"})  # a POST that may
 
 
 def counts(error: KubernetesError) -> bool:
-    """Return whether a failure uses up one of the RETRIES.
+    """Return True if a failure uses up one of the RETRIES.
 
-    One that asks to wait does not, nor a refusal by a server that is coming back: both end, at the latest, with the
-    operation's deadline.
+    A response with Retry-After does not, nor does an error of a server that is starting: both end, at the latest, with
+    the deadline of the operation.
     """
     return not isinstance(error, ApiError) or (error.retry_after is None and not error.transient)
 
 
 def pause_before(error: KubernetesError, method: str, pause: float) -> float | None:
-    """Seconds to wait before the request is sent again; None: it must not be."""
+    """Return the seconds to wait before the request is sent again; None if it must not be."""
     if not error.retryable:
         return None
     if isinstance(error, Unreachable) and error.sent and method not in SAFE_TO_REPEAT:
@@ -63,65 +65,59 @@ def pause_before(error: KubernetesError, method: str, pause: float) -> float | N
             return None
         if error.retry_after is not None:
             return max(error.retry_after, pause)
-    return pause * random.uniform(0.75, 1.25)  # noqa: S311  (so that many don't come back at the same time)
+    return pause * random.uniform(0.75, 1.25)  # noqa: S311  (so that clients do not return at the same time)
 
 
-# A server that has started learns roles and definitions 0.2 s after its first answer, on a busy machine 5 s and more.
+# A server loads roles and definitions 0.2 s after its first response, on a busy machine up to more than 5 s.
 SETTLING_SECONDS = 15.0
 
 
 class Health:
-    """What is known of one server."""
+    """Health of one server, by its previous responses."""
 
     def __init__(self) -> None:
-        self._answered: float | None = None
+        self._responded_at: float | None = None
         self._failing_since: float | None = None
-        self._troubled = float("-inf")  # when it last gave no answer, or one of trouble
+        self._trouble_at = float("-inf")  # time of the last missing response or status 5xx
 
     @property
     def settling(self) -> bool:
-        """Whether the server has come back only now: what it refuses, it may not have read the reasons for yet."""
-        return time.monotonic() - self._troubled < SETTLING_SECONDS
+        """Return True shortly after an outage: the server may reject requests for state that it has not loaded."""
+        return time.monotonic() - self._trouble_at < SETTLING_SECONDS
 
-    def note_answer(self) -> None:
-        """It has answered, whatever that was."""
-        self._answered = time.monotonic()
+    def note_response(self) -> None:
+        """Record that the server responded, with any status."""
+        self._responded_at = time.monotonic()
         self._failing_since = None
 
-    def refusal(self, refused: ErrorResponse, where: str, user: str) -> ApiError:
-        """The error that an answer of failure is.
+    def api_error(self, response: ErrorResponse, where: str, user: str) -> ApiError:
+        """Return the error for an error response.
 
         Args:
-            refused: the answer.
             where: method and path of the request.
-            user: as the kubeconfig names them.
+            user: of the kubeconfig.
         """
+        headers = {name.lower(): value for name, value in response.headers.items()}
         try:
-            body: object = json.loads(refused.body)
+            body: object = json.loads(response.body)
         except ValueError:
-            body = refused.body.decode(errors="replace").strip()
-        if 300 <= refused.status < 400:
-            body = _redirect(refused)
-        header = next((value for name, value in refused.headers.items() if name.lower() == "retry-after"), "")
-        after = float(header) if header.isdigit() else None
-        error = api_error(refused.status, body, retry_after=after, where=where, user=user)
-        if refused.status >= 500:
-            self._troubled = time.monotonic()
-        error.transient = refused.status in {401, 403} and self.settling
+            body = response.body.decode(errors="replace").strip()
+        if 300 <= response.status < 400:
+            body = _describe_redirect(headers.get("location", ""))
+        after = headers.get("retry-after", "")
+        seconds = float(after) if after.isdigit() else None
+        error = api_error(response.status, body, retry_after=seconds, where=where, user=user)
+        if response.status >= 500:
+            self._trouble_at = time.monotonic()
+        error.transient = response.status in {401, 403} and self.settling
         return error
 
     def unreachable(self, problem: TransportError, address: str, elapsed: float) -> Unreachable:
-        """Return the error of a missing response.
-
-        Args:
-            problem: the cause.
-            address: of the server.
-            elapsed: seconds since the call began.
-        """
-        now = self._troubled = time.monotonic()
+        """Return the error for a missing response; `elapsed`: seconds since the call began."""
+        now = self._trouble_at = time.monotonic()
         if self._failing_since is None:
             self._failing_since = now
-        answered = self._answered
+        answered = self._responded_at
         since = min(elapsed, now - self._failing_since) if answered is None else now - answered
         error = Unreachable(
             address, str(problem), since, answered=answered is not None, sent=problem.sent, begun=problem.begun
@@ -130,71 +126,63 @@ class Health:
         return error
 
 
-def _redirect(refused: ErrorResponse) -> str:
-    """Return what to say of a redirect: a token must not be sent elsewhere, and the query may hold one."""
+def _describe_redirect(location: str) -> str:
+    """Return an error text, without the query of the address, which may hold a token."""
     from urllib.parse import urlsplit
 
-    where = next((value for name, value in refused.headers.items() if name.lower() == "location"), "")
     try:
-        parts = urlsplit(where)
+        parts = urlsplit(location)
         shown = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
     except ValueError:
-        shown = "an address that is not valid"
+        shown = "an invalid address"
     return (
-        f"expected a response of an API server, got a redirect to {shown or 'nowhere'}, which is not followed: check "
-        "the `server` of the kubeconfig, or log in to the proxy in front of it"
+        f"expected a response of an API server, got a redirect to {shown or 'an empty address'}, which is not followed "
+        "because requests have a token: check the `server` of the kubeconfig, or log in to the proxy in front of it"
     )
 
 
-CONNECT_SECONDS = 5.0  # to reach a server that is there
-READ_SECONDS = 30.0  # without a byte of the answer
-WATCH_SECONDS = 240.0  # after which a server ends a watch; a new one goes on
+CONNECT_SECONDS = 5.0  # to connect to a server
+READ_SECONDS = 30.0  # without a byte of the response
+WATCH_SECONDS = 240.0  # after which a server ends a watch; another one continues
 UNLIMITED_SECONDS = 60.0  # for all attempts of a call without a deadline
-LAST_SECONDS = 1.0  # for the one look that is due at the deadline
+LAST_SECONDS = 1.0  # for the last poll, which begins at the deadline
 
 
 class Client:
-    """Talks to one API server; safe in several threads.
-
-    Args:
-        source: where its settings are.
+    """Client of one API server; thread-safe.
 
     Attributes:
-        discovery: the kinds of the server.
+        discovery: kinds of the server.
     """
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.discovery = Discovery(self)
-        self._account = KubeContext(source)
+        self._context = KubeContext(source)
         self._health = Health()
-
-    # --- Who and where -----------------------------------------------------------------------------------------------
 
     @property
     def server(self) -> str:
-        """The address. Raises NoConfiguration."""
-        return self.connect().address
+        """Return the address. Raises NoConfiguration."""
+        return self._context.connect().address
 
     @property
     def namespace(self) -> str:
-        """The one of the kubeconfig's context, or of the pod; "" where there is none."""
-        return self._account.namespace
+        """Return the namespace of the kubeconfig's context, or of the pod; "" without one."""
+        return self._context.namespace
 
     @property
     def settling(self) -> bool:
-        """Whether the server has come back only now: what it refuses, it may not have read the reasons for yet."""
+        """Return True shortly after an outage; see Health."""
         return self._health.settling
 
     def connect(self, deadline: ext_sdk.Deadline | None = None) -> Connection:
-        """Load the credentials, at the first call; see KubeContext.connect. Raises NoConfiguration."""
-        return self._account.connect(deadline)
+        """Return the connection; the first call loads the credentials. Raises NoConfiguration."""
+        return self._context.connect(deadline)
 
     def close(self) -> None:
-        """End the connections."""
-        self._account.close()
-
-    # --- Requests ----------------------------------------------------------------------------------------------------
+        """Close the connections."""
+        self._context.close()
 
     def request(
         self,
@@ -208,50 +196,47 @@ class Client:
         deadline: ext_sdk.Deadline,
         retry: bool = True,
     ) -> object:
-        """Send a request and give the value of its JSON answer; integers are exact.
-
-        Args:
-            method: GET, POST, PUT, PATCH or DELETE.
-            path: see paths.
-            query: names and values; a name may come twice.
-            body: anything that JSON has.
-            content_type: of the body; for a PATCH the kind of patch.
-            accept: what the answer may be.
-            deadline: no timeout goes beyond it; where it has passed, LAST_SECONDS are left for a last look.
-            retry: whether to try again after 429, 5xx and broken connections: RETRIES times, and until the deadline
-                if the server asks to wait, or is coming back.
-
-        Raises:
-            KubernetesError: see errors.
-        """
+        """Send a request, and return the value of its JSON response; see Request and `ask`. Raises KubernetesError."""
         request = Request(method, path, query, body, content_type, accept)
         return self.ask(request, deadline=deadline, retry=retry).value
 
     def raw(
-        self,
-        path: ApiPath,
-        *,
-        query: Sequence[tuple[str, str]] = (),
-        deadline: ext_sdk.Deadline,
-        retry: bool = True,
-        limit: int = MOST_BODY_BYTES,
+        self, path: ApiPath, *, query: Sequence[tuple[str, str]] = (), deadline: ext_sdk.Deadline, limit: int
     ) -> bytes:
-        """GET what is no JSON, such as a log: its first `limit` bytes at most. Raises KubernetesError."""
-        request = Request("GET", path, query, accept="*/*")
-        return self.ask(request, deadline=deadline, retry=retry, limit=limit).data
+        """GET data that is not JSON, such as a log: at most its first `limit` bytes. Raises KubernetesError."""
+        return self.ask(Request("GET", path, query, accept="*/*"), deadline=deadline, limit=limit).data
 
     def ask(
         self, request: Request, *, deadline: ext_sdk.Deadline, retry: bool = True, limit: int = MOST_BODY_BYTES
     ) -> Response:
-        """Send a request; `request` and `raw` are this with less to write. Raises KubernetesError."""
+        """Send a request, and return the response.
 
-        def attempt() -> Response:
-            response = self._send(request, deadline)
-            where = f"{request.method} {self.server}{request.path}"
-            data = self._body(response, limit, deadline)
-            return Response(response.status, data[:limit], where, cut=len(data) > limit)
+        Args:
+            deadline: limit of all timeouts; after it, LAST_SECONDS are left for a last poll.
+            retry: retry after 429, 5xx and broken connections: RETRIES times, or until the deadline if the server asks
+                to wait or is starting.
+            limit: maximum number of bytes of the response.
 
-        return self._repeated(request.method, attempt, deadline, retries=RETRIES if retry else 0)
+        Raises:
+            KubernetesError: the request failed.
+        """
+        left, reloaded = RETRIES if retry else 0, False
+        time_limit = deadline.limit(UNLIMITED_SECONDS) if math.isinf(deadline.remaining()) else deadline
+        pause = FIRST_PAUSE
+        while True:
+            generation = self._context.generation
+            try:
+                return self._send_once(request, deadline, limit)
+            except KubernetesError as error:
+                rejected = isinstance(error, Unauthorized) and not reloaded
+                if rejected and self._context.reload_credentials(generation):
+                    reloaded = True
+                    continue
+                left -= counts(error)
+                wait = pause_before(error, request.method, pause)
+                if not retry or left < 0 or wait is None or wait > time_limit.remaining() or not time_limit.wait(wait):
+                    raise
+            pause = min(2 * pause, LONGEST_PAUSE)
 
     def watch(
         self,
@@ -263,27 +248,24 @@ class Client:
         resource_version: str = "",
         deadline: ext_sdk.Deadline,
     ) -> Watch:
-        """Watch objects of a kind: all, one, or those of a label selector; bookmarks come too.
+        """Watch all objects of a kind, one of them, or those of a label selector; the events include bookmarks.
 
         Args:
-            resource: the kind.
-            namespace: "" for all of them, and for kinds that have none.
-            name: of one object.
-            selector: of labels.
-            resource_version: to go on from; "": what is there comes first, as ADDED.
-            deadline: when it ends.
+            namespace: "" for all namespaces, and for cluster-scoped kinds.
+            resource_version: version to continue from; "": existing objects come first, as ADDED.
 
         Raises:
-            KubernetesError: at once; what comes later, iterating raises.
+            KubernetesError: the request failed; iterating raises later errors.
         """
         seconds = min(WATCH_SECONDS, max(1.0, deadline.remaining()))
         query = [("watch", "true"), ("allowWatchBookmarks", "true"), ("timeoutSeconds", str(int(seconds)))]
         query += [("fieldSelector", f"metadata.name={name}")] if name else []
         query += [("labelSelector", selector)] if selector else []
         query += [("resourceVersion", resource_version)] if resource_version else []
+        connection = self._context.connect(deadline)
         request = Request("GET", resource.path(namespace), query)
-        response = self._send(request, deadline, seconds + CONNECT_SECONDS)
-        return Watch(response, lambda error: self._unreachable(transport_error(error), deadline))
+        response = self._send(connection, request, deadline, seconds + CONNECT_SECONDS)
+        return Watch(response, lambda error: self._unreachable(transport_error(error), connection, deadline))
 
     def websocket(
         self,
@@ -292,99 +274,86 @@ class Client:
         deadline: ext_sdk.Deadline,
         protocol: str = "v4.channel.k8s.io",
     ) -> WebSocket:
-        """Open a websocket of its own, for exec, copy or port-forward.
+        """Open a websocket for exec, copy or port-forward.
 
         Args:
             path: of the subresource.
-            query: its query.
-            deadline: no read waits longer.
-            protocol: subprotocols, with commas between them.
+            deadline: limit of each read.
+            protocol: subprotocols, separated by commas.
 
         Raises:
-            KubernetesError: see errors.
+            KubernetesError: the request failed.
         """
-        where = f"GET {path}"
+        connection = self._context.connect(deadline)
         try:
-            return self.connect(deadline).websocket(path, query, protocol, self._seconds(deadline))
-        except ErrorResponse as refused:
-            raise self._refusal(refused, where) from refused
+            return connection.websocket(path, query, protocol, self._seconds(deadline))
+        except ErrorResponse as response:
+            raise self._health.api_error(response, f"GET {path}", self._context.user) from response
         except TransportError as problem:
-            raise self._unreachable(problem, deadline) from problem
+            raise self._unreachable(problem, connection, deadline) from problem
 
-    # --- One request -------------------------------------------------------------------------------------------------
+    def _send_once(self, request: Request, deadline: ext_sdk.Deadline, limit: int) -> Response:
+        """Send a request without retries. Raises KubernetesError."""
+        import urllib3
 
-    def _send(self, request: Request, deadline: ext_sdk.Deadline, read: float = READ_SECONDS) -> RawResponse:
+        connection = self._context.connect(deadline)
+        response = self._send(connection, request, deadline)
+        try:
+            data = read_body(response, limit, self._seconds(deadline), deadline.stopped)
+        except (TimeoutError, urllib3.exceptions.HTTPError) as error:
+            reason = str(error) if isinstance(error, TimeoutError) else f"it broke off: {transport_error(error)}"
+            problem = TransportError(reason, sent=True, begun=True)
+            raise self._unreachable(problem, connection, deadline) from error
+        where = f"{request.method} {connection.address}{request.path}"
+        return Response(response.status, data[:limit], where, cut=len(data) > limit)
+
+    def _send(
+        self, connection: Connection, request: Request, deadline: ext_sdk.Deadline, read: float = READ_SECONDS
+    ) -> RawResponse:
         seconds = self._seconds(deadline)
         timeout = (min(CONNECT_SECONDS, seconds), min(read, seconds))
         try:
-            response = self.connect(deadline).send(request, timeout, deadline.stopped)
-        except ErrorResponse as refused:
-            self._health.note_answer()
-            raise self._refusal(refused, f"{request.method} {request.path}") from refused
+            response = connection.send(request, timeout, deadline.stopped)
+        except ErrorResponse as error:
+            self._health.note_response()
+            where = f"{request.method} {request.path}"
+            raise self._health.api_error(error, where, self._context.user) from error
         except TransportError as problem:
-            raise self._unreachable(problem, deadline) from problem
-        self._health.note_answer()
+            raise self._unreachable(problem, connection, deadline) from problem
+        self._health.note_response()
         return response
 
-    def _body(self, response: RawResponse, limit: int, deadline: ext_sdk.Deadline) -> bytes:
-        import urllib3
-
-        try:
-            return read_body(response, limit, self._seconds(deadline), deadline.stopped)
-        except urllib3.exceptions.HTTPError as error:
-            raise self._unreachable(
-                TransportError(f"it broke off: {transport_error(error)}", sent=True, begun=True), deadline
-            ) from error
-        except TimeoutError as error:
-            raise self._unreachable(TransportError(str(error), sent=True, begun=True), deadline) from error
-
-    def _refusal(self, refused: ErrorResponse, where: str) -> ApiError:
-        return self._health.refusal(refused, where, self._account.user)
-
-    def _unreachable(self, problem: TransportError, deadline: ext_sdk.Deadline) -> Unreachable:
-        return self._health.unreachable(problem, self.server, deadline.elapsed())
+    def _unreachable(self, problem: TransportError, connection: Connection, deadline: ext_sdk.Deadline) -> Unreachable:
+        return self._health.unreachable(problem, connection.address, deadline.elapsed())
 
     @staticmethod
     def _seconds(deadline: ext_sdk.Deadline) -> float:
-        """How long a request may take. Raises Stopped where the extension ends."""
+        """Return the time limit of a request. Raises Stopped if the extension ends."""
         if deadline.stopped.is_set():
-            raise Stopped("stopped", error="the operation was stopped: the extension was told to end")
+            raise Stopped("stopped", error="the operation was stopped, because the extension ends")
         return max(LAST_SECONDS, deadline.remaining())
-
-    def _repeated(
-        self, method: str, attempt: Callable[[], Response], deadline: ext_sdk.Deadline, *, retries: int
-    ) -> Response:
-        left, pause, renewed = retries, FIRST_PAUSE, False
-        patience = deadline.limit(UNLIMITED_SECONDS) if math.isinf(deadline.remaining()) else deadline
-        while True:
-            renewals = self._account.renewals
-            try:
-                return attempt()
-            except KubernetesError as error:
-                if isinstance(error, Unauthorized) and not renewed and self._account.renew(renewals):
-                    renewed = True
-                    continue
-                left -= counts(error)
-                wait = pause_before(error, method, pause)
-                if not retries or left < 0 or wait is None or wait > patience.remaining() or not patience.wait(wait):
-                    raise
-            pause = min(2 * pause, LONGEST_PAUSE)
 
 
 class Clients(KeptClients[Source, Client]):
-    """Keeps them; one whose files have changed is another one."""
+    """Clients of a process, by source: a changed file has a client of its own."""
 
     def make(self, settings: Source) -> Client:
         return Client(settings)
 
 
+def source_for(context: ext_sdk.Context) -> Source:
+    """Return the source of the settings for a call. Raises NoConfiguration if there is no kubeconfig."""
+    config = config_of(context)
+    return find_source(config.kubeconfig, config.service_account, config.context, context.env, context.workdir)
+
+
 def client_for(context: ext_sdk.Context) -> Client:
-    """The client of a call; no server is asked for anything yet.
+    """Return the client of a call, without sending a request.
 
     Raises:
         NoConfiguration: there is no kubeconfig, or it can't be used.
     """
-    client = context.extension_state(Clients).get(source_of(context))
+    client = context.extension_state(Clients).get(source_for(context))
     for name, value in client.connect(context.deadline).secrets():
         context.secrets.add(name, value)
     return client

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 MEBIBYTE = 1024 * 1024
-MOST_BYTES = 8 * MEBIBYTE  # of one container's log that are read
+MOST_BYTES = 8 * MEBIBYTE  # of one container's log
 
 
 class Log(NamedTuple):
-    """What a container has said; `cut`: it has said more than is read."""
+    """Log of a container; `cut`: its end was not read."""
 
     text: str
     cut: bool
@@ -36,19 +36,15 @@ def too_long(place: str) -> Check:
 def read_log(
     pod: Object, container: str, query: list[tuple[str, str]], context: ext_sdk.Context, client: Client
 ) -> Log:
-    """The log of a container; bytes that are no UTF-8 are replaced. Raises KubernetesError.
+    """Read the log of a container; bytes that are not UTF-8 are replaced. Raises KubernetesError.
 
     Args:
-        pod: as it was seen.
-        container: its name.
-        query: what of it.
-        context: of the call.
-        client: of the server.
+        query: parameters of the log request.
     """
     metadata = ("metadata", "namespace"), ("metadata", "name")
     namespace, name = (text(pod, *path) for path in metadata)
     path = core_path("pods", namespace, name, "log")
-    limit = MOST_BYTES + 1  # one byte tells whether there are more
+    limit = MOST_BYTES + 1  # one byte more shows that the log is longer
     query = [("container", container), ("limitBytes", str(limit)), *query]
     try:
         data = client.raw(path, query=query, deadline=context.deadline, limit=limit)

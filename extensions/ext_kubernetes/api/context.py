@@ -1,4 +1,4 @@
-"""One context of a kubeconfig, with its connection and its credentials, which are read again when they change."""
+"""Context of a kubeconfig: its connection, and its credentials, which are loaded again when they change."""
 
 from __future__ import annotations
 
@@ -11,95 +11,81 @@ from ext_sdk import Deadline
 
 from .connection import Connection
 from .errors import NoConfiguration
-from .impersonation import impersonation
-from .kubeconfig import Entry, Kubeconfig, read, stamps
-from .lazy_import import warm_up
+from .kubeconfig import impersonation_headers, mtimes_of, read
+from .package_patches import warm_up
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .impersonation import Headers
-    from .kubeconfig import Source
+    from .kubeconfig import Kubeconfig, Source
 
 
-RENEWABLE = frozenset({"exec", "tokenFile", "auth-provider"})  # members of a user that may have another token by now
+RENEWABLE = frozenset({"exec", "tokenFile", "auth-provider"})  # members of a user whose token may change
 
 
 class KubeContext:
-    """One context of a kubeconfig, or the account of the pod; safe in several threads.
-
-    Args:
-        source: where it is.
+    """Context of a kubeconfig, or the service account of a pod; thread-safe.
 
     Attributes:
-        renewals: how often the credentials were loaded anew.
+        generation: number of times that the credentials were loaded again.
     """
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self._lock = threading.Lock()
         self._connection: Connection | None = None
-        self._retired: list[Connection] = []  # of older credentials; requests may still be under way on them
-        self._known: Kubeconfig | None = None
-        self._stamp = source.stamp
-        self.renewals = 0
+        self._retired: list[Connection] = []  # with previous credentials; they may still have pending requests
+        self._kubeconfig: Kubeconfig | None = None
+        self._mtimes = source.mtimes
+        self.generation = 0
 
     @property
     def namespace(self) -> str:
-        """The one of the kubeconfig's context, or of the pod; "" where there is none."""
+        """Return the namespace of the kubeconfig's context, or of the pod; "" without one."""
         if self.source.in_cluster:
             file = self.source.account / "namespace"
             return file.read_text().strip() if file.is_file() else ""
-        found = self._context().get("namespace")
-        return found if isinstance(found, str) else ""
+        return text(self._read().usable(self.source.context), "namespace")
 
     @property
     def user(self) -> str:
-        """The user as the kubeconfig names them; "" where it does not."""
-        found = "" if self.source.in_cluster else self._context().get("user")
-        return found if isinstance(found, str) else ""
+        """Return the name of the user in the kubeconfig; "" without one."""
+        return "" if self.source.in_cluster else text(self._read().usable(self.source.context), "user")
 
-    def _context(self) -> Entry:
-        return self._kubeconfig().usable(self.source.context)
-
-    def _kubeconfig(self) -> Kubeconfig:
-        if self._known is None:
-            self._known = read(self.source)
-        return self._known
+    def _read(self) -> Kubeconfig:
+        if self._kubeconfig is None:
+            self._kubeconfig = read(self.source)
+        return self._kubeconfig
 
     def connect(self, deadline: Deadline | None = None) -> Connection:
-        """The connection; its credentials are loaded at the first call.
-
-        Args:
-            deadline: for that; None for none.
+        """Return the connection; the first call loads the credentials.
 
         Raises:
-            NoConfiguration: there are none, or not in time.
+            NoConfiguration: there are no credentials, or they could not be loaded before the deadline.
         """
         if (connection := self._connection) is not None:
             return connection
         deadline = deadline or Deadline()
         with self._loading(deadline):
             if self._connection is None:
-                warm_up()  # first: then only a part of the YAML library is imported to read the kubeconfig
-                self._connection = Connection(self.source, deadline, self._impersonation())
+                warm_up()  # first: then reading the kubeconfig imports only a part of the YAML library
+                if self.source.in_cluster:
+                    self._connection = Connection(self.source, None, deadline)
+                else:
+                    user, kubeconfig = self.user, self._read()
+                    headers = impersonation_headers(kubeconfig.users.get(user, {}), user)
+                    self._connection = Connection(self.source, kubeconfig, deadline, headers)
             return self._connection
-
-    def _impersonation(self) -> Headers:
-        if self.source.in_cluster:
-            return ()
-        user = text(self._context(), "user")
-        return impersonation(self._kubeconfig().users.get(user, {}), user)
 
     @contextmanager
     def _loading(self, deadline: Deadline) -> Iterator[None]:
-        """Nobody else loads credentials meanwhile: a plugin may take its time."""
+        """Hold the lock until the credentials are loaded: a plugin may take some time."""
         if not (
             self._lock.acquire(blocking=False)
             or self._lock.acquire(timeout=min(deadline.remaining(), threading.TIMEOUT_MAX))
         ):
             raise NoConfiguration(
-                "no credentials", error=f"the credentials of {self.source} are not there yet: another call loads them"
+                "no credentials", error=f"the credentials of {self.source} are still being loaded by another call"
             )
         try:
             yield
@@ -107,7 +93,7 @@ class KubeContext:
             self._lock.release()
 
     def close(self) -> None:
-        """End the connections."""
+        """Close the connections."""
         with self._lock:
             connections, self._retired = self._retired, []
             if self._connection is not None:
@@ -116,25 +102,25 @@ class KubeContext:
         for connection in connections:
             connection.close()
 
-    def renew(self, seen: int) -> bool:
-        """Load the credentials anew: a plugin or a file may have others by now.
+    def reload_credentials(self, seen: int) -> bool:
+        """Discard the credentials if a plugin or a file may have others; the next `connect` loads them.
 
         Args:
-            seen: renewals, before the request whose credentials were refused.
+            seen: generation of the credentials that were rejected.
 
         Returns:
-            whether there may be others; also where somebody else has loaded them since.
+            True if there may be other credentials, also if another thread has reloaded them.
         """
-        if self.renewals != seen:
+        if self.generation != seen:
             return True
         user = {} if self.source.in_cluster else read(self.source).users.get(self.user, {})
-        stamp = stamps(self.source.files)
-        rewritten, self._stamp = stamp != self._stamp, stamp
+        mtimes = mtimes_of(self.source.files)
+        rewritten, self._mtimes = mtimes != self._mtimes, mtimes
         if not (self.source.in_cluster or RENEWABLE & user.keys() or rewritten):
             return False
         with self._lock:
-            self.renewals += 1
-            self._known = None
+            self.generation += 1
+            self._kubeconfig = None
             if self._connection is not None:
                 self._retired.append(self._connection)
             self._connection = None

@@ -1,7 +1,7 @@
-"""A file from a web server: bounded in bytes and time, and never from where clouds hand out credentials.
+"""Download of a file from a web server: limited in bytes and time, and never from a cloud's metadata service.
 
-Redirects are followed, a few of them, each looked at like the first address. A name is looked up once and what it means
-is connected to, so that it can't mean something else a moment later.
+A few redirects are followed, each checked like the first URL. A host name is resolved once, and its address is used, so
+that it can't change between check and connection.
 """
 
 from __future__ import annotations
@@ -30,19 +30,18 @@ HEADERS = {"User-Agent": USER_AGENT, "Accept": "*/*", "Accept-Encoding": "identi
 
 
 def fetch(url: str, deadline: ext_sdk.Deadline, limit: int) -> bytes:
-    """GET what is at an address.
+    """Download a file.
 
     Args:
-        url: http or https; without credentials, which would end up in messages.
-        deadline: for all of it.
-        limit: bytes; more are an error.
+        url: http or https, without credentials, which would appear in messages.
+        deadline: of the entire download.
+        limit: maximum number of bytes; a larger file is an error.
 
     Raises:
-        ext_sdk.InvalidArgs: it is no such address.
-        ext_sdk.OperationFailed: it can't be had; the text has no query, which may hold a token.
+        ext_sdk.InvalidArgs: the URL is invalid.
+        ext_sdk.OperationFailed: the download failed; the error omits the query, which may hold a token.
     """
-    asked = _parts(url)
-    here = asked
+    first = here = _parts(url)
     for _ in range(MOST_HOPS + 1):
         response = _get(here, deadline)
         try:
@@ -54,11 +53,11 @@ def fetch(url: str, deadline: ext_sdk.Deadline, limit: int) -> bytes:
         if (here.scheme, following.scheme) == ("https", "http"):
             raise _failed(here, f"a redirect to {shown(following)}, which is not encrypted")
         here = following
-    raise _failed(asked, f"more than {MOST_HOPS} redirects, the last one to {shown(here)}")
+    raise _failed(first, f"more than {MOST_HOPS} redirects, the last one to {shown(here)}")
 
 
 def shown(parts: SplitResult) -> str:
-    """An address for messages: its query may hold a token."""
+    """Return a URL for messages, without its query, which may hold a token."""
     return parts._replace(query="", fragment="").geturl()
 
 
@@ -67,16 +66,16 @@ def _parts(url: str) -> SplitResult:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise ext_sdk.InvalidArgs("url", f"expected an address with http:// or https://: {error}") from error
+        raise ext_sdk.InvalidArgs("url", f"expected a URL with http:// or https://: {error}") from error
     if parts.scheme not in PORTS or not parts.hostname or port == 0:
-        raise ext_sdk.InvalidArgs("url", f"expected an address with http:// or https://, found {shown(parts)[:200]!r}")
+        raise ext_sdk.InvalidArgs("url", f"expected a URL with http:// or https://, found {shown(parts)[:200]!r}")
     if parts.username is not None:
-        raise ext_sdk.InvalidArgs("url", "expected an address without user and password, which messages would show")
+        raise ext_sdk.InvalidArgs("url", "expected a URL without user and password, which messages would show")
     return parts
 
 
 def _get(parts: SplitResult, deadline: ext_sdk.Deadline) -> BaseHTTPResponse:
-    """Ask one server; the body of its answer is still to be read."""
+    """Send a request to one server; the body of the response is still to be read."""
     import urllib3
 
     host = parts.hostname or ""
@@ -90,11 +89,11 @@ def _get(parts: SplitResult, deadline: ext_sdk.Deadline) -> BaseHTTPResponse:
                 redirect=False,
             )  # fmt: skip
         except urllib3.exceptions.HTTPError as error:
-            raise _failed(parts, f"no answer by way of the proxy: {transport_error(error)}") from error
+            raise _failed(parts, f"no response via the proxy: {transport_error(error)}") from error
     port = parts.port or PORTS[parts.scheme]
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    problem = "nothing"
-    for address in _addresses(parts, host, port):
+    problem = "any address"
+    for address in _resolve(parts, host, port):
         pool: urllib3.HTTPConnectionPool
         if parts.scheme == "https":
             pool = urllib3.HTTPSConnectionPool(address, port, server_hostname=host, assert_hostname=host)
@@ -107,16 +106,16 @@ def _get(parts: SplitResult, deadline: ext_sdk.Deadline) -> BaseHTTPResponse:
             )  # fmt: skip
         except urllib3.exceptions.HTTPError as error:
             problem = f"{address}, port {port}: {transport_error(error)}"
-    raise _failed(parts, f"no answer from {problem}")
+    raise _failed(parts, f"no response from {problem}")
 
 
-def _addresses(parts: SplitResult, host: str, port: int) -> list[str]:
-    """What a name means; none of it may be forbidden."""
+def _resolve(parts: SplitResult, host: str, port: int) -> list[str]:
+    """Return the addresses of a host. Raises OperationFailed if one of them is forbidden."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
-        raise _failed(parts, f"no server of the name {host}: {error}") from error
-    addresses = list(dict.fromkeys(str(one[4][0]) for one in found))
+        raise _failed(parts, f"no address for {host}: {error}") from error
+    addresses = list(dict.fromkeys(str(info[4][0]) for info in found))
     for address in addresses:
         _check(host, address)
     return addresses
@@ -125,7 +124,7 @@ def _addresses(parts: SplitResult, host: str, port: int) -> list[str]:
 def _check(host: str, address: str) -> None:
     if hands_out_credentials(address):
         raise ext_sdk.OperationFailed(
-            f"{host} is not asked", error=f"url: {host} is not asked: clouds hand out credentials at that address"
+            f"{host} is forbidden", error=f"url: {host} is forbidden: clouds serve credentials at that address"
         )
 
 
@@ -141,13 +140,13 @@ def _body(response: BaseHTTPResponse, parts: SplitResult, deadline: ext_sdk.Dead
             if len(data) > limit:
                 raise _failed(parts, f"more than {limit:,} bytes")
             if deadline.expired:
-                raise _failed(parts, f"no end in time, after {len(data):,} bytes")
+                raise _failed(parts, f"no end before the deadline, after {len(data):,} bytes")
     except urllib3.exceptions.HTTPError as error:
-        raise _failed(parts, f"an answer that broke off: {transport_error(error)}") from error
+        raise _failed(parts, f"a response that broke off: {transport_error(error)}") from error
     return bytes(data)
 
 
 def _failed(parts: SplitResult, found: str) -> ext_sdk.OperationFailed:
     return ext_sdk.OperationFailed(
-        "the manifest can't be fetched", error=f"url: expected a manifest at {shown(parts)}, found {found}"
+        "the manifest can't be downloaded", error=f"url: expected a manifest at {shown(parts)}, found {found}"
     )

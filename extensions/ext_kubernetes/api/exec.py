@@ -1,4 +1,4 @@
-"""A command in a container: its input, outputs and status, as channels of one websocket."""
+"""Exec: a command in a container, with its streams and its status as channels of one websocket."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ if TYPE_CHECKING:
     from .paths import ApiPath
 
 
-# Protocol 5 has what 4 has, and a message that ends the input; 4 can't end it.
+# Version 5 adds a message that closes the input to version 4.
 PROTOCOLS = "v5.channel.k8s.io,v4.channel.k8s.io"
 CLOSING = "v5.channel.k8s.io"
 STDIN, STDOUT, STDERR, STATUS, CLOSE = 0, 1, 2, 3, 255
-MOST_BYTES = 4 * 1024 * 1024  # of each output that are kept
+MOST_BYTES = 4 * 1024 * 1024  # kept of each output
 PIECE = 32 * 1024  # bytes of input in one message
-TICK = 0.1  # seconds between two looks at whether the call has to stop
+TICK = 0.1  # seconds between two checks of the deadline
 OPCODE_CLOSE = 8
 
 
 class Executed(NamedTuple):
-    """What became of a command.
+    """Result of a command.
 
     Attributes:
-        code: its exit code; None where there is none.
-        problem: why there is none: it could not be started, or the connection broke; "" where there is one.
-        stdout, stderr: what it wrote, as far as it was kept.
-        in_time: it ended before the deadline.
+        code: exit code; None if there is none.
+        problem: reason for a missing exit code: the command could not be started, or the connection broke; "" else.
+        in_time: the command exited before the deadline.
     """
 
     code: int | None
@@ -48,7 +47,7 @@ class Executed(NamedTuple):
 
 
 class Socket(Protocol):
-    """What is used of the websocket library's client."""
+    """Websocket of the library, as far as it is used here."""
 
     sock: socket.socket | None
 
@@ -68,22 +67,21 @@ def execute(
     *,
     limit: int = MOST_BYTES,
 ) -> Executed:
-    """Run a command in a container, over a websocket of its own.
+    """Run a command in a container, over a websocket.
 
     Args:
-        client: of the server.
-        path: of the pod's subresource exec.
+        path: of the pod's exec subresource.
         query: container and command.
-        stdin: what it reads; None for nothing.
-        deadline: when the connection is ended; the command may live on.
-        limit: bytes of each output that are kept.
+        stdin: input; None for no input.
+        deadline: at which the connection is closed; the command may continue to run.
+        limit: maximum number of bytes of each output that are kept.
 
     Raises:
-        KubernetesError: the server refuses, or can't be reached.
+        KubernetesError: the request failed.
     """
     streams = [("stdout", "true"), ("stderr", "true"), *([] if stdin is None else [("stdin", "true")])]
     opened = cast("Socket", client.websocket(path, [*query, *streams], deadline, PROTOCOLS))
-    opened.settimeout(None)  # the guard ends it: a timeout in the middle of a message would break the connection
+    opened.settimeout(None)  # the guard thread ends it: a timeout within a message would break the connection
     done, over = threading.Event(), threading.Event()
     threads = [threading.Thread(target=_guard, args=(opened, done, over, deadline), daemon=True)]
     if stdin is not None:
@@ -99,18 +97,18 @@ def execute(
         for thread in threads:
             thread.join()
         opened.shutdown()
-    code, told = _status(channels[STATUS].data)
+    code, reason = _parse_status(channels[STATUS].data)
     return Executed(
         code,
-        told or ("" if code is not None else problem or "the connection ended without a status of the command"),
+        reason or ("" if code is not None else problem or "the connection was closed without a status of the command"),
         channels[STDOUT],
         channels[STDERR],
-        in_time=code is not None or bool(told) or not deadline.expired,
+        in_time=code is not None or bool(reason) or not deadline.expired,
     )
 
 
 def _read(opened: Socket, limit: int, over: threading.Event) -> tuple[dict[int, Output], str]:
-    """Return what came on each channel until its end or `over`, and why the connection broke, if it did."""
+    """Return the data of each channel until the end or `over`, and the reason if the connection broke."""
     import websocket
 
     channels = {number: Output(limit) for number in (STDOUT, STDERR, STATUS)}
@@ -127,7 +125,7 @@ def _read(opened: Socket, limit: int, over: threading.Event) -> tuple[dict[int, 
 
 
 def _feed(opened: Socket, stdin: bytes) -> None:
-    """Write the input and end it. A command that ends without reading it all is right to do so."""
+    """Write the input and close it. The command may exit without reading it all."""
     import websocket
 
     closing = {key.lower(): value for key, value in (opened.getheaders() or {}).items()}
@@ -136,12 +134,12 @@ def _feed(opened: Socket, stdin: bytes) -> None:
             opened.send_binary(bytes([STDIN]) + stdin[start : start + PIECE])
         if closing.get("sec-websocket-protocol") == CLOSING:
             opened.send_binary(bytes([CLOSE, STDIN]))
-    except (websocket.WebSocketException, OSError, AttributeError):  # the library has no socket left after its end
+    except (websocket.WebSocketException, OSError, AttributeError):  # a closed websocket has no socket
         return
 
 
 def _guard(opened: Socket, done: threading.Event, over: threading.Event, deadline: ext_sdk.Deadline) -> None:
-    """End the connection, and set `over`, at the deadline."""
+    """Close the connection, and set `over`, at the deadline."""
     while not done.wait(TICK):
         if deadline.expired:
             over.set()
@@ -151,24 +149,24 @@ def _guard(opened: Socket, done: threading.Event, over: threading.Event, deadlin
 
 
 def cut(end: socket.socket) -> None:
-    """Shut down both directions of a connection, which wakes the threads that read or write.
+    """Shut down both directions of a connection, which wakes threads that read or write.
 
-    The method of `ssl.SSLSocket` would also drop the TLS layer: a reader would take ciphertext for data.
+    The method of `ssl.SSLSocket` would also drop the TLS layer, so that a reader would return ciphertext as data.
     """
-    with suppress(OSError, ValueError):  # it has ended in the meantime
+    with suppress(OSError, ValueError):  # it has ended already
         socket.socket.shutdown(end, socket.SHUT_RDWR)
 
 
-def _status(data: bytes) -> tuple[int | None, str]:
-    """The exit code, or why there is none; neither, where there is no status."""
+def _parse_status(data: bytes) -> tuple[int | None, str]:
+    """Return the exit code, or the reason for a missing one; neither if there is no status."""
     try:
-        told = json.loads(data) if data else {}
+        status = json.loads(data) if data else {}
     except ValueError:
         return None, f"expected a status of the command as JSON, found {data[:200]!r}"
-    if text(told, "status") == "Success":
+    if text(status, "status") == "Success":
         return 0, ""
-    for cause in items(told, "details", "causes"):
+    for cause in items(status, "details", "causes"):
         code = text(cause, "message")
         if text(cause, "reason") == "ExitCode" and code.isdecimal():
             return int(code), ""
-    return None, text(told, "message") or text(told, "reason")
+    return None, text(status, "message") or text(status, "reason")

@@ -1,8 +1,7 @@
-"""Which cluster, as whom: where a kubeconfig comes from, and what it says.
+"""Kubeconfig: its source, its content, and the impersonation headers of its users.
 
-In this order: `kubeconfig` or `serviceAccount` of the configuration, KUBECONFIG of the task, KUBECONFIG of the
-extension, the service account of the pod that the extension runs in, `~/.kube/config`. What is read here is for names
-and for people; the credentials are loaded by the `kubernetes` package, in `client`.
+The source is, in this order: `kubeconfig` or `serviceAccount` of the configuration, KUBECONFIG of the task, KUBECONFIG
+of the extension, the service account of the extension's pod, `~/.kube/config`.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ext_kubernetes.config import config_of
 from ext_kubernetes.early_check import MOST_BYTES, may_have
 from ext_sdk.core.text import suggest
 
@@ -20,34 +18,33 @@ from .errors import NoConfiguration
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import ext_sdk
+    from .package_patches import Headers
 
 
-Entry = dict[str, object]  # one of the file's clusters, contexts or users, without its name
-IN_CLUSTER = "in-cluster"
+Entry = dict[str, object]  # a cluster, context or user of the file, without its name
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 KINDS = ("clusters", "contexts", "users")
 
 
 class Source:
-    """Where the settings of a connection are: hashable, and another one when a file has changed.
+    """Location of the settings of a connection; hashable, and different after a file has changed.
 
     Attributes:
-        files: paths of kubeconfig files, the first one wins; none for the service account of a pod.
+        files: paths of kubeconfig files; empty for the service account of a pod.
         context: "" for the current one.
-        origin: where the files were named, for people.
-        account: folder of a pod's service account, where there are no files.
-        stamp: (time, size) of each file.
+        origin: setting that names the files, for messages.
+        account: folder of a pod's service account, if there are no files.
+        mtimes: (time, size) of each file.
     """
 
-    __slots__ = ("account", "context", "files", "origin", "stamp")
+    __slots__ = ("account", "context", "files", "mtimes", "origin")
 
     def __init__(self, files: tuple[str, ...], context: str, origin: str, account: Path = ACCOUNT) -> None:
         self.account = account
         self.files = files
         self.context = context
         self.origin = origin
-        self.stamp = stamps(files)
+        self.mtimes = mtimes_of(files)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Source) and self._key() == other._key()
@@ -56,11 +53,11 @@ class Source:
         return hash(self._key())
 
     def _key(self) -> tuple[object, ...]:
-        return (self.files, self.context, self.stamp, self.account)
+        return (self.files, self.context, self.mtimes, self.account)
 
     @property
     def in_cluster(self) -> bool:
-        """Whether it is the service account of a pod."""
+        """Return True for the service account of a pod."""
         return not self.files
 
     def __str__(self) -> str:
@@ -68,28 +65,32 @@ class Source:
 
 
 class Kubeconfig:
-    """What the files say, merged as kubectl does: the first to name something wins.
+    """Content of the files, merged as by kubectl: the first file that defines an entry wins.
 
     Attributes:
         current: name of the current context; "" without one.
-        clusters, contexts, users: the entries by name, in the order of the files.
-        where: the files, for people.
+        clusters, contexts, users: entries by name, in the order of the files.
+        files: the file of each entry, by kind and name.
+        where: all files, for messages.
     """
 
-    __slots__ = ("clusters", "contexts", "current", "users", "where")
+    __slots__ = ("clusters", "contexts", "current", "files", "users", "where")
 
-    def __init__(self, current: str, entries: Mapping[str, dict[str, Entry]], where: str) -> None:
+    def __init__(
+        self, current: str, entries: Mapping[str, dict[str, Entry]], files: Mapping[tuple[str, str], str], where: str
+    ) -> None:
         self.current = current
+        self.files = files
         self.where = where
         self.clusters = entries["clusters"]
         self.contexts = entries["contexts"]
         self.users = entries["users"]
 
     def context(self, name: str = "") -> Entry:
-        """A context by name, or the current one.
+        """Return a context by name, or the current one.
 
         Raises:
-            NoConfiguration: there is none of that name, or no current one.
+            NoConfiguration: the context does not exist, or there is no current one.
         """
         wanted = name or self.current
         if not wanted:
@@ -106,48 +107,52 @@ class Kubeconfig:
         return self.contexts[wanted]
 
     def usable(self, name: str = "") -> Entry:
-        """A context by name, or the current one, whose server is known, and the user that it names.
+        """Return a context by name, or the current one, after checks of its cluster and user.
 
         Raises:
-            NoConfiguration: there is none, or that is not so.
+            NoConfiguration: the context, its user, its cluster or the server of that does not exist.
         """
-        found = self.context(name)
+        context = self.context(name)
         for kind, known in (("cluster", self.clusters), ("user", self.users)):
-            wanted = found.get(kind)
+            wanted = context.get(kind)
             if isinstance(wanted, str) and wanted and wanted not in known:
                 raise NoConfiguration(
                     f"no {kind} {wanted!r}",
                     error=f"the kubeconfig {self.where} has no {kind} {wanted!r}, which its context "
                     f"{name or self.current!r} names; {suggest(wanted, known)}",
                 )
-        cluster = found.get("cluster")
+        cluster = context.get("cluster")
         if isinstance(cluster, str) and cluster and not self.clusters[cluster].get("server"):
             raise NoConfiguration(
                 f"no server of cluster {cluster!r}",
                 error=f"the kubeconfig {self.where} has no `server`, an address, in its cluster {cluster!r}",
             )
-        return found
+        return context
 
 
-def source_of(context: ext_sdk.Context) -> Source:
-    """Where the settings for a call come from.
+def find_source(kubeconfig: str, service_account: str, context: str, env: Mapping[str, str], workdir: Path) -> Source:
+    """Return the source of the settings for a call.
+
+    Args:
+        kubeconfig, service_account, context: of the configuration.
+        env: environment of the task.
+        workdir: of the task.
 
     Raises:
-        NoConfiguration: nowhere.
+        NoConfiguration: there is no kubeconfig.
     """
-    config = config_of(context)
-    if config.service_account:
-        return Source((), "", "config.serviceAccount", Path(config.service_account).expanduser())
+    if service_account:
+        return Source((), "", "config.serviceAccount", Path(service_account).expanduser())
     for text, origin, base in (
-        (config.kubeconfig, "config.kubeconfig", Path.cwd()),
-        (context.env.get("KUBECONFIG", ""), "KUBECONFIG of the task", context.workdir),
+        (kubeconfig, "config.kubeconfig", Path.cwd()),
+        (env.get("KUBECONFIG", ""), "KUBECONFIG of the task", workdir),
         (os.environ.get("KUBECONFIG", ""), "KUBECONFIG", Path.cwd()),
     ):
-        if files := _files(text, base):
-            return _existing(Source(files, config.context, origin))
+        if files := _split(text, base):
+            return _existing(Source(files, context, origin))
     if "KUBERNETES_SERVICE_HOST" in os.environ and (ACCOUNT / "token").is_file():
-        return Source((), "", IN_CLUSTER)
-    return _existing(Source((str(Path("~/.kube/config").expanduser()),), config.context, "the default"))
+        return Source((), "", "in-cluster")
+    return _existing(Source((str(Path("~/.kube/config").expanduser()),), context, "the default"))
 
 
 def check_explicit(kubeconfig: str, context: str) -> None:
@@ -156,27 +161,23 @@ def check_explicit(kubeconfig: str, context: str) -> None:
     Raises:
         ValueError: none of the files exists, one can't be read, or none has the context.
     """
-    source = Source(_files(kubeconfig, Path.cwd()), context, "config.kubeconfig")
+    source = Source(_split(kubeconfig, Path.cwd()), context, "config.kubeconfig")
     try:
-        existing = [file for file, stamp in zip(source.files, _existing(source).stamp, strict=True) if stamp]
+        existing = [file for file, mtime in zip(source.files, _existing(source).mtimes, strict=True) if mtime]
         for file in existing:
-            _readable(file)
+            try:
+                with Path(file).open("rb"):
+                    pass
+            except OSError as error:
+                raise _unreadable(file, error) from error
         if not may_have(context, existing):
             read(source).context(context)
     except NoConfiguration as problem:
         raise ValueError(f"kubeconfig: {problem.error}") from problem
 
 
-def _files(text: str, base: Path) -> tuple[str, ...]:
-    return tuple(str(base / Path(one).expanduser()) for one in text.split(os.pathsep) if one)
-
-
-def _readable(file: str) -> None:
-    try:
-        with Path(file).open("rb"):
-            pass
-    except OSError as error:
-        raise _unreadable(file, error) from error
+def _split(text: str, base: Path) -> tuple[str, ...]:
+    return tuple(str(base / Path(file).expanduser()) for file in text.split(os.pathsep) if file)
 
 
 def _unreadable(file: str, error: OSError) -> NoConfiguration:
@@ -185,95 +186,134 @@ def _unreadable(file: str, error: OSError) -> NoConfiguration:
     )
 
 
-def read(source: Source) -> Kubeconfig:
-    """What the files of a source say.
-
-    Raises:
-        NoConfiguration: a file can't be read, or is no kubeconfig. The text has nothing of what is in it.
-    """
-    entries: dict[str, dict[str, Entry]] = {kind: {} for kind in KINDS}
-    current = ""
-    for file in source.files:
-        content = _content(file)
-        if content is None:
-            continue
-        told = content.get("current-context")
-        current = current or (told if isinstance(told, str) else "")
-        for kind in KINDS:
-            for name, entry in _named(content.get(kind), kind, file):
-                entries[kind].setdefault(name, entry)
-    return Kubeconfig(current, entries, str(source))
-
-
 def _existing(source: Source) -> Source:
-    if any(source.stamp):
+    if any(source.mtimes):
         return source
     raise NoConfiguration(
         "no kubeconfig",
-        error=f"there is no kubeconfig at {source} ({source.origin}). Set `kubeconfig` in the extension's "
-        "configuration, or KUBECONFIG",
+        error=f"no kubeconfig at {source} ({source.origin}). Set `kubeconfig` in the extension's configuration, or "
+        "KUBECONFIG",
     )
 
 
-def stamps(files: Sequence[str]) -> tuple[tuple[int, int] | None, ...]:
-    """(time, size) of each file, None for one that is not there: others where a file was written anew."""
-    return tuple(_stamp(file) for file in files)
+def mtimes_of(files: Sequence[str]) -> tuple[tuple[int, int] | None, ...]:
+    """Return (time, size) of each file, None for a missing one; they differ after a file is written again."""
+    mtimes: list[tuple[int, int] | None] = []
+    for file in files:
+        try:
+            status = Path(file).stat()
+        except OSError:
+            mtimes.append(None)
+        else:
+            mtimes.append((status.st_mtime_ns, status.st_size))
+    return tuple(mtimes)
 
 
-def _stamp(file: str) -> tuple[int, int] | None:
-    try:
-        status = Path(file).stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
+def read(source: Source) -> Kubeconfig:
+    """Read the files of a source.
+
+    Raises:
+        NoConfiguration: a file can't be read, or is not a kubeconfig. The text quotes nothing of the file.
+    """
+    entries: dict[str, dict[str, Entry]] = {kind: {} for kind in KINDS}
+    files: dict[tuple[str, str], str] = {}
+    current = ""
+    for file in source.files:
+        content = _read_file(file)
+        first = content.get("current-context")
+        current = current or (first if isinstance(first, str) else "")
+        for kind in KINDS:
+            member, listed = kind.removesuffix("s"), content.get(kind)
+            for item in listed if isinstance(listed, list) else ():
+                entry, name = (item.get(member), item.get("name")) if isinstance(item, dict) else (None, None)
+                if not isinstance(name, str) or not isinstance(entry, dict):
+                    raise NoConfiguration(
+                        "the kubeconfig is invalid",
+                        error=f"the kubeconfig {file} has an entry of `{kind}` without `name` or `{member}`",
+                    )
+                if name not in entries[kind]:
+                    entries[kind][name], files[kind, name] = entry, file
+    return Kubeconfig(current, entries, files, str(source))
 
 
-def _content(file: str) -> Mapping[str, object] | None:
-    """The members of one file; None where there is no such file, which is fine beside others."""
+def _read_file(file: str) -> Mapping[str, object]:
+    """Return the members of a file; none if it does not exist, which is allowed if there are others."""
     from ext_kubernetes.objects.yaml_loader import load_yaml
 
     try:
         with Path(file).open("rb") as stream:
             data = stream.read(MOST_BYTES)
     except FileNotFoundError:
-        return None
+        return {}
     except OSError as error:
         raise _unreadable(file, error) from error
     try:
         content = load_yaml(data.decode())
     except ValueError as error:
+        mark = getattr(error.__cause__, "problem_mark", None)
+        place = f"line {mark.line + 1}" if mark is not None else "its text is not UTF-8, or not closed"
         raise NoConfiguration(
-            "the kubeconfig is broken", error=f"the kubeconfig {file} is no YAML: {_place(error)}"
-        ) from None  # what YAML libraries say quotes the file, and so may have credentials in it
+            "the kubeconfig is invalid", error=f"the kubeconfig {file} is not valid YAML: {place}"
+        ) from None  # messages of YAML libraries quote the file, which may hold credentials
     if not isinstance(content, dict):
-        raise NoConfiguration(
-            "the kubeconfig is broken",
-            error=f"expected a kubeconfig in {file}, found {_kind(content)}",
-        )
+        names = {str: "a string", list: "a list", type(None): "nothing"}
+        found = names.get(type(content), f"a value of type {type(content).__name__}")
+        raise NoConfiguration("the kubeconfig is invalid", error=f"expected a kubeconfig in {file}, found {found}")
     return content
 
 
-def _named(value: object, kind: str, file: str) -> list[tuple[str, Entry]]:
-    """The entries of a list such as `contexts`, by name."""
-    found = []
-    for item in value if isinstance(value, list) else ():
-        entry = item.get(kind.removesuffix("s")) if isinstance(item, dict) else None
-        name = item.get("name") if isinstance(item, dict) else None
-        if not isinstance(name, str) or not isinstance(entry, dict):
-            raise NoConfiguration(
-                "the kubeconfig is broken",
-                error=f"the kubeconfig {file} has an entry of `{kind}` without `name` or `{kind.removesuffix('s')}`",
-            )
-        found.append((name, entry))
-    return found
+# --- Impersonation: `as`, `as-groups`, `as-uid` and `as-user-extra` of a user -----------------------------------------
+
+USER, GROUPS, UID, EXTRA = "as", "as-groups", "as-uid", "as-user-extra"
+IMPERSONATE = "Impersonate-"
+LEGAL_CHARACTERS = "!#$&'*+-.^_`|~"  # in the name of a header, besides letters and digits; `%` escapes all others
 
 
-def _place(error: Exception) -> str:
-    mark = getattr(error.__cause__, "problem_mark", None)
-    return f"line {mark.line + 1}" if mark is not None else "its text is not UTF-8, or not closed"
+def impersonation_headers(entry: Mapping[str, object], user: str) -> Headers:
+    """Return the headers that make a server treat requests as another user's; a name may occur several times.
+
+    Args:
+        entry: of the user in the kubeconfig.
+        user: its name, for errors.
+
+    Raises:
+        NoConfiguration: the members are not valid for kubectl; nothing may be sent as the real user then.
+    """
+    name, uid = (_text(entry.get(key), key, user) for key in (USER, UID))
+    groups = _texts(entry.get(GROUPS), GROUPS, user)
+    extra = entry.get(EXTRA) or {}
+    if not isinstance(extra, dict):
+        raise _invalid(EXTRA, user, "expected lists of strings by name")
+    if (uid or groups or extra) and not name:
+        raise _invalid(USER, user, f"expected a user name, because {GROUPS}, {UID} or {EXTRA} is set")
+    headers = [(f"{IMPERSONATE}User", name)] if name else []
+    headers += [(f"{IMPERSONATE}Uid", uid)] if uid else []
+    headers += [(f"{IMPERSONATE}Group", group) for group in groups]
+    if extra:
+        from urllib.parse import quote
+
+        for key, values in extra.items():
+            header = f"{IMPERSONATE}Extra-{quote(_text(key, EXTRA, user), safe=LEGAL_CHARACTERS)}"
+            headers += [(header, value) for value in _texts(values, f"{EXTRA}.{key}", user)]
+    return tuple(headers)
 
 
-def _kind(value: object) -> str:
-    return {str: "a text", list: "a list", type(None): "nothing"}.get(
-        type(value), f"a value of type {type(value).__name__}"
+def _texts(value: object, field: str, user: str) -> list[str]:
+    if not isinstance(value, list | None):
+        raise _invalid(field, user, "expected a list of strings")
+    return [_text(item, field, user) for item in value or ()]
+
+
+def _text(value: object, field: str, user: str) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not value.isprintable():
+        raise _invalid(field, user, "expected a string of one line")
+    return value
+
+
+def _invalid(field: str, user: str, problem: str) -> NoConfiguration:
+    return NoConfiguration(
+        "the kubeconfig can't be used",
+        error=f"the user {user!r} of the kubeconfig can't be impersonated: {field}: {problem}; no request was sent",
     )

@@ -1,6 +1,6 @@
-"""Paths of the API server. They are built here alone, so that no argument can change which object a path leads to.
+"""Paths of the API server, built only here, so that no argument can change the object that a path addresses.
 
-The type checker enforces it: requests accept an ApiPath, and only this module makes one.
+The type checker enforces it: requests accept an ApiPath, and only this module creates one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def api_path(
     parts += [("resource", plural)] if plural else []
     parts += [("resource name", name)] if name else []
     parts += [("subresource", part) for part in subresource.split("/")] if subresource else []
-    return ApiPath("/".join(["/apis" if group else "/api", *(_segment(what, part) for what, part in parts)]))
+    return ApiPath("/".join(["/apis" if group else "/api", *(_segment(kind, part) for kind, part in parts)]))
 
 
 def core_path(plural: str, namespace: str = "", name: str = "", subresource: str = "") -> ApiPath:

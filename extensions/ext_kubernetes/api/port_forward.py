@@ -1,4 +1,4 @@
-"""A port of this machine that leads to one of a pod: each connection has a websocket of its own."""
+"""Port forward: a local port for a port of a pod, with a websocket for each connection."""
 
 from __future__ import annotations
 
@@ -17,30 +17,29 @@ if TYPE_CHECKING:
     from .paths import ApiPath
 
 
-PROTOCOL = "v4.channel.k8s.io"  # channel 0 has the bytes, channel 1 the error; each begins with the port's number
+PROTOCOL = "v4.channel.k8s.io"  # channel 0 is data, channel 1 the error; each begins with the port number
 DATA, ERROR = 0, 1
-HEAD_BYTES = 2  # of the port's number
+HEAD_BYTES = 2  # of the port number
 PIECE = 32 * 1024  # bytes in one message
 CONNECT_SECONDS = 10.0
-HALF_CLOSED_SECONDS = 5.0  # for what a pod still sends after the end of the client's input
+HALF_CLOSED_SECONDS = 5.0  # for the response of a pod after the end of the client's input
 LOOPBACK = "127.0.0.1"
 
 
 class Forward:
-    """Listens until it is closed.
+    """Listener on a local port, until it is closed.
 
     Args:
-        client: of the server.
-        path: of the pod's subresource portforward.
+        path: of the pod's portforward subresource.
         port: of the pod.
-        local: port of this machine; 0 for any that is free.
+        local: local port; 0 for any free port.
 
     Attributes:
-        local: the port.
-        problem: what went wrong last; "" for nothing.
+        local: the local port.
+        problem: the last error; "" without one.
 
     Raises:
-        OSError: the local port is not to be had.
+        OSError: the local port can't be opened.
     """
 
     def __init__(self, client: Client, path: ApiPath, port: int, local: int) -> None:
@@ -56,7 +55,7 @@ class Forward:
         threading.Thread(target=self._listen, daemon=True, name=f"port {self.local}").start()
 
     def close(self) -> None:
-        """Listen no more, and end all connections."""
+        """Stop listening, and close all connections."""
         with self._lock:
             self._closed = True
             ends = [self._listener, *self._open]
@@ -99,7 +98,7 @@ class Forward:
             opened.shutdown()
 
     def _receive(self, opened: Socket, connection: socket.socket) -> None:
-        """Hand over what the pod sends, until either side ends."""
+        """Forward data of the pod, until either side closes the connection."""
         import websocket
 
         begun: set[int] = set()
@@ -120,10 +119,10 @@ class Forward:
 
 
 def _send(connection: socket.socket, opened: Socket, received: threading.Event) -> None:
-    """Forward what this side sends, until its end; then end the connection to the pod.
+    """Forward data of the client, until its end; then close the connection to the pod.
 
-    The protocol has no half-closed connections. A client that has sent all may still wait for a response, so the pod
-    has HALF_CLOSED_SECONDS for it, or until `received` is set.
+    The protocol has no half-closed connections. A client that has closed its side may still wait for a response, so
+    the pod has HALF_CLOSED_SECONDS for it, or until `received` is set.
     """
     import websocket
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 PREFIX = "ext-kubernetes-credentials-"
 LOCK = "lock"
-YOUNGEST_SECONDS = 60.0  # a folder that is not locked yet may have been made this moment
+YOUNGEST_SECONDS = 60.0  # a folder that is not locked may be a new one
 
 
 class PrivateFolder:
@@ -33,9 +33,9 @@ class PrivateFolder:
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def remove(self) -> None:
-        """Remove the folder and what is in it."""
+        """Remove the folder and its contents."""
         shutil.rmtree(self.path, ignore_errors=True)
-        with suppress(OSError):  # it was removed before
+        with suppress(OSError):  # removed before
             os.close(self._lock)
 
 
@@ -43,8 +43,8 @@ def remove_stale(directory: str = "", now: float | None = None) -> None:
     """Remove folders of this user that no process has locked.
 
     Args:
-        directory: where they are; the one for temporary files if left out.
-        now: the time, in seconds since 1970.
+        directory: their parent; default: the directory for temporary files.
+        now: seconds since 1970.
     """
     before = (time.time() if now is None else now) - YOUNGEST_SECONDS
     with suppress(OSError), os.scandir(directory or tempfile.gettempdir()) as entries:

@@ -1,4 +1,4 @@
-"""What the server tells as it happens: the events of a watch, line by line."""
+"""Events of a watch, line by line."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from ext_kubernetes.objects.yaml_loader import Object
 
-    from .connection import RawResponse
     from .errors import Unreachable
+    from .package_patches import RawResponse
 
 
 PIECE = 65_536  # bytes read at once
@@ -21,16 +21,16 @@ LONGEST_EVENT = 16 * 1024 * 1024  # bytes; etcd keeps objects under 2 MB
 
 
 class Event(NamedTuple):
-    """ADDED, MODIFIED, DELETED or BOOKMARK, and the object."""
+    """Event: ADDED, MODIFIED, DELETED or BOOKMARK, and the object."""
 
     type: str
     object: Object
 
 
 class Watch:
-    """The events of one watch, to be iterated over once; it ends when the server, or the deadline, ends it.
+    """Iterator over the events of one watch, until the server or the deadline ends it.
 
-    Iterating raises ApiError (Gone where its version is too old) and Unreachable.
+    Iterating raises ApiError (Gone if the version to continue from is too old) and Unreachable.
     """
 
     def __init__(self, response: RawResponse, failed: Callable[[Exception], Unreachable]) -> None:
@@ -60,7 +60,7 @@ class Watch:
             self._response.close()
 
     def close(self) -> None:
-        """End it, from any thread: who iterates comes to an end."""
+        """End the watch, from any thread; iterating stops."""
         self._closed = True
         shutdown = getattr(self._response, "shutdown", None)
         try:
@@ -68,15 +68,15 @@ class Watch:
                 shutdown()
             else:
                 self._response.close()
-        except (OSError, ValueError, RuntimeError):  # it has ended in the meantime
+        except (OSError, ValueError, RuntimeError):  # it has ended already
             pass
 
 
 def _event(line: bytes) -> Event:
-    told = json.loads(line)
-    kind, item = told.get("type"), told.get("object")
+    event = json.loads(line)
+    kind, item = event.get("type"), event.get("object")
     if not isinstance(kind, str) or not isinstance(item, dict):
-        raise ValueError("an event without type and object")  # noqa: TRY004  (of the server's text, not of a caller's)
+        raise ValueError("an event without type and object")  # noqa: TRY004  (the server's text, not a caller's argument)
     if kind == "ERROR":
         code = item.get("code")
         raise api_error(code if isinstance(code, int) else 500, item, where="watch")

@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 from msgspec import Meta
 
 import ext_sdk
+from ext_kubernetes.api.client import source_for
 from ext_kubernetes.api.errors import NoConfiguration
-from ext_kubernetes.api.kubeconfig import KINDS, read, source_of
+from ext_kubernetes.api.kubeconfig import KINDS, read
 from ext_kubernetes.objects.yaml_loader import dump_yaml
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def view_config(args: ViewConfig, context: ext_sdk.Context) -> ext_sdk.Result:
 
 
 def _read(context: ext_sdk.Context) -> Kubeconfig:
-    source = source_of(context)
+    source = source_for(context)
     if source.in_cluster:
         raise NoConfiguration("no kubeconfig", error="no kubeconfig: the service account of this pod is used")
     config = read(source)

@@ -14,7 +14,7 @@ from msgspec import Meta, field
 
 import ext_sdk
 from ext_kubernetes.api.client import client_for
-from ext_kubernetes.api.impersonation import HEADER
+from ext_kubernetes.api.kubeconfig import IMPERSONATE
 from ext_kubernetes.api.paths import check_name
 from ext_kubernetes.objects.yaml_loader import Json
 from ext_kubernetes.program import run
@@ -49,7 +49,7 @@ def helm(verb: str, args: list[str], context: ext_sdk.Context, *, accept: str = 
     env = {} if source.in_cluster else {"KUBECONFIG": os.pathsep.join(source.files)}
     flags = [f"--kube-context={source.context}"] if source.context else []
     # helm reads uid and extra from the kubeconfig, as kubectl does, but not the user and the groups.
-    names = {f"{HEADER}User": "--kube-as-user", f"{HEADER}Group": "--kube-as-group"}
+    names = {f"{IMPERSONATE}User": "--kube-as-user", f"{IMPERSONATE}Group": "--kube-as-group"}
     headers = client.connect(context.deadline).headers
     flags += [f"{names[name]}={value}" for name, value in headers if name in names]
     ran = run([HELM, verb, *args, *flags], env, context, ADVICE)

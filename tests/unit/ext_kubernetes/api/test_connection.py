@@ -16,7 +16,7 @@ from ext_kubernetes.api.errors import ApiError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from ext_kubernetes.api.connection import RawResponse
+    from ext_kubernetes.api.package_patches import RawResponse
 
 
 class Dripping:

@@ -9,11 +9,11 @@ import pytest
 
 START = """
 import sys
-from ext_kubernetes.api import lazy_import
-from ext_sdk import deferred_imports
-lazy_import.warm_up()
+from ext_kubernetes.api import package_patches
+from ext_sdk import deferred
+package_patches.warm_up()
 def waiting():
-    return {name for name in deferred_imports.MODULES if isinstance(sys.modules.get(name), deferred_imports.Deferred)}
+    return {name for name in deferred.MODULES if isinstance(sys.modules.get(name), deferred.Deferred)}
 """
 
 
@@ -26,7 +26,7 @@ def test_what_sends_requests_is_there_and_the_rest_waits() -> None:
     passes(
         "from kubernetes.dynamic import DynamicClient\n"
         "from kubernetes.client.api_client import ApiClient\n"
-        "assert waiting() == deferred_imports.MODULES.keys() & sys.modules.keys(), waiting()\n"
+        "assert waiting() == deferred.MODULES.keys() & sys.modules.keys(), waiting()\n"
         "assert not any(name.startswith('kubernetes.client.models.') for name in sys.modules)\n"
         "assert 'kubernetes.leaderelection' not in sys.modules\n"
     )
@@ -104,13 +104,13 @@ def test_errors_of_the_yaml_library_are_those_of_the_complete_one(text: str) -> 
 
 def test_a_package_whose_parts_do_not_go_by_themselves_is_imported_whole() -> None:
     passes(
-        "lazy_import.warm_up()\n"
+        "package_patches.warm_up()\n"
         "assert waiting() == set() and 'kubernetes.leaderelection' in sys.modules\n"
         "from kubernetes.dynamic import DynamicClient\n",
         "import sys\n"
-        "from ext_kubernetes.api import lazy_import\n"
-        "from ext_sdk import deferred_imports as deferred\n"
-        "lazy_import.MODULES['kubernetes.client']['ApiClient'] = 'kubernetes.moved_elsewhere'\n"
+        "from ext_kubernetes.api import package_patches\n"
+        "from ext_sdk import deferred\n"
+        "package_patches.MODULES['kubernetes.client']['ApiClient'] = 'kubernetes.moved_elsewhere'\n"
         "def waiting():\n"
         "    return {name for name in deferred.MODULES if isinstance(sys.modules.get(name), deferred.Deferred)}\n",
     )
