@@ -132,8 +132,8 @@ def test_credentials_that_have_expired_are_told_at_once(
     start: Starter, control_plane: ControlPlane, own: Client
 ) -> None:
     kube = start(control_plane.identities.service_account("default", "default", own.uid(ACCOUNT), -2 * LEEWAY))
-    assert "are refused: they have expired" in kube.failed("get", resource="pods")
-    assert "are refused: they have expired" in kube.failed("wait", DONE, resource="cm/none")
+    assert "were rejected: they have expired" in kube.failed("get", resource="pods")
+    assert "were rejected: they have expired" in kube.failed("wait", DONE, resource="cm/none")
 
 
 def test_a_token_that_expires_in_the_middle_of_a_wait_ends_it(
@@ -147,7 +147,7 @@ def test_a_token_that_expires_in_the_middle_of_a_wait_ends_it(
     kube.heard("NotFound")
     result = kube.answer(waiting)
     assert not result["success"]
-    assert "are refused: they have expired" in result["error"]
+    assert "were rejected: they have expired" in result["error"]
 
 
 @pytest.mark.parametrize("way", ["token file", "plugin", "pod"])

@@ -68,7 +68,7 @@ def test_a_resource_is_ready_when_its_conditions_say_so(kube: Kube, admin: Clien
     stalled = {"type": "Stalled", "status": "True", "reason": "Broken", "message": "no bulb"}
     admin.patch(f"{path}/status", {"status": {"conditions": [stalled]}})
     told = kube.failed("wait", {"resource": f"switch.{kinds}/it", "for": "ready", "timeout": LONG})
-    assert "given up early" in told
+    assert "gave up early" in told
     assert "no bulb" in told
 
 

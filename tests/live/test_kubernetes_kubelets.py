@@ -97,7 +97,7 @@ def test_an_image_that_is_not_there_fails_early(kube: Kube) -> None:
     missing = runs("sleep 1000") | {"image": "busybox:no-such-tag", "imagePullPolicy": "Never"}
     kube.ok("create", pod(missing))
     told = kube.failed("wait", READY, resource="pod/it")
-    assert "given up early" in told
+    assert "gave up early" in told
     assert "ErrImageNeverPull" in told
 
 

@@ -101,6 +101,6 @@ def test_pods_that_hold_a_namespace_are_told_and_end_sooner(kube: Kube, admin: C
     assert f"pods left in {name}: slow (grace period 700 s)" in told
     told = kube.failed("delete-generated-namespaces", gracePeriod=7, wait=True, timeout="2s")
     assert f"pods left in {name}: slow (grace period 7 s)" in told
-    assert "`gracePeriod: 0` ends pods at once" in told
+    assert "`gracePeriod: 0` kills pods immediately" in told
     assert kube.ok("delete-generated-namespaces", gracePeriod=0, wait=True, timeout=LONG)["namespaces"] == name
     assert not admin.exists(f"{NAMESPACES}/{name}")

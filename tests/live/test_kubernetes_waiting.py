@@ -140,7 +140,7 @@ def test_what_can_not_become_ready_fails_early(
     waits = [kube.start("wait", {"for": "ready"}, resource=name, timeout=LONG) for name in ("pod/it", "deploy/it")]
     for result in map(kube.answer, waits):
         assert not result["success"]
-        assert "given up early" in result["error"]
+        assert "gave up early" in result["error"]
         assert reason in result["error"]
 
 
@@ -148,7 +148,7 @@ def test_a_pod_that_no_node_has_room_for_fails_early(kube: Kube, admin: Client, 
     admin.apply(pod(GREEDY), namespace)
     told = kube.failed("wait", {"for": "ready"}, resource="pod/it", timeout=LONG)
     assert "Unschedulable" in told
-    assert "given up early" in told
+    assert "gave up early" in told
 
 
 def test_a_job_that_fails_is_not_waited_for(kube: Kube, admin: Client, namespace: str) -> None:

@@ -44,7 +44,7 @@ def test_a_rollout_past_its_deadline_fails_early(kube: Kube) -> None:
     kube.ok("apply", manifest=deployment(UNREADY, progressDeadlineSeconds=2))
     for operation, args in (("wait", READY), ("rollout", {"timeout": LONG})):
         told = kube.failed(operation, args, resource="deploy/it")
-        assert "given up early" in told
+        assert "gave up early" in told
         assert "ProgressDeadlineExceeded" in told
 
 

@@ -53,8 +53,8 @@ def test_between_two_crashes_nothing_is_ready(
 ) -> None:
     put(api, running(2), ready=True)
     told = kube.failed(operation, args | {"timeout": "100ms"})
-    assert "container main was restarted after it had ended; it counts as ready in 2" in told
-    assert "given up early" not in told
+    assert "container main was restarted after it had exited; it counts as ready in 2" in told
+    assert "gave up early" not in told
     put(api, running(3600), ready=True, restarts=1)
     kube.ok(operation, args | {"timeout": "20s"})
 
@@ -65,14 +65,14 @@ def test_a_container_that_fails_again_ends_a_wait_early(
 ) -> None:
     put(api, {"terminated": {"exitCode": 7, "reason": "Error"}}, ready=False, restarts=1)
     told = kube.failed(operation, args | {"timeout": "60s"})
-    assert "given up early" in told
+    assert "gave up early" in told
     assert "container main is terminated: Error (with exit code 7, Error), 1 restart, in a crash loop" in told
 
 
 def test_a_container_that_failed_once_may_still_become_ready(kube: Extension, api: FakeApi) -> None:
     put(api, {"terminated": {"exitCode": 7, "reason": "Error"}}, ready=False, restarts=0)
     told = kube.failed("wait", {"resource": "pod/web-1", "for": "ready", "timeout": "100ms"})
-    assert "given up early" not in told
+    assert "gave up early" not in told
 
 
 def test_a_pod_that_was_evicted_does_not_keep_a_workload_from_being_ready(kube: Extension, api: FakeApi) -> None:

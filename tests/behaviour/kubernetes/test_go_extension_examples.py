@@ -80,7 +80,7 @@ def test_other_members_of_metadata_do_not_matter(kube: Extension, operation: str
     args = {**example, "resource": "", "apiVersion": "v1", "kind": "Pod", "timeout": "0s"}
     args |= {"for": "1ms", "timeout": "10ms"} if operation == "stable" else {}
     results = [
-        re.sub(r"[0-9.]+( looks?)?", "N", str(kube.result(operation, args | {"metadata": metadata})))
+        re.sub(r"[0-9.]+( polls?)?", "N", str(kube.result(operation, args | {"metadata": metadata})))
         for metadata in ({"name": "nginx"}, {"name": "nginx"} | MORE)
     ]
     assert results[0] == results[1]

@@ -120,7 +120,7 @@ def test_a_server_that_is_not_there_is_told_with_its_address(start: Starter, tmp
         kube = start(api.kubeconfig(tmp_path / "kubeconfig"))
         kube.ok("get", GET)
     told = kube.failed("get", GET)
-    assert f"no answer from the API server at {api.address}" in told
+    assert f"API server {api.address}" in told
     assert "Connection refused" in told
     assert "it last answered" in told
 
@@ -132,7 +132,7 @@ def test_a_server_that_does_not_answer_is_waited_for_until_the_deadline(start: S
             kubeconfig.read_text().replace(api.address, f"http://127.0.0.1:{silent.getsockname()[1]}")
         )
         told = start(kubeconfig).failed("get", GET | {"timeout": "300ms"})
-    assert "connected, but no answer in time" in told
+    assert "connected, but no response in time" in told
 
 
 def test_the_time_that_a_server_was_tried_for_is_that_of_the_call() -> None:
@@ -149,7 +149,7 @@ def test_a_response_that_does_not_end_in_time_is_not_taken_for_a_server_that_is_
 ) -> None:
     api.faults.append(Fault("GET", "/namespaces/default", status=200, body=b"{", headers=(("Content-Length", "9"),)))
     told = kube.failed("get", GET | {"timeout": "300ms"})
-    assert "no complete response from the API server" in told
+    assert "incomplete response from the API server" in told
     assert "request less (`tail`, `since`, `selector`), or increase `timeout`" in told
     assert "Is the cluster running" not in told
 
@@ -172,7 +172,7 @@ def test_an_answer_without_a_body_is_told(kube: Extension, api: FakeApi) -> None
 def test_an_answer_that_is_no_json_is_told(kube: Extension, api: FakeApi) -> None:
     kube.ok("get", GET)
     api.faults.append(Fault(status=200, body=b"<html>a proxy</html>"))
-    assert "expected a JSON object in answer to GET http://" in kube.failed("get", GET)
+    assert "expected a JSON object in the response to GET http://" in kube.failed("get", GET)
 
 
 def test_a_failure_is_not_read_to_its_end(kube: Extension, api: FakeApi) -> None:

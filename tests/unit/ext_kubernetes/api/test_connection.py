@@ -40,7 +40,7 @@ class Dripping:
 
 def test_an_answer_that_does_not_end_is_ended() -> None:
     response = Dripping()
-    with pytest.raises(TimeoutError, match="the answer did not end in time, after"):
+    with pytest.raises(TimeoutError, match="the response did not end in time, after"):
         read_body(response, 2**40, 0.0, threading.Event())
     assert response.closed
 
@@ -92,18 +92,18 @@ def test_a_value_that_was_cut_is_said_to_be() -> None:
     with pytest.raises(ApiError) as failed:
         _ = Response(200, b'{"items": [', "GET https://server/api/v1/pods", cut=True).value
     assert (
-        "expected a JSON object in answer to GET https://server/api/v1/pods, found more than 11 bytes"
+        "expected a JSON object in the response to GET https://server/api/v1/pods, found more than 11 bytes"
         in failed.value.error
     )
 
 
 @pytest.mark.parametrize("data", [b"[1, 2]", b"null", b"<html>", b"[" * 100_000, b"\xff"])
 def test_what_is_no_object_is_no_answer(data: bytes) -> None:
-    with pytest.raises(ApiError, match="expected a JSON object in answer to GET /api, found b"):
+    with pytest.raises(ApiError, match="expected a JSON object in the response to GET /api, found b"):
         _ = Response(200, data, "GET /api", cut=False).value
 
 
 def test_an_answer_is_empty_only_if_its_status_says_so() -> None:
     assert Response(204, b"", "DELETE /api", cut=False).value is None
-    with pytest.raises(ApiError, match="expected a JSON object in answer to GET /api, found nothing"):
+    with pytest.raises(ApiError, match="expected a JSON object in the response to GET /api, found nothing"):
         _ = Response(200, b"", "GET /api", cut=False).value

@@ -27,7 +27,7 @@ def test_one_that_does_not_end_is_ended_at_the_deadline_and_when_the_extension_e
     if stopped:
         end.set()
     with plugin(*WAITING) as waiting, plugins_until(Deadline(None if stopped else 0.0, end)):
-        with pytest.raises(TimeoutError, match="does it wait for somebody to log in"):
+        with pytest.raises(TimeoutError, match="it may wait for a login"):
             waiting.communicate()
         assert waiting.returncode == -signal.SIGKILL
 

@@ -31,7 +31,7 @@ def test_a_line_that_a_server_ends_does_not_break_ours() -> None:
     "text", [f'Service in version "v1" cannot be handled: {UNKNOWN_FIELD}', ".spec.nam: field not declared in schema"]
 )
 def test_an_unknown_field_comes_with_advice(text: str) -> None:
-    assert str(api_error(400, {"message": text}).error).endswith("check how it is spelled and where it stands")
+    assert str(api_error(400, {"message": text}).error).endswith("check its spelling and position")
 
 
 def test_several_causes_are_told_once() -> None:
@@ -65,7 +65,7 @@ def test_a_value_of_the_wrong_type_is_not_repeated_and_comes_with_advice(value: 
     error = api_error(500, {"message": text})
     assert f".data.a: expected string, got {told}\n  .data.b: no" in str(error.error)
     assert value not in str(error.error).partition("Put the value")[0]
-    assert "Put the value in quotes" in str(error.error)
+    assert "Quote the value" in str(error.error)
 
 
 @pytest.mark.parametrize("text", [".a: expected string, got 1", ".spec.nam: field not declared in schema"])

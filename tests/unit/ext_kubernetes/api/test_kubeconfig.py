@@ -53,7 +53,7 @@ def test_several_files_are_merged_and_the_first_wins(api: FakeApi, start: Starte
 
 def test_without_a_kubeconfig_the_error_says_where_it_was_looked_for(start: Starter, tmp_path: Path) -> None:
     told = start(tmp_path / "missing").failed("get", NOWHERE)
-    assert f"there is no kubeconfig at {tmp_path}/missing (KUBECONFIG)" in told
+    assert f"no kubeconfig at {tmp_path}/missing (KUBECONFIG)" in told
     assert ".kube/config (the default)" in start(None).failed("get", NOWHERE)
 
 
@@ -69,8 +69,8 @@ def test_an_explicit_kubeconfig_that_can_not_be_used_is_refused_at_the_start(
     good, missing = api.kubeconfig(tmp_path / "kubeconfig"), tmp_path / "missing"
     (tmp_path / "directory").mkdir()
     config, told = {
-        "missing": ({"kubeconfig": str(missing)}, f"there is no kubeconfig at {missing} (config.kubeconfig)"),
-        "both missing": ({"kubeconfig": f"{missing}:{missing}"}, f"there is no kubeconfig at {missing}:{missing}"),
+        "missing": ({"kubeconfig": str(missing)}, f"no kubeconfig at {missing} (config.kubeconfig)"),
+        "both missing": ({"kubeconfig": f"{missing}:{missing}"}, f"no kubeconfig at {missing}:{missing}"),
         "directory": ({"kubeconfig": str(tmp_path / "directory")}, "directory can't be read: Is a directory"),
         "context": ({"kubeconfig": str(good), "context": "fakes"}, "has no context 'fakes'; did you mean 'fake'?"),
         "escaped context": ({"kubeconfig": str(good), "context": "fäke"}, "has no context 'fäke'; did you mean"),
@@ -108,7 +108,7 @@ def test_an_unknown_context_is_told_with_those_that_there_are(api: FakeApi, star
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("token: sesame-opens: [", "is no YAML: line 1"),
+        ("token: sesame-opens: [", "is not valid YAML: line 1"),
         ("- sesame-opens", "found a list"),
         ("contexts: [sesame-opens]", "an entry of `contexts` without `name` or `context`"),
     ],
@@ -181,7 +181,7 @@ def test_a_credential_plugin_that_fails_is_told(api: FakeApi, start: Starter, tm
 def test_a_credential_plugin_that_does_not_end_is_told(api: FakeApi, start: Starter, tmp_path: Path) -> None:
     kube = start(with_plugin(api, tmp_path, "import signal; signal.pause()"))
     told = kube.failed("get", NOWHERE | {"timeout": "0s"})
-    assert "it did not end in time, and was ended; does it wait for somebody to log in?" in told
+    assert "it did not end in time, and was ended; it may wait for a login?" in told
 
 
 def test_a_credential_plugin_reads_nothing_of_what_the_host_says(api: FakeApi, start: Starter, tmp_path: Path) -> None:
@@ -359,7 +359,7 @@ def test_who_has_no_credentials_is_told_that_none_were_sent(api: FakeApi, start:
     text = 'namespaces "default" is forbidden: User "system:anonymous" cannot get resource "namespaces"'
     api.faults.append(Fault("GET", "/namespaces/", status=403, reason="Forbidden", message=text))
     told = start(api.kubeconfig(tmp_path / "kubeconfig")).failed("get", {"resource": "ns/default"})
-    assert "No credentials were sent: the kubeconfig has none of fake that is supported" in told
+    assert "No credentials were sent: the kubeconfig has no supported ones for fake that is supported" in told
     assert "Role" not in told
 
 

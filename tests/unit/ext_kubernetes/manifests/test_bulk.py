@@ -80,7 +80,7 @@ def test_what_a_manifest_lists_is_deleted_in_reverse_order(kube: Extension, obje
 )
 def test_a_namespace_that_does_not_exist_is_told(kube: Extension, operation: str, args: dict[str, object]) -> None:
     told = kube.failed(operation, args | {"resource": "pod/web", "namespace": "missing"})
-    assert "There is no namespace missing: make it first, by create-namespace" in told
+    assert "There is no namespace missing: create it with create-namespace" in told
 
 
 @pytest.mark.parametrize(
@@ -88,8 +88,8 @@ def test_a_namespace_that_does_not_exist_is_told(kube: Extension, operation: str
     [
         ("create-secret", {"name": "one"}, "set `replace: true`"),
         ("create-configmap", {"name": "one"}, "set `replace: true`"),
-        ("run-job", {"name": "one", "image": "x"}, "Choose another name, or leave it out"),
-        ("create-namespace", {"name": "default"}, "or a `prefix` in its place"),
+        ("run-job", {"name": "one", "image": "x"}, "Choose another name, or omit it"),
+        ("create-namespace", {"name": "default"}, "or use `prefix` to generate an unused name"),
     ],
 )
 def test_what_exists_already_is_told_with_the_arguments_that_there_are(

@@ -73,7 +73,7 @@ OTHER: list[tuple[dict[str, Any], str]] = [
     ({"spec": {"containers": {"$length": 3}}}, "length of spec.containers: expected 3, found 2"),
     ({"spec": {"containers": {"$every": {"name": "main"}}}}, "spec.containers[1].name"),
     ({"spec": {"replicas": {"$not": 3}}}, "spec.replicas: expected not 3, found 3"),
-    ({"metadata": {"labels": {"$equals": {"app": "web"}}}}, "metadata.labels: expected just"),
+    ({"metadata": {"labels": {"$equals": {"app": "web"}}}}, "metadata.labels: expected exactly"),
     ({"metadata": {"name": {"$matches": "^b"}}}, 'metadata.name: expected text that matches "^b", found "web"'),
 ]
 
@@ -109,7 +109,7 @@ def test_lists_are_compared_in_three_ways(lists: Lists, expected: list[str], cou
 
 @pytest.mark.parametrize(("expected", "told"), [
     ({"a": {"$gtt": 1}}, "expected.a: unknown operator $gtt"),
-    ({"a": {"$gt": 1, "b": 2}}, "expected.a: operators ($gt) and members don't go together"),
+    ({"a": {"$gt": 1, "b": 2}}, "expected.a: expected operators or members, found both ($gt)"),
     ({"a": [{"$in": []}]}, "expected.a[0].$in: expected a list that is not empty"),
     ({"a": {"$gt": "many"}}, "expected.a.$gt: expected a number, or a quantity"),
     ({"a": {"$exists": "yes"}}, "expected.a.$exists: expected true or false"),
@@ -127,7 +127,7 @@ def test_of_an_item_without_a_key_the_nearest_is_told(searcher: Searcher) -> Non
     found = {"rules": [{"http": {"paths": paths}}]}
     expected = {"rules": [{"http": {"paths": [{"path": "/b", "pathType": "Exact"}]}}]}
     (difference,) = differences(expected, found, searcher=searcher)
-    told = 'found nothing like it; nearest: rules[0].http.paths[path=/b].pathType: expected "Exact", found "Prefix"'
+    told = 'found no matching item; nearest: rules[0].http.paths[path=/b].pathType: expected "Exact", found "Prefix"'
     assert told in str(difference)
 
 

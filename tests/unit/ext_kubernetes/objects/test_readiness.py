@@ -161,7 +161,7 @@ def test_a_pod_whose_container(case: str) -> None:
 def test_how_long_a_restarted_container_has_to_run_is_told() -> None:
     found = readiness_of(made("Pod", restarted("2026-11-22T00:59:58Z")), NOW)
     assert found.recheck_after == 4.0
-    assert found.text == "container main was restarted after it had ended; it counts as ready in 4 s"
+    assert found.text == "container main was restarted after it had exited; it counts as ready in 4 s"
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -180,7 +180,7 @@ def test_a_pod_without_a_node_is_given_up_after_fifteen_seconds() -> None:
 def test_what_is_told_of_a_container_has_reason_message_exit_code_and_restarts() -> None:
     status = waits("CrashLoopBackOff", restartCount=2, lastState={"terminated": {"exitCode": 3, "reason": "Error"}})
     told = readiness_of(made("Pod", status), NOW).text
-    assert told == "container main is waiting: CrashLoopBackOff (it last ended with exit code 3, Error), 2 restarts"
+    assert told == "container main is waiting: CrashLoopBackOff (it last exited with exit code 3, Error), 2 restarts"
 
 
 def pod(name: str, template: str, created: str, status: Object) -> Object:

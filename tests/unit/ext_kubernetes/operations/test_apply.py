@@ -47,10 +47,10 @@ def test_a_file_outside_of_the_workdir_is_refused(kube: Extension) -> None:
         ("a: [", "broken.yaml, line 2"),
         (
             "kind: ConfigMap",
-            "broken.yaml, line 1: expected an object with apiVersion and kind, found none of apiVersion",
+            "broken.yaml, line 1: expected an object with apiVersion and kind, missing apiVersion",
         ),
         ("just text", "expected an object with apiVersion and kind, found 'just text'"),
-        ("# nothing", "found no object in it"),
+        ("# nothing", "expected an object, found none"),
         ("apiVersion: v1\nkind: ConfigMap\n", "expected metadata.name or metadata.generateName"),
         ("!!python/object/apply:os.system ['touch hacked']", "could not determine a constructor"),
     ],

@@ -104,7 +104,7 @@ def test_what_tar_says_is_told(kube: Extension, pod: FakeApi) -> None:
     status = b'{"status":"Failure","details":{"causes":[{"reason":"ExitCode","message":"2"}]}}'
     pod.commands["tar"] = lambda _: [(2, b"tar: x: no such file"), (3, status)]
     told = kube.failed("copy", DOWN | {"local": "x", "remote": "/x"})
-    assert "tar ended with exit code 2: tar: x: no such file" in told
+    assert "tar exited with code 2: tar: x: no such file" in told
 
 
 @pytest.mark.parametrize("compress", [gzip.compress, bz2.compress, lzma.compress])

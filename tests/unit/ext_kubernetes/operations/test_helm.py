@@ -83,7 +83,7 @@ def test_no_path_leads_out_of_the_workdir(kube: Extension, path: str) -> None:
 @pytest.mark.parametrize("field", ["chart", "name", "version", "repo"])
 def test_nothing_is_taken_for_an_option(kube: Extension, field: str) -> None:
     told = kube.refused("helm-install", {"chart": "shop/web"} | {field: "--post-renderer=/bin/sh"})
-    assert f"{field}: expected no `-` at the beginning" in told
+    assert f"{field}: must not begin with `-`" in told
 
 
 def test_helm_is_given_a_little_less_time_to_wait(kube: Extension, helm: FakeHelm) -> None:
@@ -97,7 +97,7 @@ def test_helm_is_given_a_little_less_time_to_wait(kube: Extension, helm: FakeHel
 def test_a_helm_that_goes_on_and_on_is_stopped(kube: Extension, helm: FakeHelm) -> None:
     helm.say("hang", "")
     told = kube.failed("helm-install", {"chart": "shop/web", "timeout": "300ms"})
-    assert "helm install failed: it did not end in time and was stopped" in told
+    assert "helm install failed: it did not end before the deadline and was stopped" in told
 
 
 def test_releases_are_listed(kube: Extension, helm: FakeHelm) -> None:

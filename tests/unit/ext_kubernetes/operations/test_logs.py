@@ -102,7 +102,7 @@ def test_a_text_that_will_never_come_is_not_waited_for(kube: Extension, pod: Fak
     put_pod(pod, "web-1", "main", phase="Succeeded")
     args = {"resource": "pod/web-1", "follow": True, "expect": {"contains": "four"}, "timeout": "20s"}
     told = kube.failed("logs", args)
-    assert "the containers have ended, so there will be no more" in told
+    assert "the containers have ended, so the logs are complete" in told
     assert len(pod.requests("GET", "/log")) == 1
 
 

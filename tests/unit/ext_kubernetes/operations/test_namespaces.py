@@ -22,7 +22,7 @@ def test_a_namespace_is_made_and_used_from_then_on(kube: Extension) -> None:
     assert kube.ok("apply", {"manifest": OBJECT})["namespace"] == "web"
     kube.ok("delete-namespace")
     told = kube.failed("apply", {"manifest": OBJECT})
-    assert "no namespace for this operation: the namespace that create-namespace made was deleted" in told
+    assert "no namespace for this operation: the namespace created by create-namespace was deleted" in told
     assert kube.ok("apply", {"manifest": OBJECT | {"metadata": {"name": "one", "namespace": "default"}}})
     kube.ok("create-namespace", {"name": "other"})
     assert kube.ok("apply", {"manifest": OBJECT})["namespace"] == "other"
@@ -84,7 +84,7 @@ def test_one_that_is_not_gone_in_time_stays_on_the_list(kube: Extension, api: Fa
     api.put("namespaces", {**held, "metadata": {**held["metadata"], "finalizers": ["example.com/hold"]}})
     result = kube.result("delete-generated-namespaces", {"prefix": "x", "wait": True, "timeout": "300ms"})
     assert result["message"] == "deleted 1 of 2 generated namespaces"
-    assert f"Namespace/{names[1]}: deletion was asked for at" in str(result["error"])
+    assert f"Namespace/{names[1]}: deletion was requested at" in str(result["error"])
     assert "finalizers example.com/hold" in str(result["error"])
     assert f"Namespace/{names[1]} not gone" in kube.failed("delete-namespace", {"name": names[1], "timeout": "50ms"})
     api.put("namespaces", {**held, "metadata": {**held["metadata"], "finalizers": []}})
@@ -113,7 +113,7 @@ IN_DEFAULT = OBJECT | {"metadata": {"name": "one", "namespace": "default"}}
 def test_after_a_failure_no_namespace_is_implicit_until_one_is_created(kube: Extension, api: FakeApi) -> None:
     kube.ok("create-namespace", {"name": "mine"})
     told = kube.failed("create-namespace", {"name": "kube-system"})
-    assert "Choose another `name`, or a `prefix` in its place" in told
+    assert "Choose another `name`, or use `prefix` to generate an unused name" in told
     assert "generateName" not in told
     told = kube.failed("apply", {"manifest": OBJECT})
     assert 'create-namespace failed: namespaces "kube-system" already exists' in told
@@ -155,7 +155,10 @@ def test_one_that_is_not_to_be_used_changes_nothing(kube: Extension) -> None:
 def test_several_are_refused_by_name(kube: Extension) -> None:
     names = [kube.ok("create-namespace", {"prefix": prefix})["namespace"] for prefix in ("a", "b")]
     told = kube.failed("apply", {"manifest": OBJECT})
-    assert f"several namespaces were created in this workdir and may be of other tasks: {names[0]} (prefix a), " in told
+    assert (
+        f"several namespaces were created in this workdir and may belong to other tasks: {names[0]} (prefix a), "
+        in told
+    )
     assert names[1] in told
     kube.ok("delete-namespace", {"name": names[0]})
     assert kube.ok("apply", {"manifest": OBJECT})["namespace"] == names[1]
@@ -300,7 +303,7 @@ def test_pods_that_hold_a_namespace_are_told(kube: Extension, api: FakeApi) -> N
     for operation, args in (("delete-generated-namespaces", {"wait": True}), ("delete-namespace", {"name": name})):
         told = kube.failed(operation, args | {"timeout": "200ms"})
         assert expected in told
-        assert "`gracePeriod: 0` ends pods at once" in told
+        assert "`gracePeriod: 0` kills pods immediately" in told
 
 
 @pytest.mark.parametrize("operation", ["delete-namespace", "delete-generated-namespaces", "deleteGeneratedNamespaces"])

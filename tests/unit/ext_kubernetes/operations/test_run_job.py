@@ -91,7 +91,7 @@ def test_a_pod_that_cannot_start_ends_the_wait_early(kube: Extension, api: FakeA
         "pods", {"metadata": metadata, "spec": spec, "status": {"phase": "Pending", "containerStatuses": [waiting]}}
     )
     told = kube.failed("run-job", {"image": "nothing", "name": "it", "timeout": "25s"})
-    assert "given up early" in told
+    assert "gave up early" in told
     assert "ImagePullBackOff" in told
 
 

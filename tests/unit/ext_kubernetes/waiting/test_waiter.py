@@ -147,7 +147,7 @@ def test_a_wait_that_only_fails_tells_the_last_failure(kube: Extension, api: Fak
     kube.ok("get", {"resource": "ns/default"})
     api.faults.append(Fault("GET", "/configmaps", 1000, 503, "ServiceUnavailable", "out of order"))
     told = kube.failed("wait", WAIT | {"timeout": "300ms"})
-    assert "the last look failed: out of order" in told
+    assert "the last poll failed: out of order" in told
 
 
 @pytest.mark.parametrize(("status", "reason"), [(400, "BadRequest"), (401, "Unauthorized"), (403, "Forbidden")])
@@ -180,7 +180,7 @@ def test_a_token_that_has_expired_ends_a_wait_with_what_to_do(start: Starter, ap
     waiting = Waiting(kube, "wait", WAIT)
     began(api, 4)
     api.token = "the-second-token"
-    assert "The credentials of fake are refused: they have expired" in str(waiting.result()["error"])
+    assert "The credentials of fake were rejected: they have expired" in str(waiting.result()["error"])
 
 
 def test_a_watch_that_is_too_old_begins_anew(kube: Extension, api: FakeApi) -> None:
@@ -200,7 +200,7 @@ def test_a_wait_without_success_says_what_there_was(kube: Extension, api: FakeAp
 
 def test_a_namespace_that_is_not_there_is_told(kube: Extension) -> None:
     args = {"resource": "pod/a", "namespace": "missing", "for": "exists", "timeout": "50ms"}
-    assert "there is no namespace missing" in kube.failed("wait", args)
+    assert "namespace missing" in kube.failed("wait", args)
 
 
 def test_under_a_recorder_of_http_no_watch_is_opened(start: Starter, api: FakeApi, tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_arguments_that_wait_for_nothing_are_refused(kube: Extension) -> None:
     assert "found for and condition" in kube.refused(
         "wait", {"resource": "cm/it", "for": "ready", "condition": "Ready"}
     )
-    assert "`value` is for `jsonPath`" in kube.refused("wait", {"resource": "cm/it", "for": "ready", "value": "1"})
+    assert "`value` requires `jsonPath`" in kube.refused("wait", {"resource": "cm/it", "for": "ready", "value": "1"})
     assert "expected at least one of expected, absent and count" in kube.refused("assert", {"resource": "cm/it"})
     assert "unknown operator $gtt" in kube.refused("assert", {"resource": "cm/it", "expected": {"a": {"$gtt": 1}}})
     assert "for: expected a duration" in kube.refused("stable", {"resource": "cm/it", "ready": True, "for": "0s"})
@@ -305,7 +305,7 @@ def test_pods_that_the_cluster_refuses_are_told_with_the_reason(kube: Extension,
     api.put("deployments", {"metadata": {"name": "web", "generation": 1}, "spec": {"replicas": 1}, "status": status})
     result = kube.result("wait", {"resource": "deploy/web", "for": "ready", "timeout": "0s"})
     told = "ReplicaFailure=True (FailedCreate: exceeded quota: one)"
-    assert f"0 of 1 replicas are of the newest template; {told}" in str(result["outputs"])
+    assert f"0 of 1 replicas have the newest template; {told}" in str(result["outputs"])
     assert f"\n  {told}" in str(result["error"])
     assert "NewReplicaSetCreated" not in str(result["error"])
 
