@@ -29,7 +29,7 @@ Headers = tuple[tuple[str, str], ...]
 
 # --- Imports: sys.modules ---------------------------------------------------------------------------------------------
 
-# `import kubernetes.dynamic` first runs the `__init__` of `kubernetes`. That imports informers, leader election, OpenID,
+# `import kubernetes.dynamic` first runs the `__init__` of `kubernetes`. It imports informers, leader election, OpenID,
 # pydantic and, in versions 35 and 36, the 800 typed models. That takes 250 to 400 ms; a request needs a quarter of it.
 # For MODULES and USED_LATER see ext_sdk.deferred_imports.
 MODULES: Mapping[str, Mapping[str, str]] = {

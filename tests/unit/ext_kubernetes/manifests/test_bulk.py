@@ -80,7 +80,7 @@ def test_what_a_manifest_lists_is_deleted_in_reverse_order(kube: Extension, obje
 )
 def test_a_namespace_that_does_not_exist_is_told(kube: Extension, operation: str, args: dict[str, object]) -> None:
     told = kube.failed(operation, args | {"resource": "pod/web", "namespace": "missing"})
-    assert "There is no namespace missing: create it with create-namespace" in told
+    assert "Namespace missing does not exist; create it with create-namespace" in told
 
 
 @pytest.mark.parametrize(

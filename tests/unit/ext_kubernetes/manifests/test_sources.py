@@ -222,7 +222,7 @@ def test_a_kustomization_that_cannot_be_built_is_told(start: Starter, api: FakeA
     kube = start(api.kubeconfig(tmp_path / "kubeconfig"), {"PATH": str(tmp_path)})
     (kube.workdir / "overlay").mkdir()
     told = kube.failed("apply", {"kustomize": "overlay"})
-    assert "expected kubectl kustomize overlay to give manifests, found exit code 3: no kustomization file" in told
+    assert "expected kubectl kustomize overlay to output manifests, found exit code 3: no kustomization file" in told
 
 
 def test_a_kustomization_needs_a_program(start: Starter, api: FakeApi, tmp_path: Path) -> None:
@@ -241,4 +241,4 @@ def test_a_kustomization_outside_of_the_workdir_is_refused(kube: Extension) -> N
 ])  # fmt: skip
 def test_a_reference_in_a_manifest_is_told(kube: Extension, manifest: object) -> None:
     told = kube.failed("apply", {"manifest": manifest})
-    assert "`${NAME.key}` is not replaced in a manifest: give `create` the object by its members" in told
+    assert "`${NAME.key}` is not replaced in a manifest: use `create` with the members of the object" in told

@@ -196,7 +196,7 @@ def test_create_fails_where_there_is_one(kube: Extension) -> None:
 
 @pytest.mark.parametrize("missing", ["apiVersion", "kind", "metadata"])
 def test_an_object_needs_three_members(kube: Extension, missing: str) -> None:
-    assert f"create: {missing}: an object needs" in kube.refused(
+    assert f"create: {missing}: missing; an object requires" in kube.refused(
         "create", {k: v for k, v in OBJECT.items() if k != missing}
     )
 

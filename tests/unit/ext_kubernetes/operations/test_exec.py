@@ -112,7 +112,7 @@ def test_at_the_deadline_the_connection_is_ended(kube: Extension, pod: FakeApi) 
     pod.commands["sleep"] = hang
     told = kube.failed("exec", {"resource": "pod/web-2", "command": ["sleep"], "timeout": "2s"})
     over.set()
-    assert "it did not exit within 2s), and may still run" in told
+    assert "it did not exit within 2s, and may still run" in told
 
 
 def test_who_may_not_do_it_is_told(kube: Extension, pod: FakeApi) -> None:
@@ -207,7 +207,7 @@ def encrypted(start: Starter, tmp_path: Path) -> Iterator[tuple[Extension, FakeA
 def test_at_the_deadline_nothing_of_the_encryption_is_taken_for_output(encrypted: tuple[Extension, FakeApi]) -> None:
     kube, _ = encrypted
     result = kube.result("exec", {"resource": "pod/web", "command": ["yes"], "timeout": "2s", "as": "it"})
-    assert "it did not exit within 2s), and may still run" in str(result["error"])
+    assert "it did not exit within 2s, and may still run" in str(result["error"])
     outputs = result["outputs"]
     assert isinstance(outputs, dict)
     assert set(outputs["stdout"][:1000]) == {"y", "\n"}

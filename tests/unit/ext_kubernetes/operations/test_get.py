@@ -124,7 +124,7 @@ def test_an_object_that_was_made_anew_is_not_waited_for(kube: Extension, api: Fa
 def test_a_namespace_that_is_not_there_is_told(kube: Extension) -> None:
     told = kube.failed("get", {"resource": "pod/a", "namespace": "missing"})
     assert 'failed to get pod/a in namespace missing: pods "a" not found' in told
-    assert "There is no namespace missing: create it with create-namespace" in told
+    assert "Namespace missing does not exist; create it with create-namespace" in told
 
 
 def test_of_a_kind_without_objects_there_is_none(kube: Extension, pods: FakeApi) -> None:
@@ -140,7 +140,7 @@ def test_a_namespace_that_is_told_twice_is_told_once(kube: Extension, pods: Fake
 
 def test_a_kind_that_is_no_longer_served_is_told(kube: Extension, api: FakeApi) -> None:
     api.faults.append(Fault("GET", "/pods/a", status=404, body=b"404 page not found"))
-    assert "check that its CustomResourceDefinition exists?" in kube.failed("get", {"resource": "pod/a"})
+    assert "check that its CustomResourceDefinition exists" in kube.failed("get", {"resource": "pod/a"})
 
 
 def test_what_can_not_be_deleted_does_not_keep_the_others(kube: Extension, pods: FakeApi) -> None:

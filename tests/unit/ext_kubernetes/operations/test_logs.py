@@ -70,7 +70,7 @@ def test_lines_may_say_whose_they_are(kube: Extension, pod: FakeApi) -> None:
 
 def test_what_has_no_pods_is_refused(kube: Extension, pod: FakeApi) -> None:
     pod.put("configmaps", {"metadata": {"name": "x"}})
-    assert "cm/x has no pods" in kube.failed("logs", {"resource": "cm/x"}).replace("configmap", "cm")
+    assert "cm/x selects no pods" in kube.failed("logs", {"resource": "cm/x"}).replace("configmap", "cm")
     assert "expected pods of labels app=none, found none" in kube.failed("logs", {"selector": "app=none"})
     assert "by name or by labels" in kube.refused("logs", {"resource": "pod/web-1", "selector": "a=b"})
 
@@ -114,7 +114,7 @@ def test_at_the_deadline_the_log_is_put_out(kube: Extension, pod: FakeApi) -> No
 
 
 def test_following_goes_on_to_the_end_of_the_containers(kube: Extension, pod: FakeApi) -> None:
-    assert "they go on" in kube.failed("logs", {"resource": "pod/web-1", "follow": True, "timeout": "2s"})
+    assert "the containers still run" in kube.failed("logs", {"resource": "pod/web-1", "follow": True, "timeout": "2s"})
     put_pod(pod, "web-1", "main", phase="Failed")
     assert kube.ok("logs", {"resource": "pod/web-1", "follow": True})["lines"] == "3"
 
@@ -129,7 +129,10 @@ def test_a_log_that_is_cut_is_said_to_be(kube: Extension, pod: FakeApi) -> None:
     assert "cut" not in kube.ok("logs", {"resource": "pod/web-1"})
     pod.logs["web-1/main"] += "y"
     found = kube.ok("logs", {"resource": "pod/web-1"})
-    assert "of pod/web-1/main only the first 8 MiB were read; `tail` or `since` give the last ones" in found["message"]
+    assert (
+        "only the first 8 MiB of pod/web-1/main were read; set `tail` or `since` to read the last lines"
+        in found["message"]
+    )
     assert (found["cut"], found["lines"]) == ("pod/web-1/main", str(8 * 1024))
 
 

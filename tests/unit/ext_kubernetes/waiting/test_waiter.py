@@ -200,7 +200,7 @@ def test_a_wait_without_success_says_what_there_was(kube: Extension, api: FakeAp
 
 def test_a_namespace_that_is_not_there_is_told(kube: Extension) -> None:
     args = {"resource": "pod/a", "namespace": "missing", "for": "exists", "timeout": "50ms"}
-    assert "namespace missing" in kube.failed("wait", args)
+    assert "namespace missing does not exist" in kube.failed("wait", args)
 
 
 def test_under_a_recorder_of_http_no_watch_is_opened(start: Starter, api: FakeApi, tmp_path: Path) -> None:
