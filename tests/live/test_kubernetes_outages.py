@@ -41,7 +41,7 @@ def test_an_operation_that_can_not_reach_the_server_says_so(start: Starter, cont
     finally:
         control_plane.start_api_server()
     assert "API server https://127.0.0.1:" in told
-    assert "Connection refused; it last answered" in told
+    assert "Connection refused; it last responded" in told
     kube.ok("get", resource="ns/default")
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import operator
 import re
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from .secret_data import Hidden, has_hidden
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 
 class PathFailed(ValueError):
@@ -148,6 +150,18 @@ def _operand(text: str, path: str) -> tuple[str, object]:
 DEEPEST = 300  # levels that `..` descends
 
 
+Stepper = Callable[[object, object, object], "Iterator[object]"]  # operand of the step, value, root
+_STEPPERS: dict[str, Stepper] = {}
+
+
+def _step(kind: str) -> Callable[[Stepper], Stepper]:
+    def register(stepper: Stepper) -> Stepper:
+        _STEPPERS[kind] = stepper
+        return stepper
+
+    return register
+
+
 def select(steps: tuple[Step, ...], value: object, root: object) -> Iterator[object]:
     """Yield the values that steps select, starting at a value of a document with the given root."""
     if not steps:
@@ -157,17 +171,20 @@ def select(steps: tuple[Step, ...], value: object, root: object) -> Iterator[obj
         yield from select(steps[1:], selected, root)
 
 
+@_step("key")
 def _key(name: object, value: object, root: object) -> Iterator[object]:
     del root
     if isinstance(value, dict) and name in value:
         yield value[name]
 
 
+@_step("all")
 def _all(nothing: object, value: object, root: object) -> Iterator[object]:
     del nothing, root
     yield from value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
+@_step("recursive")
 def _recursive(nothing: object, value: object, root: object, depth: int = 0) -> Iterator[object]:
     yield value
     if depth < DEEPEST:
@@ -176,12 +193,14 @@ def _recursive(nothing: object, value: object, root: object, depth: int = 0) -> 
                 yield from _recursive(nothing, inner, root, depth + 1)
 
 
+@_step("slice")
 def _slice(bounds: object, value: object, root: object) -> Iterator[object]:
     del root
     if isinstance(value, list) and isinstance(bounds, slice):
         yield from value[bounds]
 
 
+@_step("union")
 def _union(names: object, value: object, root: object) -> Iterator[object]:
     for name in names if isinstance(names, tuple) else ():
         if isinstance(name, int) and isinstance(value, list) and -len(value) <= name < len(value):
@@ -190,14 +209,15 @@ def _union(names: object, value: object, root: object) -> Iterator[object]:
             yield from _key(name, value, root)
 
 
+@_step("filter")
 def _filter(condition: object, value: object, root: object) -> Iterator[object]:
     assert isinstance(condition, tuple)
-    left, operator, right = condition
+    left, symbol, right = condition
     for candidate in _all(None, value, root):
         found = _operand_values(left, candidate, root)
-        if operator:
+        if symbol:
             bounds = _operand_values(right, candidate, root)
-            found = [operand for operand in found if bounds and _compare(operand, operator, bounds[0])]
+            found = [operand for operand in found if bounds and _compare(operand, symbol, bounds[0])]
         if found:
             yield candidate
 
@@ -210,16 +230,19 @@ def _operand_values(operand: tuple[str, object], current: object, root: object) 
     return list(select(value, current if kind == "current" else root, root))
 
 
-def _compare(left: object, operator: str, right: object) -> bool:
+_ORDER: dict[str, Callable[..., bool]] = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
+
+
+def _compare(left: object, symbol: str, right: object) -> bool:
     """Compare two values; a string also matches the equal number or boolean, as the argument `value` of waits does."""
     if isinstance(left, str) != isinstance(right, str):
         left, right = _scalar(left), _scalar(right)
     same = left == right and isinstance(left, bool) == isinstance(right, bool)
-    if operator in {"==", "!="}:
-        return same == (operator == "==")
+    if symbol in {"==", "!="}:
+        return same == (symbol == "==")
     for kind in (str, (int, float)):
         if isinstance(left, kind) and isinstance(right, kind):
-            return _ORDER[operator](left, right)
+            return _ORDER[symbol](left, right)
     return False
 
 
@@ -229,23 +252,6 @@ def _scalar(value: object) -> object:
         return json.loads(value) if isinstance(value, str) else value
     except ValueError:
         return value
-
-
-_ORDER: Mapping[str, Callable[..., bool]] = {
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
-}
-
-_STEPPERS: Mapping[str, Callable[[object, object, object], Iterator[object]]] = {
-    "key": _key,
-    "all": _all,
-    "recursive": _recursive,
-    "slice": _slice,
-    "union": _union,
-    "filter": _filter,
-}
 
 
 def render(parts: list[Part], value: object, root: object) -> Iterator[str]:

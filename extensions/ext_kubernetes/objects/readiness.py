@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -9,8 +10,6 @@ from .conditions import condition_of, conditions_of, has, is_outdated
 from .fields import age_of, at, items, members, number, seconds_between, text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
     from .yaml_loader import Object
 
 
@@ -39,14 +38,14 @@ def blocked_reason(pod: Object) -> str:
 
 def unproven(pod: Object, now: datetime) -> tuple[float, str]:
     """Return the seconds until no container counts as being between two crashes, and the reason; 0 and "" if none."""
-    left = [(_proof_left(status, now), text(status, "name")) for status, _ in _containers(pod)]
+    left = [(_seconds_unproven(status, now), text(status, "name")) for status, _ in _containers(pod)]
     seconds, name = max(left, default=(0.0, ""))
     if seconds <= 0:
         return 0.0, ""
     return seconds, f"container {name} was restarted after it had exited; it counts as ready in {seconds:.0f} s"
 
 
-def _proof_left(status: Object, now: datetime) -> float:
+def _seconds_unproven(status: Object, now: datetime) -> float:
     started, last = text(status, "state", "running", "startedAt"), members(status, "lastState", "terminated")
     if not started or not last:
         return 0.0
@@ -113,6 +112,18 @@ def failed(text: str) -> Readiness:
     return Readiness("failed", text)
 
 
+Rule = Callable[["Object", datetime], Readiness]
+RULES: dict[tuple[str, str], Rule] = {}  # by API group and kind
+
+
+def _rule(group: str, kind: str) -> Callable[[Rule], Rule]:
+    def register(rule: Rule) -> Rule:
+        RULES[group, kind] = rule
+        return rule
+
+    return register
+
+
 def readiness_of(item: Object, now: datetime | None = None) -> Readiness:
     """Return the readiness of an object by the kstatus rules of its kind; `now` defaults to the system's time."""
     if text(item, "metadata", "deletionTimestamp"):
@@ -128,6 +139,7 @@ def readiness_of(item: Object, now: datetime | None = None) -> Readiness:
     return rule(item, now or datetime.now(UTC))
 
 
+@_rule("apps", "Deployment")
 def _deployment(item: Object, now: datetime) -> Readiness:
     condition = condition_of(item, "Progressing")
     if condition is not None and condition.reason == "ProgressDeadlineExceeded":
@@ -149,6 +161,8 @@ def _deployment(item: Object, now: datetime) -> Readiness:
     return ready(f"{available} of {wanted} replicas are available")
 
 
+@_rule("apps", "ReplicaSet")
+@_rule("", "ReplicationController")
 def _replica_set(item: Object, now: datetime) -> Readiness:
     if has(item, "ReplicaFailure", "True"):
         return progressing(str(condition_of(item, "ReplicaFailure")))
@@ -161,6 +175,7 @@ def _replica_set(item: Object, now: datetime) -> Readiness:
     return ready(f"{wanted} replicas are available")
 
 
+@_rule("apps", "StatefulSet")
 def _stateful_set(item: Object, now: datetime) -> Readiness:
     if text(item, "spec", "updateStrategy", "type") == "OnDelete":
         return ready("its pods are updated when they are deleted (OnDelete)")
@@ -178,6 +193,7 @@ def _stateful_set(item: Object, now: datetime) -> Readiness:
     return ready(f"{wanted} replicas are ready")
 
 
+@_rule("apps", "DaemonSet")
 def _daemon_set(item: Object, now: datetime) -> Readiness:
     if is_unobserved(item):
         return progressing("its controller has not observed it yet")
@@ -190,6 +206,7 @@ def _daemon_set(item: Object, now: datetime) -> Readiness:
     return ready(f"{wanted} pods are available")
 
 
+@_rule("", "Pod")
 def _pod(item: Object, now: datetime) -> Readiness:
     phase = text(item, "status", "phase")
     if phase == "Succeeded":
@@ -211,6 +228,7 @@ def _pod(item: Object, now: datetime) -> Readiness:
     )
 
 
+@_rule("batch", "Job")
 def _job(item: Object, now: datetime) -> Readiness:
     """Return the readiness of a job, which is ready when it is complete."""
     for type in ("Failed", "FailureTarget"):
@@ -224,33 +242,39 @@ def _job(item: Object, now: datetime) -> Readiness:
     return progressing(counts)
 
 
+@_rule("", "Service")
 def _service(item: Object, now: datetime) -> Readiness:
     if text(item, "spec", "type") == "LoadBalancer" and not items(item, "status", "loadBalancer", "ingress"):
         return progressing("it has no load balancer address yet")
     return ready("it exists")
 
 
+@_rule("", "PersistentVolumeClaim")
 def _volume_claim(item: Object, now: datetime) -> Readiness:
     phase = text(item, "status", "phase")
     return ready("it is bound") if phase == "Bound" else _by_phase(phase, lost="Lost")
 
 
+@_rule("", "PersistentVolume")
 def _volume(item: Object, now: datetime) -> Readiness:
     phase = text(item, "status", "phase")
     return ready(f"it is {phase}") if phase in {"Available", "Bound", "Released"} else _by_phase(phase, lost="Failed")
 
 
+@_rule("", "Namespace")
 def _namespace(item: Object, now: datetime) -> Readiness:
     phase = text(item, "status", "phase")
     return ready("it is active") if phase == "Active" else _by_phase(phase)
 
 
+@_rule("policy", "PodDisruptionBudget")
 def _disruption_budget(item: Object, now: datetime) -> Readiness:
     healthy, wanted = number(item, "status", "currentHealthy"), number(item, "status", "desiredHealthy")
     status = f"{healthy} of {wanted} pods are healthy"
     return ready(status) if not is_unobserved(item) and healthy >= wanted else progressing(status)
 
 
+@_rule("apiextensions.k8s.io", "CustomResourceDefinition")
 def _definition(item: Object, now: datetime) -> Readiness:
     names = condition_of(item, "NamesAccepted")
     if names is not None and names.status == "False":
@@ -283,23 +307,6 @@ def _by_condition(item: Object, type: str) -> Readiness:
 def _by_phase(phase: str, lost: str = "") -> Readiness:
     status = f"phase is {phase or 'unknown'}"
     return failed(status) if phase and phase == lost else progressing(status)
-
-
-RULES: Mapping[tuple[str, str], Callable[[Object, datetime], Readiness]] = {
-    ("apps", "Deployment"): _deployment,
-    ("apps", "ReplicaSet"): _replica_set,
-    ("", "ReplicationController"): _replica_set,
-    ("apps", "StatefulSet"): _stateful_set,
-    ("apps", "DaemonSet"): _daemon_set,
-    ("", "Pod"): _pod,
-    ("batch", "Job"): _job,
-    ("", "Service"): _service,
-    ("", "PersistentVolumeClaim"): _volume_claim,
-    ("", "PersistentVolume"): _volume,
-    ("", "Namespace"): _namespace,
-    ("policy", "PodDisruptionBudget"): _disruption_budget,
-    ("apiextensions.k8s.io", "CustomResourceDefinition"): _definition,
-}
 
 
 def is_unobserved(item: Object) -> bool:

@@ -48,7 +48,7 @@ def test_an_undeclared_field_is_not_tried_again(kube: Extension, api: FakeApi) -
     api.faults.append(Fault("PATCH", "/configmaps/", message=".spec.replica: field not declared in schema", times=9))
     told = kube.failed("apply", {"manifest": OBJECT})
     assert ".spec.replica: field not declared in schema" in told
-    assert "check how it is spelled" in told
+    assert "check its spelling" in told
     assert len(api.requests("PATCH")) == 1
 
 
@@ -122,7 +122,7 @@ def test_a_server_that_is_not_there_is_told_with_its_address(start: Starter, tmp
     told = kube.failed("get", GET)
     assert f"API server {api.address}" in told
     assert "Connection refused" in told
-    assert "it last answered" in told
+    assert "it last responded" in told
 
 
 def test_a_server_that_does_not_answer_is_waited_for_until_the_deadline(start: Starter, tmp_path: Path) -> None:

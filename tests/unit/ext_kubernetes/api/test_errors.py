@@ -11,7 +11,7 @@ UNKNOWN_FIELD = 'strict decoding error: unknown field "spec.ports[0].nam"'
 
 def test_refused_credentials_are_the_headline() -> None:
     error = api_error(401, {"message": "Unauthorized", "reason": "Unauthorized"}, user="ada")
-    assert error.message == "the credentials of ada are refused"
+    assert error.message == "the credentials of ada were rejected"
     assert "they have expired" in str(error.error)
 
 
@@ -49,7 +49,7 @@ def test_several_causes_are_told_once() -> None:
 def test_a_certificate_that_is_not_trusted_is_no_absent_server() -> None:
     reason = "SSLError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"
     error = Unreachable("https://one:6443", reason, 0.1, answered=False)
-    assert "Does the kubeconfig have the certificate-authority-data" in str(error.error)
+    assert "Check certificate-authority-data" in str(error.error)
     assert "Is the cluster running" in str(Unreachable("https://one:6443", "refused", 0.1, answered=False).error)
 
 
@@ -64,7 +64,7 @@ def test_a_value_of_the_wrong_type_is_not_repeated_and_comes_with_advice(value: 
     text = f"{UNTYPED}errors:\n  .data.a: expected string, got &value.valueUnstructured{{Value:{value}}}\n  .data.b: no"
     error = api_error(500, {"message": text})
     assert f".data.a: expected string, got {told}\n  .data.b: no" in str(error.error)
-    assert value not in str(error.error).partition("Put the value")[0]
+    assert value not in str(error.error).partition("Quote the value")[0]
     assert "Quote the value" in str(error.error)
 
 
@@ -78,7 +78,7 @@ def test_a_role_is_advised_where_one_is_missing_and_not_where_the_cluster_refuse
     missing = 'pods is forbidden: User "ada" cannot list resource "pods" in API group ""'
     assert "Give the user a Role" in str(api_error(403, {"message": missing}).error)
     refused = 'priorityclasses "a" is forbidden: this is a system priority class and cannot be deleted'
-    assert "Policy, quota or admission" in str(api_error(403, {"message": refused}).error)
+    assert "A policy, quota or admission controller" in str(api_error(403, {"message": refused}).error)
 
 
 def test_a_busy_server_is_told_with_the_time_that_it_asks_for() -> None:
@@ -88,4 +88,4 @@ def test_a_busy_server_is_told_with_the_time_that_it_asks_for() -> None:
 
 def test_what_a_server_leaves_out_of_a_refused_json_patch_is_told() -> None:
     text = "the server rejected our request due to an error in our request"
-    assert "a `test` does not hold" in str(api_error(422, {"message": text, "reason": "Invalid"}).error)
+    assert "a `test` failed" in str(api_error(422, {"message": text, "reason": "Invalid"}).error)

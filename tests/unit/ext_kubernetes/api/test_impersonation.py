@@ -82,11 +82,11 @@ def test_a_changed_kubeconfig_counts(api: FakeApi, start: Starter, tmp_path: Pat
     [
         ({"as-groups": ["g"]}, "as: expected a user name, because as-groups, as-uid or as-user-extra is set"),
         ({"as-uid": "1"}, "as: expected a user name"),
-        ({"as": 7}, "as: expected a text of one line"),
-        ({"as": "a\r\nX: y"}, "as: expected a text of one line"),
-        ({"as": "a", "as-groups": "g"}, "as-groups: expected a list of texts"),
-        ({"as": "a", "as-user-extra": ["g"]}, "as-user-extra: expected lists of texts by name"),
-        ({"as": "a", "as-user-extra": {"x": "y"}}, "as-user-extra.x: expected a list of texts"),
+        ({"as": 7}, "as: expected a string of one line"),
+        ({"as": "a\r\nX: y"}, "as: expected a string of one line"),
+        ({"as": "a", "as-groups": "g"}, "as-groups: expected a list of strings"),
+        ({"as": "a", "as-user-extra": ["g"]}, "as-user-extra: expected lists of strings by name"),
+        ({"as": "a", "as-user-extra": {"x": "y"}}, "as-user-extra.x: expected a list of strings"),
     ],
 )
 def test_what_can_not_be_impersonated_is_refused(

@@ -127,15 +127,15 @@ def test_redirects_that_have_no_end_are_an_error(kube: Extension, web: Web) -> N
 def test_where_clouds_hand_out_credentials_nothing_is_asked(kube: Extension, web: Web, host: str) -> None:
     web.pages["/away"] = f"http://{host}/latest/meta-data"
     for url in (f"http://{host}/latest/meta-data", f"{web.address}/away"):
-        assert "clouds hand out credentials" in kube.failed("apply", {"url": url})
+        assert "clouds serve credentials" in kube.failed("apply", {"url": url})
 
 
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("file:///etc/passwd", "expected an address with http:// or https://, found 'file:///etc/passwd'"),
-        ("all.yaml", "expected an address with http:// or https://"),
-        ("http://user:sesame@127.0.0.1/all.yaml", "expected an address without user and password"),
+        ("file:///etc/passwd", "expected a URL with http:// or https://, found 'file:///etc/passwd'"),
+        ("all.yaml", "expected a URL with http:// or https://"),
+        ("http://user:sesame@127.0.0.1/all.yaml", "expected a URL without user and password"),
         ("http://127.0.0.1:99999/all.yaml", "Port out of range"),
     ],
 )
@@ -153,7 +153,7 @@ def test_a_page_that_is_not_there_is_told_without_its_query(kube: Extension, web
 
 def test_a_server_that_is_not_there_is_told(kube: Extension) -> None:
     told = kube.failed("apply", {"url": "http://127.0.0.1:1/all.yaml"})
-    assert "expected a manifest at http://127.0.0.1:1/all.yaml, found no answer from 127.0.0.1, port 1: " in told
+    assert "expected a manifest at http://127.0.0.1:1/all.yaml, found no response from 127.0.0.1, port 1: " in told
     assert "Connection refused" in told
 
 
@@ -191,7 +191,7 @@ def test_a_proxy_is_asked_where_there_is_one(start: Starter, api: FakeApi, web: 
     kube = start(api.kubeconfig(tmp_path / "kubeconfig"), proxy)
     kube.ok("apply", {"url": "http://manifests.test/all.yaml"})
     assert [path for path, _ in web.asked] == ["http://manifests.test/all.yaml"]
-    assert "clouds hand out credentials" in kube.failed("apply", {"url": "http://metadata.google.internal/a.yaml"})
+    assert "clouds serve credentials" in kube.failed("apply", {"url": "http://metadata.google.internal/a.yaml"})
 
 
 # --- kustomize -------------------------------------------------------------------------------------------------------
