@@ -30,7 +30,10 @@ FAILED = {
     "status?": "last seen state, if the wait failed",
     "attempts?": "number of reads, if the wait failed",
 }
-REPORT = {"storyFile?": "path of the complete failure report, if the wait failed and there is an object"}
+REPORT = {
+    "reportFile?": "path of the complete failure report, if the wait failed and there is an object",
+    "storyFile?": "previous name of `reportFile`",
+}
 SECONDS = {"seconds": "duration in seconds"}
 WAITED = (
     SECONDS

@@ -141,7 +141,7 @@ def test_a_token_that_expires_in_the_middle_of_a_wait_ends_it(
 ) -> None:
     uid, identities = own.uid(ACCOUNT), control_plane.identities
     kube = start(identities.service_account("default", "default", uid, -2 * LEEWAY))
-    assert "were rejected" in kube.failed("get", resource="cm/none")  # everything is loaded now: the token is short-lived
+    assert "were rejected" in kube.failed("get", resource="cm/none")  # everything is loaded: the token is short-lived
     identities.service_account("default", "default", uid, SOON - LEEWAY)
     waiting = kube.start("wait", DONE, resource="cm/never")
     kube.heard("NotFound")
@@ -157,7 +157,7 @@ def test_a_token_that_is_renewed_in_the_middle_of_a_wait_is_used(
     uid, identities = own.uid(ACCOUNT), control_plane.identities
     entry = kubeconfigs.cluster_of(control_plane.kubeconfig)
     token, kube = started(start, tmp_path, entry, "none", way)
-    assert "were rejected" in kube.failed("get", resource="cm/none")  # everything is loaded now: the token is short-lived
+    assert "were rejected" in kube.failed("get", resource="cm/none")  # everything is loaded: the token is short-lived
     first = identities.token("default", "default", uid, SOON - LEEWAY)
     kubeconfigs.replace(token, first)
     names = [f"renewed-{way.replace(' ', '-')}-{number}" for number in range(2)]

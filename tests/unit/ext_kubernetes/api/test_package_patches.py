@@ -10,10 +10,10 @@ import pytest
 START = """
 import sys
 from ext_kubernetes.api import package_patches
-from ext_sdk import deferred
+from ext_sdk import deferred_imports
 package_patches.warm_up()
 def waiting():
-    return {name for name in deferred.MODULES if isinstance(sys.modules.get(name), deferred.Deferred)}
+    return {name for name in deferred_imports.MODULES if isinstance(sys.modules.get(name), deferred_imports.Deferred)}
 """
 
 
@@ -26,7 +26,7 @@ def test_what_sends_requests_is_there_and_the_rest_waits() -> None:
     passes(
         "from kubernetes.dynamic import DynamicClient\n"
         "from kubernetes.client.api_client import ApiClient\n"
-        "assert waiting() == deferred.MODULES.keys() & sys.modules.keys(), waiting()\n"
+        "assert waiting() == deferred_imports.MODULES.keys() & sys.modules.keys(), waiting()\n"
         "assert not any(name.startswith('kubernetes.client.models.') for name in sys.modules)\n"
         "assert 'kubernetes.leaderelection' not in sys.modules\n"
     )
@@ -109,10 +109,11 @@ def test_a_package_whose_parts_do_not_go_by_themselves_is_imported_whole() -> No
         "from kubernetes.dynamic import DynamicClient\n",
         "import sys\n"
         "from ext_kubernetes.api import package_patches\n"
-        "from ext_sdk import deferred\n"
+        "from ext_sdk import deferred_imports\n"
         "package_patches.MODULES['kubernetes.client']['ApiClient'] = 'kubernetes.moved_elsewhere'\n"
         "def waiting():\n"
-        "    return {name for name in deferred.MODULES if isinstance(sys.modules.get(name), deferred.Deferred)}\n",
+        "    deferred = deferred_imports.Deferred\n"
+        "    return {name for name in deferred_imports.MODULES if isinstance(sys.modules.get(name), deferred)}\n",
     )
 
 
