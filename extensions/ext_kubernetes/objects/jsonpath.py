@@ -6,7 +6,7 @@ import json
 import operator
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from .secret_data import Hidden, has_hidden
 
@@ -151,11 +151,12 @@ DEEPEST = 300  # levels that `..` descends
 
 
 Stepper = Callable[[object, object, object], "Iterator[object]"]  # operand of the step, value, root
+AnyStepper = TypeVar("AnyStepper", bound=Stepper)
 _STEPPERS: dict[str, Stepper] = {}
 
 
-def _step(kind: str) -> Callable[[Stepper], Stepper]:
-    def register(stepper: Stepper) -> Stepper:
+def _step(kind: str) -> Callable[[AnyStepper], AnyStepper]:
+    def register(stepper: AnyStepper) -> AnyStepper:
         _STEPPERS[kind] = stepper
         return stepper
 
