@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from ext_kubernetes.own_namespaces import Created, OwnNamespaces
+from ext_sdk import OperationFailed
+
+
+def exists(_namespace: Created) -> bool:
+    return True
+
+
+def test_the_only_namespace_is_the_default_until_it_is_deleted() -> None:
+    own = OwnNamespaces()
+    assert own.implicit(exists) == ""
+    own.created("a", "1", prefix="", used=True)
+    own.created("b", "2", prefix="", used=False)
+    assert own.implicit(exists) == "a"
+    own.deleted("1", gone=True)
+    with pytest.raises(OperationFailed, match="was deleted"):
+        own.implicit(exists)
+
+
+def test_several_namespaces_are_ambiguous_unless_others_are_gone() -> None:
+    own = OwnNamespaces()
+    own.created("a", "1", prefix="", used=True)
+    own.created("b", "2", prefix="", used=True)
+    with pytest.raises(OperationFailed, match="several namespaces"):
+        own.implicit(exists)
+    assert own.implicit(lambda namespace: namespace.name == "b") == "b"
+
+
+def test_a_failure_makes_the_default_ambiguous_until_the_next_success() -> None:
+    own = OwnNamespaces()
+    own.created("a", "1", prefix="", used=True)
+    own.failed("forbidden", used=True)
+    with pytest.raises(OperationFailed, match="create-namespace failed: forbidden"):
+        own.implicit(exists)
+    own.deleted("1", gone=True)
+    own.created("b", "2", prefix="", used=True)
+    assert own.implicit(exists) == "b"
