@@ -9,7 +9,7 @@ Object = dict[str, object]
 
 
 def pod(name: str, phase: str = "Running", *, ready: bool = True, deleted: bool = False) -> Object:
-    metadata: Object = {"name": name} | ({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {})
+    metadata = {"name": name} | ({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {})
     conditions = [{"type": "Ready", "status": str(ready)}]
     return {"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"phase": phase, "conditions": conditions}}
 

@@ -151,7 +151,7 @@ def test_a_response_that_does_not_end_in_time_is_not_taken_for_a_server_that_is_
     told = kube.failed("get", GET | {"timeout": "300ms"})
     assert "incomplete response from the API server" in told
     assert "request less (`tail`, `since`, `selector`), or increase `timeout`" in told
-    assert "Is the cluster running" not in told
+    assert "Check that the cluster is running" not in told
 
 
 def test_a_redirect_is_told_with_where_it_leads(kube: Extension, api: FakeApi) -> None:

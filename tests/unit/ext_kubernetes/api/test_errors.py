@@ -50,7 +50,9 @@ def test_a_certificate_that_is_not_trusted_is_no_absent_server() -> None:
     reason = "SSLError: [SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed"
     error = Unreachable("https://one:6443", reason, 0.1, answered=False)
     assert "Check certificate-authority-data" in str(error.error)
-    assert "Is the cluster running" in str(Unreachable("https://one:6443", "refused", 0.1, answered=False).error)
+    assert "Check that the cluster is running" in str(
+        Unreachable("https://one:6443", "refused", 0.1, answered=False).error
+    )
 
 
 UNTYPED = "failed to create typed patch object (default/one; /v1, Kind=Secret): "

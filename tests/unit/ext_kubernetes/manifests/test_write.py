@@ -13,6 +13,7 @@ def test_fields_are_validated_unless_that_is_disabled() -> None:
 
 
 def test_one_object_is_named_and_several_are_counted() -> None:
-    one, other = ({"metadata": {"name": name}} for name in ("a", "b"))
+    one: dict[str, object] = {"metadata": {"name": "a"}}
+    other: dict[str, object] = {"metadata": {"name": "b"}}
     assert names_of(PODS, [one]) == "Pod/a"
     assert names_of(PODS, [one, other]) == "2 pods"

@@ -6,7 +6,11 @@ import pytest
 
 from ext_kubernetes.objects.fields import age_of, at, items, members, named, number, seconds_between, text
 
-ITEM = {"kind": "Pod", "metadata": {"name": "web"}, "spec": {"replicas": 2, "on": True, "list": [{"a": 1}, "b"]}}
+ITEM: dict[str, object] = {
+    "kind": "Pod",
+    "metadata": {"name": "web"},
+    "spec": {"replicas": 2, "on": True, "list": [{"a": 1}, "b"]},
+}
 
 
 def test_a_value_of_another_type_counts_as_absent() -> None:

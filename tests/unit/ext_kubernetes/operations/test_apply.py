@@ -47,7 +47,7 @@ def test_a_file_outside_of_the_workdir_is_refused(kube: Extension) -> None:
         ("a: [", "broken.yaml, line 2"),
         (
             "kind: ConfigMap",
-            "broken.yaml, line 1: expected an object with apiVersion and kind, missing apiVersion",
+            "broken.yaml, line 1: expected an object with apiVersion and kind; missing apiVersion",
         ),
         ("just text", "expected an object with apiVersion and kind, found 'just text'"),
         ("# nothing", "expected an object, found none"),

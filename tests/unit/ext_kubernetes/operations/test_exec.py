@@ -98,7 +98,7 @@ def test_a_connection_that_ends_without_a_status_is_no_success(kube: Extension, 
     pod.commands["cut"] = always((STDOUT, b"half"))
     result = kube.result("exec", {"resource": "pod/web-2", "command": ["cut"]})
     assert result["success"] is False
-    assert "ended without a status" in str(result["error"])
+    assert "closed without a status" in str(result["error"])
     assert result["outputs"] == {"pod": "web-2", "container": "main", "stdout": "half", "stderr": ""}
 
 

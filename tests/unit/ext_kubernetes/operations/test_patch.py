@@ -46,7 +46,7 @@ def test_all_that_a_selector_finds_are_annotated(kube: Extension, pods: FakeApi)
 
 
 def test_a_kind_alone_is_not_all_of_it(kube: Extension, pods: FakeApi) -> None:
-    assert "expected a name, a `selector`, or `all: true`" in kube.refused(
+    assert "expected a name, a `selector` or `all: true`" in kube.refused(
         "label", {"resource": "pods", "labels": {"a": "b"}}
     )
     assert kube.ok("label", {"resource": "pods", "all": True, "labels": {"a": "b"}})["changed"] == "3"
@@ -54,7 +54,9 @@ def test_a_kind_alone_is_not_all_of_it(kube: Extension, pods: FakeApi) -> None:
 
 def test_another_value_may_be_left_as_it_is(kube: Extension, pods: FakeApi) -> None:
     args = {"resource": "pods", "all": True, "labels": {"tier": "web"}, "overwrite": False}
-    assert "expected no tier among the labels of c, found 'data'; nothing was changed" in kube.failed("label", args)
+    assert "expected tier to be absent from the labels of c, found 'data'; nothing was changed" in kube.failed(
+        "label", args
+    )
 
 
 def test_what_was_labelled_is_waited_for_by_name(kube: Extension, pods: FakeApi) -> None:

@@ -89,7 +89,7 @@ def test_a_port_that_is_taken_is_told(kube: Extension, pod: FakeApi) -> None:
 def test_a_pod_that_does_not_run_has_no_ports(kube: Extension, pod: FakeApi) -> None:
     pod.put("pods", {"metadata": {"name": "web"}, "status": {"phase": "Pending"}})
     assert "expected a running pod" in kube.failed("port-forward", START)
-    assert "expected `port`" in kube.refused("port-forward", {"resource": "pod/web"})
+    assert "port is required" in kube.refused("port-forward", {"resource": "pod/web"})
 
 
 def test_a_port_of_a_service_leads_to_that_of_a_pod_behind_it(kube: Extension, pod: FakeApi) -> None:
@@ -102,7 +102,7 @@ def test_a_port_of_a_service_leads_to_that_of_a_pod_behind_it(kube: Extension, p
     for wanted, port in ((80, "8080"), ("web", "8080"), (81, "8081"), ("other", "8081"), (82, "82")):
         found = kube.ok("port-forward", {"resource": "service/web", "port": wanted})
         assert (found["pod"], found["port"]) == ("web", port)
-        assert found["message"] == f"{found['address']} to port {port} of pod web"
+        assert found["message"] == f"Forwarding {found['address']} to port {port} of pod web"
 
 
 def test_a_headless_service_translates_no_ports(kube: Extension, pod: FakeApi) -> None:

@@ -46,6 +46,6 @@ def test_a_custom_resource_is_scaled_when_its_scale_says_so(kube: Extension, api
     api.put("widgets", {"metadata": {"name": "it"}, "spec": {"replicas": 1}, "status": {"replicas": 1}})
     args = {"resource": "widget/it", "replicas": 3, "wait": True}
     told = kube.failed("scale", args | {"timeout": "100ms"})
-    assert "1 of 3 replicas, by its subresource scale" in told
+    assert "1 of 3 replicas in its scale subresource" in told
     api.put("widgets", {"metadata": {"name": "it"}, "spec": {"replicas": 3}, "status": {"replicas": 3}})
     kube.ok("scale", args)

@@ -54,12 +54,12 @@ def test_a_manifest_of_a_job_is_run(kube: Extension, api: FakeApi) -> None:
     assert kube.ok("run-job", {"manifest": MANIFEST})["name"] == "given"
     assert kube.ok("run-job", {"manifest": MANIFEST, "name": "other"})["name"] == "other"
     wrong = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}}
-    assert "expected one Job of batch/v1, found v1 Pod" in kube.refused("run-job", {"manifest": wrong})
+    assert "expected one batch/v1 Job, found v1 Pod" in kube.refused("run-job", {"manifest": wrong})
 
 
 def test_it_is_an_image_or_a_manifest(kube: Extension) -> None:
     assert "expected one of image and manifest" in kube.refused("run-job", {})
-    assert "go with `image`" in kube.refused("run-job", {"manifest": MANIFEST, "command": ["x"]})
+    assert "require `image`" in kube.refused("run-job", {"manifest": MANIFEST, "command": ["x"]})
 
 
 def test_a_job_is_deleted_on_request_however_it_ends(kube: Extension, api: FakeApi) -> None:
@@ -99,6 +99,6 @@ def test_a_log_that_is_cut_is_said_to_be(kube: Extension, api: FakeApi) -> None:
     api.job_exit = 0
     api.logs |= dict.fromkeys(["it-x1y2z/main", "it2-x1y2z/main"], "x" * (8 * 1024 * 1024 + 1))
     message = kube.ok("run-job", {"name": "it", "image": "busybox"})["message"]
-    assert "; of its log only the first 8,388,608 bytes were read" in message
+    assert "; only the first 8,388,608 bytes of its log were read" in message
     told = kube.failed("run-job", {"name": "it2", "image": "busybox", "expect": {"log": {"notContains": "y"}}})
     assert "log: expected to be checked completely, got more than 8 MiB" in told

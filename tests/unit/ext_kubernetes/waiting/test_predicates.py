@@ -96,7 +96,7 @@ def test_a_change_begins_the_time_anew(between: list[Object]) -> None:
 
 def test_an_object_of_the_same_name_is_not_the_one_that_was_deleted() -> None:
     judge = IsDeleted()
-    assert judge([item(uid="1")]).status == "1 still there, 0 of them being deleted"
+    assert judge([item(uid="1")]).status == "1 left, 0 of them being deleted"
     assert judge([item(uid="2")]).done
 
 
