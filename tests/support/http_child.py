@@ -27,8 +27,8 @@ def record(cassette: Path, child: Sequence[str], env: Mapping[str, str] | None =
 
 
 def replay(cassette: Path, child: Sequence[str], env: Mapping[str, str] | None = None, *options: str) -> Session:
-    """Run a child on recorded answers. The line about what is replayed is left out, if replay got that far."""
-    done = _run(["replay", "--http", *options, str(cassette), "--", *child], env)
+    """Run any child on recorded answers. The line about what is replayed is left out, if replay got that far."""
+    done = _run(["replay", "--http", "--accept-command", *options, str(cassette), "--", *child], env)
     if done.err.startswith(b"ext-recorder: replaying "):
         done.err = done.err.partition(b"\n")[2]
     return done

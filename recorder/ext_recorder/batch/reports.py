@@ -144,8 +144,10 @@ def write(path: str, data: bytes | Iterable[bytes]) -> None:
         with fresh.open("wb") as file:
             file.writelines(pieces)
         fresh.replace(target)
-    except BaseException:
+    except BaseException as error:
         fresh.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            error.filename = path  # not that of the file beside it
         raise
 
 

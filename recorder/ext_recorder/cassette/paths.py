@@ -53,6 +53,18 @@ def target_of(name: str) -> str:
     return target_of(target)
 
 
+def expect_folder(option: str, name: str) -> None:
+    """Raise UsageError if the folder of a file to write does not exist.
+
+    Args:
+        option: the option that names the file.
+        name: the file.
+    """
+    folder = os.path.dirname(name)  # noqa: PTH120 - pathlib costs 5 ms
+    if folder and not os.path.isdir(folder):  # noqa: PTH112
+        raise UsageError(f"{option} {name}: the folder {folder} does not exist; create it first")
+
+
 def is_open_file(name: str) -> bool:
     """Return True for a name such as /dev/stdout: a link to an open file, which may be a terminal or a pipe."""
     return os.path.islink(name) and os.path.abspath(name).startswith(_OPEN_FILES)  # noqa: PTH100, PTH114

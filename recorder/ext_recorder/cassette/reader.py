@@ -68,6 +68,8 @@ class Reader:
             self._file: BufferedReader = open(path, "rb")  # noqa: PTH123, SIM115 - pathlib is not imported for this alone
         except FileNotFoundError:
             advice = "record it first: ext-recorder record" if "://" not in str(path) else _NO_ADDRESS
+            if os.path.exists(f"{path}.partial"):  # noqa: PTH110 - pathlib is not imported for this alone
+                advice = f"its recording was interrupted: ext-recorder recover {path}.partial"
             raise CassetteError(path, 0, "no such file", advice) from None
         except OSError as error:
             raise CassetteError(path, 0, f"can't be read: {error.strerror}") from None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ext_recorder.record.config import MODES
 
-from .options import Option
+from .options import GIVEN, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -193,6 +193,12 @@ def placed(option: str) -> Callable[[str], object]:
     return check
 
 
+def _reported(text: str) -> None:
+    from ext_recorder.cassette.paths import expect_folder
+
+    expect_folder("--report", text)
+
+
 BIND = Option(
     "bind",
     "Local path for a placeholder of the cassette. NAME?=PATH applies only if the cassette has that placeholder. "
@@ -268,6 +274,7 @@ REPORT = Option(
     "File to which the replay appends lines of JSON: its result and the requests without a match. The last line of a "
     "session is the complete report.",
     "FILE",
+    check=_reported,
 )
 
 HTTP_COMMAND = "the command to run with --http"
@@ -372,6 +379,23 @@ REPEAT = Option(
 )
 
 PLAYING = (ORDER, IGNORE, MASK, MATCH_ON, REPEAT, MAX_AGE, SPEED, REPORT)
+
+
+def check_playing(values: Values) -> None:
+    """Check the options for the replay of a cassette before it is recorded. Raises UsageError."""
+    rules = (values["ignore"], values["mask"], values["match-on"])
+    if values["http"]:
+        from ext_recorder.http.request_matching import RequestRules
+
+        RequestRules.of(*rules, strict=IGNORE.name in values[GIVEN])
+    elif values["match-on"]:
+        from ext_recorder.messages.matcher import check_match_on
+
+        check_match_on(values["match-on"])
+    for option in PLAYING:
+        if option.check and not (values["http"] and option is IGNORE):
+            for text in values[option.name]:
+                option.check(text)
 
 
 def chosen(values: Values) -> list[Cassette]:

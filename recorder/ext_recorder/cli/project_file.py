@@ -142,6 +142,8 @@ def _trusted(path: str) -> ProjectFile | None:
     except OSError as error:
         raise _unreadable(path, error) from None
     if path.endswith(SHARED) and not any(table in data for table in _TABLES):
+        if b"\n[tool.ext_recorder" in b"\n" + data:
+            raise UsageError(f"{path}: [tool.ext_recorder]: unknown table; did you mean [tool.ext-recorder]")
         return None
     if owner in _owners():
         return ProjectFile(path, data)

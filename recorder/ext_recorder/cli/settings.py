@@ -10,6 +10,7 @@ import os
 import tomllib
 
 from ext_recorder.errors import UsageError
+from ext_recorder.messages.redaction import ProjectVariable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,6 +71,8 @@ class Settings:
         for option in command.options:
             given = values[option.name] if option.name in values[GIVEN] else None
             levels = [self._texts(option, place) for place in self._places(command, option.name)]
+            if option.name == "redact":
+                levels = [tuple(map(ProjectVariable, level)) for level in levels]
             if given is not None:
                 levels.append(given)
             if levels:
@@ -97,7 +100,15 @@ class Settings:
             for key in (CASSETTES, COMMAND):
                 place = (name, key) if name else (key,)
                 if self._at(place) is not None:
-                    self._strings(place)
+                    words = self._strings(place)
+                    if key == CASSETTES:
+                        self._expect_cassettes(words, place)
+
+    def _expect_cassettes(self, words: Iterable[str], place: tuple[str, ...]) -> None:
+        for word in words:
+            path = os.path.join(self.file.folder, os.path.expanduser(word))  # noqa: PTH111, PTH118
+            if "://" not in word and not any(char in word for char in "*?[") and not os.path.exists(path):  # noqa: PTH110
+                raise self._wrong(place, f"{word}: no such file or folder; relative paths start at {self.file.folder}")
 
     # --- Places: keys, from the table of the tool downward -----------------------------------------------------------
 

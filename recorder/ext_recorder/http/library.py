@@ -13,6 +13,7 @@ answer. No other request is ever answered twice, and none by what another reques
 from __future__ import annotations
 
 from collections import deque
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from .interaction import CONNECT
@@ -187,9 +188,16 @@ class InteractionStore:
             paths = sorted({entry.subject.method for entry in self._entries if entry.subject.path == live.path})
             hint = f"; with this path there are {', '.join(paths)}" if paths else ""
             return f"{live}: never recorded{hint}"
-        found = min((different(entry.subject, live) for entry in near[-COMPARED:]), key=len)
-        more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-        return f"{live}: differs from what is recorded: {'; '.join(found[:SHOWN])}{more}"
+        entry, found = min(
+            ((entry, different(entry.subject, live)) for entry in near[-COMPARED:]), key=lambda pair: len(pair[1])
+        )
+        text = "; ".join(text for _, text in found[:SHOWN]) + (
+            f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
+        )
+        pointers = list(dict.fromkeys(pointer for pointer, _ in found[:SHOWN]))
+        ignored = " ".join(f"--ignore {quote(pointer)}" for pointer in pointers)
+        remedy = f"record it again, or set aside what may differ ({ignored})"
+        return f"{live}: differs from recorded interaction {entry.number}: {text}; {remedy}"
 
     # --- The end -----------------------------------------------------------------------------------------------------
 
@@ -203,7 +211,8 @@ class InteractionStore:
             return []
         what = "one recorded request was" if len(left) == 1 else f"{len(left)} recorded requests were"
         lines = [f"{what} never sent:"]
-        lines += [f"  {entry.subject} (call {entry.call})" for entry in left[:LISTED]]
+        calls = [f" (call {entry.call})" if entry.call is not None else "" for entry in left[:LISTED]]
+        lines += [f"  {entry.subject}{call}" for entry, call in zip(left, calls, strict=False)]
         return lines + ([f"  and {len(left) - LISTED} more"] if len(left) > LISTED else [])
 
     def _is_spare(self, entry: Entry) -> bool:

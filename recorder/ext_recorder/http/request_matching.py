@@ -288,35 +288,52 @@ def _hidden(data: bytes) -> bytes:
     return PLACEHOLDER.sub(HIDDEN, text).encode("utf-8", "surrogateescape")
 
 
-def different(recorded: Subject, live: Subject) -> list[str]:
-    """Where two requests with one method and path differ, in words."""
+def different(recorded: Subject, live: Subject) -> list[tuple[str, str]]:
+    """Return where two requests with one method and path differ: (pointer for `--ignore`, text)."""
     found = []
     if recorded.address != live.address:
-        found.append(f"address: recorded {recorded.address}, now {live.address}")
+        found.append(("/host", f"address: recorded {recorded.address}, now {live.address}"))
     before, now = dict(recorded.query), dict(live.query)
     found += [
-        f"query {name}: recorded {_shown(before.get(name))}, now {_shown(now.get(name))}"
+        (
+            f"/query/{_token(name)}",
+            _change(f"query {name}", before.get(name), now.get(name)),
+        )
         for name in sorted(before.keys() | now.keys())
         if before.get(name) != now.get(name)
     ]
     if recorded.query != live.query and before == now:
-        found.append("query: names that come several times")
+        found.append(("/query", "query: names that come several times"))
     one, other = recorded.content, live.content
     if isinstance(one, bytes) or isinstance(other, bytes):
         if one != other:
-            found.append(f"body: recorded {_size(one)}, now {_size(other)}")
+            found.append(("/body", f"body: recorded {_size(one)}, now {_size(other)}"))
     else:
         found += [
-            f"body {pointer or '/'}: recorded {_shown(resolve(one, pointer))}, now {_shown(resolve(other, pointer))}"
+            (
+                f"/body{pointer}",
+                _change(f"body {pointer or '/'}", resolve(one, pointer), resolve(other, pointer)),
+            )
             for pointer in differences(one, other)
         ]
     for place, value in recorded.more.items():
         now_there = live.more[place]
         found += [
-            f"{place}{pointer}: recorded {_shown(resolve(value, pointer))}, now {_shown(resolve(now_there, pointer))}"
+            (
+                f"{place}{pointer}",
+                _change(f"{place}{pointer}", resolve(value, pointer), resolve(now_there, pointer)),
+            )
             for pointer in differences(value, now_there)
         ]
     return found
+
+
+def _change(where: str, recorded: object, live: object) -> str:
+    return f"{where}: recorded {_shown(recorded)}, now {_shown(live)}"
+
+
+def _token(name: str) -> str:
+    return name.replace("~", "~0").replace("/", "~1")
 
 
 def _shown(value: object) -> str:

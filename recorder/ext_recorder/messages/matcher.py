@@ -41,6 +41,15 @@ MATCH_ON = ("method", "params")
 _PLACEHOLDER = "[redacted:"
 
 
+def check_match_on(words: Iterable[str]) -> None:
+    """Raise UsageError if a value of `--match-on` is neither a word nor a JSON pointer."""
+    for pointer in [word for word in words if word not in MATCH_ON]:
+        try:
+            parts(pointer)
+        except ValueError as error:
+            raise UsageError(f"--match-on: expected {', '.join(MATCH_ON)} or a JSON pointer; {error}") from None
+
+
 class Difference:
     """One difference between two messages.
 
@@ -90,11 +99,7 @@ class Matcher:
         match_on: tuple[str, ...] = MATCH_ON,
         names: Mapping[bytes, bytes] | None = None,
     ) -> None:
-        for pointer in [part for part in match_on if part not in MATCH_ON]:
-            try:
-                parts(pointer)
-            except ValueError as error:
-                raise UsageError(f"--match-on: expected {', '.join(MATCH_ON)} or a JSON pointer; {error}") from None
+        check_match_on(match_on)
         self._dialect = dialect
         self._bindings = bindings
         self._calls = calls

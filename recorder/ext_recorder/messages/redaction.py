@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 FORMS = ("pattern", "pointer", "key", "value")
 
 
+class ProjectVariable(str):
+    """Name of an environment variable in a project file: it may be missing on machines that do not record."""
+
+    __slots__ = ()
+
+
 class Redaction:
     """Redaction options; picklable.
 
@@ -49,6 +55,9 @@ class Redaction:
         self._redact = tuple(each for each in redact if not _is_name(each))
         self._spared_names = tuple(each for each in excepted if _is_name(each))
         self._excepted = tuple(each for each in excepted if not _is_name(each))
+        if wrong := next((name for name in self._spared_names if ":" in name), ""):
+            forms = "the name of an environment variable, value:TEXT, pattern:REGEX, pointer:POINTER or key:GLOB"
+            raise UsageError(f"--redact-except {wrong}: expected {forms}")
         self._built_in = built_in
         self._further = dict(further or {})
         self._own()
@@ -63,18 +72,32 @@ class Redaction:
         """Return True if only users' own rules redact."""
         return not self._built_in
 
-    def require(self, environment: Mapping[str, str] = os.environ) -> None:
+    def require(self, environment: Mapping[str, str] = os.environ, *, for_recording: bool = True) -> list[str]:
         """Check that the variables that are named exist.
 
+        Args:
+            environment: variables.
+            for_recording: secrets are recorded, so that variables of a project file have to exist, too.
+
+        Returns:
+            Notes about variables of a project file that do not exist.
+
         Raises:
-            UsageError: one does not.
+            UsageError: a variable does not exist.
         """
-        for name in self._names:
-            if name not in environment:
+        notes = []
+        for name in [name for name in self._names if name not in environment]:
+            if not isinstance(name, ProjectVariable):
                 forms = "pattern:REGEX, pointer:POINTER, key:GLOB"
                 raise UsageError(
                     f"--redact {name}: expected the name of an environment variable, which does not exist, or {forms}"
                 )
+            text = f"redact {name} in the project file: this environment variable is not set"
+            if for_recording:
+                remedy = "so that its value cannot be recognized; set it, to any text if the child does not use it"
+                raise UsageError(f"{text}, {remedy}")
+            notes.append(f"{text}; its value is not recognized")
+        return notes
 
     def secrets(self, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Return known values by the name that placeholders have."""

@@ -13,7 +13,7 @@ import pytest
 from ext_recorder.cassette.paths import beside
 from ext_recorder.cli.command_line import resolve_values
 from ext_recorder.cli.commands.record import COMMAND as RECORD
-from ext_recorder.cli.common_options import one
+from ext_recorder.cli.common_options import check_playing, one
 from ext_recorder.errors import UsageError
 from ext_recorder.protocols.dialect import DIALECTS
 
@@ -129,6 +129,7 @@ class Recorded:
         given = {"CASSETTE": (str(path),), "COMMAND": words, **marked.values()}
         try:
             values = resolve_values(RECORD, given)
+            check_playing(values)
         except UsageError as error:
             raise _wrong(f"{item.nodeid}: {error}") from None
         if not values["COMMAND"]:
@@ -161,6 +162,7 @@ class Recorded:
             if not needed.exists():
                 raise _wrong(f"{needed}: no such cassette; record it: pytest --record-mode=once")
             child = ["--", *self.values["COMMAND"]] if http else []
+            options += ["--accept-command"] if http else []
             return [*recorder, "replay", *options, str(self.path), *child]
         self.path.parent.mkdir(parents=True, exist_ok=True)
         mode = f"--mode={self.mode}"

@@ -66,9 +66,9 @@ def run_new_episodes(session: RecordingConfig, options: Options) -> int:
     report: Report | None = None
     try:
         with Reader(session.cassette) as reader:
-            introduce(session.cassette, reader.header, options, outlets["err"])
             stage = make_action_buffer(reader.header, options)
             player = make_player(reader, stage, options)
+            introduce(session.cassette, reader.header, options, outlets["err"])
             player.on_host_data = said.append
             player.diverges = True
             try:

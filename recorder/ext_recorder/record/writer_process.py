@@ -155,11 +155,20 @@ def _cassette(session: RecordingConfig, batches: Iterator[list[Note]]) -> Report
             return None
         writer.seal(redactor.fired)
         if not check.is_complete and (why := _interrupted(session, spoken)):
+            if "has no response" in why and _input_ended(session):
+                why += "; the input ended before it: keep it open, for example `(cat FILE; sleep 5) | ext-recorder …`"
             text = f"{session.cassette}: not made, the session was interrupted: {why}{_kept(session)}"
             return Report(ok=False, text=text)
         writer.publish()
     warning = warning or _left_out(session, transcript) or _misread(session, transcript, spoken)
     return Report(ok=True, text=_summary(session, transcript, redactor.fired), warning=warning)
+
+
+def _input_ended(session: RecordingConfig) -> bool:
+    from ext_recorder.cassette.reader import Reader
+
+    with Reader(session.partial) as reader:
+        return any(event.kind == "eof" and getattr(event, "value", "") == "in" for event in reader)
 
 
 def _interrupted(session: RecordingConfig, spoken: DetectedProtocol) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.reader import Reader, dialect_of
 from ext_recorder.errors import RecorderError, UsageError
 from ext_recorder.messages.id_map import IdMap
@@ -122,18 +123,33 @@ def run_replay(path: str, options: Options | None = None) -> int:
     outlets: dict[Output, OutputSink] = {"out": host_outlet(1), "err": host_outlet(2)}
     try:
         with Reader(path) as reader:
-            introduce(path, reader.header, options, outlets["err"])
             actions = make_action_buffer(reader.header, options)
             player = make_player(reader, actions, options)
             player.on_host_data = actions.on_host_data
+            introduce(path, reader.header, options, outlets["err"])
             report = reporting(options.report, path, player)
             status = play(player, actions, outlets, options.speed, report.end if report else None)
             for rule in actions.unused_rules:
                 write_message(outlets["err"], f"--fault {rule} has befallen nothing")
+            for what in unknown_repeats(reader, options.repeat):
+                write_message(outlets["err"], f"--repeat {what}: {path} has no such message of the host")
     except RecorderError as error:
         write_message(outlets["err"], str(error))
         return EXIT_CANNOT_PLAY
     return status if isinstance(status, int) else die(status)
+
+
+def unknown_repeats(reader: Reader, repeat: tuple[str, ...]) -> list[str]:
+    """Return the values of `--repeat` whose method no recorded message of the host has."""
+    left = [what for what in repeat if what != "all"]
+    if left:
+        with reader.again() as events:
+            for event in events:
+                if event.kind == "in" and isinstance(event, Data):
+                    left = [what for what in left if what.partition(" ")[0].encode() not in event.payload]
+                if not left:
+                    break
+    return left
 
 
 def introduce(path: str, header: Header, options: Options, stderr: OutputSink) -> None:

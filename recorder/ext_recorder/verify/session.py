@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ext_recorder.batch.reports import Case
+from ext_recorder.cassette.paths import beside
 from ext_recorder.cassette.reader import dialect_of
 from ext_recorder.messages.id_map import IdMap
 from ext_recorder.messages.matcher import MessageComparison
@@ -60,9 +61,10 @@ class LiveSession:
         self.dialect = dialect_of(header, str(reader.path))
         self.framing = FRAMINGS[header.framing]
         self.findings = LiveDifferences(name)
-        options.redact.require(environment)
+        options.redact.require(environment, for_recording=False)
         self.secrets = options.redact.secrets(environment)
         self._name = name
+        self._path = str(reader.path)
         self._options = options
         self._stack = stack
         self._folder = ""
@@ -156,6 +158,8 @@ class LiveSession:
                 f"{project} was a new, empty folder; --files FOLDER copies files into it, "
                 f"--bind {project}=… names another"
             )
+        if self.findings and not self._options.http and Path(beside(self._path)).exists():
+            notes.append(f"{beside(self._name)} has the HTTP traffic of this session; --http replays it to the child")
         unknown = {each: None for sender in self._senders for each in sender.unknown_secrets}
         if unknown:
             placeholders = ", ".join(unknown)

@@ -18,6 +18,8 @@ def run(values: Values) -> int:
     from ext_recorder.tools.convert.convert import STDOUT, Options, convert
 
     options = Options(protocol=one(values, "protocol"), redact=redaction(values), bind=bindings(values))
+    for note in options.notes:
+        sys.stderr.write(f"ext-recorder: {note}\n")
     with file_of(one(values, "FILE")) as (path, _):
         told = convert(
             path,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from ext_recorder.cli.common_options import (
     ACCEPT_COMMAND,
     BIND,
@@ -121,15 +123,14 @@ def _run_http(values: Values) -> int:
         )
     if connect and not listen:
         raise UsageError("--listen is the address for clients, --connect that of COMMAND: expected both or neither")
+    matching = RequestRules.of(values["ignore"], values["mask"], values["match-on"], strict="ignore" in values[GIVEN])
     _introduce(values)
     return run_child(
         beside(one(values, "CASSETTE")),
         words,
         bind=bindings(values),
         redact=redaction(values),
-        matching=RequestRules.of(
-            values["ignore"], values["mask"], values["match-on"], strict="ignore" in values[GIVEN]
-        ),
+        matching=matching,
         listen=listen,
         connect=connect,
         report=one(values, "report"),
@@ -137,24 +138,28 @@ def _run_http(values: Values) -> int:
 
 
 def _introduce(values: Values) -> None:
-    """Print what is replayed: the header of the cassette, if it exists next to its HTTP traffic, names the command."""
+    """Check that the cassette is of the command, and print what is replayed. Raises UsageError.
+
+    The header of the cassette, if it exists next to its HTTP traffic, names the command.
+    """
     from ext_recorder.cassette.header import Header
     from ext_recorder.cassette.paths import beside
     from ext_recorder.cassette.reader import Reader
     from ext_recorder.errors import CassetteError
-    from ext_recorder.messages.provenance import headline, quiet
+    from ext_recorder.messages.provenance import check, headline, quiet
     from ext_recorder.posix.output import claim_standard_files, host_outlet, write_message
 
-    if quiet(values["quiet"]):
-        return
     cassette = one(values, "CASSETTE")
     try:
         with Reader(cassette) as reader:
             header = reader.header
     except CassetteError:  # the traffic alone is replayed
         header = Header("", "")
-    claim_standard_files()
-    write_message(host_outlet(2), headline(beside(cassette), header))
+    if not values["accept-command"]:
+        check(cassette, header, live(values))
+    if not quiet(values["quiet"]) and os.path.exists(beside(cassette)):  # noqa: PTH110 - pathlib costs 5 ms
+        claim_standard_files()
+        write_message(host_outlet(2), headline(beside(cassette), header))
 
 
 COMMAND = Command(

@@ -24,7 +24,8 @@ def run(values: Values) -> int:
 
     check = bool(values["check"])
     redaction = Redaction.of(values, _listed(one(values, "secrets")))
-    redaction.require()
+    for note in redaction.require(for_recording=not check):
+        sys.stderr.write(f"ext-recorder: {note}\n")
     cassettes = _with_traffic(chosen(values))
     if not check and (remote := next((found.name for found in cassettes if found.remote), "")):
         raise UsageError(f"{remote} is read-only; scrub a copy of it, or use --check")

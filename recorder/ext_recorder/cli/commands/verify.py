@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 def run(values: Values) -> int:
     """Run the command. Return its exit code."""
+    import sys
     from functools import partial
 
     from ext_recorder.batch.reports import report_each
@@ -76,6 +77,8 @@ def run(values: Values) -> int:
     MessageComparison(
         DIALECTS["raw"], options.ignore, options.mask, options.name
     )  # errors in them are reported before anything starts
+    for note in options.redact.require(for_recording=options.update):
+        sys.stderr.write(f"ext-recorder: {note}\n")
     cassettes = chosen(values)
     for each in cassettes:
         each.http = options.http

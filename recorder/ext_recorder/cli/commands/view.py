@@ -18,11 +18,14 @@ def run(values: Values) -> int:
 
     from ext_recorder.batch.reports import write
     from ext_recorder.batch.selection import file_of
+    from ext_recorder.cassette.paths import expect_folder
     from ext_recorder.errors import UsageError
     from ext_recorder.tools.view.page import SIGNATURE, page
 
     with file_of(one(values, "CASSETTE"), http=None) as (path, _):
         output = one(values, "output") or path.with_suffix(".html").name
+        if output != "-":
+            expect_folder("-o", output)
         pieces = page(path)
         first = next(pieces)  # the cassette has been read, or an error was raised
         if output == "-":

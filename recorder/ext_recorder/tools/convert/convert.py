@@ -138,16 +138,17 @@ class Options:
         protocol: protocol of the messages.
         redact: redaction rules.
         bind: paths to replace by placeholders, by name.
+        notes: about variables of a project file that do not exist.
     """
 
-    __slots__ = ("bind", "protocol", "redact")
+    __slots__ = ("bind", "notes", "protocol", "redact")
 
     def __init__(
         self, *, protocol: str = "", redact: Redaction | None = None, bind: Mapping[str, str] | None = None
     ) -> None:
         self.protocol = protocol or PROTOCOL
         self.redact = redact or Redaction()
-        self.redact.require()
+        self.notes = self.redact.require(for_recording=False)
         self.bind = dict(bind or {})
 
 

@@ -138,6 +138,17 @@ def test_requests_that_do_not_are_not(one: Interaction, other: Interaction) -> N
     assert Subject(one).key() != Subject(other).key()
 
 
+def test_a_miss_names_the_interaction_and_what_to_ignore() -> None:
+    shelf = library(answered("a"), answered("b", uri="http://h/b?q=a&x/y=1"))
+    miss = str(shelf.take(Subject(asked(uri="http://h/b?q=b&x/y=2")), 1))
+    assert "differs from recorded interaction 2: query q: recorded a, now b; query x/y: recorded 1, now 2" in miss
+    assert miss.endswith("set aside what may differ (--ignore /query/q --ignore '/query/x~1y')")
+
+
+def test_what_was_recorded_outside_of_calls_and_never_sent_has_no_call() -> None:
+    assert library(answered("a", call=None)).never_played()[1] == "  GET http://h/a"
+
+
 def test_what_was_recorded_and_never_sent_is_told() -> None:
     shelf = library(answered("a"), answered("b", uri="http://h/b"))
     shelf.take(Subject(asked()), 1)
