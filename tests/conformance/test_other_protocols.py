@@ -114,14 +114,14 @@ def test_a_server_that_dies_of_bad_input_is_started_again_for_what_comes_after(t
     found = verdicts("waza", tmp_path, command, address=address)
     wrong = {id for id, verdict in found.items() if verdict[0] != "met"}
     assert wrong == {"waza:parse-error", "waza:invalid-request"}
-    assert "found no answer" in found["waza:parse-error"][1]
+    assert "found no response" in found["waza:parse-error"][1]
 
 
 def test_an_address_without_a_server_is_told(tmp_path: Path) -> None:
     address = Address.parse(f"unix:{tmp_path}/server.sock", "--connect")
     with pytest.raises(RecorderError, match=r"^no connection to unix:.*: No such file or directory$"):
         verdicts("waza", tmp_path, (), address=address)
-    with pytest.raises(RecorderError, match=r"the server has ended \(exit code 3\); it said:\nbroken$"):
+    with pytest.raises(RecorderError, match=r"the server has exited \(exit code 3\); its output on stderr:\nbroken$"):
         verdicts("waza", tmp_path, ["sh", "-c", "echo broken >&2; exit 3"], address=address)
 
 
@@ -131,7 +131,7 @@ def test_the_host_answers_what_an_extension_calls_it_for_in_pieces_or_by_denial(
         with ChildUnderTest(peer("pi"), tmp_path) as asked, asked.session() as place:
             talk = ConversationRunner(place, "pi", profile("pi", tmp_path), session, PATIENCE_S)
             talk.hold()
-            heard = [each.value["payload"] for each in talk.exchange.heard if isinstance(each.value, dict)]
+            heard = [each.value["payload"] for each in talk.exchange.received if isinstance(each.value, dict)]
             results.append(
                 {each["call_id"]: each["output"] for each in heard if "output" in each and "call_id" in each}
             )
@@ -157,7 +157,7 @@ def test_without_a_profile_what_needs_one_is_skipped(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert told["waza:unknown-method"]["verdict"] == "met"
     assert told["waza:run"]["verdict"] == "skipped"
-    assert told["waza:run"]["reason"].endswith("the profile may say more")
+    assert told["waza:run"]["reason"].endswith("add entries to the profile")
 
 
 def test_a_table_a_report_and_an_exit_code_tell_of_a_server_on_a_socket(tmp_path: Path) -> None:
@@ -181,14 +181,14 @@ def test_a_table_a_report_and_an_exit_code_tell_of_a_server_on_a_socket(tmp_path
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--protocol=pi", "--only=spec:"], "--only spec:: no clause has such an id; --only pi: are for all of one"),
-        (["--protocol=pi", "--profile=none.json"], "--profile none.json: can't be read"),
+        (["--protocol=pi", "--only=spec:"], "--only spec:: no clause has this id; --only pi: select all of one"),
+        (["--protocol=pi", "--profile=none.json"], "--profile none.json: cannot be read"),
         (["--protocol=pi", "--profile=odd.json"], "expected an object with entries of tool, input, asking, asking-i"),
-        (["--protocol=pi", "--profile=broken.json"], "--profile broken.json: no JSON"),
+        (["--protocol=pi", "--profile=broken.json"], "--profile broken.json: not valid JSON"),
         (["--protocol=waza", "--connect=morse:1"], "--connect morse:1: expected tcp:HOST:PORT or unix:PATH"),
         (["--connect=tcp:1"], "--connect is for servers on sockets"),
         (["--protocol=pi", "--timeout=soon"], "--timeout soon: expected a number of seconds above 0"),
-        (["--protocol=waza", "--connect=unix:none.sock"], "no connection to unix:none.sock: the server has ended"),
+        (["--protocol=waza", "--connect=unix:none.sock"], "no connection to unix:none.sock: the server has exited"),
     ],
 )
 def test_what_is_wrong_with_the_command_line_is_told(words: list[str], said: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A small host that holds a session with a child, step by step."""
+"""Small host that runs the steps of a session with a child."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ _SHOWN_CHARS = 200
 
 
 class ConversationRunner:
-    """One session.
+    """Run of one session.
 
     Args:
-        place: where the child is.
-        protocol: of its messages.
-        known: what "$name" stands for.
-        session: what to say.
-        patience: seconds to wait for what must come.
+        place: endpoint of the session.
+        protocol: name of the protocol.
+        known: values of the placeholders "$name".
+        session: its steps.
+        patience: seconds to wait for expected output.
 
     Attributes:
-        exchange: what was said.
-        left_out: messages that could not be said.
-        asked: {clause that a step asks for: what is wrong}; nothing: it is met.
+        exchange: its messages.
+        left_out: number of messages that could not be sent.
+        asked: {clause that a step checks: its violations}; an empty list: it is met.
     """
 
     def __init__(
@@ -48,23 +48,23 @@ class ConversationRunner:
         self._known = dict(known)
         self._session = session
         self._patience = patience
-        self._waited_for: set[int] = set()  # numbers of messages that a step has waited for already
-        self._replied_to = 0  # so many messages the host has answered, where there was something to answer
+        self._waited_for: set[int] = set()  # numbers of messages that a step has waited for
+        self._replied_to = 0  # number of messages that the host has handled
 
     def hold(self) -> None:
-        """Do every step, let the child end, and hear what it still says.
+        """Run every step, let the child exit, and read the rest of its output.
 
         Raises:
-            RecorderError: another connection to a server can't be made.
+            RecorderError: another connection to the server fails.
         """
         self.exchange.client(1)
         for step in self._session.steps:
             self._do(step)
-        while self._session.lingers and self.exchange.hear(QUIET_SECONDS):
+        while self._session.lingers and self.exchange.receive(QUIET_SECONDS):
             pass
         self._reply()
         self.exchange.end_input()
-        self._hear_all()
+        self._receive_all()
 
     def _do(self, step: Step) -> None:
         match step:
@@ -74,21 +74,21 @@ class ConversationRunner:
                 self.exchange.send(self.exchange.client(1), step.payload, self._patience)
                 self._judge(step.wants, self._await(self._is_stray))
             case AwaitAnswer():
-                if call := self.exchange.said.get(step.id):
+                if call := self.exchange.sent.get(step.id):
                     self._judge(step.wants, self._await_answer(call))
             case Await():
                 self._await_message(step)
             case Unanswered():
-                stray = next(filter(self._is_stray, self.exchange.heard), None)
+                stray = next(filter(self._is_stray, self.exchange.received), None)
                 self._find(step.clause, f"an answer to nothing: {_shown(stray)}" if stray else "")
             case EndInput():
                 self.exchange.end_input()
             case Ends():
-                left = self._hear_all()
+                left = self._receive_all()
                 ended = not self.exchange.is_open and self._place.ended(left)
                 self._find(step.clause, "" if ended else "it does not end")
 
-    # --- Saying -------------------------------------------------------------------------------------------------------
+    # --- Sending ------------------------------------------------------------------------------------------------------
 
     def _say(self, step: Say) -> None:
         said = self._filled(step.message)
@@ -105,7 +105,7 @@ class ConversationRunner:
             self._find(step.clause, "" if is_result else f"expected a result, found {_shown(heard)}")
 
     def _filled(self, value: object) -> object:
-        """A message with what its placeholders stand for; MISSING where one of them means nothing."""
+        """Return a message with the values of its placeholders; MISSING if one of them has no value."""
         if isinstance(value, str) and value.startswith("$"):
             return self._meant(value)
         if isinstance(value, dict):
@@ -119,14 +119,14 @@ class ConversationRunner:
     def _meant(self, placeholder: str) -> object:
         name, slash, rest = placeholder[1:].partition("/")
         if not name:
-            found = (resolve(each.value, slash + rest) for each in reversed(self.exchange.heard))
+            found = (resolve(each.value, slash + rest) for each in reversed(self.exchange.received))
             return next((each for each in found if each is not MISSING), MISSING)
         value = self._known.get(name, MISSING)
         return f"{value}/{rest}" if slash and isinstance(value, str) else resolve(value, slash + rest)
 
     def _reply(self) -> None:
-        """Answer what the child has asked for meanwhile."""
-        asked, self._replied_to = self.exchange.heard[self._replied_to :], len(self.exchange.heard)
+        """Respond to the requests of the child."""
+        asked, self._replied_to = self.exchange.received[self._replied_to :], len(self.exchange.received)
         for each in asked:
             reply = self._session.replies.get(each.message.method)
             if reply and isinstance(each.value, dict) and each.call is None:
@@ -136,7 +136,7 @@ class ConversationRunner:
     # --- Waiting ------------------------------------------------------------------------------------------------------
 
     def _await_message(self, step: Await) -> None:
-        call = self.exchange.said.get(step.after)
+        call = self.exchange.sent.get(step.after)
         if step.after and (call is None or call in self.exchange.failed):
             return
         unless = None if step.clause else call
@@ -156,13 +156,13 @@ class ConversationRunner:
         """Wait for a message.
 
         Args:
-            meant: which.
-            unless: a request; when it is answered first, nothing has to come.
-            holds: the host answers nothing meanwhile.
+            meant: returns True for the message.
+            unless: a request; its last response ends the wait.
+            holds: the host sends no responses in the meantime.
         """
         until = monotonic() + self._patience
         while True:
-            for number, each in enumerate(self.exchange.heard):
+            for number, each in enumerate(self.exchange.received):
                 if number not in self._waited_for and meant(each):
                     self._waited_for.add(number)
                     return each
@@ -170,23 +170,23 @@ class ConversationRunner:
                 return None
             if not holds:
                 self._reply()
-            if not self.exchange.hear(until - monotonic()):
-                # The rest need not wait as long for a child that owes.
+            if not self.exchange.receive(until - monotonic()):
+                # A child that is late once does not delay all further steps.
                 self._patience = min(self._patience, QUIET_SECONDS)
                 return None
 
-    def _hear_all(self) -> float:
-        """Hear what comes until the child has no more to say. Returns the seconds that are left of the patience."""
+    def _receive_all(self) -> float:
+        """Read output until the child sends no more. Return the seconds that are left of the patience."""
         until = monotonic() + self._patience
-        while self.exchange.hear(until - monotonic()):
+        while self.exchange.receive(until - monotonic()):
             pass
         return max(0.0, until - monotonic())
 
-    # --- Judging ------------------------------------------------------------------------------------------------------
+    # --- Checking -----------------------------------------------------------------------------------------------------
 
     def _is_stray(self, heard: ReceivedMessage) -> bool:
-        """Is it an answer to nothing that was asked?"""
-        return heard.call is not None and heard.call not in self.exchange.said.values()
+        """Return True for a response without a request."""
+        return heard.call is not None and heard.call not in self.exchange.sent.values()
 
     def _judge(self, wants: Sequence[Want], heard: ReceivedMessage | None) -> None:
         for want in wants:
@@ -202,12 +202,12 @@ class ConversationRunner:
                 self._find(want.clause, f"expected {wanted}, found {_shown(heard)}")
 
     def _find(self, clause: str, wrong: str) -> None:
-        """Something that a clause is about was asked for; "": nothing is wrong with it."""
+        """Record that a clause was checked, and how it was violated; "": it is met."""
         found = self.asked.setdefault(clause, [])
         if wrong:
             found.append(wrong)
 
 
 def _shown(heard: ReceivedMessage | None) -> str:
-    text = heard.message.text if heard else "no answer"
+    text = heard.message.text if heard else "no response"
     return text if len(text) <= _SHOWN_CHARS else text[:_SHOWN_CHARS] + "…"

@@ -1,6 +1,6 @@
-"""Ways to a child: its standard files, or connections to the server that listens at an address.
+"""Child under test: its standard files, or connections to the server at an address, and the messages on them.
 
-Bytes only; `conversing` knows what they mean. Nothing of a child that was started here is left behind.
+All processes of a child that is started here are stopped at the end.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ if TYPE_CHECKING:
 
 
 STOP_GRACE_SECONDS = 1.0  # between SIGTERM and SIGKILL
-GONE_SECONDS = 10.0  # how long the end of a killed tree is waited for
-DYING_SECONDS = 0.5  # a server that closes a connection may be about to die, and still take another one
+GONE_SECONDS = 10.0  # maximum wait for the end of killed processes
+DYING_SECONDS = 0.5  # a server that closes a connection may be about to exit, and still accept another one
 RETRY_SECONDS = 0.02  # between two attempts to connect to a server that is starting
 SHOWN_CHARS = 2_000
 
 
 class ByteChannel:
-    """Bytes from and to a child, without waiting.
+    """Non-blocking byte stream from and to a child.
 
     Args:
-        source: what to read from.
-        sink: what to write to; both non-blocking.
-        end: tells the child that no more will come.
+        source: descriptor to read from.
+        sink: descriptor to write to.
+        end: ends the stream to the child.
 
     Attributes:
-        was_left: the child has ended it, unasked.
+        was_left: True if the child ended the stream first.
     """
 
     def __init__(self, source: int, sink: int, end: Callable[[], None]) -> None:
@@ -68,7 +68,7 @@ class ByteChannel:
         self._is_ended = False
 
     def read(self) -> bytes:
-        """What has come; b"" at its end. Raises BlockingIOError where nothing has."""
+        """Return the available bytes; b"" at the end. Raises BlockingIOError if none are available."""
         try:
             data = os.read(self.source, READ_BYTES)
         except ConnectionError:
@@ -77,30 +77,30 @@ class ByteChannel:
         return data
 
     def write(self, data: memoryview) -> int:
-        """Write what there is room for. Raises BlockingIOError; OSError where nobody listens any more."""
+        """Write as much as fits. Raises BlockingIOError if nothing fits, OSError if the child has closed the stream."""
         return os.write(self.sink, data)
 
     def end(self) -> None:
-        """No more will be written."""
+        """End the stream to the child."""
         self._is_ended = True
         self._end()
 
 
 class SessionEndpoint:
-    """Where one session is held. `link` gives a way to the child: for another client, where there can be one."""
+    """Endpoint of one session. `link` returns a channel to the child, for each client a new one if that is possible."""
 
     def __init__(self, link: Callable[[], ByteChannel], ended: Callable[[float], bool]) -> None:
         self.link = link
-        self.ended = ended  # whether the child ends within so many seconds, after it has closed its link
+        self.ended = ended  # returns True if the child exits within the given seconds after it has closed its channel
 
 
 class ChildUnderTest:
-    """What is asked: a command, or a server at an address. A context manager, which ends what it has started.
+    """Child to check: a command, or a server at an address. A context manager, which stops the processes it started.
 
     Args:
-        command: argv; for a server () where it runs already.
-        folder: the working directory of what is started.
-        address: where the server listens; None for a child on its standard files, which is started for each session.
+        command: program and arguments; () for a server that is already running.
+        folder: working directory of the command.
+        address: of the server; None for a child on its standard files, which is started for each session.
     """
 
     def __init__(self, command: Sequence[str], folder: Path, address: Address | None = None) -> None:
@@ -114,7 +114,7 @@ class ChildUnderTest:
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
-        self._stderr = self._stack.enter_context(tempfile.TemporaryFile())  # a file: nobody can block on it
+        self._stderr = self._stack.enter_context(tempfile.TemporaryFile())  # a file: the child cannot block on it
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -125,16 +125,16 @@ class ChildUnderTest:
 
     @contextmanager
     def session(self) -> Iterator[SessionEndpoint]:
-        """A place for one session, closed at the end.
+        """Open the endpoint of one session, and close it at the end.
 
         Raises:
-            RecorderError: the command can't be started, or there is no server at the address.
+            RecorderError: the command cannot be started, or no server listens at the address.
         """
         with ExitStack() as stack:
             yield self._served(self._address, stack) if self._address else self._started(stack)
 
     def _started(self, stack: ExitStack) -> SessionEndpoint:
-        """A child on pipes of its own."""
+        """Start a child on pipes."""
         (theirs_in, sink), (source, theirs_out) = os.pipe(), os.pipe()
         try:
             child = self._spawn(theirs_in, theirs_out)
@@ -150,17 +150,17 @@ class ChildUnderTest:
         return SessionEndpoint(lambda: link, child.wait_for_exit)
 
     def _served(self, address: Address, stack: ExitStack) -> SessionEndpoint:
-        """Connections to a server."""
+        """Return an endpoint that connects to the server."""
 
         def link() -> ByteChannel:
             connection = stack.enter_context(self._connected(address))
             self._links.append(ByteChannel(connection.fileno(), connection.fileno(), lambda: _end(connection)))
             return self._links[-1]
 
-        return SessionEndpoint(link, lambda _: True)  # the server itself goes on
+        return SessionEndpoint(link, lambda _: True)  # the server itself keeps running
 
     def _start_server(self) -> Child:
-        stdin, ours = os.pipe()  # it stays open: its end would tell the server to end
+        stdin, ours = os.pipe()  # it stays open: a server may exit at its end
         self._stack.callback(os.close, ours)
         try:
             return self._spawn(stdin, self._stderr.fileno())
@@ -178,7 +178,7 @@ class ChildUnderTest:
             os.close(folder)
 
     def _connected(self, address: Address) -> socket.socket:
-        """A connection; a server that is started may take its time until it listens."""
+        """Connect to the server, which is started first if that is needed, and retry while it is starting."""
         if self._command and self._server is None:
             self._server = self._start_server()
         if self._server and any(link.was_left for link in self._links):
@@ -199,10 +199,10 @@ class ChildUnderTest:
             sleep(RETRY_SECONDS)
 
     def _started_again(self, server: Child, address: Address) -> Child:
-        """The server that has died of what was said to it. Raises RecorderError where that was nothing."""
+        """Restart a server that exited after a session. Raises RecorderError if it exited before the first one."""
         if not self._has_served:
             words = self.last_words()
-            why = f"the server has ended ({server.status})" + (f"; it said:\n{words}" if words else "")
+            why = f"the server has exited ({server.status})" + (f"; its output on stderr:\n{words}" if words else "")
             raise RecorderError(f"no connection to {address}: {why}")
         self._has_served, self._server = False, None
         _stop(server)
@@ -211,7 +211,7 @@ class ChildUnderTest:
         return self._start_server()
 
     def last_words(self) -> str:
-        """What was said on stderr at the end."""
+        """Return the end of the output on stderr."""
         size = os.fstat(self._stderr.fileno()).st_size
         words = os.pread(self._stderr.fileno(), STDERR_BYTES, max(0, size - STDERR_BYTES)).decode(errors="replace")
         return words.strip()[-SHOWN_CHARS:]
@@ -223,7 +223,7 @@ def _has_ended(child: Child) -> bool:
 
 
 def _stop(child: Child) -> None:
-    """End it, with all that it has started."""
+    """Stop a child with all processes that it started."""
     if not child.wait(0):
         child.stop(signal.SIGTERM, STOP_GRACE_SECONDS)
         child.wait(GONE_SECONDS)
@@ -231,23 +231,23 @@ def _stop(child: Child) -> None:
 
 
 def _end(connection: socket.socket) -> None:
-    with suppress(OSError):  # it has gone already
+    with suppress(OSError):  # it is already closed
         connection.shutdown(socket.SHUT_WR)
 
 
-Call: TypeAlias = tuple[int, bytes | None]  # a request: the number of its client, and what its id is known by
-_HEAD_BYTES = 40  # of a frame, in a message for people
+Call: TypeAlias = tuple[int, bytes | None]  # a request: the number of its client, and the key of its id
+_HEAD_BYTES = 40  # of a frame that a message shows
 
 
 @dataclass
 class Client:
-    """One way to the child.
+    """Client of the child, with a channel of its own.
 
     Args:
         number: from 1.
-        link: the bytes.
-        decoder: of what comes.
-        is_open: the child may say more.
+        link: its channel.
+        decoder: of the output of the child.
+        is_open: False after the end of the output.
     """
 
     number: int
@@ -258,7 +258,7 @@ class Client:
 
 @dataclass(frozen=True)
 class ReceivedMessage:
-    """A message of the child: to which client, what it is, and its JSON value."""
+    """Message of the child: its client, its classification, and its JSON value."""
 
     client: int
     message: ClassifiedMessage
@@ -266,29 +266,29 @@ class ReceivedMessage:
 
     @property
     def call(self) -> Call | None:
-        """The request that it answers; None for what is no answer."""
+        """Return the request of this response; None if it is not a response."""
         return (self.client, self.message.key) if self.message.kind == "response" else None
 
 
 class Exchange:
-    """The messages of one session.
+    """Messages of one session.
 
     Args:
-        place: where the child is.
-        protocol: of its messages.
+        place: endpoint of the session.
+        protocol: name of the protocol.
 
     Attributes:
-        events: what was said, by both.
-        heard: the child's messages.
-        said: the host's requests by their ids.
-        open: those without their last answer; `failed`, those that were answered by a failure.
-        unframed: the beginnings of frames whose header lines do not end as they should.
+        events: messages in both directions.
+        received: messages of the child.
+        sent: requests of the host by their ids.
+        open: requests without their last response; `failed`: requests whose response is a failure.
+        unframed: beginnings of frames with invalid ends of header lines.
     """
 
     def __init__(self, place: SessionEndpoint, protocol: str) -> None:
         self.events: list[Event] = []
-        self.heard: list[ReceivedMessage] = []
-        self.said: dict[object, Call] = {}
+        self.received: list[ReceivedMessage] = []
+        self.sent: dict[object, Call] = {}
         self.open: set[Call] = set()
         self.failed: set[Call] = set()
         self.unframed: list[bytes] = []
@@ -299,7 +299,7 @@ class Exchange:
         self._started = monotonic()
 
     def client(self, number: int) -> Client:
-        """A client. A child on its standard files has only one, who is all of them. Raises RecorderError."""
+        """Return a client; on standard files the same for all numbers. Raises RecorderError if it cannot connect."""
         while len(self._clients) < number:
             link = self._place.link()
             if self._clients and link is self._clients[0].link:
@@ -307,23 +307,23 @@ class Exchange:
             self._clients.append(Client(len(self._clients) + 1, link, self._framing.decoder()))
         return self._clients[number - 1]
 
-    # --- Saying -------------------------------------------------------------------------------------------------------
+    # --- Sending ------------------------------------------------------------------------------------------------------
 
     def say(self, client: Client, message: object, patience: float) -> Call | None:
-        """Say a JSON value; see `send`."""
+        """Send a JSON value; see `send`."""
         return self.send(client, dumps(message).encode(), patience)
 
     def send(self, client: Client, payload: bytes, patience: float) -> Call | None:
-        """Send one frame; what the child does not take in that many seconds is left.
+        """Send one frame; the rest that the child does not read within the given seconds is dropped.
 
         Returns:
-            The request, where it is one.
+            The request; None if the frame is not one.
         """
         message = self.dialect.classify(payload)
         call = None
         if message.kind == "request" and message.key is not None:
             call = (client.number, message.key)
-            self.said[loads(message.id)] = call
+            self.sent[loads(message.id)] = call
             self.open.add(call)
         self.events.append(Data("in", monotonic() - self._started, payload, conn=client.number))
         rest = memoryview(self._framing.encode(payload))
@@ -332,8 +332,8 @@ class Exchange:
             try:
                 rest = rest[client.link.write(rest) :]
             except BlockingIOError:
-                self.hear(until - monotonic(), writing=client)
-            except OSError:  # it does not listen any more; what it still says is heard
+                self.receive(until - monotonic(), writing=client)
+            except OSError:  # it has closed its input; its output is still read
                 break
         return call
 
@@ -342,15 +342,15 @@ class Exchange:
         for client in self._clients:
             client.link.end()
 
-    # --- Hearing ------------------------------------------------------------------------------------------------------
+    # --- Receiving ----------------------------------------------------------------------------------------------------
 
     @property
     def is_open(self) -> bool:
-        """May the child say more?"""
+        """Return True if more output of the child may come."""
         return any(client.is_open for client in self._clients)
 
-    def hear(self, seconds: float, writing: Client | None = None) -> bool:
-        """Take what comes. Returns whether anything did, or there is room to write to that client."""
+    def receive(self, seconds: float, writing: Client | None = None) -> bool:
+        """Read output. Return True if there was any, or if writing to that client is possible."""
         listening = {client.link.source: client for client in self._clients if client.is_open}
         if seconds <= 0 or not (listening or writing):
             return False
@@ -387,8 +387,8 @@ class Exchange:
         try:
             heard = ReceivedMessage(client.number, message, loads(message.text))
         except MessageError:
-            return  # what is wrong with it, the rules tell
-        self.heard.append(heard)
+            return  # the rules report the error in it
+        self.received.append(heard)
         if heard.call and self.dialect.is_last(message):
             self.open.discard(heard.call)
             if self.dialect.has_failed(message) or message.at("/error") is not MISSING:

@@ -1,6 +1,6 @@
-"""Clauses of the other specifications: those that `lint` knows, and those that a conversation asks for.
+"""Clauses of the other specifications: those of the rules of `lint`, and those that a conversation checks.
 
-A clause is met when the child has said what it is about, and nothing was wrong with that.
+A clause is met if the child has sent messages that it applies to, and none of them violates it.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
     from .target import Target
 
 _OWING = "answer-each"
-_ANY = ("answer-known", _OWING, "message")  # of everything that is said
+_ANY = ("answer-known", _OWING, "message")  # apply to every message
 _UTF_8 = "utf-8"
 
 
 def clauses_of(protocol: str) -> tuple[Clause, ...]:
-    """The clauses of a protocol that a child can break: those of its rules in their order, then the others."""
+    """Return the clauses of a protocol that a child can violate: those of its rules in their order, then the others."""
     rules = _rules(protocol)
     said = {*rules.messages, *(event for each in rules.machines for event in each.events)}
     said |= {event for each in rules.during for event in each.events} | {"< !"}
@@ -58,17 +58,17 @@ def ask(
     only: Collection[str] = (),
     patience: float = PATIENCE_SECONDS,
 ) -> dict[str, tuple[str, str]]:
-    """Hold the conversation, and look at it. The verdict on each clause by its id: (word, reason).
+    """Run the conversation of a protocol, and return the verdict on each clause by its id: (word, reason).
 
     Args:
         peer: the child.
-        protocol: what it speaks.
-        known: its profile, and what every session has: "workdir" and "session".
-        only: ids of clauses; where sessions ask for all of these by themselves, the others are left out. (): all.
-        patience: seconds to wait for what must come.
+        protocol: name of its protocol.
+        known: its profile, and the values of every session: "workdir" and "session".
+        only: ids of clauses; sessions that are not needed for them are skipped. (): all.
+        patience: seconds to wait for expected output.
 
     Raises:
-        RecorderError: it can't be started, or there is no server.
+        RecorderError: the child cannot be started, or no server listens at the address.
     """
     findings = _Findings(protocol)
     chosen = {id.partition(":")[2] for id in only}
@@ -82,26 +82,26 @@ def ask(
         except RecorderError as error:
             if not number:
                 raise
-            # It was there before: what was said to it then has ended it.
+            # It was running before: messages of the previous session made it exit.
             findings.add({id: [str(error)] for id in session.clauses()})
         else:
             findings.look_at(talk)
     if findings.are_violated([_OWING]) and (words := peer.last_words()):
-        findings.add({_OWING: [f"its last words on stderr:\n{words}"]})
+        findings.add({_OWING: [f"the end of its output on stderr:\n{words}"]})
     return findings.verdicts()
 
 
 class _Findings:
-    """What all sessions have shown."""
+    """Violations that were found in all sessions."""
 
     def __init__(self, protocol: str) -> None:
         self._protocol = protocol
         self._rules = _rules(protocol)
-        self._wrong: dict[str, list[str]] = {}  # by clause; of those that were seen, [] where nothing is
+        self._wrong: dict[str, list[str]] = {}  # by clause; an empty list if a clause was checked and is met
         self._left_out = False
 
     def look_at(self, talk: ConversationRunner) -> None:
-        """A session that was held."""
+        """Check the messages of a session."""
         judge = _Judge(self._protocol, self._rules)
         for number, event in enumerate(talk.exchange.events, 1):
             judge.take(event, number)
@@ -117,29 +117,29 @@ class _Findings:
         self._left_out = self._left_out or bool(talk.left_out)
 
     def are_violated(self, clauses: Iterable[str]) -> bool:
-        """Is something wrong with each of these already?"""
+        """Return True if each of these clauses is violated."""
         return all(self._wrong.get(id) for id in clauses)
 
     def add(self, found: Mapping[str, Iterable[str]]) -> None:
-        """What is wrong with clauses; nothing: they are met."""
+        """Add violations by clause; an empty list: the clause is met."""
         for id, wrong in found.items():
             self._wrong.setdefault(id, []).extend(wrong)
 
     def verdicts(self) -> dict[str, tuple[str, str]]:
-        """See `ask`."""
-        more = "; the profile may say more" if self._left_out else ""
+        """Return the verdicts, as `ask`."""
+        more = "; add entries to the profile" if self._left_out else ""
         found = {}
         for clause in clauses_of(self._protocol):
             wrong = self._wrong.get(clause.id.partition(":")[2])
             if wrong is None:
-                found[clause.id] = ("skipped", f"the child has said nothing that it is about{more}")
+                found[clause.id] = ("skipped", f"the child has sent no message that it applies to{more}")
             else:
                 found[clause.id] = ("violated", "\n".join(dict.fromkeys(wrong))) if wrong else ("met", "")
         return found
 
 
 class _Judge(Linter):
-    """A linter that knows what the child has said."""
+    """Linter that reports only on messages of the child, and records which of them it has seen."""
 
     def __init__(self, protocol: str, rules: Rules) -> None:
         super().__init__(Header(protocol, DIALECTS[protocol].framing), rules, "message")
@@ -147,12 +147,12 @@ class _Judge(Linter):
         self._of_child = True
 
     def take(self, event: Event, line: int) -> None:
-        """Look at one event; what the host says is ours."""
+        """Check one event; messages of the host are our own."""
         self._of_child = event.kind != "in"
         super().take(event, line)
 
     def end(self) -> None:
-        """What was not answered by now never is: it was waited for."""
+        """Report open requests, whose responses were waited for."""
         self._of_child = self._is_complete = True
         super().end()
 
@@ -166,7 +166,7 @@ class _Judge(Linter):
 
 
 def _touched(protocol: str, seen: set[str]) -> Iterator[str]:
-    """The ids of the clauses that are about what was said."""
+    """Yield the ids of the clauses that apply to the given messages."""
     if not seen:
         return
     rules, by_members = _rules(protocol), DIALECTS[protocol].tag == "method"
@@ -183,7 +183,7 @@ def _touched(protocol: str, seen: set[str]) -> Iterator[str]:
 
 
 def _encoding(events: Iterable[Event]) -> dict[str, list[str]]:
-    """Is everything that the child says UTF-8? Nothing where it says nothing that would show it."""
+    """Return the verdict on UTF-8; empty if all messages of the child are ASCII."""
     found: dict[str, list[str]] = {}
     for event in events:
         if isinstance(event, Data) and event.kind == "out" and not event.payload.isascii() and not event.raw:
@@ -191,12 +191,12 @@ def _encoding(events: Iterable[Event]) -> dict[str, list[str]]:
                 event.payload.decode()
                 found.setdefault(_UTF_8, [])
             except UnicodeDecodeError as error:
-                found.setdefault(_UTF_8, []).append(f"{event.payload[: error.end]!r} is no UTF-8")
+                found.setdefault(_UTF_8, []).append(f"{event.payload[: error.end]!r} is not UTF-8")
     return found
 
 
 def _sessions(protocol: str, only: set[str]) -> list[Session]:
-    """The sessions to hold. The first shows clauses of the rules; the others show them as well."""
+    """Return the sessions to run. The first one covers the clauses of the rules."""
     conversation = CONVERSATIONS[protocol]
     by_steps_alone = bool(only) and only <= conversation.clauses.keys()
     return [each for each in conversation.sessions if not by_steps_alone or only & each.clauses() or only <= {_UTF_8}]
@@ -209,4 +209,4 @@ def _rules(protocol: str) -> Rules:
 
 
 def _in_conversation(_target: Target) -> None:
-    raise NotImplementedError("asked in one conversation with the others")
+    raise NotImplementedError("checked in one conversation with the others")

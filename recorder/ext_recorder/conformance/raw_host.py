@@ -1,8 +1,7 @@
-"""A host of spec 0 on raw pipes, for asking an extension anything, polite or not.
+"""Host of spec 0 on raw pipes, which can send an extension any bytes, valid or not.
 
-It shares no code with `ext_sdk`: what both sides of one library get wrong, a test with that library can't see. Nothing
-here waits for ever: an answer that does not come within `PATIENCE_SECONDS` is a `Violation`, and the process is ended
-with its group.
+It shares no code with `ext_sdk`, because a library cannot reveal an error that it makes on both sides. Every wait is
+limited: a response that does not come within `PATIENCE_SECONDS` is a `Violation`, and the process group is killed.
 """
 
 from __future__ import annotations
@@ -29,29 +28,29 @@ if TYPE_CHECKING:
 # Far beyond what any answer takes, and far below what the "slow" operation of a profile takes: an answer that came had
 # not waited for that one.
 PATIENCE_SECONDS = 20.0
-QUIET_SECONDS = 0.3  # how long to listen where nothing should come
+QUIET_SECONDS = 0.3  # wait for output that should not come
 POLL_SECONDS = 0.0002
 READ_BYTES = 65_536
 STDERR_BYTES = 1_000_000
 
 
 class Violation(AssertionError):
-    """The extension does not do what the clause says."""
+    """The extension violates the clause."""
 
 
 class NotApplicable(Exception):
-    """The clause can't be asked of this extension: its profile lacks an entry, or its manifest an operation."""
+    """The clause cannot be checked: the profile lacks an entry, or the manifest an operation."""
 
 
 def json_object(value: object, what: str) -> dict[str, object]:
-    """The value, which must be an object."""
+    """Return the value, which must be an object."""
     if not isinstance(value, dict):
         raise Violation(f"{what} must be an object, found {value!r:.200}")
     return value
 
 
 def text(value: object, what: str) -> str:
-    """The value, which must be a string."""
+    """Return the value, which must be a string."""
     if not isinstance(value, str):
         raise Violation(f"{what} must be a string, found {value!r:.200}")
     return value
@@ -70,10 +69,10 @@ class Host:
     """A running extension.
 
     Args:
-        command: argv of the extension.
+        command: program and arguments.
         cwd: its working directory.
-        env: its whole environment.
-        patience: seconds to wait for what must come.
+        env: its entire environment.
+        patience: seconds to wait for expected output.
     """
 
     command: Sequence[str]
@@ -86,7 +85,7 @@ class Host:
     _taken: int = 0
 
     def __enter__(self) -> Self:
-        """Start the extension. Raises Violation where it can't be."""
+        """Start the extension. Raises Violation if that fails."""
         self._stderr = tempfile.TemporaryFile()  # a file: an extension can't block on it
         try:
             self._process = subprocess.Popen(
@@ -105,7 +104,7 @@ class Host:
         return self
 
     def __exit__(self, *exc: object) -> None:
-        """End it, if it has not ended."""
+        """Kill the process group, if it still runs."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -115,20 +114,20 @@ class Host:
 
     @property
     def pid(self) -> int:
-        """The process id of the extension."""
+        """Return the process id of the extension."""
         return self._process.pid
 
     @property
     def stderr(self) -> str:
-        """What it has written to stderr so far."""
+        """Return its output on stderr so far."""
         return os.pread(self._stderr.fileno(), STDERR_BYTES, 0).decode(errors="replace")
 
     # --- Sending ---
 
     def send_bytes(self, data: bytes) -> None:
-        """Write to stdin, and read while the extension does not.
+        """Write to stdin, and read stdout while the extension does not read.
 
-        An extension that has closed its stdin already is not an error here.
+        A closed stdin is not an error here.
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -150,7 +149,7 @@ class Host:
             pass
 
     def wait_until_read(self) -> None:
-        """Wait until the extension has taken everything sent from the pipe.
+        """Wait until the extension has read everything from the pipe.
 
         Raises:
             Violation: it does not read.
@@ -169,19 +168,19 @@ class Host:
         self.send_bytes(json.dumps(message, ensure_ascii=False).encode() + b"\n")
 
     def request(self, method: str, params: object = None, *, id: object = None) -> object:
-        """Send a request; its id, a new one where none is given."""
+        """Send a request, and return its id; by default a new one."""
         chosen = self._new_id() if id is None else id
         members = {} if params is None else {"params": params}
         self.send({"jsonrpc": "2.0", "id": chosen, "method": method} | members)
         return chosen
 
     def close_stdin(self) -> None:
-        """The host has nothing more to say."""
+        """Close the stdin of the extension."""
         assert self._process.stdin is not None
         self._process.stdin.close()
 
     def close_stdout(self) -> None:
-        """The host does not listen any more."""
+        """Stop reading the stdout of the extension."""
         assert self._process.stdout is not None
         self._process.stdout.close()
 
@@ -196,10 +195,10 @@ class Host:
     # --- Receiving ---
 
     def next_line(self) -> Line | None:
-        """The next line of stdout; None at its end.
+        """Return the next line of stdout; None at its end.
 
         Raises:
-            Violation: none comes in time, or it is no JSON object in UTF-8.
+            Violation: it does not come before the deadline, or is not a JSON object in UTF-8.
         """
         if self._taken == len(self.lines):
             data = self._read_line(time.monotonic() + self.patience)
@@ -210,7 +209,7 @@ class Host:
         return self.lines[self._taken - 1]
 
     def response(self, id: object) -> dict[str, object]:
-        """The response with this id; notifications and other responses are passed over.
+        """Return the response with this id; skip notifications and other responses.
 
         Raises:
             Violation: it does not come.
@@ -228,7 +227,7 @@ class Host:
         return self.response(self.request(method, params, id=id))
 
     def is_quiet(self, seconds: float = QUIET_SECONDS) -> bool:
-        """Whether nothing comes for a moment."""
+        """Return True if no output comes for the given time."""
         assert self._process.stdout is not None
         return (
             not self._pending
@@ -237,10 +236,10 @@ class Host:
         )
 
     def rest(self) -> list[Line]:
-        """Everything up to the end of stdout.
+        """Return all lines up to the end of stdout.
 
         Raises:
-            Violation: stdout is not closed in time.
+            Violation: stdout is not closed before the deadline.
         """
         rest = []
         while (line := self.next_line()) is not None:
@@ -248,7 +247,7 @@ class Host:
         return rest
 
     def exit_code(self) -> int:
-        """The exit code; a negative one names the signal that ended it.
+        """Return the exit code; a negative one is the signal that ended it.
 
         Raises:
             Violation: it does not end.
@@ -277,7 +276,7 @@ class Host:
         try:
             return json_object(json.loads(data.decode()), "a line of stdout")
         except ValueError as error:
-            raise Violation(f"a line of stdout is no JSON in UTF-8 ({error}): {data!r:.200}") from None
+            raise Violation(f"a line of stdout is not JSON in UTF-8 ({error}): {data!r:.200}") from None
 
     def _answers(self, line: Line, id: object) -> bool:
         found = line.message.get("id", self)

@@ -1,4 +1,4 @@
-"""`ext-recorder conformance`: all clauses, asked of one extension, as a table."""
+"""Run of `ext-recorder conformance`: check the clauses on one child, and print the verdicts."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _WORDS = {"met": "met", "violated": "VIOLATED", "skipped": "skipped"}
 
 
 class Verdict:
-    """What became of one clause.
+    """Verdict on one clause.
 
     Attributes:
         number: of the clause, from 1, in the order of the specification.
         clause: the clause.
         word: "met", "violated" or "skipped".
-        reason: why it is not met, or not asked.
-        seconds: how long it took.
+        reason: why it is violated, or was skipped.
+        seconds: duration of the check.
     """
 
     __slots__ = ("clause", "number", "reason", "seconds", "word")
@@ -68,32 +68,32 @@ def run(
     jobs: int = 0,
     patience: float = PATIENCE_SECONDS,
 ) -> int:
-    """Ask an extension for the clauses, and tell what it does with them.
+    """Check the clauses of a protocol on a child, and print the verdicts.
 
     Args:
-        command: the extension; it is started in an empty directory, for spec 0 anew for each clause. () for a server
-            that runs already.
-        protocol: whose clauses.
-        connect: the address of a socket server; "" for a child on its standard files.
-        profile: a file that says what may be asked of it; "" for none.
-        only: ids of clauses, or their beginnings; () for all.
-        as_json: a line of JSON for each clause instead of a table.
-        junit_file: where to write JUnit XML; "" for nowhere.
-        jobs: clauses asked at once; 0: as many as there are cores.
-        patience: seconds to wait for what must come.
+        command: the child. It is started in an empty directory, for spec 0 once per clause. () for a server that is
+            already running.
+        protocol: name of the protocol.
+        connect: address of a socket server; "" for a child on its standard files.
+        profile: file with the operations of the child; "" for none.
+        only: ids of clauses, or prefixes of them; () for all.
+        as_json: print a line of JSON for each clause instead of a table.
+        junit_file: path of a JUnit XML report; "" for none.
+        jobs: number of clauses that are checked in parallel; 0: the number of cores.
+        patience: seconds to wait for expected output.
 
     Returns:
-        The exit code: 0 when no clause is violated, else 1.
+        The exit code: 0 if no clause is violated, else 1.
 
     Raises:
-        UsageError: there is no such command, the profile can't be read, no clause has such an id, or the protocol is
-            not spoken on sockets.
-        RecorderError: there is no server at the address.
+        UsageError: the command does not exist, the profile cannot be read, no clause has such an id, or the protocol
+            does not use sockets.
+        RecorderError: no server listens at the address.
     """
     chosen = _chosen(only, CLAUSES if protocol == GEVALS else clauses_of(protocol))
     address = Address.parse(connect, "--connect") if connect else None
     if address and protocol == GEVALS:
-        raise UsageError("--connect is for servers on sockets; the gevals protocol is spoken on standard files alone")
+        raise UsageError("--connect is for servers on sockets; the gevals protocol uses standard input and output only")
     located = _located(command) if command else ()
     if protocol == GEVALS:
         asked = _asked(chosen, located, _profile(profile), jobs or cores(), patience)
@@ -118,12 +118,12 @@ def _chosen(only: Sequence[str], clauses: Sequence[Clause]) -> list[tuple[int, C
     for start in only:
         if not any(clause.id.startswith(start) for clause in clauses):
             kinds = " and ".join(f"--only {level}:" for level in dict.fromkeys(each.level for each in clauses))
-            raise UsageError(f"--only {start}: no clause has such an id; {kinds} are for all of one kind")
+            raise UsageError(f"--only {start}: no clause has this id; {kinds} select all of one kind")
     return [(n, clause) for n, clause in numbered if not only or any(clause.id.startswith(start) for start in only)]
 
 
 def _located(command: Sequence[str]) -> tuple[str, ...]:
-    """The command as it is started elsewhere: files get their full names. Raises UsageError: it can't be started."""
+    """Return the command with absolute paths of files, for another directory. Raises UsageError if it cannot start."""
     words = tuple(str(Path(word).absolute()) if Path(word).is_file() else word for word in command)
     if shutil.which(words[0]):
         return words
@@ -140,31 +140,31 @@ def _profile(path: str) -> Profile:
     try:
         return Profile.load(Path(path))
     except OSError as error:
-        raise UsageError(f"--profile {path}: can't be read: {error.strerror}") from None
+        raise UsageError(f"--profile {path}: cannot be read: {error.strerror}") from None
     except json.JSONDecodeError as error:
-        raise UsageError(f"--profile {path}:{error.lineno}: no JSON: {error.msg}") from None
+        raise UsageError(f"--profile {path}:{error.lineno}: not valid JSON: {error.msg}") from None
     except (ValueError, AttributeError, Violation) as error:
         raise UsageError(f"--profile {error}" if str(path) in str(error) else f"--profile {path}: {error}") from None
 
 
 def _known(path: str, protocol: str) -> dict[str, object]:
-    """The profile of another protocol's child: values for what is said to it."""
+    """Return the profile of a child of another protocol: values for the messages to it."""
     if not path:
         return {}
     expected = CONVERSATIONS[protocol].profile
     try:
         entries = json.loads(Path(path).read_text())
     except OSError as error:
-        raise UsageError(f"--profile {path}: can't be read: {error.strerror}") from None
+        raise UsageError(f"--profile {path}: cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise UsageError(f"--profile {path}: no JSON: {error}") from None
+        raise UsageError(f"--profile {path}: not valid JSON: {error}") from None
     if not isinstance(entries, dict) or not entries.keys() <= expected.keys():
         raise UsageError(f"--profile {path}: expected an object with entries of {', '.join(expected)}")
     return {name: _place(value) for name, value in entries.items()}
 
 
 def _place(value: object) -> object:
-    """The child runs elsewhere, so a file gets its full name."""
+    """Return the absolute path of an existing file, because the child runs in another directory."""
     return str(Path(value).absolute()) if isinstance(value, str) and Path(value).exists() else value
 
 
@@ -177,7 +177,7 @@ def _conversed(
     address: Address | None,
     patience: float,
 ) -> Iterator[Verdict]:
-    """The verdicts on clauses that are asked in one conversation."""
+    """Yield the verdicts on clauses that are checked in one conversation."""
     began = monotonic()
     with tempfile.TemporaryDirectory(prefix="conformance-") as name:
         folder = Path(name).resolve()
@@ -192,7 +192,7 @@ def _conversed(
 def _asked(
     chosen: Sequence[tuple[int, Clause]], command: tuple[str, ...], profile: Profile, jobs: int, patience: float
 ) -> Iterator[Verdict]:
-    """The verdicts in the order of the clauses."""
+    """Yield the verdicts in the order of the clauses."""
     with Progress(len(chosen)) as progress, ThreadPoolExecutor(jobs) as pool:
         asked = [pool.submit(_ask, number, clause, command, profile, patience) for number, clause in chosen]
         try:

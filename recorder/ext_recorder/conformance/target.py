@@ -1,4 +1,4 @@
-"""The extension under test: how to start it, and what may be asked of it."""
+"""The extension under test: its command, and the profile of its operations."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ ENTRIES = {
     "succeeds": "a call that succeeds at once",
     "fails": "a call whose operation fails (success: false)",
     "logs": "a call that sends at least one log notification",
-    "slow": "a call that takes minutes, unless it is stopped",
-    "long": "a call whose whole result is over 65,535 bytes",
-    "relative": "a call that makes the file `creates`, which it names by a relative path",
-    "env": "a call that shows the environment `variable` as the output `output`",
-    "agent": "a call that succeeds when the agent's output contains `text`, and fails when not",
-    "duration": "a call with an `argument` that holds a duration",
-    "background": "a call that starts a process that goes on, and gives its id as the output `pid`",
-    "config": "`value`: a configuration that is accepted; `argument`: the option that gives it on the command line",
-    "limit": "`config`: a configuration that limits the time of an operation where the host gives no phase",
+    "slow": "a call that takes minutes unless it is stopped",
+    "long": "a call whose complete result is longer than 65,535 bytes",
+    "relative": "a call that creates the file `creates`, named by a relative path",
+    "env": "a call that returns the environment `variable` as the output `output`",
+    "agent": "a call that succeeds when the agent's output contains `text`, and fails otherwise",
+    "duration": "a call with an `argument` that is a duration",
+    "background": "a call that starts a background process, and returns its id as the output `pid`",
+    "config": "`value`: a valid configuration; `argument`: the command line option for it",
+    "limit": "`config`: a configuration that limits the time of an operation if the host sends no phase",
 }
 
 
 @dataclass(frozen=True)
 class Profile:
-    """What an extension has to offer for the clauses that need a certain operation.
+    """Operations of an extension, for the clauses that need a certain one.
 
     Args:
-        entries: by the names in `ENTRIES`; any may be missing.
+        entries: by the names in `ENTRIES`; each is optional.
         name: for messages.
     """
 
@@ -48,7 +48,7 @@ class Profile:
         """Read a profile, a JSON file.
 
         Raises:
-            ValueError: it is no JSON object of objects, or has an entry that is unknown.
+            ValueError: it is not a JSON object of objects, or has an unknown entry.
         """
         entries = json.loads(path.read_text())
         unknown = entries.keys() - ENTRIES.keys()
@@ -57,26 +57,26 @@ class Profile:
         return cls({name: json_object(entry, name) for name, entry in entries.items()}, str(path))
 
     def entry(self, name: str) -> dict[str, object]:
-        """An entry. Raises NotApplicable where the profile has none."""
+        """Return an entry. Raises NotApplicable if the profile lacks it."""
         if name not in self.entries:
             raise NotApplicable(f"the profile has no entry {name!r}: {ENTRIES[name]}")
         return self.entries[name]
 
     def value(self, name: str, key: str) -> str:
-        """A text in an entry. Raises NotApplicable where the profile has no such entry."""
+        """Return a text of an entry. Raises NotApplicable if the profile lacks the entry."""
         return text(self.entry(name)[key], f"{key} of {name} in {self.name}")
 
 
 @dataclass(frozen=True)
 class Target:
-    """An extension and a place to run it in.
+    """Command of an extension, and a directory to run it in.
 
     Args:
-        command: argv.
-        profile: what may be asked of it.
-        workdir: an empty directory of this test's own.
-        patience: seconds to wait for what must come.
-        environment: variables beside those of the tests.
+        command: program and arguments.
+        profile: its operations.
+        workdir: an empty directory of this check alone.
+        patience: seconds to wait for expected output.
+        environment: variables in addition to those of this process.
     """
 
     command: tuple[str, ...]
@@ -87,41 +87,41 @@ class Target:
 
     @contextmanager
     def started(self, *arguments: str, environment: dict[str, str] | None = None) -> Iterator[Host]:
-        """The extension, started and told nothing yet."""
+        """Start the extension."""
         env = {**os.environ, **self.environment, **(environment or {})}
         with Host([*self.command, *arguments], self.workdir, env, self.patience) as host:
             yield host
 
     @contextmanager
     def session(self, config: object = None) -> Iterator[Host]:
-        """The extension, started and initialized."""
+        """Start and initialize the extension."""
         with self.started() as host:
             self.initialize(host, config)
             yield host
 
     def initialize(self, host: Host, config: object = None) -> dict[str, object]:
-        """The manifest."""
+        """Send initialize, and return the manifest."""
         members = {} if config is None else {"config": config}
         response = host.call("initialize", {"protocolVersion": PROTOCOL_VERSION} | members)
         return json_object(response.get("result"), "the result of initialize")
 
     def operations(self, host: Host) -> dict[str, dict[str, object]]:
-        """The operations of the manifest, of an extension that was just started."""
+        """Initialize a started extension, and return the operations of its manifest."""
         operations = json_object(self.initialize(host).get("operations"), "operations")
         return {name: json_object(operation, name) for name, operation in operations.items()}
 
     def params(self, entry: str, **context: object) -> dict[str, object]:
-        """Params of `execute` for an entry of the profile; `context` is added to workdir and phase."""
+        """Return params of `execute` for an entry of the profile; `context` adds to workdir and phase."""
         call = self.profile.entry(entry)
         return self.execute_params(text(call["operation"], "operation"), call["args"], **context)
 
     def execute_params(self, operation: str, args: object, **context: object) -> dict[str, object]:
-        """Params of `execute`."""
+        """Return params of `execute`."""
         base = {"workdir": str(self.workdir), "phase": "setup"}
         return {"operation": operation, "args": args, "context": base | context}
 
     def run(self, host: Host, entry: str, **context: object) -> dict[str, object]:
-        """Execute an entry of the profile; its result."""
+        """Execute an entry of the profile, and return its result."""
         response = host.call("execute", self.params(entry, **context))
         if "result" not in response:
             raise Violation(f"expected a result, found {response!r:.500}")
@@ -129,7 +129,7 @@ class Target:
 
 
 def error_code(response: dict[str, object], *expected: int) -> int:
-    """The code of an error response, which must be one of those expected."""
+    """Return the code of an error response. Raises Violation unless it is one of those expected."""
     error = json_object(response.get("error"), f"the error in {response!r:.300}")
     code = error.get("code")
     if type(code) is not int or code not in expected:
@@ -138,7 +138,7 @@ def error_code(response: dict[str, object], *expected: int) -> int:
 
 
 def still_serves(target: Target, host: Host) -> None:
-    """Whatever came before: the next request is answered as ever."""
+    """Check that the next request still gets its response."""
     unknown = host.call("execute", target.execute_params("no-such-operation", {}))
     error_code(unknown, -32601)
 

@@ -1,4 +1,4 @@
-"""Standard error, line by line: recorded lines beside live ones."""
+"""Live messages of the child in the form that a cassette would have, and the lines of its standard error."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 class StderrLines:
-    """Compares them, the first with the first, and so on.
+    """Comparison of the lines of standard error, in their order.
 
     Args:
-        findings: where differences go.
+        findings: collects the differences.
         clean: returns live text as the recorder would have written it.
-        canonical: returns recorded text with the placeholders that `clean` uses.
+        canonical: returns recorded text with the placeholders of `clean`.
     """
 
     def __init__(
@@ -51,12 +51,12 @@ class StderrLines:
         self._heard: deque[bytes] = deque()
 
     def expect(self, items: Iterable[Frame | Junk], number: int) -> None:
-        """Recorded lines, and where they stand."""
+        """Add recorded output, with its line in the cassette."""
         self._expected += ((self._canonical(_line_of(item)), number) for item in items)
         self._compare()
 
     def receive_data(self, data: bytes) -> None:
-        """Live bytes; b"" at the end."""
+        """Add live bytes; b"" at the end."""
         if data:
             self._decoder.receive_data(data)
         else:
@@ -66,7 +66,7 @@ class StderrLines:
         self._compare()
 
     def finish(self) -> None:
-        """Nothing more comes."""
+        """Report the differences of the remaining lines."""
         for line, number in self._expected:
             self._findings.line(number, _text(line), None)
         for line in self._heard:
@@ -87,15 +87,15 @@ def _text(line: bytes) -> str:
     return shortened(line.decode("utf-8", "surrogateescape"))
 
 
-_REFUSED = "ext-recorder verify: the recorded child did not ask this here, so there is no recorded answer"
+_REFUSED = "ext-recorder verify: the recorded child did not send this request here, so no response is recorded"
 
 
 class LiveMessage:
-    """What a live message means for the host.
+    """Consequences of a live message for the host.
 
     Attributes:
-        known: it may have a counterpart among those that are expected: the session goes on.
-        refusal: what to answer, as bytes: a request that was never recorded must not be waited for; b"": nothing.
+        known: True if an expected message may be its counterpart, so the session continues.
+        refusal: error response to a request that was never recorded, as bytes; b"" for none.
     """
 
     __slots__ = ("known", "refusal")
@@ -106,25 +106,25 @@ class LiveMessage:
 
 
 class ChildMessages:
-    """Hears the child.
+    """Reader of the messages of the child.
 
     Args:
         framing: of its messages.
         clean: returns live text as the recorder would have written it.
         bindings: paths, recorded and live.
-        comparison: what counts.
+        comparison: compares two messages.
         counterparts: names in both sessions.
         child_calls: requests of the child by their recorded ids.
-        findings: where differences go.
-        soon: looks ahead in the cassette.
-        in_order: whether the order of its messages counts.
-        stderr: whether its stderr does.
-        junk: whether what is no message does.
+        findings: collects the differences.
+        soon: returns the next events of the cassette.
+        in_order: whether the order of its messages is compared.
+        stderr: whether its stderr is compared.
+        junk: whether lines that are not messages are compared.
 
     Attributes:
-        window: what is expected.
-        reached: the moment in the recording that the session has come to, in seconds.
-        lines: compares stderr; None where it does not count.
+        window: pairs messages.
+        reached: time in the recording that the session has reached, in seconds.
+        lines: compares stderr; None if it is not compared.
     """
 
     def __init__(
@@ -160,13 +160,13 @@ class ChildMessages:
     # --- The recording ------------------------------------------------------------------------------------------------
 
     def items(self, event: Data) -> list[Frame | Junk]:
-        """The messages in a recorded event, and what is between them."""
+        """Yield the messages of a recorded event, and the bytes between them."""
         if not event.raw:
             return [Frame(event.payload, b"", event.head)]
         return pieces(event.payload, STDERR_FRAMING if event.kind == "err" else self._framing)
 
     def expect(self, event: Data, line: int) -> None:
-        """What the recorded child said."""
+        """Add a recorded event of the child."""
         if event.kind == "err":
             if self.lines:
                 self.lines.expect(self.items(event), line)
@@ -186,14 +186,14 @@ class ChildMessages:
         return _no_message(self._bindings.canonical(item.wire, json=False))
 
     def asked(self, message: ClassifiedMessage) -> None:
-        """What the host has said: a call, perhaps."""
+        """Record a message of the host, which may be a call."""
         if self._framing.name == "http" and message.method:
             self._decoder.methods.append(message.method.partition(" ")[0])  # type: ignore[attr-defined]
         if message.kind == "request" and message.key is not None:
             self._asked.setdefault(message.key, []).append((message.method, self._dialect.about(message)))
 
     def _answered(self, message: ClassifiedMessage, *, last: bool) -> tuple[str, str]:
-        """Return the method of the request that this is the response to, and what that is about."""
+        """Return the method of the request of this response, and its subject."""
         if message.kind != "response" or message.key not in self._asked:
             return "", ""
         calls = self._asked[message.key]
@@ -207,15 +207,15 @@ class ChildMessages:
     # --- The live child -----------------------------------------------------------------------------------------------
 
     def receive_data(self, data: bytes) -> None:
-        """Bytes of its stdout."""
+        """Add bytes of its stdout."""
         self._decoder.receive_data(data)
 
     def receive_eof(self) -> None:
-        """Its stdout has ended."""
+        """Add the end of its stdout."""
         self._decoder.receive_eof()
 
     def next_event(self) -> LiveMessage | None:
-        """The next live message that counts; None where all was taken."""
+        """Return the next live message to compare; None if there is no more."""
         while (item := self._decoder.next_event()) is not None:
             if isinstance(item, Frame):
                 message = self._dialect.classify(self._clean(item.payload))
@@ -241,13 +241,13 @@ class ChildMessages:
         return message.kind != "other" or not self._dialect.calls or self._junk
 
     def _paired(self, expected: Expected, heard: Received) -> None:
-        """A recorded message of the child has come."""
+        """Handle a pair of messages."""
         self.reached = max(self.reached, expected.time)
         if heard.message.kind == "request" and expected.message.key is not None:
             self._child_calls.begin(expected.message.key, heard.message.id.encode("utf-8", "surrogateescape"))
 
     def _comes_later(self, wanted: Identity) -> bool:
-        """Is such a message recorded a little further on?"""
+        """Return True if such a message is recorded among the next events."""
         return any(
             identity(self._recorded(item), last=True) == wanted
             for event, _ in self._soon()

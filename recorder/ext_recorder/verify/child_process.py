@@ -1,4 +1,4 @@
-"""A live child under verification: a contained process, its three files, and its end. Nothing of it is left behind."""
+"""Live child under verification: a supervised process and its three files. All its processes are stopped at the end."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ if TYPE_CHECKING:
 READ_BYTES = 65_536
 STOP_GRACE_S = 2.0  # between SIGTERM and SIGKILL
 GONE_S = 10.0  # how long the end of a killed tree is waited for
-QUIET_S = 0.2  # an output that somebody outside of the tree still holds is let go after so much silence
+QUIET_S = 0.2  # silence after which an output is closed that a process outside of the tree still holds
 LAST_WORDS_BYTES = 2_048  # of stderr, for a child that has failed
 
 
 class VerifiedChild:
-    """The child, and the loop that moves its bytes. A context manager, at whose end the child is gone.
+    """The child, and the loop that moves its bytes. A context manager, which stops the child.
 
     Args:
-        command: what to run, in the current directory.
+        command: program and arguments; it runs in the current directory.
         environment: all of its variables.
 
     Raises:
-        RecorderError: it can't be started.
+        RecorderError: the child cannot be started.
     """
 
     def __init__(self, command: tuple[str, ...], environment: Mapping[str, str]) -> None:
@@ -81,7 +81,7 @@ class VerifiedChild:
         self.close()
 
     def close(self) -> None:
-        """Stop the child, with all that it has started."""
+        """Stop the child with all processes that it started."""
         if not self._child.gone:
             self._child.stop(signal.SIGTERM, STOP_GRACE_S)
             self._child.wait(GONE_S)
@@ -93,36 +93,36 @@ class VerifiedChild:
         self._poll.close()
 
     def fileno(self) -> int:
-        """A file that is readable when there is something to do for `turn`."""
+        """Return a descriptor that is readable if `turn` has work to do."""
         return self._poll.fileno()
 
     @property
     def status(self) -> int | str | None:
-        """How the child ended: its exit code, the name of a signal; None while it runs."""
+        """Return the exit code of the child, or the name of a signal; None while it runs."""
         ended = self._child.status
         if ended is None:
             return None
         return ended.code if ended.code is not None else signal_name(ended.signal or 0)
 
     def has_ended(self) -> bool:
-        """Has it ended already?"""
+        """Return True if the child has exited."""
         self._child.update()
         return self._child.status is not None
 
     @property
     def last_words(self) -> str:
-        """The end of what it said on stderr."""
+        """Return the end of its output on stderr."""
         return self._words.text[-LAST_WORDS_BYTES:].strip()
 
     def play(self, script: HostScript, note: Note) -> bool:
-        """Move bytes until the script is over and the child has ended.
+        """Move bytes until the script is over and the child has exited.
 
         Args:
-            script: the host's part.
-            note: told of all that happens.
+            script: of the host.
+            note: records all events.
 
         Returns:
-            Whether the child ended by itself. One that does not in time is stopped.
+            True if the child exited by itself, False if it was stopped after the deadline.
         """
         self.start(script)
         while not self.ended and not script.gave_up:
@@ -137,17 +137,17 @@ class VerifiedChild:
         return self.finish(script, note)
 
     def start(self, script: HostScript) -> None:
-        """Let the script say what it begins with."""
+        """Start the script."""
         self._started = monotonic()
         script.start(self._started)
 
     def turn(self, script: HostScript, note: Note, patience: float) -> None:
-        """Write what is to be written, and wait for something, for so many seconds."""
+        """Write pending messages, and wait for an event up to `patience` seconds."""
         self._write(script, note)
         self._step(script, note, min(patience, QUIET_S) if self._child.gone else patience)
 
     def finish(self, script: HostScript, note: Note) -> bool:
-        """The script is over. Returns whether the child has ended; one that has not is stopped."""
+        """Stop the child if it has not exited. Return True if it exited by itself."""
         until = monotonic() + STOP_GRACE_S
         while script.output_ended and not self.ended and monotonic() < until:
             self._step(script, note, QUIET_S)  # its exit status comes after the end of its output
@@ -163,11 +163,11 @@ class VerifiedChild:
 
     @property
     def ended(self) -> bool:
-        """Has the child ended, with all that it started?"""
+        """Return True if the child has exited with all processes that it started."""
         return self._child.gone and (not self._sources or monotonic() - self._quiet_since >= QUIET_S)
 
     def _step(self, script: HostScript, note: Note, patience: float) -> None:
-        """Wait for something, and take it in."""
+        """Wait for an event, and handle it."""
         for fd, _ in self._poll.poll(patience + 0.001):
             if fd in self._sources:
                 self._read(fd, script, note)
@@ -194,7 +194,7 @@ class VerifiedChild:
             self._drop(fd)
 
     def _write(self, script: HostScript, note: Note) -> None:
-        """Write what the child takes."""
+        """Write as much as the child reads."""
         while self._rest or script.outbox:
             if not self._rest and not self._take(script, note):
                 continue
@@ -202,7 +202,7 @@ class VerifiedChild:
                 self._rest = self._rest[os.write(self._in, self._rest) :]
             except BlockingIOError:
                 break
-            except OSError:  # it does not read any more
+            except OSError:  # it has closed its input
                 self._close_input()
             if not self._rest and not script.outbox:
                 script.advance(monotonic())
@@ -214,7 +214,7 @@ class VerifiedChild:
         self._writing = waiting
 
     def _take(self, script: HostScript, note: Note) -> bool:
-        """Do what is next in the outbox. Returns whether there is something to write."""
+        """Run the next action of the outbox. Return True if there are bytes to write."""
         each = script.take()
         when = monotonic() - self._started
         if each is None:

@@ -1,4 +1,4 @@
-"""One connection to a live server: its socket, and the script of what is said on it."""
+"""Clients of a live socket server: one connection and one script of the host for each."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from .child_process import Note, VerifiedChild
     from .host_script import HostScript
 
-    # Told of what happens: in, out or open, and the bytes, or the value of a mark.
+    # Records an event: in, out or open; and the bytes, or the value of a mark.
     LinkNote = Callable[[str, bytes | str], None]
-    # Makes the script of a connection, by its number, and what it asks about the others.
+    # Creates the script of a connection, given its number and a query about the other connections.
     MakeScript = Callable[[int, Callable[[int], bool]], HostScript]
 
 
 class LiveConnection:
-    """One connection.
+    """One connection to the server.
 
     Args:
-        recorded: what it was.
-        script: what is said on it.
-        note: told of all that happens.
+        recorded: the recorded connection.
+        script: of the host on this connection.
+        note: records all events.
 
     Attributes:
-        number: of the recorded one.
-        line: where that begins.
+        number: of the recorded connection.
+        line: of the cassette where that begins.
         script: as given.
-        socket: None before it is made, and when it is over.
-        rest: bytes that wait for the server to read them.
-        opened: it was made, once.
-        came: when it was first its turn.
+        socket: None before and after the connection.
+        rest: bytes that the server has not read.
+        opened: True after the connection was opened.
+        came: time of its first turn.
     """
 
     def __init__(self, recorded: Connection, script: HostScript, note: LinkNote) -> None:
@@ -61,23 +61,23 @@ class LiveConnection:
 
     @property
     def position(self) -> int:
-        """As that of a script."""
+        """Return the position of the script, or the line of the connection before it is open."""
         return self.script.position if self.opened else self.line
 
     @property
     def idle(self) -> bool:
-        """Whether all that was to be said is said."""
+        """Return True if no message is pending."""
         return not self.rest and not self.script.outbox
 
     def open(self, address: Address) -> None:
-        """Connect, and begin. Raises OSError."""
+        """Connect, and start the script. Raises OSError."""
         self.socket = address.connect()
         self.opened = True
         self._note("open", "in")
         self.script.start(monotonic())
 
     def write(self) -> None:
-        """Say what the server takes."""
+        """Write as much as the server reads."""
         script = self.script
         while self.socket and (self.rest or script.outbox):
             if not self.rest:
@@ -87,7 +87,7 @@ class LiveConnection:
                 self.rest = self.rest[self.socket.send(self.rest) :]
             except BlockingIOError:
                 return
-            except OSError:  # it is gone; what that means shows when nothing more can be read
+            except OSError:  # the server has closed the connection; the end of its output tells the consequences
                 self.rest = memoryview(b"")
                 script.outbox.clear()
 
@@ -101,7 +101,7 @@ class LiveConnection:
             shut(connection)
 
     def read(self) -> None:
-        """Take what the server says."""
+        """Read output of the server."""
         assert self.socket is not None
         data = receive(self.socket)
         if data is None:
@@ -114,13 +114,13 @@ class LiveConnection:
             self.close()
 
     def close(self) -> None:
-        """It is over."""
+        """Close the socket."""
         if self.socket:
             self.socket.close()
             self.socket = None
 
 
-TURN_S = 0.2  # the longest wait at once: a server that has ended is looked at again, for its output
+TURN_S = 0.2  # longest single wait: the output of an exited server is read again after it
 RETRY_S = 0.02  # between two attempts to connect to a server that is starting
 
 
@@ -128,11 +128,11 @@ class Clients:
     """All connections of one session, and the loop that moves their bytes. A context manager, which closes them.
 
     Args:
-        address: where the server listens.
-        recorded: the connections.
-        make_script: see its type.
-        live: the server, where we have started it.
-        note: told of all that happens.
+        address: of the server.
+        recorded: the recorded connections.
+        make_script: creates the script of a connection.
+        live: the server, if it was started here.
+        note: records all events.
     """
 
     def __init__(
@@ -155,7 +155,7 @@ class Clients:
         ]
         self._started = 0.0
         self._current = 0  # the position that was waited for last
-        self._late = False  # all is said, and the server does not end
+        self._late = False  # all messages are sent, and the server does not exit
 
     def __enter__(self) -> Self:
         return self
@@ -166,19 +166,19 @@ class Clients:
 
     @property
     def scripts(self) -> list[HostScript]:
-        """Those of the connections."""
+        """Return the scripts of the connections."""
         return [link.script for link in self._links]
 
     @property
     def own(self) -> HostScript | None:
-        """That of the server's own files."""
+        """Return the script of the server's own files."""
         return self._own
 
     def play(self) -> bool:
-        """Move bytes until all scripts are over. Returns whether a server that we have started ended by itself.
+        """Move bytes until all scripts are over. Return True if a server that was started here exited by itself.
 
         Raises:
-            RecorderError: there is no server at the address.
+            RecorderError: no server listens at the address.
         """
         self._started = monotonic()
         if self._live and self._own:
@@ -199,14 +199,14 @@ class Clients:
         return lambda line: self._has_come(line, number)
 
     def _has_come(self, line: int, asking: int) -> bool:
-        """Has all that is recorded above this line been said, but for what belongs to the one who asks?"""
+        """Return True if all messages above this line were sent, apart from those of connection `asking`."""
         if asking != OWN_FILES and self._own and self._own.position < line:
             return False
         others = [link for link in self._links if link.number != asking]
         return all(min(line + 1, LAST) <= link.position and link.idle for link in others)
 
     def _advance(self) -> None:
-        """Say what can be said."""
+        """Send all messages that are due."""
         before = None
         while before != (now_at := [link.position for link in self._links]):
             before = now_at
@@ -235,9 +235,9 @@ class Clients:
                 f"no connection to {self._address}: {why}; start the server, or give its command after `--`"
             )
         if self._live.has_ended():
-            why = f"the server has ended ({self._live.status})"
+            why = f"the server has exited ({self._live.status})"
             self._live.turn(self._own, self._note_own, 0.0)  # what it has said is there
-        words = f"; it said:\n{self._live.last_words}" if self._live.last_words else ""
+        words = f"; its output on stderr:\n{self._live.last_words}" if self._live.last_words else ""
         return RecorderError(f"no connection to {self._address}: {why}{words}")
 
     # --- The loop -----------------------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ class Clients:
         return not self._live or self._own is None or self._own.exit is None or self._live.ended
 
     def _wait(self) -> None:
-        """Wait for something, and take it in; tell the script whose turn it is that nothing has come in time."""
+        """Wait for an event, and handle it; at the deadline, call `timed_out` of the script whose turn it is."""
         if self._done():
             return
         waiting = min(self._all(), key=lambda script: script.position)
@@ -273,7 +273,7 @@ class Clients:
             self._live.turn(self._own, self._note_own, 0.0)
 
     def _polled(self, seconds: float) -> list[LiveConnection]:
-        """The connections on which something has come."""
+        """Return the connections with new output."""
         poll = select.poll()
         for link in self._links:
             if link.socket:

@@ -1,4 +1,4 @@
-"""The cassette, read ahead: what comes next, and what comes soon."""
+"""Script of the host: the recorded requests, when to send them, and when to give up; without I/O."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from .request_writer import RequestWriter
 
 
-AHEAD_EVENTS = 1_000  # that are looked at before it is their turn
+AHEAD_EVENTS = 1_000  # that are read ahead
 
 
 class LookaheadReader:
-    """Events with the lines on which they stand.
+    """Reader of the events of a cassette, with look-ahead.
 
     Args:
         reader: the cassette, at its start.
@@ -41,18 +41,18 @@ class LookaheadReader:
         self._read: deque[tuple[Event, int]] = deque()  # and not yet come to
 
     def next(self) -> tuple[Event, int] | None:
-        """The next event and its line; None at the end."""
+        """Return the next event and its line; None at the end."""
         if self._read:
             return self._read.popleft()
         event = next(self._events, None)
         return None if event is None else (event, self._reader.line)
 
     def put_back(self, following: tuple[Event, int]) -> None:
-        """It is not its turn yet."""
+        """Put an event back, to return it again."""
         self._read.appendleft(following)
 
     def next_line(self) -> int | None:
-        """The line of the next event; None at the end."""
+        """Return the line of the next event; None at the end."""
         following = self.next()
         if following is None:
             return None
@@ -60,12 +60,12 @@ class LookaheadReader:
         return following[1]
 
     def rest(self) -> Iterator[tuple[Event, int]]:
-        """All that is left. They are come to by this."""
+        """Yield all remaining events."""
         while (following := self.next()) is not None:
             yield following
 
     def soon(self) -> Iterator[tuple[Event, int]]:
-        """The next events, which stay to be come to."""
+        """Return the next events without consuming them."""
         while len(self._read) < AHEAD_EVENTS and (event := next(self._events, None)) is not None:
             self._read.append((event, self._reader.line))
         yield from self._read
@@ -76,24 +76,24 @@ OUTBOX_BYTES = 1_048_576  # what waits for the child to read it; then no more is
 
 
 class HostScript:
-    """Plays the host.
+    """Script of the host for one connection.
 
     Args:
         ahead: the cassette.
-        child: hears what the child says.
-        sender: makes live bytes of recorded messages.
-        findings: where differences go.
+        child: reads the messages of the child.
+        sender: converts recorded messages to live bytes.
+        findings: collects the differences.
         patience: seconds, see the module.
-        may: asked about other connections: has all that stands above this line been said?
+        may: returns True if other connections have sent all messages above a line of the cassette.
 
     Attributes:
-        outbox: what is to be done: bytes for the child, None to close its input, the name of a signal to send;
+        outbox: pending actions: bytes for the child, None to close its input, the name of a signal to send;
             see `take`.
-        over: nothing more is sent; the child may end.
-        gave_up: the session did not get to its end.
+        over: True if nothing more is sent, so the child may exit.
+        gave_up: True if the session did not reach its end.
         output_ended: the child has closed its stdout.
-        sent: messages of the host that went out.
-        exit: the recorded exit code, or signal; None where none is recorded.
+        sent: number of messages that were sent.
+        exit: recorded exit code, or signal; None if it is not recorded.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class HostScript:
         self._findings = findings
         self._patience = patience
         self._may = may or _always
-        self._progress = 0.0  # when the session last went on
+        self._progress = 0.0  # time of the last progress
         self._exit_time = 0.0
         self._closed = False  # the child's input
         self.output_ended = False
@@ -124,17 +124,17 @@ class HostScript:
         self.exit: int | str | None = None
 
     def start(self, now: float) -> None:
-        """The child is there."""
+        """Begin the session with a running child."""
         self._progress = now
         self.advance(now)
 
     def hold(self, now: float) -> None:
-        """It had to wait for other connections until now."""
+        """Restart the time limit after a wait for other connections."""
         self._progress = now
 
     @property
     def position(self) -> int:
-        """The line of what is waited for, or has to be done next; LAST where there is nothing more."""
+        """Return the line of the next expected message or action; LAST at the end."""
         if self.over:
             return LAST
         awaited = self._window.awaited()
@@ -143,12 +143,12 @@ class HostScript:
         return LAST if (line := self._ahead.next_line()) is None else line
 
     def receive_data(self, data: bytes, now: float) -> None:
-        """Bytes of the child's stdout."""
+        """Add bytes of the child's stdout."""
         self._child.receive_data(data)
         self._take(now)
 
     def receive_eof(self, now: float) -> None:
-        """Its stdout has ended: nothing more comes."""
+        """Add the end of its stdout."""
         self._child.receive_eof()
         self._take(now)
         self.output_ended = True
@@ -157,18 +157,18 @@ class HostScript:
             self.advance(now)
 
     def receive_error(self, data: bytes) -> None:
-        """Bytes of its stderr; b"" at the end."""
+        """Add bytes of its stderr; b"" at the end."""
         if self._child.lines:
             self._child.lines.receive_data(data)
 
     def deadline(self) -> float:
-        """When to call `timed_out`, if nothing happens until then."""
+        """Return the time at which to call `timed_out` if no event happens before."""
         awaited = self._window.awaited()
         gap = (awaited[0].time if awaited else self._exit_time) - self._child.reached
         return self._progress + max(0.0, gap) + self._patience
 
     def timed_out(self, now: float) -> None:
-        """Nothing that is awaited has come in time."""
+        """Report the expected message that did not come before the deadline."""
         awaited = self._window.awaited()
         owed = next((each for each in awaited if each.identity[0] == "response"), None)
         if owed is None:
@@ -181,7 +181,7 @@ class HostScript:
         self.give_up()
 
     def take(self) -> bytes | str | None:
-        """What is next in the outbox; bytes all together, as of a host that has all of it to say, in one write."""
+        """Return the next action of the outbox; consecutive bytes are joined to one write."""
         first = self.outbox.popleft()
         if not isinstance(first, bytes):
             return first
@@ -192,7 +192,7 @@ class HostScript:
         return b"".join(parts)
 
     def give_up(self) -> None:
-        """The session can't go on."""
+        """End a session that cannot continue."""
         if not self.over:
             self.over = self.gave_up = True
             unsaid = (each for each, _ in self._ahead.rest() if isinstance(each, Data) and each.kind == "in")
@@ -200,13 +200,13 @@ class HostScript:
                 self._findings.given_up(left)
 
     def finish(self) -> None:
-        """The child has ended, and all that it said was received."""
+        """Report the remaining differences after the child has exited."""
         self._window.finish(missing=not self.gave_up)
         if self._child.lines:
             self._child.lines.finish()
 
     def _say_what_is_owed(self) -> None:
-        """The child says nothing more; does the recorded one?"""
+        """Handle the end of the output: give up if more messages are recorded."""
         awaited = next(iter(self._window.awaited()), None)
         said = (number for event, number in self._ahead.soon() if isinstance(event, Data) and event.kind == "out")
         line = awaited.line if awaited else next(said, 0)
@@ -215,7 +215,7 @@ class HostScript:
             self.give_up()
 
     def advance(self, now: float) -> None:
-        """Send all that is due. Again when the outbox is empty, or something has come."""
+        """Add all due messages to the outbox. Call it again if the outbox is empty, or after new input."""
         while not self.over and sum(len(each) for each in self.outbox if isinstance(each, bytes)) < OUTBOX_BYTES:
             following = self._ahead.next()
             if following is None:
@@ -248,7 +248,7 @@ class HostScript:
         return True
 
     def _do(self, event: Data | Mark, line: int, now: float) -> None:
-        """It is the host's turn."""
+        """Begin a turn of the host."""
         self._progress, self._child.reached = now, event.time
         if isinstance(event, Data):
             try:
@@ -269,7 +269,7 @@ class HostScript:
                 self.outbox.append(wire)
 
     def _end(self, now: float) -> None:
-        """The cassette is at its end. Without a recorded exit, the end of its input tells the child to end."""
+        """End the script. Without a recorded exit, the input is closed so that the child exits."""
         if self._is_due(LAST):
             self._progress = now
             if self.exit is None:
@@ -282,7 +282,7 @@ class HostScript:
             self.outbox.append(None)
 
     def _take(self, now: float) -> None:
-        """What the child has said."""
+        """Handle the messages of the child."""
         while (heeded := self._child.next_event()) is not None:
             if heeded.known:
                 self._progress = now

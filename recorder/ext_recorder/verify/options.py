@@ -1,4 +1,4 @@
-"""How to verify."""
+"""Options of `verify`, as its command line gives them."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ PATIENCE_S = 10.0
 
 
 class Options:
-    """How to verify; picklable.
+    """Options of `verify`; picklable.
 
     Attributes:
-        command: what is run as the child, with its arguments; () for a socket server that is there.
+        command: program and arguments of the child; () for a socket server that is already running.
         recorded_command: run the command of the cassette instead.
-        max_age: age at which a cassette is refused, see `age`; "" for none.
-        ignore: places that need not be equal, see `rules.Places`.
-        mask: parts of texts that may differ, see `rules.Mask`.
-        name: where the child hands out values that the host sends back, see `rules.Places`.
+        max_age: age from which on a cassette is refused; "" for none.
+        ignore: JSON pointers of values that may differ.
+        mask: patterns of parts of texts that may differ.
+        name: JSON pointers of values that the child generates and the host sends back.
         bind: live values of bindings, by name.
-        redact: what is redacted.
-        patience: how many seconds longer than in the recording an answer may take.
-        in_order: whether the order of the child's messages counts.
-        stderr: whether its stderr has to be as recorded.
-        junk: whether lines that are no messages have to be.
-        update: accept what differs: write the new session into the cassette.
-        files: a folder whose content is in the working directory when a session begins; "" for an empty one.
-        http: answer the child's HTTP requests from the file beside the cassette.
-        connect: where the child listens, a socket server; "" for a child on stdio.
+        redact: redaction rules.
+        patience: maximum seconds that a response may take in addition to its time in the recording.
+        in_order: whether the order of the child's messages is compared.
+        stderr: whether its stderr is compared.
+        junk: whether lines that are not messages are compared.
+        update: write the new session to the cassette, if it differs.
+        files: folder whose content is copied to the working directory before a session; "" for none.
+        http: replay responses to HTTP requests of the child from the file next to the cassette.
+        connect: address of a socket server; "" for a child on stdio.
     """
 
     __slots__ = (

@@ -1,12 +1,4 @@
-"""What the child says beside what it is expected to say: which message is which, and in which order they come.
-
-An answer belongs to its call, whatever it says. A request or a notification belongs to the recorded one of the same
-method that is equal to it, and where none is, to the first of that method that nothing else came for.
-
-Expected is what the recording has up to the host's next turn. A message that came too late for its turn is still
-known when it comes, and so is one that comes too early; only their order is then told as a difference. There is no
-order between what belongs to two calls that overlap, and between messages that name two runs, two sessions or the like.
-"""
+"""Recorded and live messages, and the key by which they are paired."""
 
 from __future__ import annotations
 
@@ -23,15 +15,15 @@ class Expected:
     """A recorded message of the child.
 
     Attributes:
-        index: its place in the recorded order.
-        line: where it stands.
-        time: when it was said, in seconds.
-        message: what it is.
+        index: its position in the recorded order.
+        line: of the cassette.
+        time: seconds from the start of the recording.
+        message: the classified message.
         answered: of a response: the method of its request.
-        about: of a response: what its request is about.
-        identity: what has to be the same in its counterpart.
-        passed: something that follows it has come, so that nobody waits for it.
-        carried: its turn is over.
+        about: of a response: the subject of its request.
+        identity: must be equal in its counterpart.
+        passed: True if a later message has come, so the host does not wait for this one.
+        carried: True after its turn of the host.
     """
 
     __slots__ = ("about", "answered", "carried", "identity", "index", "line", "message", "passed", "time")
@@ -53,8 +45,8 @@ class Received:
     """A live message of the child.
 
     Attributes:
-        index: its place in the live order.
-        message: what it is, as it would stand in the cassette.
+        index: its position in the live order.
+        message: the classified message, in the form that a cassette would have.
         identity: see Expected.
         payload: the message as the child sent it.
     """
@@ -69,7 +61,7 @@ class Received:
 
 
 def identity(message: ClassifiedMessage, *, last: bool) -> Identity:
-    """What tells whether two messages can be each other's counterparts: the call of an answer, else the method."""
+    """Return the key of the messages that may be counterparts: the call of a response, else the method."""
     if message.kind == "response":
         return "response", "", message.key, last
     return message.kind, message.method, None, True

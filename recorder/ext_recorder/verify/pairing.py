@@ -1,11 +1,11 @@
-"""What the child says beside what it is expected to say: which message is which, and in which order they come.
+"""Pairs of recorded and live messages of the child, and their order.
 
-An answer belongs to its call, whatever it says. A request or a notification belongs to the recorded one of the same
-method that is equal to it, and where none is, to the first of that method that nothing else came for.
+A response is paired with that of the same call, whatever its content. A request or a notification is paired with an
+equal recorded one of the same method, and if there is none, with the first unpaired one of that method.
 
-Expected is what the recording has up to the host's next turn. A message that came too late for its turn is still
-known when it comes, and so is one that comes too early; only their order is then told as a difference. There is no
-order between what belongs to two calls that overlap, and between messages that name two runs, two sessions or the like.
+The recorded messages up to the next turn of the host are expected. A message that comes after its turn, or before it,
+is still paired; only its order is reported as a difference. Messages of two overlapping calls have no order, nor have
+messages that name two runs, two sessions or the like.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .paired_messages import Expected, Received
 
 
-# Messages that wait for their counterparts are at most so many, so that memory does not grow with a session.
+# Maximum number of messages without a counterpart, so that memory does not grow with a session.
 MOST_WAITING = 1_000
 _REMEMBERED = 256  # pairs that a late message is compared with
 
@@ -36,11 +36,11 @@ class MessagePairing:
     """Pairs live messages with recorded ones.
 
     Args:
-        comparison: what counts.
-        counterparts: names of both sessions; learnt here.
-        findings: where differences go.
+        comparison: compares two messages.
+        counterparts: names in both sessions; new ones are added.
+        findings: collects the differences.
         on_pair: called for each pair: (recorded, live).
-        in_order: whether the order of messages counts.
+        in_order: whether the order of messages is compared.
     """
 
     def __init__(
@@ -58,23 +58,23 @@ class MessagePairing:
         self._on_pair = on_pair
         self._in_order = in_order
         self._expected: list[Expected] = []
-        self._heard: list[Received] = []  # without a counterpart so far
+        self._heard: list[Received] = []  # without a counterpart
         self._pairs: deque[tuple[Expected, Received]] = deque(maxlen=_REMEMBERED)
-        self._latest = (0, 0)  # of the pairs, in the recorded and in the live order
+        self._latest = (0, 0)  # indices of the last pair, in the recorded and in the live order
 
     @property
     def full(self) -> bool:
-        """Is so much expected that nothing more should be read?"""
+        """Return True if so many messages are expected that the cassette should not be read further."""
         return len(self._expected) >= MOST_WAITING
 
     def expect(self, expected: Expected) -> None:
-        """The next recorded message of the child."""
+        """Add the next recorded message of the child."""
         self._expected.append(expected)
         if self._heard:
             self._look_back(expected)
 
     def hear(self, heard: Received) -> bool:
-        """The next live message. Returns whether it may have a counterpart among those that are expected."""
+        """Add the next live message. Return True if an expected message may be its counterpart."""
         known = False
         for at, expected in enumerate(self._expected):
             if expected.identity != heard.identity:
@@ -91,12 +91,12 @@ class MessagePairing:
         return known
 
     def drop(self, heard: Received) -> None:
-        """Nothing expected will ever belong to this."""
+        """Report a live message that cannot have a counterpart."""
         self._heard.remove(heard)
         self._findings.unexpected(heard)
 
     def awaited(self) -> list[Expected]:
-        """What has to come before it is the host's turn."""
+        """Return the messages that the next turn of the host waits for."""
         come = Counter(heard.identity for heard in self._heard)
         waiting = []
         for expected in self._expected:
@@ -109,7 +109,7 @@ class MessagePairing:
         return waiting
 
     def settle(self) -> None:
-        """It is the host's turn: what came without an equal belongs to the first of its kind."""
+        """Begin a turn of the host: pair the remaining live messages with the first ones of their identity."""
         if not self._expected:
             return
         for expected in [each for each in self._expected if not each.carried]:
@@ -123,14 +123,14 @@ class MessagePairing:
             self._findings.missing(self._expected.pop(0))
 
     def give_up(self, expected: Expected) -> None:
-        """It did not come in time; should it come yet, it comes too late."""
+        """Stop waiting for a message; it may still come late."""
         expected.passed = True
 
     def finish(self, *, missing: bool = True) -> None:
-        """Nothing more comes.
+        """Report all messages without counterparts.
 
         Args:
-            missing: tell what did not come; not where it was told already that nothing could.
+            missing: whether to report recorded messages, unless the reason was already reported.
         """
         self.settle()
         for expected in self._expected if missing else ():
@@ -141,7 +141,7 @@ class MessagePairing:
         self._heard.clear()
 
     def _look_back(self, expected: Expected) -> None:
-        """Did it come before it was its turn?"""
+        """Pair a recorded message with a live one that came early."""
         for heard in self._heard:
             if heard.identity == expected.identity and (
                 expected.identity[0] == "response" or self._same(expected, heard)
@@ -157,7 +157,7 @@ class MessagePairing:
         return not found
 
     def _take(self, at: int, heard: Received) -> None:
-        """These two belong together."""
+        """Pair two messages, and compare them."""
         expected = self._expected.pop(at)
         for before in self._expected[:at]:
             before.passed = before.passed or before.identity[0] != "response"
@@ -181,7 +181,7 @@ class MessagePairing:
         self._on_pair(expected, heard)
 
     def _hand_out(self, expected: Expected, heard: Received) -> None:
-        """Learn the values that the child hands out here."""
+        """Learn the values that the child generates in this message."""
         pointers = self._comparison.handed(expected.message, expected.answered, expected.about)
         handed = list(places(expected.message.members, pointers))
         if handed:
@@ -190,7 +190,7 @@ class MessagePairing:
             self._counterparts.hand_out(expected.message, heard.message, secret, handed)
 
     def _pass_before(self, heard: Received) -> None:
-        """It has come, unequal as it is, so nobody waits for what is recorded before it."""
+        """Stop waiting for the messages that are recorded before an unequal message."""
         index = next(at for at, each in enumerate(self._expected) if each.identity == heard.identity)
         for before in self._expected[:index]:
             before.passed = before.passed or before.identity[0] != "response"
@@ -208,6 +208,6 @@ class MessagePairing:
             return
 
     def _are_apart(self, one: Expected, other: Expected) -> bool:
-        """Do these come in any order, because they belong to two calls that overlap, to two runs, to two sessions?"""
+        """Return True if two messages have no order: they belong to overlapping calls, two runs or two sessions."""
         subjects = zip(*(self._comparison.subjects(each.message) for each in (one, other)), strict=True)
         return any(its and others and not its & others for its, others in subjects)

@@ -1,4 +1,4 @@
-"""One session with a real child: what all of its connections share, and what became of them."""
+"""State of one session with a real child that all of its connections share, and its result."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ if TYPE_CHECKING:
 
 
 class LiveSession:
-    """What belongs to one run of one cassette.
+    """State of one run of one cassette.
 
     Args:
         reader: the cassette.
-        name: what it is called in messages.
-        options: what counts.
+        name: of the cassette, for messages.
+        options: of the comparison.
         environment: variables of this process.
-        stack: removes what is made here.
+        stack: removes created folders.
 
     Attributes:
         dialect, framing: of the messages.
-        findings: what differs.
-        secrets: values to take out, by name.
+        findings: collects the differences.
+        secrets: values to redact, by name.
         make_redactor: returns a new redactor, without the numbers of this one's placeholders.
-        bindings: paths of the cassette, and what they stand for here.
+        bindings: paths of the cassette with their live values.
 
     Raises:
-        CassetteError, UsageError: the cassette, or the options, can't be used.
+        CassetteError, UsageError: the cassette or the options are invalid.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class LiveSession:
         self._senders: list[RequestWriter] = []
 
     def script(self, reader: Reader, framing: Framing, may: Callable[[int], bool] | None = None) -> HostScript:
-        """The host's part of one connection; ids of calls are its own, names are known to all.
+        """Return the script of the host for one connection. Ids of calls are its own, names are shared.
 
         Args:
             reader: its events.
             framing: of both directions.
-            may: see Script.
+            may: see HostScript.
         """
         options, child_calls, ahead = self._options, IdMap(), LookaheadReader(reader)
         sender = RequestWriter(
@@ -113,12 +113,12 @@ class LiveSession:
         return HostScript(ahead, child, sender, self.findings, patience=options.patience, may=may)
 
     def look_at_end(self, script: HostScript, status: int | str | None, *, by_itself: bool) -> None:
-        """Compare how the child has ended with how the recorded one did.
+        """Compare the exit status of the child with the recorded one.
 
         Args:
-            script: knows that.
-            status: its exit code, or the name of a signal.
-            by_itself: it was not stopped.
+            script: has the recorded exit status.
+            status: exit code, or the name of a signal.
+            by_itself: False if the child was stopped.
         """
         recorded = script.exit
         if script.gave_up and by_itself and status is not None:
@@ -132,18 +132,18 @@ class LiveSession:
             self.findings.exit(recorded, status)
 
     def case(self, recorded: int | str | None, status: int | str | None, words: str, remarks: list[str]) -> Case:
-        """What became of it; with what the child said last on stderr, where that may tell why.
+        """Return the result, with the end of stderr if that may explain it.
 
         Args:
-            recorded: how the recorded child ended.
-            status: how this one did.
+            recorded: exit status of the recorded child.
+            status: exit status of the live child.
             words: the end of its stderr.
-            remarks: of others.
+            remarks: further notes.
         """
         notes = [*([self._early_exit] if self._early_exit else []), *self._notes(), *remarks]
         if self.findings and words and status not in (0, recorded):
             clean = self._clean(words.encode()).decode("utf-8", "replace")
-            notes.append("its last words on stderr:\n" + "\n".join(f"  {line}" for line in clean.splitlines()))
+            notes.append("the end of its output on stderr:\n" + "\n".join(f"  {line}" for line in clean.splitlines()))
         return Case(self._name, problems=self.findings.problems(), more=self.findings.more, notes=notes)
 
     def _notes(self) -> list[str]:
@@ -151,7 +151,7 @@ class LiveSession:
         unbound = {name: None for sender in self._senders for name in sender.unbound if name != HOME}
         if unbound and self.findings:
             names = ", ".join(f"--bind {each}=…" for each in unbound)
-            notes.append(f"paths that stand for others in this cassette may need their live values: {names}")
+            notes.append(f"placeholders of paths in this cassette may need live values: {names}")
         project = next((name for name in self._folders if name in PROJECTS), None)
         if project and self.findings and not self._options.files:
             notes.append(
@@ -167,7 +167,7 @@ class LiveSession:
         return notes
 
     def _new_folder(self, name: str) -> str:
-        """A fresh folder, removed in the end."""
+        """Create a folder, which is removed at the end."""
         if not self._folder:
             made = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="verify-", ignore_cleanup_errors=True))
             self._folder = os.path.realpath(made)

@@ -1,4 +1,4 @@
-"""The new session as a cassette: redacted and written as a recorder does it, in the place of the old one at the end."""
+"""New session as a cassette, for --update: redacted and written as by `record`; it replaces the old one at the end."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ BATCH_NOTES = 200  # are written at once
 
 
 class Update:
-    """A cassette being written beside the old one. A context manager; without `finish`, nothing of it is left.
+    """A cassette that is written next to the old one. A context manager; without `finish`, it is removed.
 
     Args:
         path: the cassette.
-        options: how it is verified.
+        options: of the verification.
         dialect, framing: of the session.
         redactor: redacts the new session.
-        bindings: of the cassette; they stay, with their names.
+        bindings: of the cassette, which are kept with their names.
         home: HOME, or "".
         match_env: names of the environment variables that it keeps.
 
     Attributes:
-        done: it is in the place of the old one.
+        done: True after it has replaced the old one.
     """
 
     def __init__(
@@ -79,16 +79,16 @@ class Update:
             self._writer.discard()
 
     def note(self, when: float, name: str, what: bytes | str | int) -> None:
-        """Something has happened."""
+        """Record an event of the session."""
         self._notes.append((when, name, what))
         if len(self._notes) >= BATCH_NOTES:
             self._write()
 
     def finish(self, redacted: tuple[str, ...]) -> None:
-        """Put it in the place of the old cassette.
+        """Replace the old cassette.
 
         Args:
-            redacted: what was redacted in the old one, whose placeholders the host's messages still have.
+            redacted: redacted names of the old one, because the host's messages still have their placeholders.
         """
         self._write()
         self._writer.finish(tuple(sorted({*redacted, *self._redactor.fired})))

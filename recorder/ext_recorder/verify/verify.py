@@ -1,4 +1,4 @@
-"""One cassette verified: a live child beside it, on stdio or with all the clients of a socket server."""
+"""Verification of one cassette against a live child, on stdio or as a socket server with all its clients."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ NOBODY = -1  # a connection that there is none of
 
 
 def verify(path: Path, name: str, options: Options) -> Case:
-    """Play a cassette's requests to a real child, and compare what it says.
+    """Send the requests of a cassette to a real child, and compare its messages.
 
     Args:
-        path: the file.
-        name: what the cassette is called in messages.
-        options: the command, and what counts.
+        path: of the cassette.
+        name: of the cassette, for messages.
+        options: the command, and the comparison.
 
     Raises:
-        CassetteError, UsageError: the cassette, or the options, can't be used.
-        RecorderError: the child can't be started.
+        CassetteError, UsageError: the cassette or the options are invalid.
+        RecorderError: the child cannot be started.
         OSError: the cassette can't be rewritten.
     """
     started = monotonic()
@@ -75,13 +75,13 @@ def recorded_command(name: str, header: Header, options: Options, environment: M
     """Return the command that a cassette was recorded from, with the paths of this machine.
 
     Args:
-        name: what the cassette is called in messages.
-        header: of it.
+        name: of the cassette, for messages.
+        header: of the cassette.
         options: bindings; without a recorded command, a server at `connect` is expected to run.
         environment: variables of this process.
 
     Raises:
-        CassetteError: the cassette has no command, or not all of it.
+        CassetteError: the cassette has no command, or only a part of it.
     """
     if not header.command and options.connect:
         return ()
@@ -104,7 +104,7 @@ def recorded_command(name: str, header: Header, options: Options, environment: M
 
 
 class _Run:
-    """The live child, and the HTTP layer where it has one."""
+    """Run of the live child, with HTTP replay if requested."""
 
     def __init__(
         self, reader: Reader, session: LiveSession, options: Options, environment: Mapping[str, str], note: Note
@@ -119,7 +119,7 @@ class _Run:
         self.gave_up = False  # the session did not get to its end
 
     def play(self) -> Case:
-        """Be the host of a child on stdio, to its end."""
+        """Act as the host of a child on stdio until it exits."""
         with ExitStack() as stack:
             layer = self._http(stack)
             script = self._session.script(self._reader, self._session.framing)
@@ -132,7 +132,7 @@ class _Run:
             return self._session.case(script.exit, status, words, self._traffic(layer))
 
     def play_clients(self) -> Case:
-        """Be all the clients of a server, until the session is over."""
+        """Act as all clients of a server until the session is over."""
         with ExitStack() as stack:
             layer = self._http(stack)
             parts = stack.enter_context(ExitStack())
@@ -161,7 +161,7 @@ class _Run:
         return Clients(address, connections(self._path), script, live, self._note)
 
     def _live(self, layer: HttpController | None) -> VerifiedChild:
-        """The child, started. Raises RecorderError, also where it does without the layer."""
+        """Start the child. Raises RecorderError if it cannot start, or does not load the HTTP layer."""
         live = VerifiedChild(self._options.command, {**self._environment, **(layer.variables if layer else {})})
         try:
             if layer:
@@ -172,7 +172,7 @@ class _Run:
         return live
 
     def _http(self, stack: ExitStack) -> HttpController | None:
-        """The recorded answers of servers, where they are asked for."""
+        """Start the replay of recorded HTTP responses, if requested."""
         if not self._options.http:
             return None
         from ext_recorder.http.controller import replaying
@@ -183,7 +183,7 @@ class _Run:
         return stack.enter_context(replaying(path, bind=self._options.bind, redaction=redaction, matching=matching))
 
     def _traffic(self, layer: HttpController | None) -> list[str]:
-        """What the child asked servers for, and was not recorded, is a difference. Returns further remarks."""
+        """Report unrecorded HTTP requests of the child as a difference. Return further remarks."""
         if layer is None:
             return []
         report = layer.finish()
@@ -206,7 +206,7 @@ def _update(reader: Reader, options: Options, session: LiveSession) -> Update:
 
 
 def _accept(update: Update, reader: Reader, count: int, *, gave_up: bool) -> str:
-    """Keep the new session. Returns what is to be said about it."""
+    """Replace the cassette by the new session if it differs. Return a remark about it."""
     if not count:
         return "not updated: nothing differs"
     if gave_up:

@@ -1,4 +1,4 @@
-"""Duration Format: Go's."""
+"""Duration Format: durations of Go, in timeouts and arguments."""
 
 from __future__ import annotations
 

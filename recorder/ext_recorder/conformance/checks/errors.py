@@ -1,4 +1,4 @@
-"""Error Handling: what is no message, no request, no method, and the codes that say so."""
+"""Error Handling: invalid messages, requests and methods, and their error codes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CODES = {-32700, -32600, -32601, -32602, -32603, *range(-32099, -31999)}
 
 
 def error_after(target: Target, line: bytes) -> dict[str, object]:
-    """What answers a line, whatever its id; the session goes on after it."""
+    """Return the response to a line, of any id; the session must continue after it."""
     with target.session() as host:
         host.send_bytes(line + b"\n")
         answer = host.next_line()
@@ -61,7 +61,7 @@ def what_is_no_json_is_a_parse_error(target: Target) -> None:
         answer = error_after(target, line)
         error_code(answer, -32700)
         if answer.get("id", 0) is not None:
-            raise Violation(f"expected id null, for the id of {line!r} is not known; found {answer!r:.200}")
+            raise Violation(f"expected id null, because the id of {line!r} is unknown; found {answer!r:.200}")
 
 
 @clause("parse-error-utf-8", "Invalid UTF-8 is -32700, too.")
@@ -148,11 +148,11 @@ def an_error_has_a_code_of_the_table_and_a_message(target: Target) -> None:
     for answer in answers:
         error = json_object(answer.get("error"), f"the error in {answer!r:.200}")
         if type(error.get("code")) is not int or error["code"] not in CODES:
-            raise Violation(f"expected a code of the spec's table, found {error!r:.200}")
+            raise Violation(f"expected a code in the table of the specification, found {error!r:.200}")
         if not text(error.get("message"), "message of an error"):
             raise Violation("the message of an error is empty")
         if unknown := error.keys() - {"code", "message", "data"}:
-            raise Violation(f"an error has members that JSON-RPC does not name: {', '.join(sorted(unknown))}")
+            raise Violation(f"an error has members that JSON-RPC does not define: {', '.join(sorted(unknown))}")
 
 
 @clause("either", "A response is a result or an error.")

@@ -18,7 +18,7 @@ def results(target: Target) -> list[dict[str, object]]:
     with target.session() as host:
         entries = [name for name in ("succeeds", "fails", "logs", "long") if name in target.profile.entries]
         if not entries:
-            raise NotApplicable("the profile names no operation at all")
+            raise NotApplicable("the profile names no operation")
         return [target.run(host, name) for name in entries]
 
 
@@ -67,7 +67,7 @@ def relative_paths_are_meant_from_the_workdir(target: Target) -> None:
         target.run(host, "relative", workdir=str(other))
     for directory in (target.workdir, other):
         if not (directory / name).exists():
-            raise Violation(f"expected {name} in {directory}, which is not there; the result was {result!r:.300}")
+            raise Violation(f"expected {name} in {directory}, but it does not exist; the result was {result!r:.300}")
 
 
 @clause("phase", "phase is setup, verify or cleanup.")
@@ -107,7 +107,7 @@ def the_agent_is_known_in_verify(target: Target) -> None:
             agent = {"prompt": "a prompt", "output": output}
             result = target.run(host, "agent", phase="verify", agent=agent)
             if result.get("success") is not expected:
-                raise Violation(f"expected success: {expected} where the agent said {output!r}, found {result!r:.300}")
+                raise Violation(f"expected success: {expected} if the agent answered {output!r}, found {result!r:.300}")
 
 
 @clause("agent-ignored", "agent may be sent to any operation.")
@@ -163,4 +163,4 @@ def outputs_are_text_by_name(target: Target) -> None:
 def a_result_has_no_members_that_the_spec_does_not_name(target: Target) -> None:
     for result in results(target):
         if unknown := result.keys() - {"success", "message", "error", "outputs"}:
-            raise Violation(f"a result has members that hosts don't know: {', '.join(sorted(unknown))}")
+            raise Violation(f"a result has members that hosts do not know: {', '.join(sorted(unknown))}")

@@ -1,7 +1,7 @@
-"""What real hosts do beyond the spec, or against it, and an extension has to stand.
+"""Behaviour of real hosts beyond the specification, or against it, that an extension has to handle.
 
-They read lines of 65,535 bytes at most, leave `phase` empty, send `args: null`, send the next call while the last one
-runs, give a call 30 s, and die.
+They read lines of 65,535 bytes at most, leave `phase` empty, send `args: null`, send the next call while the previous
+one runs, limit a call to 30 s, and crash.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ POLL_SECONDS = 0.02
 def check_lines(host: Host) -> None:
     for line in host.lines:
         if len(line.data) > LINE_LIMIT_BYTES:
-            raise Violation(f"a line of {len(line.data)} bytes, which ends the session of a host: {line.data!r:.200}")
+            raise Violation(f"a line of {len(line.data)} bytes, at which a host ends the session: {line.data!r:.200}")
 
 
 def running(pid: int) -> bool:
-    """Whether the process is there and has not ended (a zombie has)."""
+    """Return True if the process exists and has not ended (a zombie has)."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
@@ -52,7 +52,7 @@ def background(target: Target, host: Host) -> int:
     outputs = json_object(target.run(host, "background").get("outputs"), "outputs")
     pid = int(text(outputs.get(target.profile.value("background", "pid")), "pid"))
     if not running(pid):
-        raise Violation(f"the process {pid} that the operation started is not there")
+        raise Violation(f"the process {pid} that the operation started does not exist")
     return pid
 
 
@@ -61,7 +61,7 @@ def gone(pid: int, host: Host, after: str) -> None:
     while running(pid):
         if time.monotonic() > deadline:
             os.kill(pid, signal.SIGKILL)
-            raise Violation(f"the process {pid} that an operation started goes on after {after}")
+            raise Violation(f"the process {pid} that an operation started is still running after {after}")
         time.sleep(POLL_SECONDS)
 
 
@@ -99,12 +99,12 @@ def args_may_be_null(target: Target) -> None:
     with target.started() as host:
         for name, operation in target.operations(host).items():
             if json_object(operation["params"], name).get("required"):
-                # null is no arguments at all: it is the missing one that is refused, not the null
+                # null means no arguments: the missing argument is an error, not the null
                 null = host.call("execute", target.execute_params(name, None))
                 empty = host.call("execute", target.execute_params(name, {}))
                 error_code(null, -32602)
                 if null["error"] != empty["error"]:
-                    raise Violation(f"expected what answers {{}}, {empty['error']!r}; found {null['error']!r}")
+                    raise Violation(f"expected the response to {{}}, {empty['error']!r}; found {null['error']!r}")
                 return
     raise NotApplicable("no operation of the manifest requires an argument")
 
@@ -191,7 +191,7 @@ def stderr_tells_no_traceback_about_bad_input(target: Target) -> None:
             host.send_bytes(line + b"\n")
         still_serves(target, host)
         if "Traceback" in host.stderr:
-            raise Violation(f"tells its user about its inside: {host.stderr[-500:]}")
+            raise Violation(f"writes a traceback to stderr: {host.stderr[-500:]}")
 
 
 clause = clauses_of_section("host", "sends the next call while one runs, and gives each 30 s")
@@ -249,7 +249,9 @@ def an_unknown_argument_is_refused(target: Target) -> None:
 def schemas_refuse_unknown_arguments(target: Target) -> None:
     for name, operation in operations(target):
         if json_object(operation["params"], name).get("additionalProperties") is not False:
-            raise Violation(f"params of {name} lack additionalProperties: false, a host's only guard against typos")
+            raise Violation(
+                f"params of {name} lack additionalProperties: false, the only protection of a host against typos"
+            )
 
 
 @clause("re2", "A pattern is RE2.")
@@ -277,7 +279,7 @@ def keys_of_outputs_have_no_dots(target: Target) -> None:
                 outputs = target.run(host, entry).get("outputs", {})
                 for key in json_object(outputs, "outputs"):
                     if "." in key:
-                        raise Violation(f"the output {key!r} can't be named in a template: it has a dot")
+                        raise Violation(f"the output {key!r} cannot be named in a template, because it contains a dot")
 
 
 @clause("failure-told", "A failure has message and error.")
@@ -285,7 +287,7 @@ def a_failure_tells_why(target: Target) -> None:
     with target.session() as host:
         result = target.run(host, "fails")
     if not (result.get("message") and result.get("error")):
-        raise Violation(f"message and error are all that a user sees; found {result!r:.300}")
+        raise Violation(f"a user sees only message and error; found {result!r:.300}")
 
 
 clause = clauses_of_section("host", "calls once from a shell")
@@ -328,14 +330,14 @@ def sigterm_ends_the_process(target: Target) -> None:
         host.signal(signal.SIGTERM)
         host.rest()
         if host.exit_code() not in (0, -signal.SIGTERM, 128 + signal.SIGTERM):
-            raise Violation(f"expected exit code 0, or the signal, found {host.exit_code()}")
+            raise Violation(f"expected exit code 0 or the signal, found {host.exit_code()}")
 
 
 @clause("sigterm-busy", "SIGTERM ends the process during an operation, too.")
 def sigterm_ends_the_process_while_an_operation_runs(target: Target) -> None:
     with target.session() as host:
         host.request("execute", target.params("slow", timeout="100s"))
-        target.run(host, "succeeds")  # so that the slow one has been read
+        target.run(host, "succeeds")  # then the slow call has been read
         host.signal(signal.SIGTERM)
         host.rest()
         host.exit_code()
@@ -350,7 +352,7 @@ def a_host_that_does_not_listen_ends_the_process(target: Target) -> None:
         host.close_stdin()
         host.exit_code()
         if "Traceback" in host.stderr or "panic" in host.stderr:
-            raise Violation(f"tells its user about its inside: {host.stderr[-500:]}")
+            raise Violation(f"writes a traceback to stderr: {host.stderr[-500:]}")
 
 
 @clause("kin-shutdown", "shutdown leaves no process behind.")

@@ -1,4 +1,4 @@
-"""Initialize: the first request, and the manifest that answers it."""
+"""Initialize: the first request, and the manifest in its response."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def every_operation_has_params(target: Target) -> None:
         params = json_object(operation.get("params"), f"params of {name}")
         if params.get("type") != "object":
             raise Violation(
-                f"params of {name}: `args` is an object, so expected type object, found {params.get('type')!r}"
+                f"params of {name}: `args` is an object, expected type object, found {params.get('type')!r}"
             )
 
 
@@ -163,7 +163,7 @@ def required_arguments_are_described(target: Target) -> None:
         required = params.get("required", [])
         properties = json_object(params.get("properties", {}), f"properties of {name}")
         if not isinstance(required, list) or not set(required) <= properties.keys():
-            raise Violation(f"{name} requires {required!r} and describes {', '.join(properties)}")
+            raise Violation(f"{name} requires {required!r}, and describes {', '.join(properties)}")
 
 
 @clause("defaults", "A default is valid for the schema of its argument.")

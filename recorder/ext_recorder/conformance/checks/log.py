@@ -15,7 +15,7 @@ LEVELS = ("debug", "info", "warn", "error")
 
 
 def logged(target: Target) -> list[dict[str, object]]:
-    """The log notifications of a call, which come before its response."""
+    """Return the log notifications that a call sends before its response."""
     with target.session() as host:
         id = host.request("execute", target.params("logs"))
         host.response(id)
@@ -45,11 +45,11 @@ def logs_come_before_the_result(target: Target) -> None:
     with target.session() as host:
         target.run(host, "logs")
         if not host.is_quiet():
-            raise Violation(f"something came after the response: {host.next_line()}")
+            raise Violation(f"a message follows the response: {host.next_line()}")
         before = len(host.lines)
         still_serves(target, host)
         if late := host.lines[before:-1]:
-            raise Violation(f"something came after the response: {late[0]}")
+            raise Violation(f"a message follows the response: {late[0]}")
 
 
 @clause("log-level", "level is debug, info, warn or error.")

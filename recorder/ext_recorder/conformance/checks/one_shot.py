@@ -1,4 +1,4 @@
-"""One-Shot Mode: an execute request, and nothing before or after it."""
+"""One-Shot Mode: a single execute request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0, which the protocol is based on: ids, notifications, several requests at once."""
+"""JSON-RPC 2.0: ids, notifications, concurrent requests; and the lifecycle of a session."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from .shutdown import ended
 if TYPE_CHECKING:
     from ext_recorder.conformance.target import Target
 
-STARTING_SECONDS = 1.0  # how long to listen to what starts, at least; on a busy machine the next start may take longer
+STARTING_SECONDS = (
+    1.0  # minimum wait for output of a starting extension; on a busy machine the next start may take longer
+)
 IDS: tuple[object, ...] = (0, -1, 7, 2**53 + 1, 1.5, "", "7", 'a/b ~"\\ é', "x" * 1000)
 
 
@@ -93,7 +95,7 @@ def nothing_is_written_before_the_first_request(target: Target) -> None:
         started = monotonic() - began
     with target.started() as host:
         if not host.is_quiet(max(STARTING_SECONDS, 4 * started)):
-            raise Violation(f"wrote before it was asked: {host.next_line()}")
+            raise Violation(f"wrote before the first request: {host.next_line()}")
         target.initialize(host)
 
 

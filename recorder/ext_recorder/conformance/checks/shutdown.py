@@ -1,4 +1,4 @@
-"""Lifecycle and Shutdown: how a session goes on, and how it ends."""
+"""Shutdown: its response, and the exit of the process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def ended(host: Host) -> None:
-    """Nothing more comes, and the exit code is 0."""
+    """Check that no more output comes, and that the exit code is 0."""
     if rest := host.rest():
         raise Violation(f"wrote after the end: {rest[0].data!r:.300}")
     if code := host.exit_code():

@@ -1,4 +1,4 @@
-"""Transport: one message a line, UTF-8, stdin in and stdout out."""
+"""Transport: one message per line, UTF-8, stdin and stdout."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def a_message_may_come_in_any_pieces(target: Target) -> None:
     with target.started() as host:
         for byte in json.dumps(request, ensure_ascii=False).encode() + b"\n":
             host.send_bytes(bytes([byte]))
-            host.wait_until_read()  # so that the bytes do come one by one
+            host.wait_until_read()  # so the bytes arrive one by one
         host.response("é")
         still_serves(target, host)
 

@@ -1,4 +1,4 @@
-"""What is said to a child of each protocol to hear all that its specification has clauses for: one module for each."""
+"""Conversations that check the clauses of other protocols: one module for each protocol."""
 
 from __future__ import annotations
 

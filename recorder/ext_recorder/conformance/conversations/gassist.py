@@ -1,4 +1,4 @@
-"""What is said to a plugin of spec 2 (G-Assist)."""
+"""Conversation with a plugin of spec 2 (G-Assist)."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _KEPT = want("session", True, "/params/keep_session", "/result/keep_session")  #
 
 GASSIST = Conversation(
     {
-        "function": "a function that answers at once, or by streaming",
+        "function": "a function that responds at once or by streaming",
         "arguments": "its arguments",
         "failing": "a function that fails, called without arguments",
         "asking": "a function that keeps the session",
         "asking-arguments": "its arguments",
-        "input": "what is said to it then",
+        "input": "input for that session",
     },
     CODES | {"utf-8": Clause("Message Framing", "A message is encoded in UTF-8.")},
     (
@@ -48,7 +48,7 @@ GASSIST = Conversation(
                 Say(call(6, "execute"), (want("invalid-params", INVALID_PARAMS, "/error/code", "/params/code"),)),
                 Say(call(ODD_ID, "no_such_method"), (want_error("unknown-method", UNKNOWN_METHOD),)),
                 Say(call(8, "execute", function="$asking", arguments="$asking-arguments"), waits=False),
-                Say(call(9, "ping", timestamp=_NOW + 1), clause="ping"),  # a plugin that works answers it as well
+                Say(call(9, "ping", timestamp=_NOW + 1), clause="ping"),  # a busy plugin responds to it, too
                 AwaitAnswer(8, (_KEPT,)),
                 Say(call(10, "input", content="$input", timestamp=_NOW + 2), clause="input"),
                 Say(note("shutdown")),

@@ -1,4 +1,4 @@
-"""What is said to a server of spec 4 (Kaiak), and what the host answers when it asks for an approval."""
+"""Conversation with a server of spec 4 (Kaiak), and the responses of the host to its requests for approval."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ NOT_FOUND, CONFIGURATION, IN_USE = -32003, -32014, -32016
 _COMMAND = "workspace/executeCommand"
 _SESSION = "$session"
 _ASKS = "kaiak/stream/user_interaction"
-# The last notification, and the answer that came after it.
+# The last notification, and the response after it.
 _ABOUT = tuple(want("about", f"$/params/{name}", f"/result/{name}") for name in ("session_id", "request_id"))
 _UNKNOWN = call(ODD_ID, "no/such/method")
 
 
 def command(id: int, name: str, **argument: object) -> Message:
-    """A request for one of the three commands."""
+    """Return a request for one of the three commands."""
     return call(id, _COMMAND, command=f"kaiak/{name}", arguments=[argument])
 
 
 def configure(id: int, folder: str) -> Message:
-    """A request to work in a folder."""
+    """Return a request to work in a folder."""
     return command(id, "configure", configuration={"workspace": {"working_dir": folder}}, reset_existing=False)
 
 
 def fix(id: int, session: str) -> Message:
-    """A request to fix the incidents of the profile."""
+    """Return a request to fix the incidents of the profile."""
     return command(id, "generate_fix", session_id=session, incidents="$incidents")
 
 
 def approve(asked: Message, _: Mapping[str, object]) -> Iterator[Message]:
-    """Allow what an interaction asks for. The specification leaves the way open; this is that of the real server."""
+    """Approve an interaction. The specification does not define the message; this is that of the real server."""
     session, interaction = (resolve(asked, f"/params/{place}") for place in ("session_id", "content/interaction_id"))
     payload = {"request_id": interaction, "action": "allow_once"}
     if isinstance(session, str) and isinstance(interaction, str):
@@ -68,7 +68,7 @@ KAIAK = Conversation(
         "configuration": Clause("1. configure", "A workspace directory that does not exist is -32014."),
         "created": Clause("Session Lifecycle", "generate_fix with an unknown session_id creates the session."),
         "about": Clause(
-            "Streaming Notifications", "They name the session and the request of the call that they tell of."
+            "Streaming Notifications", "They name the session and the request of the call that they belong to."
         ),
         "in-use": Clause("Concurrent Access Control", "To use an active session is -32016."),
         "released": Clause("Concurrent Access Control", "A session is released after completion."),
@@ -86,7 +86,7 @@ KAIAK = Conversation(
                 Say(_UNKNOWN, (want_error("unknown-method", UNKNOWN_METHOD),)),
                 Say(fix(5, _SESSION), waits=False),
                 Await(_ASKS, after=5, name="asked"),
-                # While the first waits for its approval, the session is surely in use.
+                # The session is in use while the first request waits for its approval.
                 Say(fix(6, "$asked/params/session_id"), (want_error("in-use", IN_USE),), client=2, holds=True),
                 AwaitAnswer(5, (want("created", _SESSION, "/result/session_id"), *_ABOUT)),
                 Say(fix(7, _SESSION), (want("released", _SESSION, "/result/session_id"),), clause="fix"),

@@ -1,4 +1,4 @@
-"""What is said to an extension of spec 1 (Pi), and what the host answers to its calls."""
+"""Conversation with an extension of spec 1 (Pi), and the responses of the host to its calls."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 
 def envelope(id: str, type: str, **payload: object) -> Message:
-    """A message."""
+    """Return a message."""
     return {"id": id, "version": "1.0", "type": type, "payload": payload}
 
 
 def use(call_id: str, tool: str, input: object) -> Message:
-    """A call of a tool."""
+    """Return a call of a tool."""
     return envelope(f"message {call_id}", "tool_call", call_id=call_id, name=tool, input=input)
 
 
 def answer(asked: Message, known: Mapping[str, object]) -> Iterator[Message]:
-    """What the profile has for the method that an extension calls: an output, or several, which come in pieces."""
+    """Yield the response of the profile to a call of the host: one output, or a list of outputs in chunks."""
     host, method = known.get("host"), resolve(asked, "/payload/method")
     outputs = host.get(method) if isinstance(host, dict) and isinstance(method, str) else None
     if not outputs:
@@ -39,7 +39,7 @@ def answer(asked: Message, known: Mapping[str, object]) -> Iterator[Message]:
 
 
 def refuse(asked: Message, _: Mapping[str, object]) -> Iterator[Message]:
-    """A host may deny what an extension calls it for."""
+    """Yield a response that denies the call."""
     error = {"code": "denied", "message": "not allowed"}
     yield from _result(asked, output={}, is_error=True, error=error)
 
@@ -58,9 +58,9 @@ PI = Conversation(
         "input": "its input",
         "asking": "a tool that calls the host",
         "asking-input": "its input",
-        "host": "what the host answers, by method: an output, or a list of outputs, which come in pieces",
+        "host": "responses of the host by method: an output, or a list of outputs, which are sent in chunks",
         "command": "a slash command",
-        "event": "an event that it hooks",
+        "event": "an event that it subscribes to",
     },
     {},
     (
@@ -70,7 +70,7 @@ PI = Conversation(
                 Say(use("call 1", "$tool", "$input")),
                 Say(use("call 2", "no-such-tool", {})),
                 Say(use("call 3", "$asking", "$asking-input"), waits=False),
-                Say(use("call 4", "$tool", "$input")),  # calls in both directions go on beside each other
+                Say(use("call 4", "$tool", "$input")),  # calls in both directions overlap
                 AwaitAnswer("call 3"),
                 Say(envelope("message 5", "slash_command", name="$command", args=[])),
                 Say(envelope("message 6", "event_hook", event="$event", data={})),
@@ -79,7 +79,7 @@ PI = Conversation(
             lingers=True,
         ),
         Session((_REGISTERS, Say(use("call 1", "$asking", "$asking-input"))), replies={"host_call": refuse}),
-        # Without all that a call has to have: it may tell of an error.
+        # A call without required members: the extension may respond with an error.
         Session((_REGISTERS, Say(envelope("message 1", "tool_call"), waits=False))),
     ),
 )

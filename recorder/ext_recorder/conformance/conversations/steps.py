@@ -1,9 +1,8 @@
-"""A conversation as data: sessions of steps, one after the other, and what has to come of each.
+"""Conversations as data: sessions of steps, and the expected responses.
 
-In a message, the text "$name" stands for an entry of the profile or for what an `Await` has named, "$name/…" for
-something in it, "$workdir" for the folder of the session, "$session" for a name that no child knows, and
-"$/result/runId" for what the latest message has there that has it. A message is left out where one of them means
-nothing.
+Placeholders in messages: "$name" is an entry of the profile or a message that an `Await` has named, "$name/…" a value
+in it, "$workdir" the folder of the session, "$session" a name that no child knows, and "$/result/runId" the value at
+this pointer in the latest message that has it. A message is not sent if one of its placeholders has no value.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from typing import TypeAlias
 from ext_recorder.protocols.rules import Clause
 
 Message: TypeAlias = Mapping[str, object]
-# What the host answers to a message of the child, which is given with the profile.
+# Responses of the host to a message of the child, given that and the profile.
 Reply: TypeAlias = Callable[[Message, Mapping[str, object]], Iterable[Message]]
 
 
 @dataclass(frozen=True)
 class Want:
-    """What a message has to say.
+    """Expected value in a message.
 
     Args:
-        clause: the id of the one that demands it.
-        value: the value, which may be a placeholder: nothing is wanted where that means nothing,
-        places: at the first of these pointers that is there.
+        clause: id of the clause that demands it.
+        value: the value, or a placeholder; nothing is expected if that has no value.
+        places: pointers; the first one that exists counts.
     """
 
     clause: str
@@ -35,26 +34,26 @@ class Want:
 
 
 def want(clause: str, value: object, *places: str) -> Want:
-    """See Want."""
+    """Return a Want."""
     return Want(clause, value, places)
 
 
 def want_error(clause: str, code: int) -> Want:
-    """An error answer with this code."""
+    """Expect an error response with this code."""
     return Want(clause, code, ("/error/code",))
 
 
 @dataclass(frozen=True)
 class Say:
-    """The host says something.
+    """Send a message.
 
     Args:
-        message: what.
-        wants: of its answer.
-        waits: a request waits for its last answer before the next step.
-        client: who says it: 1, or 2 for another client. On standard files there is only one, who says it all.
-        holds: what the child asks of the host meanwhile is answered after that.
-        clause: the one that is violated when it is answered by an error, or not at all. "": it may be.
+        message: JSON value with placeholders.
+        wants: expected values in its response.
+        waits: whether to wait for the last response to a request before the next step.
+        client: number of the client that sends it: 1 or 2. On standard files there is only one.
+        holds: whether the host responds to requests of the child only after that.
+        clause: id of the clause that an error response, or none, violates; "" if it may fail.
     """
 
     message: Message
@@ -67,11 +66,11 @@ class Say:
 
 @dataclass(frozen=True)
 class SayBytes:
-    """The host frames what is no message, or no valid one, and waits for an error without an id.
+    """Send a frame with an invalid message, and wait for an error without an id.
 
     Args:
-        payload: of the frame.
-        wants: of that error.
+        payload: content of the frame.
+        wants: expected values in that error.
     """
 
     payload: bytes
@@ -80,11 +79,11 @@ class SayBytes:
 
 @dataclass(frozen=True)
 class AwaitAnswer:
-    """The last answer to a request that did not wait for it. Left out where that was not said.
+    """Wait for the last response to a previous request. Skipped if that was not sent.
 
     Args:
         id: of the request.
-        wants: of the answer.
+        wants: expected values in the response.
     """
 
     id: int | str
@@ -93,13 +92,13 @@ class AwaitAnswer:
 
 @dataclass(frozen=True)
 class Await:
-    """Something that the child says of its own has to come.
+    """Wait for a message that the child sends unprompted.
 
     Args:
         method: its method.
-        after: the id of the request that brings it about: left out where that was not said, or has failed. "": none.
-        clause: the one that is violated when it does not come. "": it need not, if the request is answered first.
-        name: for what has come, in later steps.
+        after: id of the request that causes it: skipped if that was not sent or has failed. "": none.
+        clause: id of the clause that is violated if it does not come; "": the response to the request ends the wait.
+        name: placeholder for the message in later steps.
     """
 
     method: str
@@ -110,19 +109,19 @@ class Await:
 
 @dataclass(frozen=True)
 class Unanswered:
-    """No answer has come that belongs to no request. Args: the clause."""
+    """Check that each response belongs to a request."""
 
     clause: str
 
 
 @dataclass(frozen=True)
 class EndInput:
-    """The host has nothing more to say."""
+    """End the input of the child."""
 
 
 @dataclass(frozen=True)
 class Ends:
-    """The child ends by itself; of a server on a socket, the connection. Args: the clause."""
+    """Check that the child exits by itself, or that a socket server closes the connection."""
 
     clause: str
 
@@ -132,12 +131,12 @@ Step: TypeAlias = Say | SayBytes | AwaitAnswer | Await | Unanswered | EndInput |
 
 @dataclass(frozen=True)
 class Session:
-    """What is said to one child, or on one connection.
+    """Messages to one child, or on one connection.
 
     Args:
         steps: in their order.
-        replies: {method of the child: what the host answers}. It answers while it waits for something.
-        lingers: at the end the host listens for what the child says unasked.
+        replies: {method of the child: responses of the host}. They are sent while the host waits.
+        lingers: whether the host waits for unprompted messages at the end.
     """
 
     steps: tuple[Step, ...]
@@ -145,7 +144,7 @@ class Session:
     lingers: bool = False
 
     def clauses(self) -> set[str]:
-        """The ids of the clauses that its steps ask for."""
+        """Return the ids of the clauses that its steps check."""
         wants = {
             want.clause for step in self.steps if isinstance(step, Say | SayBytes | AwaitAnswer) for want in step.wants
         }
@@ -154,12 +153,12 @@ class Session:
 
 @dataclass(frozen=True)
 class Conversation:
-    """What is said in one protocol.
+    """Sessions of one protocol.
 
     Args:
-        profile: the entries that its steps know, and what they are.
-        clauses: those that steps ask for and no rule of the protocol has: id to clause.
-        sessions: see Session.
+        profile: names and meanings of the entries of a profile.
+        clauses: those that only steps check, by id.
+        sessions: in their order.
     """
 
     profile: Mapping[str, str]
@@ -172,30 +171,30 @@ class Conversation:
 PARSE_ERROR, INVALID_REQUEST, UNKNOWN_METHOD, INVALID_PARAMS = -32700, -32600, -32601, -32602
 CODES = {
     "parse-error": Clause("Error Codes", "Invalid JSON is -32700; the error has the id null."),
-    "invalid-request": Clause("Error Codes", "What is no request is -32600; the error has the id null."),
+    "invalid-request": Clause("Error Codes", "An invalid request is -32600; the error has the id null."),
     "unknown-method": Clause("Error Codes", "An unknown method is -32601."),
-    "invalid-params": Clause("Error Codes", "Params that lack what is required are -32602."),
-    "unanswered": Clause("JSON-RPC 2.0, 4.1", "A notification is not answered, an unknown one neither."),
+    "invalid-params": Clause("Error Codes", "Missing required params are -32602."),
+    "unanswered": Clause("JSON-RPC 2.0, 4.1", "A notification gets no response, not even an unknown one."),
 }
-ODD_ID = "clé 🔑"  # an id may be any text, in UTF-8 like all of it
+ODD_ID = "clé 🔑"  # an id may be any text in UTF-8
 
 
 def call(id: int | str, method: str, **params: object) -> Message:
-    """A request."""
+    """Return a request."""
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
 
 
 def note(method: str, **params: object) -> Message:
-    """A notification."""
+    """Return a notification."""
     return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
 def at_fault(*begin: Step, probe: Message) -> tuple[Session, ...]:
-    """Sessions with what can't be read, each with a child of its own, for it need not go on after that.
+    """Return sessions with invalid messages, each with a new child, because a child may exit after one.
 
     Args:
-        begin: what every session begins with.
-        probe: a request that any child answers.
+        begin: first steps of every session.
+        probe: a request that any child responds to.
     """
 
     def unreadable(clause: str, code: int, payload: bytes) -> Session:

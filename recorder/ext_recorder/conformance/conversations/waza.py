@@ -1,4 +1,4 @@
-"""What is said to a server of spec 3 (waza)."""
+"""Conversation with a server of spec 3 (waza)."""
 
 from __future__ import annotations
 

@@ -63,8 +63,8 @@ def test_lines_for_programs() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--only=spec:nothing",), "no clause has such an id"),
-        (("--profile=/no/such/file",), "--profile /no/such/file: can't be read: No such file"),
+        (("--only=spec:nothing",), "no clause has this id"),
+        (("--profile=/no/such/file",), "--profile /no/such/file: cannot be read: No such file"),
         (("--jobs=many",), "--jobs many: expected a number, as 4"),
     ],
 )
@@ -76,7 +76,12 @@ def test_a_wrong_option_is_explained(words: tuple[str, ...], said: str) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("{", "no JSON"), ("[]", "profile"), ('{"work": {}}', "found work"), ('{"fails": 1}', "fails must be an object")],
+    [
+        ("{", "not valid JSON"),
+        ("[]", "profile"),
+        ('{"work": {}}', "found work"),
+        ('{"fails": 1}', "fails must be an object"),
+    ],
 )
 def test_a_wrong_profile_is_explained(tmp_path: Path, text: str, said: str) -> None:
     profile = tmp_path / "profile.json"

@@ -93,7 +93,7 @@ def test_the_exit_code_is_compared_and_last_words_are_told(tmp_path: Path) -> No
     done = verify("c.yaml", cwd=tmp_path, child=child)
     assert done.returncode == 1
     assert "c.yaml: the exit\n          expected  0\n          found     7\n" in done.stdout
-    assert "its last words on stderr:\n          no disk\n" in done.stdout
+    assert "the end of its output on stderr:\n          no disk\n" in done.stdout
 
 
 def test_the_exit_status_of_a_child_that_exits_early_is_reported(tmp_path: Path) -> None:

@@ -190,7 +190,9 @@ def test_no_server_and_one_that_ends_at_once_are_told(tmp_path: Path, folder: Pa
     )
     done = verify(path, f"--connect={address}", "--", "sh", "-c", "echo broken >&2; exit 3")
     assert done.returncode == 2
-    assert f"no connection to {address}: the server has ended (3); it said:\n" in done.stdout + done.stderr
+    assert (
+        f"no connection to {address}: the server has exited (3); its output on stderr:\n" in done.stdout + done.stderr
+    )
     assert "broken" in done.stdout + done.stderr
 
 
