@@ -69,7 +69,7 @@ def blocks() -> Iterator[Block]:
 
 
 def commands(block: Block) -> Iterator[Command]:
-    """The commands of a console block; a line that ends with a backslash goes on in the next one."""
+    """Yield the commands of a console block; a line that ends with a backslash continues on the next line."""
     for part in re.split(r"^\$ ", block.text, flags=re.MULTILINE)[1:]:
         match = re.match(r"(?:.*\\\n)*.*\n", part)
         assert match, part

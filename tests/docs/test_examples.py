@@ -32,7 +32,7 @@ def of_kind(*kinds: str) -> pytest.MarkDecorator:
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """What a reader has before them, in a copy: examples write files."""
+    """Return a copy of the files that examples use, because they write to it."""
     directory = tmp_path / "checkout"
     directory.mkdir()
     for name in COPIED:
@@ -96,7 +96,7 @@ def test_steps_fit_the_manifest(block: Block, manifests: dict[str, dict[str, obj
 
 @pytest.fixture(scope="module")
 def manifests() -> dict[str, dict[str, object]]:
-    """The manifests of the project's extensions, by the alias that the pages use."""
+    """Return the manifests of the project's extensions, by the alias that the pages use."""
     found = {}
     for path in (ROOT / "extensions").glob("*/manifest.json"):
         manifest = json.loads(path.read_text())

@@ -24,7 +24,7 @@ COMMANDS = {
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """The examples, in a copy that compilers may write to."""
+    """Return a copy of the examples, because compilers write to it."""
     return shutil.copytree(ROOT / EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
 
 

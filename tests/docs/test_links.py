@@ -17,7 +17,7 @@ LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?:#(?P<part>[^)\s]*))?\)")
 
 
 def anchors(page: Path) -> set[str]:
-    """The names of a page's headings, as forges make them."""
+    """Return the anchors of a page's headings, as GitHub names them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), re.MULTILINE)
     return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _WIDTH = 100  # columns of the help, where the terminal has so many
 _BEHIND = " Write the recorded command, with its options, after `--`."
 _COMPLETE = "_EXT_RECORDER_COMPLETE"  # set by a shell that completes a command line
-EXIT_INTERRUPTED = 130  # as shells say it: 128 + SIGINT
+EXIT_INTERRUPTED = 130  # as in shells: 128 + SIGINT
 _ABOUT = """\
 Record sessions of any child process, on stdio or sockets, and replay them without the child.
 
@@ -85,7 +85,7 @@ def _has_tail(context: click.Context) -> bool:
 
 
 def group() -> click.Group:
-    """The program as click knows it."""
+    """Return the program as a click group."""
     program = _InOrder(
         "ext-recorder",
         commands=[_command(command) for command in COMMANDS.values()],
@@ -143,7 +143,7 @@ def _optional(metavar: str, command: Command, name: str) -> str:
 
 
 class _InOrder(click.Group):
-    """Commands in the order of their table: what is used most comes first."""
+    """Group that lists commands in the order of their table: the most frequent ones first."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -175,7 +175,7 @@ class _Repeating(click.Command):
 
 
 class _OneOf(click.Choice[str]):
-    """A choice whose mistakes are told as those of all other options are."""
+    """Choice whose errors have the form of all other options."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         if value in self.choices:
@@ -201,7 +201,7 @@ def _option(option: Option) -> click.Option:
 
 
 def _completes(metavar: str) -> Complete:
-    """What completes a value; imported when a shell asks."""
+    """Return the completion function of values with this metavar; its imports are delayed until a shell calls it."""
 
     def complete(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
         from .completion import completions
@@ -212,7 +212,7 @@ def _completes(metavar: str) -> Complete:
 
 
 def _key(name: str) -> str:
-    """A name as click hands it to the callback."""
+    """Return the name under which click passes a value to the callback."""
     return name.lower().replace("-", "_")
 
 
@@ -239,6 +239,6 @@ def _texts(value: str | bool | tuple[str, ...] | None) -> tuple[str, ...]:
 
 
 def _paragraphs(command: Command) -> str:
-    """The command's text for click, which rewraps every paragraph that is not marked."""
+    """Return the text of a command for click, which rewraps every paragraph without a mark."""
     paragraphs = [command.summary, *command.text.strip("\n").split("\n\n")]
     return "\n\n".join(f"\b\n{each}" if each.startswith(" ") else each for each in paragraphs)

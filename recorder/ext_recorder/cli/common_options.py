@@ -32,12 +32,12 @@ ORDERS = ("strict", "any")
 
 
 def one(values: Values, name: str) -> str:
-    """The value of an option that has one; "" where it was not given."""
+    """Return the value of an option that has a single one; "" if it was not given."""
     return values[name][-1] if values[name] else ""
 
 
 def number(option: str, text: str, expected: str, *, most: float = float("inf")) -> float:
-    """The number that an option says, 0 or more.
+    """Return the number that an option has as its value, 0 or more.
 
     Args:
         option: its name.
@@ -65,7 +65,7 @@ def speed(text: str) -> float:
 
 
 def seconds(text: str) -> float:
-    """What `--timeout` says. Raises UsageError: it is no number above 0."""
+    """Return the seconds of `--timeout`. Raises UsageError unless it is a number above 0."""
     expected = "a number of seconds above 0, as 10 or 0.5"
     if found := number("timeout", text, expected, most=1e6):
         return found
@@ -73,7 +73,7 @@ def seconds(text: str) -> float:
 
 
 def jobs(values: Values) -> int:
-    """What `--jobs` says; 0: as many as there are cores. Raises UsageError."""
+    """Return the number of `--jobs`; 0 means one for each core. Raises UsageError."""
     text = one(values, "jobs") or "0"
     if text.isascii() and text.isdigit() and len(text) < 5:
         return int(text)
@@ -120,7 +120,7 @@ def redaction(values: Values) -> Redaction | None:
 
 
 def output(values: Values) -> str:
-    """What `--output` says, of a command that can't do without. Raises UsageError."""
+    """Return the file of `--output`, which is required. Raises UsageError."""
     target = one(values, "output")
     if target:
         return target
@@ -130,7 +130,7 @@ def output(values: Values) -> str:
 
 
 def behind(values: Values, words: str, what: str = "the command") -> tuple[str, ...]:
-    """The command that stands after `--`.
+    """Return the command after `--`.
 
     Args:
         values: of the command line.

@@ -1,9 +1,8 @@
-"""Completion in shells: commands, options, choices, cassettes, and what is after `--`.
+"""Completion in shells: commands, options, choices, cassettes, and the program after `--`.
 
-The scripts, and the way back from them, are those of click, but for bash: there folders are offered beside cassettes,
-and a value behind `--name=` is a word of its own.
-
-The script starts `ext-recorder` with the words so far in its environment, and without any in its command line.
+Scripts and protocol are those of click, except for bash, where folders are offered in addition to cassettes and the
+value after `--name=` is a word of its own. The script starts `ext-recorder` without arguments, and passes the words to
+complete in its environment.
 """
 
 from __future__ import annotations
@@ -47,10 +46,10 @@ complete -o nosort -F %(complete_func)s %(prog_name)s
 
 
 class _Words(ShellComplete):
-    """What click leaves out: `--name=value`, and what is after `--`."""
+    """Completion of words that click does not complete: `--name=value`, and the program after `--`."""
 
     def get_completions(self, args: list[str], incomplete: str) -> Items:
-        """What a word may become.
+        """Return the completions of a word.
 
         Args:
             args: the words before it.
@@ -66,12 +65,12 @@ class _Words(ShellComplete):
 
 
 class Bash(BashComplete, _Words):
-    """See the module."""
+    """Completion for bash."""
 
     source_template = _BASH
 
     def get_completion_args(self) -> tuple[list[str], str]:
-        """As click has it; but bash cuts `--name=value` in three."""
+        """Return the arguments and the incomplete word. Bash splits `--name=value` in three words."""
         args, incomplete = super().get_completion_args()
         if incomplete == "=":
             incomplete = ""
@@ -79,25 +78,25 @@ class Bash(BashComplete, _Words):
 
 
 class Zsh(ZshComplete, _Words):
-    """See the module."""
+    """Completion for zsh."""
 
 
 class Fish(FishComplete, _Words):
-    """See the module."""
+    """Completion for fish."""
 
 
 SHELLS: dict[str, type[ShellComplete]] = {"bash": Bash, "zsh": Zsh, "fish": Fish}
 
 
 def script(shell: str, program: click.Command) -> str:
-    """What a shell has to read. Raises UsageError for an unknown shell."""
+    """Return the completion script of a shell. Raises UsageError for an unknown shell."""
     if shell not in SHELLS:
         raise UsageError(f"completion {shell}: expected one of {', '.join(SHELLS)}")
     return SHELLS[shell](program, {}, PROGRAM, VARIABLE).source()
 
 
 def answer(instruction: str, program: click.Command) -> str:
-    """What a shell has asked for.
+    """Return the response to a shell that requests completions.
 
     Args:
         instruction: "bash_complete" and the like; the words are in the environment.
@@ -115,7 +114,7 @@ def answer(instruction: str, program: click.Command) -> str:
 
 
 def completions(metavar: str, incomplete: str) -> Items:
-    """What a value that is called like this may become."""
+    """Return the completions of a value with this metavar."""
     complete = _BY_METAVAR.get(metavar)
     return complete(incomplete) if complete else []
 

@@ -1,4 +1,4 @@
-"""`ext-recorder record`: stand in for a command, and keep the session."""
+"""`ext-recorder record`: run a command and record the session."""
 
 from __future__ import annotations
 

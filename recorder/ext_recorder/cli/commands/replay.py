@@ -74,7 +74,7 @@ def run_recorded(values: Values, command: Live | None) -> int:
 
 
 def options_of(values: Values, command: Live | None = None) -> Options:
-    """Return how to replay, as the command line says it.
+    """Return the options of the replay.
 
     Args:
         values: of the command line.

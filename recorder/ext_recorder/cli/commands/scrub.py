@@ -42,7 +42,7 @@ def run(values: Values) -> int:
 
 
 def _with_traffic(cassettes: list[Cassette]) -> list[Cassette]:
-    """The cassettes, each followed by the HTTP traffic that stands beside it."""
+    """Return the cassettes, each followed by the file of its HTTP traffic, if it exists."""
     from pathlib import Path
 
     from ext_recorder.batch.selection import Cassette
@@ -58,7 +58,7 @@ def _with_traffic(cassettes: list[Cassette]) -> list[Cassette]:
 
 
 def _listed(path: str) -> dict[str, str]:
-    """The secrets in a file, one a line; all of them have one name."""
+    """Return the secrets listed in a file, one per line."""
     if not path:
         return {}
     from pathlib import Path
