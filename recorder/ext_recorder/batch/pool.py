@@ -1,6 +1,6 @@
-"""How far the work is: a bar on standard error, where that is a terminal.
+"""Processes that work on many cassettes in parallel, with a progress bar on a terminal.
 
-Where it is none, the lines that a command prints about each cassette say it as well.
+concurrent.futures is not used, because one killed worker loses all its work.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
     from .selection import Cassette
 
 
-_CLEAR = "\r\x1b[K\x1b[?25h"  # the line, and click's hiding of the cursor
+_CLEAR = "\r\x1b[K\x1b[?25h"  # clears the line and shows the cursor, which click hides
 
 
 class Progress:
-    """A bar for so many cassettes; nothing for a single one, or without a terminal.
+    """Progress bar; nothing for a single cassette, or if the output is not a terminal.
 
     Args:
-        total: how many.
-        file: where to; None: standard error.
+        total: number of cassettes.
+        file: output; None for standard error.
     """
 
     def __init__(self, total: int, file: TextIO | None = None) -> None:
@@ -56,12 +56,12 @@ class Progress:
             self._clear()
 
     def advance(self) -> None:
-        """One more is done."""
+        """Count one more cassette."""
         if self._bar:
             self._bar.update(1)
 
     def aside(self) -> None:
-        """Take the bar away, because something else is written; the next step brings it back."""
+        """Clear the bar, so that other output can be written. `advance` draws it again."""
         if self._bar:
             self._clear()
 
@@ -71,14 +71,14 @@ class Progress:
 
 
 def shard(items: Sequence[T], text: str) -> list[T]:
-    """This machine's part.
+    """Return the items of one shard.
 
     Args:
-        items: all of them, sorted.
-        text: "2/3"; "" for all.
+        items: all items, sorted.
+        text: number and count of shards, such as "2/3"; "" for all items.
 
     Raises:
-        UsageError: it is something else.
+        UsageError: `text` has another form.
     """
     if not text:
         return list(items)
@@ -93,17 +93,17 @@ def _is_number(text: str) -> bool:
 
 
 T = TypeVar("T")
-STOP_S = 5.0  # how long a worker that was told to end may take
+STOP_S = 5.0  # seconds for a worker to end after SIGTERM, before SIGKILL
 
 
 class Outcome(Generic[T]):
-    """What became of one cassette.
+    """Outcome for one cassette.
 
     Attributes:
-        name: its name.
-        result: what the work gave; None where it failed.
-        error: why it failed, in a line; "" where it did not.
-        seconds: how long it took.
+        name: name of the cassette.
+        result: the result; None if the work failed.
+        error: cause of the failure in one line; "" if it succeeded.
+        seconds: duration.
     """
 
     __slots__ = ("error", "name", "result", "seconds")
@@ -116,24 +116,24 @@ class Outcome(Generic[T]):
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """Return the number of processor cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def map_cassettes(
     cassettes: Sequence[Cassette], work: Callable[[Path, str], T], *, jobs: int = 0, progress: Progress | None = None
 ) -> Iterator[Outcome[T]]:
-    """Do the work for each cassette.
+    """Call a function for each cassette.
 
     Args:
-        cassettes: their names, as `named` gives them.
-        work: called with the file to read and the name to call it by; at the top level of a module, or a partial of
-            such a function. Its result is pickled. RecorderError and OSError become the `error` of the outcome.
-        jobs: processes; 0: one for each core.
-        progress: is told of each that is done; None: a bar on standard error, where that is a terminal.
+        cassettes: the cassettes, see `selection.named`.
+        work: called with the file to read and its name in messages; a function at the top level of a module, or a
+            partial of one. Its result is pickled. RecorderError and OSError become the `error` of the outcome.
+        jobs: number of processes; 0 for one per core.
+        progress: progress bar; None for one on standard error.
 
     Yields:
-        The outcomes in the order of the cassettes, each as soon as it and all before it are there.
+        The outcomes in the order of the cassettes, each as soon as it and all previous ones are available.
     """
     count = min(jobs or cores(), len(cassettes))
     with progress or Progress(len(cassettes)) as shown:
@@ -144,15 +144,15 @@ def map_cassettes(
                 shown.aside()
                 yield outcome
             return
-        early: dict[int, Outcome[T]] = {}
-        due = 0
-        for at, outcome in _in_processes(cassettes, work, count):
+        ready: dict[int, Outcome[T]] = {}  # by the position of the cassette
+        following = 0
+        for position, outcome in _in_processes(cassettes, work, count):
             shown.advance()
-            early[at] = outcome
-            while due in early:
+            ready[position] = outcome
+            while following in ready:
                 shown.aside()
-                yield early.pop(due)
-                due += 1
+                yield ready.pop(following)
+                following += 1
 
 
 def _done(work: Callable[[Path, str], T], cassette: Cassette) -> Outcome[T]:
@@ -161,9 +161,9 @@ def _done(work: Callable[[Path, str], T], cassette: Cassette) -> Outcome[T]:
         with cassette.local() as path:
             result = work(path, cassette.name)
     except CassetteError as error:
-        # A copy of a remote cassette is of no interest to anybody: the error is about the cassette.
-        same = CassetteError(cassette.name, error.line, error.problem, error.advice)
-        return Outcome(cassette.name, None, str(same), monotonic() - started)
+        # The error may name the local copy of a remote cassette.
+        renamed = CassetteError(cassette.name, error.line, error.problem, error.advice)
+        return Outcome(cassette.name, None, str(renamed), monotonic() - started)
     except RecorderError as error:
         about = "" if str(error).startswith(cassette.name) else f"{cassette.name}: "
         return Outcome(cassette.name, None, f"{about}{error}", monotonic() - started)
@@ -176,7 +176,7 @@ def _done(work: Callable[[Path, str], T], cassette: Cassette) -> Outcome[T]:
 def _in_processes(
     cassettes: Sequence[Cassette], work: Callable[[Path, str], T], count: int
 ) -> Iterator[tuple[int, Outcome[T]]]:
-    """The outcomes as they come, with the positions of their cassettes."""
+    """Yield outcomes as they are ready, with the positions of their cassettes."""
     from multiprocessing.connection import wait
 
     todo = iter(enumerate(cassettes))
@@ -185,32 +185,29 @@ def _in_processes(
         idle = list(workers)
         while True:
             while idle and (following := next(todo, None)) is not None:
-                at, cassette = following
+                position, cassette = following
                 pipe = idle.pop()
-                busy[pipe] = at
+                busy[pipe] = position
                 pipe.send(cassette)
             if not busy:
                 return
             for ready in wait(list(busy)):
-                pipe = next(map_cassettes for map_cassettes in busy if map_cassettes is ready)
-                at = busy.pop(pipe)
+                pipe = next(connection for connection in busy if connection is ready)
+                position = busy.pop(pipe)
                 try:
                     outcome: Outcome[T] = pipe.recv()
                     idle.append(pipe)
                 except EOFError:
-                    outcome = _lost(cassettes[at].name, _end(workers.pop(pipe)))
+                    name, ending = cassettes[position].name, _end(workers.pop(pipe))
+                    outcome = Outcome(name, None, f"{name}: its process {ending}; try --jobs 1 to see the cause")
                     idle.append(_start(work, workers))
-                yield at, outcome
-
-
-def _lost(name: str, how: str) -> Outcome[T]:
-    return Outcome(name, None, f"{name}: its process {how}; --jobs 1 may tell more")
+                yield position, outcome
 
 
 def _start(work: Callable[[Path, str], T], workers: dict[Connection, BaseProcess]) -> Connection:
     from multiprocessing import get_context
 
-    context = get_context("spawn")  # not fork: libraries behind fsspec have threads
+    context = get_context("spawn")  # not fork: libraries that fsspec uses have threads
     ours, theirs = context.Pipe()
     process = context.Process(target=_serve, args=(theirs, work), daemon=True)
     process.start()
@@ -235,7 +232,7 @@ def _workers(work: Callable[[Path, str], T], count: int) -> Iterator[dict[Connec
 
 
 def _end(process: BaseProcess) -> str:
-    """Wait for a worker's end; in words, how it was."""
+    """Wait for the end of a worker. Return its exit status as text."""
     process.join(STOP_S)
     if process.exitcode is None:
         process.kill()
@@ -245,22 +242,22 @@ def _end(process: BaseProcess) -> str:
 
 
 def install_sigterm_handler() -> None:
-    """Let SIGTERM unwind this process: what it has started is ended, and what it has begun to write taken away."""
-    signal.signal(signal.SIGTERM, _leave)
+    """Make SIGTERM raise SystemExit, so that child processes are ended and unfinished files are removed."""
 
+    def leave(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
 
-def _leave(number: int, _frame: FrameType | None) -> None:
-    raise SystemExit(128 + number)
+    signal.signal(signal.SIGTERM, leave)
 
 
 def _serve(pipe: Connection, work: Callable[[Path, str], T]) -> None:
-    """A worker's life: a cassette in, an outcome out, until the other end is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches it too; whoever started it tells it when to end
+    """Run a worker: receive cassettes and send outcomes until the other end of the pipe is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent ends the workers
     install_sigterm_handler()
     try:
         while True:
             pipe.send(_done(work, pipe.recv()))
     except (EOFError, BrokenPipeError):
         return
-    finally:  # it ends in any case: told so once more at the interpreter's end, it would show a traceback
+    finally:  # a SIGTERM while the interpreter shuts down would print a traceback
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])

@@ -1,6 +1,6 @@
-"""What a report says: cases with their problems, as JUnit XML (`--junit FILE`) or JSON (`--json`).
+"""Reports on cassettes with their problems: text, JSON (`--json`) and JUnit XML (`--junit FILE`).
 
-One cassette is one case: passed, failed (with its problems), or broken (it could not be looked at at all).
+Each cassette is a test case: passed, failed (with its problems), or broken (it could not be checked).
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _XML_CONTROLS = frozenset("\t\n\r")
 
 
 class Case:
-    """What became of one cassette.
+    """Result of the check of one cassette.
 
     Attributes:
-        name: the cassette's.
-        seconds: how long it took.
-        problems: none: it is as it should be.
-        more: further problems, which are only counted.
-        error: why it could not be looked at; "" where it could.
-        notes: what else there is to say.
-        skipped: why it was not looked at, though nothing is wrong; "" where it was.
+        name: name of the cassette.
+        seconds: duration of the check.
+        problems: the problems; empty if it passed.
+        more: number of further problems.
+        error: why it could not be checked; "" if it was checked.
+        notes: further information.
+        skipped: why it was not checked although it has no error; "" if it was checked.
     """
 
     __slots__ = ("error", "more", "name", "notes", "problems", "seconds", "skipped")
@@ -166,7 +166,7 @@ def lines(case: Case) -> list[str]:
 
 
 def readable(text: str) -> str:
-    """Text without what XML has no place for, or what could move a terminal's cursor."""
+    """Return a text without characters that XML cannot contain or that control a terminal."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in _XML_CONTROLS else "\ufffd" for char in text)
@@ -195,18 +195,18 @@ def report_each(
     as_json: bool = False,
     junit_file: str = "",
 ) -> int:
-    """Do the work for each cassette, and tell what became of it.
+    """Check cassettes and print the results.
 
     Args:
-        name: of the command.
-        cassettes: in the order in which they are told.
-        work: looks at one, see `many.pool.each`.
-        jobs: processes; 0: one for each core.
-        as_json: a line of JSON for each instead of lines for people.
-        junit_file: where to write JUnit XML; "" for nowhere.
+        name: name of the command.
+        cassettes: the cassettes, in the order of the report.
+        work: checks one cassette, see `pool.map_cassettes`.
+        jobs: number of processes; 0 for one per core.
+        as_json: print one line of JSON per cassette.
+        junit_file: file for JUnit XML; "" for none.
 
     Returns:
-        The exit code: 0 when all is as it should be, 1 when something is not, 2 when a cassette could not be looked at.
+        The exit code: 0 if all cassettes passed, 1 if one has problems, 2 if one could not be checked.
     """
     install_sigterm_handler()
     cases = []
@@ -215,22 +215,13 @@ def report_each(
         sys.stdout.write(json_line(case) if as_json else "".join(f"{line}\n" for line in lines(case)))
         sys.stdout.flush()
         if not junit_file:
-            case.problems = case.problems[:1]  # told already; only whether there were any is of interest yet
+            case.problems = case.problems[:1]  # they are printed; only the exit code needs one of them
         cases.append(case)
     if junit_file:
         write(junit_file, junit(f"ext-recorder {name}", cases))
+    broken, differing = sum(bool(case.error) for case in cases), sum(bool(case.problems) for case in cases)
     if len(cases) != 1 and not as_json:
-        sys.stdout.write(_summary(cases))
-    if any(case.error for case in cases):
-        return EXIT_BROKEN
-    return EXIT_DIFFERS if any(case.problems for case in cases) else 0
-
-
-def _summary(cases: Sequence[Case]) -> str:
-    counts = {
-        "ok": sum(case.ok for case in cases),
-        "differing": sum(bool(case.problems) for case in cases),
-        "broken": sum(bool(case.error) for case in cases),
-    }
-    told = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    return f"{len(cases)} cassettes: {told}\n" if cases else "no cassettes in this part\n"
+        counts = {"ok": sum(case.ok for case in cases), "differing": differing, "broken": broken}
+        text = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
+        sys.stdout.write(f"{len(cases)} cassettes: {text}\n" if cases else "no cassettes in this part\n")
+    return EXIT_BROKEN if broken else EXIT_DIFFERS if differing else 0

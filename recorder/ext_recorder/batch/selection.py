@@ -1,4 +1,4 @@
-"""Which cassettes are meant: by a file, a folder, a pattern, or an address that fsspec knows."""
+"""Selection of cassettes by a file, a folder, a pattern, or an address of a remote file system (fsspec)."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-SUFFIXES = (".yaml", ".yml")  # what a folder is searched for
+SUFFIXES = (".yaml", ".yml")  # of the files that are read in a folder
 
-# A cassette names its format in the first of its lines. Folders hold other YAML as well: faults, manifests.
+# The first lines of a cassette name its format. A folder may contain other YAML files as well: faults, manifests.
 HEAD_BYTES = 4_096
 _KEY = b"cassette"
 _MAGIC = frozenset("*?[")
 
 
 class Cassette:
-    """One cassette that was asked for.
+    """A selected cassette.
 
     Attributes:
-        name: for people: the path as it was given, or the address.
-        remote: whether it is on another machine; then it can be read, and not written.
-        http: True to fetch the HTTP traffic next to it, too; None to fetch it if there is any.
+        name: name in messages: the path as it was given, or the address.
+        http: True to fetch its file of HTTP interactions as well; None to fetch that file if it exists.
     """
 
     __slots__ = ("_address", "_inner", "http", "name")
@@ -43,12 +42,12 @@ class Cassette:
 
     @property
     def remote(self) -> bool:
-        """See the class."""
+        """Return True if the file is remote. It can be read, and not written."""
         return bool(self._address)
 
     @contextmanager
     def local(self) -> Iterator[Path]:
-        """The file to read, a copy where it is remote. Raises CassetteError where there is none to be had."""
+        """Yield the file, or a temporary copy of a remote file. Raises CassetteError if it cannot be fetched."""
         if not self._address:
             yield Path(self.name)
             return
@@ -61,28 +60,26 @@ class Cassette:
 
 
 def named(words: Iterable[str]) -> list[Cassette]:
-    """The cassettes that these words mean, each once, sorted by name.
+    """Return the cassettes that these words name, without duplicates, sorted by name.
 
-    - A file is itself, whatever it is called.
-    - A folder is all `*.yaml` and `*.yml` in it and below it that begin as a cassette does, or are empty; what is
-      hidden (`.name`) is passed over.
-    - A pattern (`*`, `?`, `[…]`, `**` for any folders) is the files that it fits, but for those that begin otherwise:
-      the HTTP traffic of cassettes stands beside them.
-    - An address (`s3://bucket/folder`, `zip://*.yaml::file:///sessions.zip`, …) is the same on another file system.
+    - A file is one cassette, with any name.
+    - A folder contains the cassettes `*.yaml` and `*.yml` in it and its subfolders. Hidden files and folders, and
+      files that do not begin as a cassette, are skipped; an empty file is included.
+    - A pattern (`*`, `?`, `[…]`, `**` for any folders) is the cassettes among the files that match it.
+    - An address (`s3://bucket/folder`, `zip://*.yaml::file:///sessions.zip`, …) is the same on a remote file system.
 
     Raises:
-        UsageError: a word means nothing.
+        UsageError: a word names no cassette.
     """
-    found: dict[str, Cassette] = {}
+    cassettes: dict[str, Cassette] = {}
     for word in words:
-        cassettes = list(_meant(word))
-        if not cassettes:
-            raise UsageError(
-                f"{word}: no cassette there; expected a file, a folder with *.yaml, a pattern, or an address"
-            )
-        for each in cassettes:
-            found.setdefault(each.name if each.remote else os.path.realpath(each.name), each)
-    return sorted(found.values(), key=lambda each: each.name)
+        selected = list(_selected(word))
+        if not selected:
+            raise UsageError(f"{word}: no cassette; expected a file, a folder with *.yaml, a pattern, or an address")
+        for cassette in selected:
+            key = cassette.name if cassette.remote else os.path.realpath(cassette.name)
+            cassettes.setdefault(key, cassette)
+    return sorted(cassettes.values(), key=lambda cassette: cassette.name)
 
 
 @contextmanager
@@ -94,47 +91,44 @@ def file_of(word: str, *, http: bool | None = False) -> Iterator[tuple[Path, str
         http: see `Cassette`.
 
     Raises:
-        UsageError: at the address there is none, or there are several.
-        CassetteError: it can't be fetched, or, from within, not be read.
+        UsageError: the address names no cassette, or several.
+        CassetteError: the file cannot be fetched, or, within the `with` block, not be read.
     """
     if "://" not in word:
         yield Path(word), word
         return
-    found = named([word])
-    if len(found) > 1:
-        names = ", ".join(each.name for each in found[:3])
-        raise UsageError(f"{word}: expected one cassette, found {len(found)}: {names}{', …' if found[3:] else ''}")
-    found[0].http = http
-    with found[0].local() as path:
+    cassettes = named([word])
+    if len(cassettes) > 1:
+        names = ", ".join(cassette.name for cassette in cassettes[:3]) + (", …" if cassettes[3:] else "")
+        raise UsageError(f"{word}: expected one cassette, found {len(cassettes)}: {names}")
+    cassette = cassettes[0]
+    cassette.http = http
+    with cassette.local() as path:
         try:
-            yield path, found[0].name
+            yield path, cassette.name
         except CassetteError as error:
             if error.path != str(path):
                 raise
-            raise CassetteError(found[0].name, error.line, error.problem, error.advice) from error  # not about the copy
+            raise CassetteError(cassette.name, error.line, error.problem, error.advice) from error  # names the address
 
 
-def _meant(word: str) -> Iterator[Cassette]:
+def _selected(word: str) -> Iterator[Cassette]:
     if "://" in word:
         for name, inner in listed(word):
             yield Cassette(name, word, inner)
         return
     path = Path(word)
     if path.is_dir():
-        yield from (Cassette(str(each)) for each in _in_folder(path))
+        for file in path.rglob("*"):
+            hidden = any(part.startswith(".") for part in file.relative_to(path).parts)
+            if file.suffix in SUFFIXES and not hidden and file.is_file() and _is_cassette(file):
+                yield Cassette(str(file))
     elif path.exists() or not _MAGIC & set(word):
-        yield Cassette(word)  # a file that is missing is told by whoever opens it, with what to do
+        yield Cassette(word)  # opening a missing file raises an error with advice
     else:
-        for each in glob.iglob(word, recursive=True):  # noqa: PTH207 - Path.glob has no absolute patterns
-            if Path(each).is_file() and _is_cassette(Path(each)):
-                yield Cassette(each)
-
-
-def _in_folder(folder: Path) -> Iterator[Path]:
-    for path in folder.rglob("*"):
-        hidden = any(part.startswith(".") for part in path.relative_to(folder).parts)
-        if path.suffix in SUFFIXES and not hidden and path.is_file() and _is_cassette(path):
-            yield path
+        for name in glob.iglob(word, recursive=True):  # noqa: PTH207 - Path.glob has no absolute patterns
+            if Path(name).is_file() and _is_cassette(Path(name)):
+                yield Cassette(name)
 
 
 def _is_cassette(path: Path) -> bool:
@@ -143,14 +137,14 @@ def _is_cassette(path: Path) -> bool:
 
 
 def begins_a_cassette(head: bytes) -> bool:
-    """Is this the beginning of a cassette? An empty file is taken for a broken one."""
+    """Return True for the first bytes of a cassette, and for an empty file, which is a damaged cassette."""
     if not head.strip():
         return True
     return any(line.lstrip(b"{ \"'").startswith(_KEY) for line in head.splitlines())
 
 
 class _FileSystem(Protocol):
-    """What is used of fsspec's AbstractFileSystem."""
+    """The methods of fsspec's AbstractFileSystem that are used here."""
 
     def isdir(self, path: str) -> bool: ...
 
@@ -170,10 +164,10 @@ class _FileSystem(Protocol):
 
 
 def listed(address: str) -> Iterator[tuple[str, str]]:
-    """The cassettes at an address: (name for people, path on that file system).
+    """Yield name in messages and path of each cassette on a remote file system.
 
     Raises:
-        UsageError: fsspec, or its part for this kind of address, is not installed, or nothing can be listed there.
+        UsageError: fsspec, or its package for this scheme, is not installed, or the address cannot be listed.
     """
     try:
         files, path = _opened(address)
@@ -182,21 +176,21 @@ def listed(address: str) -> Iterator[tuple[str, str]]:
     except RecorderError:
         raise
     except Exception as failure:  # each file system raises errors of its own
-        raise UsageError(f"{_safe(address)}: {_said(failure)}") from failure
+        raise UsageError(f"{_safe(address)}: {_message(failure)}") from failure
 
 
 @contextmanager
 def fetched(address: str, inner: str, name: str, *, http: bool | None = False) -> Iterator[Path]:
-    """A copy on this machine, until the end of the `with`.
+    """Yield a temporary copy of a remote cassette.
 
     Args:
-        address: where it is, as it was given.
-        inner: where it is on that file system.
-        name: what to call it in messages.
-        http: fetch the HTTP traffic next to it, too; None: if there is any.
+        address: the address as it was given.
+        inner: path on that file system.
+        name: its name in messages.
+        http: see `Cassette`.
 
     Raises:
-        CassetteError: it is not to be had.
+        CassetteError: the file cannot be fetched.
     """
     with tempfile.TemporaryDirectory(prefix="ext-recorder-") as folder:
         copy = Path(folder) / (inner.rstrip("/").rpartition("/")[2] or "cassette.yaml")
@@ -209,8 +203,8 @@ def fetched(address: str, inner: str, name: str, *, http: bool | None = False) -
         except RecorderError:
             raise
         except Exception as failure:  # see above
-            what = f"{inner.rpartition('/')[2]} beside it " if inner.endswith(SUFFIX) else ""
-            raise CassetteError(name, 0, f"{what}can't be fetched: {_said(failure)}") from failure
+            subject = f"{inner.rpartition('/')[2]} next to it " if inner.endswith(SUFFIX) else ""
+            raise CassetteError(name, 0, f"{subject}cannot be fetched: {_message(failure)}") from failure
         yield copy
 
 
@@ -219,22 +213,22 @@ def _opened(address: str) -> tuple[_FileSystem, str]:
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]
     except ImportError:
         scheme = address.partition("://")[0]
-        raise UsageError(f"{scheme}://…: reading it takes fsspec: pip install 'gevals-extensions[remote]'") from None
+        raise UsageError(f"{scheme}://… requires fsspec: pip install 'gevals-extensions[remote]'") from None
     return cast("tuple[_FileSystem, str]", url_to_fs(address))
 
 
 def _paths(files: _FileSystem, path: str) -> list[str]:
     if any(char in path for char in "*?["):
-        paths = [each for each in files.glob(path) if files.isfile(each)]
+        paths = [name for name in files.glob(path) if files.isfile(name)]
     elif files.isdir(path):
-        paths = [each for each in files.find(path) if each.endswith(SUFFIXES) and "/." not in each[len(path) :]]
+        paths = [name for name in files.find(path) if name.endswith(SUFFIXES) and "/." not in name[len(path) :]]
     else:
         return [path]
-    return [each for each in paths if begins_a_cassette(files.cat_file(each, 0, HEAD_BYTES))]
+    return [name for name in paths if begins_a_cassette(files.cat_file(name, 0, HEAD_BYTES))]
 
 
 def _name(files: _FileSystem, address: str, inner: str) -> str:
-    """The address of one file, without a password in it."""
+    """Return the address of a file without passwords."""
     first, chained, rest = address.partition("::")
     if chained:
         return _safe(f"{first.partition('://')[0]}://{inner}::{rest}")
@@ -247,7 +241,7 @@ def _safe(address: str) -> str:
     return Redactor(rules=True).redact_text(address)
 
 
-def _said(failure: Exception) -> str:
+def _message(failure: Exception) -> str:
     text = " ".join(str(failure).split())
     if isinstance(failure, FileNotFoundError):
         return "no such file"

@@ -65,7 +65,7 @@ def test_a_missing_file_is_left_to_whoever_reads_it(tmp_path: Path) -> None:
 
 def test_a_word_that_means_nothing_is_an_error(tmp_path: Path) -> None:
     for word in (str(tmp_path), str(tmp_path / "*.yaml")):
-        with pytest.raises(UsageError, match="no cassette there"):
+        with pytest.raises(UsageError, match="no cassette; expected"):
             named([word])
 
 
@@ -125,7 +125,7 @@ def test_the_traffic_beside_a_cassette_is_fetched_with_it_where_it_is_wanted(fol
     with found.local() as path:
         assert (path.parent / "b.http.yaml").read_text() == "http: 1\n"
     (folder / "b.http.yaml").unlink()
-    with pytest.raises(CassetteError, match=r"b.http.yaml beside it can't be fetched: no such file"), found.local():
+    with pytest.raises(CassetteError, match=r"b.http.yaml next to it cannot be fetched: no such file"), found.local():
         pass
 
 
@@ -133,7 +133,7 @@ def test_an_address_that_leads_nowhere_is_an_error_in_words(tmp_path: Path) -> N
     with pytest.raises(UsageError, match="Protocol not known"):
         named(["nowhere://x"])
     (missing,) = named([f"file://{tmp_path}/missing.yaml"])
-    with pytest.raises(CassetteError, match=r"missing.yaml: can't be fetched: no such file"), missing.local():
+    with pytest.raises(CassetteError, match=r"missing.yaml: cannot be fetched: no such file"), missing.local():
         pass
 
 

@@ -497,7 +497,7 @@ WRONG = [
     (["--shard", "3/2", "c.yaml"], ["x"], "expected NUMBER/COUNT"),
     (["--jobs", "many", "c.yaml"], ["x"], "--jobs many: expected a number"),
     (["--files", "nowhere", "c.yaml"], ["x"], "--files nowhere: expected a folder"),
-    (["*.yaml"], ["x"], "no cassette there"),
+    (["*.yaml"], ["x"], "no cassette; expected"),
     (["--update", "memory://c.yaml"], ["x"], "is read-only"),
 ]
 
