@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .event_queue import Note
     from .split_secrets import Replacements
 
-# Bytes that are no message are written when they are so many,
+# Bytes that are not a message are written when they reach this number,
 LOOSE_BYTES = 1_048_576
 # but for so many of them, because a secret may have only begun there. Long ones: private keys, some 3 KB in base64.
 HELD_BACK_BYTES = 16_384
@@ -260,7 +260,7 @@ class EventEncoder:
             self._check.add_mark(kind, value)
         self._lines.append(mark_line(kind, self._time, value, conn=conn))
 
-    # Bytes that are no message come in pieces. They are cleaned as one, and written as few events.
+    # Bytes that are not a message arrive in chunks. They are redacted as one text, and written as few events.
 
     def _keep_loose(self, name: str, wire: bytes) -> None:
         if self._loose and self._loose[1] != name:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from .event_queue import EventQueue
 
 
-# Instead of a number of bytes written: there is no reader any more.
+# Instead of a number of bytes written: the reader has closed the file.
 NO_READER = -1
 
 
@@ -166,7 +166,7 @@ class PollSet:
         if event == POLLOUT:
             self.push(stream)
         else:
-            self.close(stream)  # there is no reader any more
+            self.close(stream)  # the reader has closed the file
 
 
 # The most that is read at once. A Linux pipe holds as much, so that one read empties it.

@@ -101,7 +101,7 @@ def detach_writer(keep: set[int], *, nice: bool = True) -> None:
         signal.signal(number, signal.SIG_IGN)
     os.setsid()
     if nice:
-        with contextlib.suppress(OSError, AttributeError):  # a sandbox forbids it, or there is no such thing here
+        with contextlib.suppress(OSError, AttributeError):  # forbidden by a sandbox, or not supported
             os.nice(NICENESS)
             os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
     null = os.open(os.devnull, os.O_RDWR)

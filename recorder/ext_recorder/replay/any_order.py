@@ -102,7 +102,7 @@ class CallIndex:
         return None
 
     def _make_keys(self) -> None:
-        """A spelling for each thread that is the same for all messages that match."""
+        """Return a key for each thread that is equal for all messages that match."""
         requests = self._requests
         last = next(reversed(self._threads), -1)
         for number in range(self._keyed, last + 1):
@@ -115,7 +115,7 @@ class CallIndex:
         self._keyed = max(self._keyed, last + 1)
 
     def _spellings(self, payload: bytes) -> Iterator[bytes]:
-        """The message, with its paths under each of the neutral spellings that they might have."""
+        """Yield the message with each placeholder that its paths may have."""
         bindings = self._requests.bindings
         yield bindings.to_placeholders(payload)
         for name, value in self._requests.unbound(payload):

@@ -1,10 +1,10 @@
-"""Rules: which fault befalls which of the child's messages.
+"""Faults of a replayed child (`--fault`): the rules, and an action buffer that applies them to messages.
 
 KIND[=VALUE][@WHERE,WHERE…]
 
 delay=2s                        all messages
-drop@method=execute,nth=2       the answer to the second call of `execute`
-error=-32603@chance=0.1         every tenth answer, by lot; the same ones for the same --seed
+drop@method=execute,nth=2       the response to the second call of `execute`
+error=-32603@chance=0.1         one of ten responses, at random; the same ones for the same --seed
 """
 
 from __future__ import annotations
@@ -121,16 +121,16 @@ class FaultRule:
 
     Args:
         text: as it was given.
-        seed: of its lot.
+        seed: of its random choice.
 
     Attributes:
         text: as it was given.
         kind: a name in KINDS.
         value: of the fault.
-        fired: how many messages it has befallen.
+        fired: number of messages that it was applied to.
 
     Raises:
-        UsageError: it can't be understood.
+        UsageError: the rule is not of this form.
     """
 
     __slots__ = ("_chance", "_every", "_lot", "_method", "_nth", "_seen", "fired", "kind", "text", "value")
@@ -151,8 +151,8 @@ class FaultRule:
         self._seen = 0
         self.fired = 0
 
-    def befalls(self, message: ClassifiedMessage, method: str) -> bool:
-        """Does this message of the child meet it? To be asked once for each message, in their order.
+    def applies_to(self, message: ClassifiedMessage, method: str) -> bool:
+        """Return True if the rule applies to a message of the child. Call it once for each message, in their order.
 
         Args:
             message: what it is.
@@ -232,14 +232,14 @@ _SAID = "a fault, as --fault asked"
 
 
 class FaultInjector(ActionBuffer):
-    """Collects actions, and spoils them.
+    """Action buffer that applies fault rules to messages.
 
     Args:
-        rules: all of them are asked about each message, and all that befall it do so.
+        rules: each message gets the faults of all rules that apply to it.
         dialect: what a message is.
         framing: what goes around it.
         seed: of the garbage.
-        paced, apart: see Stage.
+        paced, apart: see ActionBuffer.
 
     Attributes:
         key: returns a number that is equal for requests of the host that match each other; None: none is wanted.
@@ -314,7 +314,7 @@ class FaultInjector(ActionBuffer):
         delay = 0.0
         faulted = False
         for rule in self.rules:
-            if not rule.befalls(message, method):
+            if not rule.applies_to(message, method):
                 continue
             faulted = True
             if rule.kind == "delay":

@@ -59,7 +59,7 @@ class RecordingPartitioner:
     # The host
 
     def heard(self, item: RecordedRequest, time: float) -> CallChain | None:
-        """A message of the host: the thread that it begins, or None where it goes on in one."""
+        """Add a message of the host. Return the thread that it begins; None if it continues one."""
         self.place += 1
         kind, key, last, message = self._look(item.payload) if item.is_message else ("other", b"", True, None)
         if kind == "response" and (asked := self._child_calls.get(key)):

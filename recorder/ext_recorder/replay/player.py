@@ -61,8 +61,8 @@ EXIT_DIFFERS = 3  # the session was not the recorded one
 # So many misses are explained in full; a host that goes on after them has lost its way, and each costs a pass
 # through the file.
 _EXPLAINED = 10
-_KEPT = 100  # lines of what was told, for a report
-LISTED = 5  # messages never played, told one by one
+_KEPT = 100  # lines of messages that were reported
+LISTED = 5  # messages never played, reported one by one
 MUCH_BYTES = 1_048_576  # is said at once at most; memory is not to grow with what a child once had to say
 NEAR = 5_000  # so many events around the one that is due are compared closely, so that no miss takes seconds
 SECOND_CONNECTION = "a session over sockets, which can't be played on stdio: replay takes --listen, verify --connect"

@@ -130,7 +130,7 @@ def run_replay(path: str, options: Options | None = None) -> int:
             report = reporting(options.report, path, player)
             status = play(player, actions, outlets, options.speed, report.end if report else None)
             for rule in actions.unused_rules:
-                write_message(outlets["err"], f"--fault {rule} has befallen nothing")
+                write_message(outlets["err"], f"--fault {rule} matched no message")
             for what in unknown_repeats(reader, options.repeat):
                 write_message(outlets["err"], f"--repeat {what}: {path} has no such message of the host")
     except RecorderError as error:

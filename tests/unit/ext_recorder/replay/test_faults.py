@@ -129,7 +129,7 @@ def test_a_file_of_rules(tmp_path: Path) -> None:
 
 def test_a_fault_that_befell_nothing_is_told(tmp_path: Path) -> None:
     done = play(tmp_path, "drop@method=never", "drop@nth=1")
-    assert b"--fault drop@method=never has befallen nothing" in done.stderr
+    assert b"--fault drop@method=never matched no message" in done.stderr
     assert b"nth=1 has" not in done.stderr
 
 
