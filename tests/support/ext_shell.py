@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_recorder.conformance.raw_host import Host, json_object, text
-from tests.support.process_tracker import Canary
+from tests.support.process_tracker import ProcessTracker
 from tests.support.rejections import refusal
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def fresh(tmp_path: Path) -> Iterator[Callable[..., Extension]]:
 
 
 @pytest.fixture
-def canary(tmp_path: Path) -> Iterator[Canary]:
-    one = Canary(tmp_path / "canary")
-    yield one
-    one.close()
+def tracker(tmp_path: Path) -> Iterator[ProcessTracker]:
+    tracker = ProcessTracker(tmp_path / "tracker")
+    yield tracker
+    tracker.close()

@@ -1,4 +1,4 @@
-"""Knowing that nothing is left of what a test started, without looking for it."""
+"""Detection of processes that outlive a test, without a search of the process table."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pytest
 if TYPE_CHECKING:
     from pathlib import Path
 
-PATIENCE = 60.0  # seconds until a test gives up waiting for something that has to happen
+PATIENCE = 60.0  # seconds until a missing event counts as a hang
 
 
-class Canary:
-    """A pipe that whatever a script starts holds open: it ends when nothing of it is left, and not before."""
+class ProcessTracker:
+    """Named pipe that a script and all processes below it hold open; it reaches its end when the last of them exits."""
 
     def __init__(self, path: Path) -> None:
         os.mkfifo(path)
@@ -24,20 +24,22 @@ class Canary:
 
     @property
     def hold(self) -> str:
-        """Shell text that takes hold of the canary as descriptor 9, which everything started later inherits."""
+        """Return shell text that opens the pipe as descriptor 9, which every later process inherits."""
         return f"exec 9>'{self.path}'"
 
     def line(self) -> str:
-        """Wait for what the script says with `echo ... >&9`: one line."""
+        """Wait for a line that the script writes with `echo ... >&9`, and return it."""
         text = b""
         while not text.endswith(b"\n"):
-            assert self._readable(PATIENCE), "the script did not say anything"
-            text += os.read(self._reader, 1) or pytest.fail("the script ended without a word")
+            assert self._readable(PATIENCE), "the script wrote nothing"
+            text += os.read(self._reader, 1) or pytest.fail("the script exited without writing a line")
         return text.decode().strip()
 
     def left(self, patience: float = PATIENCE) -> bool:
-        """Whether something still holds it when patience is over; nothing does, if nothing ever did."""
-        os.close(os.open(self.path, os.O_WRONLY))  # from here on the reader is told when nobody writes
+        """Return True if a process still holds the pipe after `patience` seconds."""
+        os.close(
+            os.open(self.path, os.O_WRONLY)
+        )  # from here on the reader sees the end of the pipe when no writer is left
         while self._readable(patience):
             if not os.read(self._reader, 4096):
                 return False

@@ -1,5 +1,5 @@
 from __future__ import annotations
 
-from tests.support.ext_shell import _shared, canary, fresh, shell
+from tests.support.ext_shell import _shared, fresh, shell, tracker
 
-__all__ = ["_shared", "canary", "fresh", "shell"]
+__all__ = ["_shared", "fresh", "shell", "tracker"]

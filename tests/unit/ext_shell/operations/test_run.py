@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.support.ext_shell import Extension
-    from tests.support.process_tracker import Canary
+    from tests.support.process_tracker import ProcessTracker
 
 
 def test_a_command_is_run_and_answered(shell: Extension) -> None:
@@ -233,14 +233,14 @@ class TestTimeouts:
 
     @pytest.mark.parametrize("operation", ["run", "start"])
     def test_its_output_is_not_lost_by_a_long_kill_after(
-        self, operation: str, fresh: Callable[..., Extension], canary: Canary
+        self, operation: str, fresh: Callable[..., Extension], tracker: ProcessTracker
     ) -> None:
         shell = fresh(config={"maxOperationTime": "2s"})
-        script = f"{canary.hold}; trap '' TERM; echo so far; while :; do sleep 3600; done"
+        script = f"{tracker.hold}; trap '' TERM; echo so far; while :; do sleep 3600; done"
         args: dict[str, object] = {} if operation == "run" else {"name": "x", "ready": {"file": "never"}}
         answer = shell.failed(operation, script=script, killAfter="1h", timeout="1h", **args)
         assert "stdout ends with: so far" in answer.error
-        assert not canary.left(0)
+        assert not tracker.left(0)
 
     def test_a_command_that_has_ended_has_not_timed_out_by_what_it_left_running(self, shell: Extension) -> None:
         """At the deadline, a busy process that it left is still given time to end by itself."""
@@ -369,12 +369,11 @@ class TestLimits:
 
 class TestSupervision:
     def test_a_command_that_kills_its_supervisor_has_no_known_end_and_leaves_nothing(
-        self, shell: Extension, canary: Canary
+        self, shell: Extension, tracker: ProcessTracker
     ) -> None:
         os.mkfifo(shell.workdir / "go")
-        script = (
-            f"{canary.hold}; echo $$ >>ran; (setsid sleep 3600 &); echo up; read -r _ <go; kill -KILL $PPID; sleep 3600"
-        )
+        starts = f"{tracker.hold}; echo $$ >>ran; (setsid sleep 3600 &); echo up"
+        script = f"{starts}; read -r _ <go; kill -KILL $PPID; sleep 3600"
         since = len(shell.host.lines)
         id = shell.send("run", {"script": script})
         # Its supervisor has told that it runs when its output is read; the test below is about one that could not.
@@ -384,16 +383,16 @@ class TestSupervision:
         assert not answer.success
         assert "ended with an unknown status" in answer.message
         assert "its exit status is unknown, its supervisor was killed" in answer.error
-        assert not canary.left()
+        assert not tracker.left()
         assert len((shell.workdir / "ran").read_text().split()) == 1
 
     def test_a_command_that_kills_its_supervisor_first_of_all_is_not_run_twice(
-        self, shell: Extension, canary: Canary
+        self, shell: Extension, tracker: ProcessTracker
     ) -> None:
-        (shell.workdir / "program").write_text(f"#!/bin/dash\n{canary.hold}\nkill -KILL $PPID\nsleep 3600\n")
+        (shell.workdir / "program").write_text(f"#!/bin/dash\n{tracker.hold}\nkill -KILL $PPID\nsleep 3600\n")
         (shell.workdir / "program").chmod(0o755)
         shell.failed("run", command=["./program"])
-        assert not canary.left()
+        assert not tracker.left()
 
     def test_the_next_command_gets_a_new_fork_server_when_somebody_killed_it(self, shell: Extension) -> None:
         shell.run("kill -KILL $(ps -o ppid= $PPID)")

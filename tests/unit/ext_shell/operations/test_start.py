@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from tests.support.ext_shell import Extension
     from tests.support.ports import NewPort
-    from tests.support.process_tracker import Canary
+    from tests.support.process_tracker import ProcessTracker
 
 # A server that says what it does: `python -c SERVER [STATUS]`.
 SERVER = """
@@ -85,14 +85,14 @@ def _stop_all(shell: Extension) -> Iterator[None]:
         shell.call("stop", {"name": name, "ignoreMissing": True, "timeout": "100ms"})
 
 
-def test_a_process_goes_on_after_the_call(shell: Extension, canary: Canary) -> None:
-    answer = shell.ok("start", name="web", script=f"{canary.hold}; echo up >&9; exec sleep 3600")
-    assert canary.line() == "up"
+def test_a_process_goes_on_after_the_call(shell: Extension, tracker: ProcessTracker) -> None:
+    answer = shell.ok("start", name="web", script=f"{tracker.hold}; echo up >&9; exec sleep 3600")
+    assert tracker.line() == "up"
     assert set(answer.outputs) == {"name", "pid", "logFile"}
     assert Path(f"/proc/{answer.outputs['pid']}/exe").exists()  # a process that has ended has none
     assert answer.message.startswith("started web: bash script")
     assert shell.ok("run", command=["true"]).success
-    assert canary.left(0)
+    assert tracker.left(0)
 
 
 def test_its_output_is_in_a_log_file_without_secrets(shell: Extension) -> None:
@@ -180,19 +180,23 @@ class TestReadiness:
         shell.ok("start", name="web", script="sleep 0.05; touch up; sleep 3600", ready={"file": "up"})
         assert (shell.workdir / "up").exists()
 
-    def test_by_its_end_while_the_daemon_that_it_leaves_goes_on(self, shell: Extension, canary: Canary) -> None:
-        script = f"{canary.hold}; (setsid sh -c 'echo up >&9; exec sleep 3600' >/dev/null 2>&1 &); exit 0"
+    def test_by_its_end_while_the_daemon_that_it_leaves_goes_on(
+        self, shell: Extension, tracker: ProcessTracker
+    ) -> None:
+        script = f"{tracker.hold}; (setsid sh -c 'echo up >&9; exec sleep 3600' >/dev/null 2>&1 &); exit 0"
         shell.ok("start", name="web", script=script, ready={"exit": 0})
-        assert canary.line() == "up"
+        assert tracker.line() == "up"
         assert shell.ok("wait", name="web").outputs["exitCode"] == "0"
-        assert canary.left(0)
+        assert tracker.left(0)
         shell.ok("stop", name="web")
-        assert not canary.left()
+        assert not tracker.left()
 
-    def test_by_its_end_and_by_a_port_of_the_daemon_that_it_leaves(self, shell: Extension, canary: Canary) -> None:
+    def test_by_its_end_and_by_a_port_of_the_daemon_that_it_leaves(
+        self, shell: Extension, tracker: ProcessTracker
+    ) -> None:
         """As nginx and redis-server --daemonize do it: the server listens some time after the command has ended."""
         (shell.workdir / "server.sh").write_text(f"read -r _ <go; exec {shlex.join(_server())}")
-        script = f"{canary.hold}; (setsid sh server.sh >log 2>&1 &); exit 0"
+        script = f"{tracker.hold}; (setsid sh server.sh >log 2>&1 &); exit 0"
         os.mkfifo(shell.workdir / "go")
         ready = {"exit": 0, "port": True, "http": "/healthz"}
         since = len(shell.host.lines)
@@ -203,7 +207,7 @@ class TestReadiness:
         assert shell.ok("wait", name="web", **{"for": "ready"}).outputs["exitCode"] == "0"
         socket.create_connection(("127.0.0.1", int(answer.outputs["port"])), 60).close()
         shell.ok("stop", name="web")
-        assert not canary.left()
+        assert not tracker.left()
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", int(answer.outputs["port"])), 60)
 
@@ -233,11 +237,11 @@ class TestFailures:
         assert "it ended before it was ready: exit code 0, and all processes that it started have ended" in answer.error
         assert "to accept connections (last: Connection refused)" in answer.error
 
-    def test_a_daemon_of_a_command_that_fails_is_stopped(self, shell: Extension, canary: Canary) -> None:
-        script = f"{canary.hold}; (setsid sleep 3600 &); exit 1"
+    def test_a_daemon_of_a_command_that_fails_is_stopped(self, shell: Extension, tracker: ProcessTracker) -> None:
+        script = f"{tracker.hold}; (setsid sleep 3600 &); exit 1"
         answer = shell.failed("start", name="web", script=script, port="auto", ready={"exit": 0, "port": True})
         assert "expected it to exit with exit code 0, got exit code 1" in answer.error
-        assert not canary.left()
+        assert not tracker.left()
 
     def test_a_command_that_has_become_a_daemon_is_told_how_to_be_waited_for(self, shell: Extension) -> None:
         answer = shell.failed("start", name="web", command=["true"], port="auto", ready={"port": True})
@@ -258,14 +262,14 @@ class TestFailures:
     def test_a_line_of_a_process_that_has_ended_still_counts(self, shell: Extension) -> None:
         shell.ok("start", name="web", script="echo ready", ready={"logLine": "ready"})
 
-    def test_a_process_that_is_not_ready_in_time_is_stopped(self, shell: Extension, canary: Canary) -> None:
+    def test_a_process_that_is_not_ready_in_time_is_stopped(self, shell: Extension, tracker: ProcessTracker) -> None:
         answer = shell.failed(
-            "start", name="web", script=f"{canary.hold}; echo wait; sleep 3600", ready={"file": "up"}, timeout="2s"
+            "start", name="web", script=f"{tracker.hold}; echo wait; sleep 3600", ready={"file": "up"}, timeout="2s"
         )
         assert "it was not ready before the deadline" in answer.error
         assert "waited for the file 'up' (last: it does not exist)" in answer.error
         assert "stdout ends with: wait" in answer.error
-        assert not canary.left()
+        assert not tracker.left()
         assert "process 'web' does not exist" in shell.failed("stop", name="web").message
 
     def test_a_wrong_answer_is_told(self, shell: Extension) -> None:
@@ -348,11 +352,11 @@ class TestFailures:
         assert said in shell.refused("start", **{"name": "web", "command": ["touch", "ran"], **args})
         assert not (shell.workdir / "ran").exists()
 
-    def test_a_file_outside_of_the_workdir_is_no_condition(self, shell: Extension, canary: Canary) -> None:
-        script = f"{canary.hold}; sleep 3600"
+    def test_a_file_outside_of_the_workdir_is_no_condition(self, shell: Extension, tracker: ProcessTracker) -> None:
+        script = f"{tracker.hold}; sleep 3600"
         answer = shell.failed("start", name="web", script=script, ready={"file": "../x"})
         assert "'../x' is not a path inside the working directory" in answer.error
-        assert not canary.left()
+        assert not tracker.left()
 
 
 def test_the_log_is_capped_and_the_process_goes_on(shell: Extension, fresh: object) -> None:
@@ -380,9 +384,11 @@ def test_a_line_is_found_after_any_number_of_others(shell: Extension) -> None:
     shell.ok("start", name="web", script="seq 300000; echo ready; sleep 3600", ready={"logLine": "^ready$"}, log=False)
 
 
-def test_a_pattern_that_never_ends_is_a_failure_and_the_process_is_stopped(shell: Extension, canary: Canary) -> None:
-    script = f"{canary.hold}; echo {'a' * 40}b; sleep 3600"
+def test_a_pattern_that_never_ends_is_a_failure_and_the_process_is_stopped(
+    shell: Extension, tracker: ProcessTracker
+) -> None:
+    script = f"{tracker.hold}; echo {'a' * 40}b; sleep 3600"
     answer = shell.failed("start", name="web", script=script, ready={"logLine": "^(a+)+$"})
     assert "logLine: " in answer.error
     assert "took longer than" in answer.error
-    assert not canary.left()
+    assert not tracker.left()

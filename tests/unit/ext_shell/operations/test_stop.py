@@ -8,17 +8,17 @@ import pytest
 
 if TYPE_CHECKING:
     from tests.support.ext_shell import Extension
-    from tests.support.process_tracker import Canary
+    from tests.support.process_tracker import ProcessTracker
 
 
-def test_a_process_gets_sigterm_and_all_that_it_started_too(shell: Extension, canary: Canary) -> None:
-    script = f"{canary.hold}; sleep 3600 & (setsid sleep 3600 &); echo up; wait"
+def test_a_process_gets_sigterm_and_all_that_it_started_too(shell: Extension, tracker: ProcessTracker) -> None:
+    script = f"{tracker.hold}; sleep 3600 & (setsid sleep 3600 &); echo up; wait"
     shell.ok("start", name="web", script=script, ready={"logLine": "up"})
     answer = shell.ok("stop", name="web")
     assert answer.outputs["signal"] == "SIGTERM"
     assert answer.outputs["stdout"] == "up\n"
     assert answer.outputs["running"] == "false"
-    assert not canary.left(0)
+    assert not tracker.left(0)
 
 
 def test_another_signal_can_be_sent_and_the_end_be_checked(shell: Extension) -> None:
@@ -29,18 +29,18 @@ def test_another_signal_can_be_sent_and_the_end_be_checked(shell: Extension) -> 
     assert "1 check passed" in answer.message
 
 
-def test_an_end_that_was_not_expected_is_a_failure_but_an_end(shell: Extension, canary: Canary) -> None:
-    shell.ok("start", name="web", script=f"{canary.hold}; echo up; sleep 3600", ready={"logLine": "up"})
+def test_an_end_that_was_not_expected_is_a_failure_but_an_end(shell: Extension, tracker: ProcessTracker) -> None:
+    shell.ok("start", name="web", script=f"{tracker.hold}; echo up; sleep 3600", ready={"logLine": "up"})
     answer = shell.failed("stop", name="web", expect={"exitCode": 0})
     assert "exitCode: expected to equal 0, got none (killed by SIGTERM)" in answer.error
-    assert not canary.left(0)
+    assert not tracker.left(0)
 
 
-def test_what_ignores_the_signal_is_killed_at_the_timeout(shell: Extension, canary: Canary) -> None:
-    script = f"{canary.hold}; trap '' TERM; echo up; while :; do sleep 3600; done"
+def test_what_ignores_the_signal_is_killed_at_the_timeout(shell: Extension, tracker: ProcessTracker) -> None:
+    script = f"{tracker.hold}; trap '' TERM; echo up; while :; do sleep 3600; done"
     shell.ok("start", name="web", script=script, ready={"logLine": "up"})
     assert shell.ok("stop", name="web", timeout="100ms").outputs["signal"] == "SIGKILL"
-    assert not canary.left(0)
+    assert not tracker.left(0)
 
 
 def test_a_process_that_has_ended_by_itself_is_a_success(shell: Extension) -> None:

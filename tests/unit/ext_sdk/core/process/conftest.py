@@ -10,7 +10,7 @@ import pytest
 from ext_sdk.core.process.output import Output
 from ext_sdk.core.process.pump import Pump
 from ext_sdk.core.process.spawner import Command, Spawner
-from tests.support.process_tracker import Canary
+from tests.support.process_tracker import ProcessTracker
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -81,10 +81,10 @@ class Shell:
 
 
 @pytest.fixture
-def canary(tmp_path: Path) -> Iterator[Canary]:
-    one = Canary(tmp_path / "canary")
-    yield one
-    one.close()
+def tracker(tmp_path: Path) -> Iterator[ProcessTracker]:
+    tracker = ProcessTracker(tmp_path / "tracker")
+    yield tracker
+    tracker.close()
 
 
 @pytest.fixture

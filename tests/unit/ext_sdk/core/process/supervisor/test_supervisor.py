@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.process_tracker import PATIENCE, Canary
+from tests.support.process_tracker import PATIENCE, ProcessTracker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs the child subreaper of Linux")
 
-# Each holds the canary, says "ready" once all of it runs, and would run for an hour.
+# Each holds the tracker, says "ready" once all of it runs, and would run for an hour.
 TREES = {
     "a child in the foreground": "echo ready >&9; sleep 3600; true",
     "the command itself": "echo ready >&9; exec sleep 3600",
@@ -68,51 +68,53 @@ ENDS: dict[str, Callable[[subprocess.Popen[bytes]], object]] = {
 @pytest.mark.parametrize("end", ENDS.values(), ids=ENDS)
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
 def test_nothing_is_left_when_the_owner(
-    tree: str, end: Callable[[subprocess.Popen[bytes]], object], canary: Canary
+    tree: str, end: Callable[[subprocess.Popen[bytes]], object], tracker: ProcessTracker
 ) -> None:
-    owner = _owner(f"{canary.hold}; {tree}")
-    assert canary.line() == "ready"
+    owner = _owner(f"{tracker.hold}; {tree}")
+    assert tracker.line() == "ready"
     _end(owner, end)
-    assert not canary.left()
+    assert not tracker.left()
 
 
-def test_nothing_is_left_when_the_owner_is_killed_while_the_fork_server_starts(canary: Canary) -> None:
-    """The launch waits in the socket of a fork server that has only just been started, with the canary in it."""
-    hasty = OWNER.replace("null = os.open(os.devnull, os.O_RDWR)", f"null = os.open({str(canary.path)!r}, os.O_RDWR)")
+def test_nothing_is_left_when_the_owner_is_killed_while_the_fork_server_starts(tracker: ProcessTracker) -> None:
+    """The launch waits in the socket of a fork server that has only just been started, with the tracker in it."""
+    hasty = OWNER.replace("null = os.open(os.devnull, os.O_RDWR)", f"null = os.open({str(tracker.path)!r}, os.O_RDWR)")
     hasty = "import ext_sdk.core.process.child as c; c.Child.started = lambda *_: os.kill(os.getpid(), 9)" + hasty
     owner = _owner("trap '' TERM; while :; do sleep 3600; done", hasty)
     _end(owner, lambda owner: owner.wait(PATIENCE))
     assert owner.returncode == -signal.SIGKILL
-    assert not canary.left()
+    assert not tracker.left()
 
 
 @pytest.mark.parametrize("tree", TREES.values(), ids=TREES)
-def test_a_stop_ends_the_whole_tree(tree: str, shell: Shell, canary: Canary) -> None:
-    child = shell.start(f"{canary.hold}; {tree}")
-    assert canary.line() == "ready"
+def test_a_stop_ends_the_whole_tree(tree: str, shell: Shell, tracker: ProcessTracker) -> None:
+    child = shell.start(f"{tracker.hold}; {tree}")
+    assert tracker.line() == "ready"
     child.stop(grace=0.2)
     assert child.wait(PATIENCE)
-    assert not canary.left(0)
+    assert not tracker.left(0)
     assert child.status is not None
 
 
-def test_closing_the_child_ends_its_tree(shell: Shell, canary: Canary) -> None:
-    child = shell.start(f"{canary.hold}; {TREES['a daemon after a double fork']}", grace=0.2)
-    assert canary.line() == "ready"
+def test_closing_the_child_ends_its_tree(shell: Shell, tracker: ProcessTracker) -> None:
+    child = shell.start(f"{tracker.hold}; {TREES['a daemon after a double fork']}", grace=0.2)
+    assert tracker.line() == "ready"
     child.close()
-    assert not canary.left()
+    assert not tracker.left()
 
 
-def test_a_command_that_kills_its_supervisor_is_killed_by_the_fork_server(shell: Shell, canary: Canary) -> None:
-    go = Path(f"{canary.path}.go")  # not before the supervisor has told that the command runs
+def test_a_command_that_kills_its_supervisor_is_killed_by_the_fork_server(
+    shell: Shell, tracker: ProcessTracker
+) -> None:
+    go = Path(f"{tracker.path}.go")  # not before the supervisor has told that the command runs
     os.mkfifo(go)
     child = shell.start(
-        f"{canary.hold}; setsid sleep 3600 & sleep 3600 & read -r line <'{go}'; kill -KILL $PPID; sleep 3600"
+        f"{tracker.hold}; setsid sleep 3600 & sleep 3600 & read -r line <'{go}'; kill -KILL $PPID; sleep 3600"
     )
     go.write_text("go\n")
     assert child.wait(PATIENCE)
     assert child.lost
-    assert not canary.left()
+    assert not tracker.left()
 
 
 @pytest.mark.parametrize("order", ["$server $PPID", "$PPID $server"])
@@ -121,51 +123,53 @@ def test_a_command_that_kills_its_supervisor_is_killed_by_the_fork_server(shell:
     ["sleep 3600", "trap '' TERM HUP; sleep 3600 & sleep 3600 & wait", "yes | cat >/dev/null", "setsid sleep 3600"],
 )
 def test_a_command_that_kills_its_supervisor_and_the_fork_server_is_killed_by_the_owner(
-    tree: str, order: str, shell: Shell, canary: Canary
+    tree: str, order: str, shell: Shell, tracker: ProcessTracker
 ) -> None:
-    go = Path(f"{canary.path}.go")  # not before the supervisor has told that the command runs
+    go = Path(f"{tracker.path}.go")  # not before the supervisor has told that the command runs
     os.mkfifo(go)
     server = "server=$(ps -o ppid= $PPID)"
-    child = shell.start(f"{canary.hold}; {server}; read -r line <'{go}'; kill -KILL {order}; {tree}; true")
+    child = shell.start(f"{tracker.hold}; {server}; read -r line <'{go}'; kill -KILL {order}; {tree}; true")
     go.write_text("go\n")
     assert child.wait(PATIENCE)
     assert child.lost
-    assert not canary.left()
+    assert not tracker.left()
     other, output = shell.run("echo next")
     assert output.text == "next\n"
     assert other.gone
 
 
-def test_a_supervisor_that_is_told_to_end_stops_its_tree_first(shell: Shell, canary: Canary) -> None:
-    child = shell.start(f"{canary.hold}; kill -TERM $PPID; sleep 3600", grace=0.2)
+def test_a_supervisor_that_is_told_to_end_stops_its_tree_first(shell: Shell, tracker: ProcessTracker) -> None:
+    child = shell.start(f"{tracker.hold}; kill -TERM $PPID; sleep 3600", grace=0.2)
     assert child.wait(PATIENCE)
     assert child.status is not None
     assert child.status.signal == signal.SIGTERM
-    assert not canary.left(0)
+    assert not tracker.left(0)
 
 
-def test_commands_survive_the_fork_server_and_the_next_one_gets_a_new_one(shell: Shell, canary: Canary) -> None:
+def test_commands_survive_the_fork_server_and_the_next_one_gets_a_new_one(
+    shell: Shell, tracker: ProcessTracker
+) -> None:
     """The parent of the supervisor is killed by the command; its supervisor goes on."""
     kill_grandparent = "kill -KILL $(ps -o ppid= $PPID)"
-    os.mkfifo(f"{canary.path}.go")
-    child = shell.start(f"{canary.hold}; {kill_grandparent}; echo ready >&9; read -r line <'{canary.path}.go'")
-    assert canary.line() == "ready"
+    os.mkfifo(f"{tracker.path}.go")
+    child = shell.start(f"{tracker.hold}; {kill_grandparent}; echo ready >&9; read -r line <'{tracker.path}.go'")
+    assert tracker.line() == "ready"
     other, output = shell.run("echo next")
     assert output.text == "next\n"
     assert not child.gone
     child.stop(grace=0.2)
     assert child.wait(PATIENCE)
-    assert not canary.left(0)
+    assert not tracker.left(0)
     assert other.gone
 
 
 @pytest.mark.parametrize("tree", ["sleep 3600 & exit 3", "(setsid sleep 3600 &); exit 3"], ids=["a child", "a daemon"])
-def test_what_a_command_leaves_behind_is_ended_and_named(tree: str, shell: Shell, canary: Canary) -> None:
-    child, _ = shell.run(f"{canary.hold}; {tree}", grace=0.2)
+def test_what_a_command_leaves_behind_is_ended_and_named(tree: str, shell: Shell, tracker: ProcessTracker) -> None:
+    child, _ = shell.run(f"{tracker.hold}; {tree}", grace=0.2)
     assert child.status is not None
     assert child.status.code == 3
     assert child.left.startswith("sleep(")
-    assert not canary.left(0)
+    assert not tracker.left(0)
 
 
 def test_what_a_command_leaves_may_finish_its_last_work(shell: Shell) -> None:
@@ -182,22 +186,22 @@ def test_what_a_command_leaves_is_not_stopped_while_it_works(shell: Shell) -> No
     assert not child.left
 
 
-def test_what_a_command_leaves_is_stopped_though_it_never_rests(shell: Shell, canary: Canary) -> None:
-    child, _ = shell.run(f"{canary.hold}; while :; do :; done & exit 0", grace=0.2)
+def test_what_a_command_leaves_is_stopped_though_it_never_rests(shell: Shell, tracker: ProcessTracker) -> None:
+    child, _ = shell.run(f"{tracker.hold}; while :; do :; done & exit 0", grace=0.2)
     assert child.left.startswith("bash(")
-    assert not canary.left(0)
+    assert not tracker.left(0)
 
 
-def test_a_daemon_is_kept_on_request_until_it_is_stopped(shell: Shell, canary: Canary) -> None:
-    child = shell.start(f"{canary.hold}; (setsid sh -c 'echo ready >&9; exec sleep 3600' &); exit 0", keep=True)
-    assert canary.line() == "ready"
+def test_a_daemon_is_kept_on_request_until_it_is_stopped(shell: Shell, tracker: ProcessTracker) -> None:
+    child = shell.start(f"{tracker.hold}; (setsid sh -c 'echo ready >&9; exec sleep 3600' &); exit 0", keep=True)
+    assert tracker.line() == "ready"
     assert child.wait_for_exit(PATIENCE)
     assert child.status is not None
     assert child.status.code == 0
     assert not child.wait(0.5)
     child.stop(grace=0.2)
     assert child.wait(PATIENCE)
-    assert not canary.left(0)
+    assert not tracker.left(0)
 
 
 def test_a_handler_of_sigterm_has_the_grace_period_for_its_own_commands(shell: Shell) -> None:
@@ -216,9 +220,9 @@ def test_a_handler_of_sigterm_has_the_grace_period_for_its_own_commands(shell: S
     assert child.status.code == 7
 
 
-def test_a_later_stop_may_shorten_the_grace_period(shell: Shell, canary: Canary) -> None:
-    child = shell.start(f"{canary.hold}; {TREES['processes that ignore SIGTERM']}")
-    assert canary.line() == "ready"
+def test_a_later_stop_may_shorten_the_grace_period(shell: Shell, tracker: ProcessTracker) -> None:
+    child = shell.start(f"{tracker.hold}; {TREES['processes that ignore SIGTERM']}")
+    assert tracker.line() == "ready"
     child.stop(grace=3600.0)
     child.stop(grace=0.0)
     assert child.wait(PATIENCE)
@@ -226,7 +230,7 @@ def test_a_later_stop_may_shorten_the_grace_period(shell: Shell, canary: Canary)
     assert child.status.signal == signal.SIGKILL
 
 
-def test_a_fork_storm_is_ended(shell: Shell, canary: Canary) -> None:
+def test_a_fork_storm_is_ended(shell: Shell, tracker: ProcessTracker) -> None:
     """Every process forks on and on; the total is bounded so that a failure of this test does no harm."""
     storm = """
 import os, time
@@ -239,11 +243,11 @@ while time.monotonic() < end:
     except OSError:
         time.sleep(0.05)
 """
-    child = shell.start(f'{canary.hold}; exec "$1" -I -S -c "$2"', sys.executable, storm)
-    assert canary.line() == "ready"
+    child = shell.start(f'{tracker.hold}; exec "$1" -I -S -c "$2"', sys.executable, storm)
+    assert tracker.line() == "ready"
     child.stop(grace=0.0)
     assert child.wait(PATIENCE)
-    assert not canary.left(0)
+    assert not tracker.left(0)
 
 
 def test_a_command_that_exits_at_once_is_reported(shell: Shell) -> None:
@@ -256,12 +260,12 @@ def _names(children: list[Child]) -> list[str]:
     return [child.left for child in children]
 
 
-def test_commands_side_by_side_have_trees_of_their_own(shell: Shell, canary: Canary) -> None:
-    staying = shell.start(f"{canary.hold}; {TREES['a daemon after a double fork']}")
-    assert canary.line() == "ready"
+def test_commands_side_by_side_have_trees_of_their_own(shell: Shell, tracker: ProcessTracker) -> None:
+    staying = shell.start(f"{tracker.hold}; {TREES['a daemon after a double fork']}")
+    assert tracker.line() == "ready"
     going = [shell.run("sleep 3600 & exit 0", grace=0.2)[0] for _ in range(3)]
     assert all(name.startswith("sleep(") for name in _names(going))
-    assert canary.left(0)
+    assert tracker.left(0)
     assert not staying.gone
 
 
@@ -269,22 +273,22 @@ class TestWithoutLinux:
     """Process groups alone, as where there is neither subreaper nor /proc."""
 
     @pytest.mark.parametrize("name", ["a child in the foreground", "a child in the background", "a pipeline"])
-    def test_a_stop_ends_the_process_group(self, name: str, group_shell: Shell, canary: Canary) -> None:
-        child = group_shell.start(f"{canary.hold}; {TREES[name]}")
-        assert canary.line() == "ready"
+    def test_a_stop_ends_the_process_group(self, name: str, group_shell: Shell, tracker: ProcessTracker) -> None:
+        child = group_shell.start(f"{tracker.hold}; {TREES[name]}")
+        assert tracker.line() == "ready"
         child.stop(grace=0.2)
         assert child.wait(PATIENCE)
-        assert not canary.left(0)
+        assert not tracker.left(0)
 
-    def test_what_a_command_leaves_in_its_group_is_ended(self, group_shell: Shell, canary: Canary) -> None:
-        child = group_shell.start(f"{canary.hold}; sleep 3600 & exit 3", grace=0.2)
+    def test_what_a_command_leaves_in_its_group_is_ended(self, group_shell: Shell, tracker: ProcessTracker) -> None:
+        child = group_shell.start(f"{tracker.hold}; sleep 3600 & exit 3", grace=0.2)
         assert child.wait(PATIENCE)
         assert child.status is not None
         assert child.status.code == 3
-        assert not canary.left()
+        assert not tracker.left()
 
-    def test_closing_the_child_ends_its_group(self, group_shell: Shell, canary: Canary) -> None:
-        child = group_shell.start(f"{canary.hold}; {TREES['processes that ignore SIGTERM']}", grace=0.2)
-        assert canary.line() == "ready"
+    def test_closing_the_child_ends_its_group(self, group_shell: Shell, tracker: ProcessTracker) -> None:
+        child = group_shell.start(f"{tracker.hold}; {TREES['processes that ignore SIGTERM']}", grace=0.2)
+        assert tracker.line() == "ready"
         child.close()
-        assert not canary.left()
+        assert not tracker.left()
