@@ -342,7 +342,7 @@ class Clients(KeptClients[Source, Client]):
 
 
 def source_for(context: ext_sdk.Context) -> Source:
-    """Return the source of the settings for a call. Raises NoConfiguration if there is no kubeconfig."""
+    """Return the source of the settings for a call. Raises NoConfiguration without a kubeconfig."""
     config = config_of(context)
     return find_source(config.kubeconfig, config.service_account, config.context, context.env, context.workdir)
 
@@ -351,7 +351,7 @@ def client_for(context: ext_sdk.Context) -> Client:
     """Return the client of a call, without sending a request.
 
     Raises:
-        NoConfiguration: there is no kubeconfig, or it can't be used.
+        NoConfiguration: the kubeconfig is missing or can't be used.
     """
     client = context.extension_state(Clients).get(source_for(context))
     for name, value in client.connect(context.deadline).secrets():

@@ -61,7 +61,7 @@ class KubeContext:
         """Return the connection; the first call loads the credentials.
 
         Raises:
-            NoConfiguration: there are no credentials, or they could not be loaded before the deadline.
+            NoConfiguration: the credentials are missing, or could not be loaded before the deadline.
         """
         if (connection := self._connection) is not None:
             return connection

@@ -158,7 +158,7 @@ def cut(end: socket.socket) -> None:
 
 
 def _parse_status(data: bytes) -> tuple[int | None, str]:
-    """Return the exit code, or the reason for a missing one; neither if there is no status."""
+    """Return the exit code, or the reason for a missing one; neither without a status."""
     try:
         status = json.loads(data) if data else {}
     except ValueError:

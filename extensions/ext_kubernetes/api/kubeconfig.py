@@ -33,7 +33,7 @@ class Source:
         files: paths of kubeconfig files; empty for the service account of a pod.
         context: "" for the current one.
         origin: setting that names the files, for messages.
-        account: folder of a pod's service account, if there are no files.
+        account: folder of a pod's service account, used without files.
         mtimes: (time, size) of each file.
     """
 
@@ -90,7 +90,7 @@ class Kubeconfig:
         """Return a context by name, or the current one.
 
         Raises:
-            NoConfiguration: the context does not exist, or there is no current one.
+            NoConfiguration: the context, or the current one, does not exist.
         """
         wanted = name or self.current
         if not wanted:
@@ -139,7 +139,7 @@ def find_source(kubeconfig: str, service_account: str, context: str, env: Mappin
         workdir: of the task.
 
     Raises:
-        NoConfiguration: there is no kubeconfig.
+        NoConfiguration: the kubeconfig is missing.
     """
     if service_account:
         return Source((), "", "config.serviceAccount", Path(service_account).expanduser())

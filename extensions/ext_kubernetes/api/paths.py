@@ -31,13 +31,19 @@ def api_path(
     Raises:
         InvalidName: a part is not valid as a segment of a path.
     """
+    from urllib.parse import quote
+
     parts = [("API group", group), ("API version", version)] if group else [("API version", version)]
     if namespace:
         parts += [("resource", "namespaces"), ("namespace", namespace)]
     parts += [("resource", plural)] if plural else []
     parts += [("resource name", name)] if name else []
     parts += [("subresource", part) for part in subresource.split("/")] if subresource else []
-    return ApiPath("/".join(["/apis" if group else "/api", *(_segment(kind, part) for kind, part in parts)]))
+    path = "/apis" if group else "/api"
+    for kind, part in parts:
+        check_name(kind, part)
+        path += f"/{quote(part, safe=':', errors='surrogatepass')}"
+    return ApiPath(path)
 
 
 def core_path(plural: str, namespace: str = "", name: str = "", subresource: str = "") -> ApiPath:
@@ -47,15 +53,9 @@ def core_path(plural: str, namespace: str = "", name: str = "", subresource: str
 
 def check_name(what: str, value: str) -> None:
     """Raise InvalidName if a value is not valid as a segment of a path, by the rules of kubectl."""
+    if value and value not in FORBIDDEN_NAMES and "/" not in value and "%" not in value:
+        return
     problems = [f"may not be '{value}'"] if value in FORBIDDEN_NAMES else []
     problems += [f"may not contain '{character}'" for character in FORBIDDEN_CHARACTERS if character in value]
     problems += ["may not be empty"] if not value else []
-    if problems:
-        raise InvalidName(what, value, problems)
-
-
-def _segment(what: str, value: str) -> str:
-    from urllib.parse import quote
-
-    check_name(what, value)
-    return quote(value, safe=":", errors="surrogatepass")
+    raise InvalidName(what, value, problems)

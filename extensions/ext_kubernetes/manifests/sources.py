@@ -57,23 +57,23 @@ class Sources(Protocol):
 
     @property
     def file(self) -> str | list[str]:
-        """See SourceArgs."""
+        """Return the argument of SourceArgs."""
 
     @property
     def recursive(self) -> bool:
-        """See SourceArgs."""
+        """Return the argument of SourceArgs."""
 
     @property
     def manifest(self) -> str | Object | list[Object] | UnsetType:
-        """See SourceArgs."""
+        """Return the argument of SourceArgs."""
 
     @property
     def url(self) -> str:
-        """See SourceArgs."""
+        """Return the argument of SourceArgs."""
 
     @property
     def kustomize(self) -> str:
-        """See SourceArgs."""
+        """Return the argument of SourceArgs."""
 
 
 class Manifest(NamedTuple):

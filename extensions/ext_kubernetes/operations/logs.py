@@ -115,7 +115,7 @@ class _LogReader:
         self._checks: list[Check] = []
 
     def read_once(self) -> ext_sdk.Result:
-        """Read the present logs. Raises OperationFailed if there are no pods."""
+        """Read the present logs. Raises OperationFailed without pods."""
         self._read()
         if not self._found:
             where = f"labels {self._args.selector}" if self._args.selector else self.pods.target.where

@@ -32,7 +32,7 @@ def pod_port(wanted: int | str, pod: Object, service: Object | None = None) -> i
         service: the Service that selected the pod; None if the pod was selected otherwise.
 
     Raises:
-        ext_sdk.OperationFailed: there is no such port; the error lists the existing ones.
+        ext_sdk.OperationFailed: the port does not exist; the error lists the existing ones.
     """
     if service is not None:
         ports = items(service, "spec", "ports")
