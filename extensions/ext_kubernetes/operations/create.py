@@ -43,38 +43,42 @@ class ObjectArgs(SourceArgs):
         Meta(description="Metadata of that object: name or generateName, namespace, labels, …"),
     ] = UNSET
     spec: Annotated[Member, Meta(description="Spec of that object")] = UNSET
-    status: Member = UNSET  # this and the following: top-level fields of built-in kinds
+    status: Annotated[Member, Meta(description="Status of that object")] = (
+        UNSET  # this and the following: top-level fields of built-in kinds
+    )
     data: Annotated[Member, Meta(description="Data of a ConfigMap or a Secret")] = UNSET
-    string_data: Member = UNSET
-    binary_data: Member = UNSET
-    immutable: Member = UNSET
-    type: Member = UNSET
-    rules: Member = UNSET
-    role_ref: Member = UNSET
-    subjects: Member = UNSET
-    aggregation_rule: Member = UNSET
-    subsets: Member = UNSET
-    address_type: Member = UNSET
-    endpoints: Member = UNSET
-    ports: Member = UNSET
-    provisioner: Member = UNSET
-    parameters: Member = UNSET
-    reclaim_policy: Member = UNSET
-    mount_options: Member = UNSET
-    allow_volume_expansion: Member = UNSET
-    volume_binding_mode: Member = UNSET
-    webhooks: Member = UNSET
-    value: Member = UNSET
-    global_default: Member = UNSET
-    preemption_policy: Member = UNSET
-    description: Member = UNSET
-    handler: Member = UNSET
-    overhead: Member = UNSET
-    scheduling: Member = UNSET
-    secrets: Member = UNSET
-    image_pull_secrets: Member = UNSET
-    automount_service_account_token: Member = UNSET
-    template: Member = UNSET
+    string_data: Annotated[Member, Meta(description="Secret: values as text")] = UNSET
+    binary_data: Annotated[Member, Meta(description="ConfigMap: values in base64")] = UNSET
+    immutable: Annotated[Member, Meta(description="ConfigMap, Secret: refuse changes")] = UNSET
+    type: Annotated[Member, Meta(description="Secret: its type, such as Opaque")] = UNSET
+    rules: Annotated[Member, Meta(description="Role, ClusterRole: the permissions")] = UNSET
+    role_ref: Annotated[Member, Meta(description="RoleBinding: the role")] = UNSET
+    subjects: Annotated[Member, Meta(description="RoleBinding: users, groups and service accounts")] = UNSET
+    aggregation_rule: Annotated[Member, Meta(description="ClusterRole: labels of the roles that it combines")] = UNSET
+    subsets: Annotated[Member, Meta(description="Endpoints: addresses and ports")] = UNSET
+    address_type: Annotated[Member, Meta(description="EndpointSlice: IPv4, IPv6 or FQDN")] = UNSET
+    endpoints: Annotated[Member, Meta(description="EndpointSlice: the endpoints")] = UNSET
+    ports: Annotated[Member, Meta(description="EndpointSlice: the ports")] = UNSET
+    provisioner: Annotated[Member, Meta(description="StorageClass: the provisioner")] = UNSET
+    parameters: Annotated[Member, Meta(description="StorageClass: parameters of the provisioner")] = UNSET
+    reclaim_policy: Annotated[Member, Meta(description="StorageClass: Delete or Retain")] = UNSET
+    mount_options: Annotated[Member, Meta(description="StorageClass: mount options")] = UNSET
+    allow_volume_expansion: Annotated[Member, Meta(description="StorageClass: volumes may grow")] = UNSET
+    volume_binding_mode: Annotated[Member, Meta(description="StorageClass: Immediate or WaitForFirstConsumer")] = UNSET
+    webhooks: Annotated[Member, Meta(description="Webhook configuration: the webhooks")] = UNSET
+    value: Annotated[Member, Meta(description="PriorityClass: the priority")] = UNSET
+    global_default: Annotated[Member, Meta(description="PriorityClass: the default of pods")] = UNSET
+    preemption_policy: Annotated[Member, Meta(description="PriorityClass: PreemptLowerPriority or Never")] = UNSET
+    description: Annotated[Member, Meta(description="PriorityClass: its purpose")] = UNSET
+    handler: Annotated[Member, Meta(description="RuntimeClass: name of the handler")] = UNSET
+    overhead: Annotated[Member, Meta(description="RuntimeClass: additional resources of a pod")] = UNSET
+    scheduling: Annotated[Member, Meta(description="RuntimeClass: nodes that support it")] = UNSET
+    secrets: Annotated[Member, Meta(description="ServiceAccount: secrets of its pods")] = UNSET
+    image_pull_secrets: Annotated[Member, Meta(description="ServiceAccount: secrets for image pulls")] = UNSET
+    automount_service_account_token: Annotated[Member, Meta(description="ServiceAccount: mount its token in pods")] = (
+        UNSET
+    )
+    template: Annotated[Member, Meta(description="PodTemplate: the pod")] = UNSET
 
 
 class Create(ObjectArgs):

@@ -338,7 +338,7 @@ class Exchange:
         return call
 
     def end_input(self) -> None:
-        """The host has nothing more to say."""
+        """Close the input of the child: the host sends nothing more."""
         for client in self._clients:
             client.link.end()
 

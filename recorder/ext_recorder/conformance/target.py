@@ -144,5 +144,5 @@ def still_serves(target: Target, host: Host) -> None:
 
 
 def run_for_each(names: Sequence[str], what: str) -> str:
-    """A list for a message."""
+    """Return a list as text for a message."""
     return f"{what}: {', '.join(names)}"
