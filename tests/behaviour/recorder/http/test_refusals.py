@@ -315,7 +315,7 @@ def test_an_operation_fails_at_once_for_a_connection_that_was_never_recorded(
     params = {"operation": operation, "args": arguments, "context": {"workdir": str(tmp_path), "phase": "verify"}}
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "execute", "params": params}).encode() + b"\n"
     done = subprocess.run(
-        [*RECORDER, "replay", "--http", str(cassette), "--", sys.executable, "-m", extension],
+        [*RECORDER, "replay", "--http", "--accept-command", str(cassette), "--", sys.executable, "-m", extension],
         input=request,
         capture_output=True,
         timeout=PATIENCE_S,
