@@ -114,4 +114,4 @@ def test_apply_waits_until_all_is_ready(kube: Kube) -> None:
 
 def test_what_does_not_become_ready_is_told(kube: Kube) -> None:
     told = kube.failed("apply", {"manifest": deployment(GREEDY), "wait": True, "timeout": "2s"})
-    assert "deployment/it was applied and is not ready" in told
+    assert "deployment/it was applied, but is not ready" in told

@@ -64,7 +64,7 @@ def test_a_wait_may_begin_while_the_server_is_away(start: Starter, control_plane
     own.apply(configmap("away", {"state": "done"}), "default")
     control_plane.stop_api_server(politely=False)
     waiting = kube.start("wait", DONE, resource="cm/away")
-    assert "no answer" in kube.failed("get", resource="cm/away")
+    assert "did not respond" in kube.failed("get", resource="cm/away")
     control_plane.start_api_server()
     kube.succeeded(waiting)
 
@@ -82,7 +82,7 @@ def test_what_a_starting_server_does_not_know_yet_ends_no_wait(
     with granted(own, "default", ["get"], "configmaps", account="default"):
         control_plane.stop_api_server(politely=False)
         for one in (kube, user):
-            assert "no answer" in one.failed("get", resource="cm/role")
+            assert "did not respond" in one.failed("get", resource="cm/role")
         waits = [
             (kube, kube.start("wait", {"resource": f"switch.{group}/it", "for": "exists", "timeout": LONG})),
             (user, user.start("wait", DONE, resource="cm/role")),
