@@ -107,7 +107,7 @@ PRESETS = {
         r"(?<![0-9A-Za-z])[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}(?![0-9A-Za-z])",
     ),
     "ulid": Preset(
-        "26 characters of Crockford's base 32, upper case, the first 0 to 7",
+        "26 characters of Crockford's base 32, upper case, the first from 0 to 7",
         r"(?<![0-9A-Za-z])[0-7][0-9A-HJKMNP-TV-Z]{25}(?![0-9A-Za-z])",
     ),
     "time": Preset(
