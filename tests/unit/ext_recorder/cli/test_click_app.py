@@ -187,7 +187,7 @@ WRONG = [
     (["scrub", "--secrets", "none.txt", "."], "--secrets none.txt: can't be read: No such file or directory"),
     (["recover", "a.yaml.partial"], "a.yaml.partial: no such file; a killed recorder leaves NAME.partial next to NAME"),
     (["recover", "missing.yaml"], "missing.yaml: no such file; a killed recorder leaves NAME.partial next to NAME"),
-    (["shim", "s", "c.yaml", "--", "no-such-command"], "the command 'no-such-command' is not there"),
+    (["shim", "s", "c.yaml", "--", "no-such-command"], "the command 'no-such-command' does not exist"),
     (["shim", "s", "c.yaml", "--mode", "all"], "--mode all records: expected the command after `--`"),
     (["shim", "s", "c.yaml", "--mode", "twice"], "--mode twice: expected one of once, none, new_episodes, all"),
 ]
