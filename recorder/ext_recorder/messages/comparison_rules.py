@@ -111,17 +111,17 @@ PRESETS = {
         r"(?<![0-9A-Za-z])[0-7][0-9A-HJKMNP-TV-Z]{25}(?![0-9A-Za-z])",
     ),
     "time": Preset(
-        "date and time of ISO 8601 or RFC 3339, as 2026-11-22T23:34:35Z, or of HTTP, as Sun, 22 Nov 2026 23:34:35 GMT",
+        "date and time in ISO 8601 or RFC 3339 (2026-11-22T23:34:35Z) or HTTP format (Sun, 22 Nov 2026 23:34:35 GMT)",
         rf"(?<!\d){_DATE}[Tt_ ]{_CLOCK}{_ZONE}(?!\d)"
         rf"|(?<![A-Za-z]){_DAY}, \d\d {_MONTH} \d{{4}} \d\d:\d\d:\d\d (?:GMT|UTC|[+-]\d{{4}})(?![0-9A-Za-z])",
     ),
     "epoch": Preset(
-        "Unix time of the years 2001 to 2100, in s, ms, µs or ns, as a text or a number",
+        "Unix time of the years 2001 to 2100, in s, ms, µs or ns, as a string or a number",
         r"(?<![\w.])(?:[1-3]\d{9}|4[01]\d{8})(?:\d{3}|\d{6}|\d{9}|\.\d{1,9})?(?![\w]|\.\d)",
         numbers=True,
     ),
     "duration": Preset(
-        "number with a unit, as 1.5s, 2m30s, 12 ms, 0.3 seconds; ISO 8601, as PT1M30S; a clock as 0:00:01.5",
+        "number with a unit (1.5s, 2m30s, 12 ms, 0.3 seconds), ISO 8601 (PT1M30S), or clock format (0:00:01.5)",
         rf"(?<![\w.])(?:\d+(?:\.\d+)?{_UNIT})+(?!\w)|(?<![\w.])\d+(?:\.\d+)? (?:{_UNITS})(?!\w)"
         r"|(?<!\w)P(?=T?\d)(?:\d+D)?(?:T(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?(?!\w)"
         r"|(?<![\w:.])\d+:[0-5]\d:[0-5]\d(?:\.\d+)?(?![\w:])",
@@ -132,11 +132,11 @@ PRESETS = {
         r"|(?<=\b[Pp]ort[ =:])|(?<=\b[Pp]ort: ))\d{1,5}(?!\w)",
     ),
     "traceparent": Preset(
-        "trace context of W3C, as 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+        "W3C trace context, such as 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
         r"(?<![0-9A-Za-z])[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(?![0-9A-Za-z])",
     ),
     "tmp": Preset(
-        "file or folder in /tmp, /var/tmp or macOS' /var/folders; what is below it counts",
+        "file or folder in /tmp, /var/tmp or /var/folders of macOS; the path below it is compared",
         r"(?:(?<![\w/.])(?:/private)?(?:/var)?/tmp/|(?<![\w/.])(?:/private)?/var/folders/[^/\s]+/[^/\s]+/T/)"
         r"[^/\s\"'`<>()\[\]{},;:|]*[^/\s\"'`<>()\[\]{},;:|.!?]",
     ),
