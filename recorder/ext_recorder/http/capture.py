@@ -1,7 +1,4 @@
-"""Which call of the host an interaction served, where the child does not tell: the one that was open at that moment.
-
-Where several were, nobody can tell.
-"""
+"""Capture of a child's traffic: from frames of its agent to interactions, and the host's call that each one served."""
 
 from __future__ import annotations
 
@@ -32,12 +29,12 @@ NEVER = float("inf")
 
 
 def attribute_calls(cassette: Path, moments: list[float], offset: float) -> list[Call]:
-    """The call that was open at each moment; None where there was none, or there were several.
+    """Return the host's call that was open at each moment; None if there was none, or several.
 
     Args:
-        cassette: what was said on stdio.
-        moments: in seconds, on the clock of the HTTP layer, which began
-        offset: seconds before that of the cassette.
+        cassette: recording of stdio.
+        moments: in seconds, on the clock of the HTTP file.
+        offset: seconds from the start of that clock to the start of the cassette.
     """
     spans = _spans(cassette)
     found: list[Call] = []
@@ -48,7 +45,7 @@ def attribute_calls(cassette: Path, moments: list[float], offset: float) -> list
 
 
 def _spans(cassette: Path) -> list[tuple[Call, float, float]]:
-    """The calls of the host: id, begin, end."""
+    """Return the calls of the host: id, begin, end."""
     began: dict[tuple[int, bytes], tuple[Call, float]] = {}  # clients of a socket server have ids of their own
     found: list[tuple[Call, float, float]] = []
     try:
@@ -63,21 +60,21 @@ def _spans(cassette: Path) -> list[tuple[Call, float, float]]:
                 elif event.kind == "out" and message.kind == "response" and message.key is not None:
                     id, time = began.pop((event.conn, message.key), (None, NEVER))
                     found.append((id, time, event.time))
-    except (RecorderError, OSError):  # there is no cassette, for which there are reasons that are told elsewhere
+    except (RecorderError, OSError):  # no cassette; the cause is reported elsewhere
         return []
     return [*found, *((id, time, NEVER) for id, time in began.values())]
 
 
-MOST_PROBLEMS = 20  # that are told one by one
+MOST_PROBLEMS = 20  # listed individually
 
 
 class TrafficCapture:
-    """One session.
+    """Capture of one session.
 
     Args:
         writer: of the file.
-        cleaner: takes out what must not be in it.
-        started: the moment on the monotonic clock that is 0 in the file.
+        cleaner: removes secrets and paths.
+        started: start of the file's clock, on the monotonic clock.
     """
 
     def __init__(self, writer: Writer, cleaner: Sanitizer, started: float) -> None:
@@ -87,11 +84,11 @@ class TrafficCapture:
         self._observers: dict[tuple[Peer, object], Http1Observer] = {}
         self._latest = started
         self.hosts: dict[str, object] = {}
-        self.servers: dict[str, dict[str, str]] = {}  # what is known of their TLS, by host and port
+        self.servers: dict[str, dict[str, str]] = {}  # TLS properties by host and port
         self.clock: dict[tuple[Call, str], list[list[int]]] = {}  # by call and thread: after each step, moments
         self.readings: dict[str, list[int]] = {}  # of the wall clock, by place
         self.problems: list[str] = []
-        self.programs: list[str] = []  # that the child ran, and nothing was seen of
+        self.programs: list[str] = []  # run by the child, without the agent
         self.addresses: set[str] = set()  # hosts and ports that were used
         self._kinds: dict[str, Callable[[Peer, Told, bytes], None]] = {
             "open": self._open,
@@ -109,12 +106,12 @@ class TrafficCapture:
         }
 
     def take(self, peer: Peer, told: Told, data: bytes) -> None:
-        """A frame of a child.
+        """Process a frame of a child.
 
         Args:
-            peer: which process of it.
-            told: what happened.
-            data: the bytes that did.
+            peer: process of the child.
+            told: event.
+            data: bytes of the event.
         """
         moment = told.get("t")
         if isinstance(moment, float):
@@ -133,12 +130,12 @@ class TrafficCapture:
             self.problem(f"{observer.host if observer else 'a connection'}: {reason}")
 
     def gone(self, peer: Peer) -> None:
-        """A process of the child has ended."""
+        """Close the connections of a process that has ended."""
         for key in [key for key in self._observers if key[0] == peer]:
             self._observers.pop(key).closed(self._latest - self._started)
 
     def problem(self, text: str) -> None:
-        """Something can't be recorded."""
+        """Report traffic that can't be recorded."""
         if text not in self.problems:
             self.problems.append(self._cleaner.text(text))
 
@@ -215,7 +212,7 @@ class TrafficCapture:
             self._connection(TLS, observer.host, observer.address, told)
 
     def _connection(self, kind: str, host: str, address: object, told: Told) -> None:
-        """A connection that was not to be had."""
+        """Record a failed connection."""
         error = told["error"]
         self._note_address(host, address)
         place = f"{host}:{address[1]}" if isinstance(address, list) and len(address) > 1 else host

@@ -1,10 +1,11 @@
-"""The layer as commands use it: it starts, it says what the child needs, it ends.
+"""Controller of the HTTP worker process: starts it, returns the environment for the child, stops it.
 
-    with recording(path, …) as layer:      or replaying(path, …)
-        … start the child with layer.variables added to its environment …
-        report = layer.finish()
+    with recording(path, …) as controller:      or replaying(path, …)
+        … start the child with controller.variables added to its environment …
+        report = controller.finish()
 
-`record` is all of that in `ext_recorder.record.recorder`; `replay` and `verify` run the real child on recorded answers.
+`record` does all of this in `ext_recorder.record.recorder`; `replay` and `verify` run the real child on recorded
+responses.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ LOADED = "loaded."  # followed by a process id: a file that the agent makes when
 KINDS = ("time", "uuid", "random", "secrets")  # of values that are replayed on request, see the agent's `repeating`
 RANDOM = KINDS[2]
 BACKLOG = 512  # connections that wait
-FINISH_S = 60.0  # for the last of what was said, and the end of the file
+FINISH_S = 60.0  # for the remaining traffic and the end of the file
 LOAD_S = 10.0  # until a child must have loaded the agent
 PROBE_S = 0.005
 NOT_LOADED = (
@@ -52,21 +53,21 @@ NOT_LOADED = (
 
 
 class HttpControllerError(RecorderError):
-    """The layer can't work: what is wrong, and what to do."""
+    """The HTTP worker can't run; str() is the cause and the remedy."""
 
 
 class HttpController:
-    """The layer of one session. Use it in a `with` block.
+    """Controller of one session; use it in a `with` block.
 
     Args:
         mode: record or replay.
-        work: what the service does.
+        work: function that the worker process runs.
 
     Attributes:
-        variables: what the child's environment needs.
+        variables: for the child's environment.
 
     Raises:
-        RecorderError: the service can't begin, and why.
+        RecorderError: the worker can't start.
     """
 
     def __init__(self, mode: str, work: Callable[[WorkerContext], WorkerOutcome]) -> None:
@@ -112,17 +113,17 @@ class HttpController:
 
     @property
     def loaded(self) -> bool:
-        """Whether a process of the child has the agent."""
+        """Return True if a process of the child has loaded the agent."""
         return any(name.startswith(LOADED) for name in os.listdir(self._folder))  # noqa: PTH208
 
     def wait_loaded(self, is_over: Callable[[], bool]) -> None:
-        """Wait until it has. A child that has not is to be ended before it is told anything.
+        """Wait until the child has loaded the agent. If it does not, end it before it receives anything.
 
         Args:
-            is_over: whether the child has ended.
+            is_over: returns True if the child has ended.
 
         Raises:
-            LayerError: it has not, in time, or at all.
+            HttpControllerError: the child has not loaded the agent before the deadline, or has ended.
         """
         until = time.monotonic() + LOAD_S
         while not self.loaded:
@@ -131,14 +132,14 @@ class HttpController:
             time.sleep(PROBE_S)
 
     def finish(self, started: float = 0.0, *, whole: bool = True) -> Report:
-        """End the service after the child has ended.
+        """Stop the worker after the child has ended.
 
         Args:
-            started: the moment on the monotonic clock that is 0 in the cassette of the session.
-            whole: the session was not interrupted; a recording of one that was keeps its name NAME.partial.
+            started: start of the session's cassette, on the monotonic clock.
+            whole: the session was not interrupted; an interrupted recording keeps its name NAME.partial.
 
         Returns:
-            What became of it. `ok`: nothing was missing; `text`: lines to be told; `warning`: to be told in any case.
+            Result. `ok`: nothing was missing; `text`: lines to print; `warning`: lines to print in any case.
         """
         loaded = self.loaded
         os.write(self._control, (WHOLE if whole else INTERRUPTED) + struct.pack("d", started))
@@ -153,7 +154,7 @@ class HttpController:
         return Report(ok=told[0] == "ok" and loaded, text="\n".join(lines), warning="\n".join(said[:at]))
 
     def close(self) -> None:
-        """End it, however far it is."""
+        """Stop the worker at any stage."""
         if self._service:
             os.close(self._control)
             os.close(self._report)
@@ -165,14 +166,14 @@ class HttpController:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def forget(self) -> None:
-        """In a copy of this process: the service belongs to the other one."""
+        """Release the worker in a forked copy of this process."""
         if self._service:
             os.close(self._control)
             os.close(self._report)
             self._service = 0
 
     def _read(self) -> tuple[str, list[str]] | None:
-        """The next word of the service."""
+        """Return the next message of the worker."""
         from select import POLLIN, poll
 
         readable = poll()
@@ -209,11 +210,11 @@ def recording(
 
     Args:
         path: the file.
-        bind: --bind, name to live value.
-        redaction: what is redacted.
+        bind: `--bind`, name to live value.
+        redaction: secrets to redact.
         version: of the recorder.
-        cassette: what is said on stdio meanwhile; it is there when `finish` is called.
-        kinds: values that are kept as well, of KINDS.
+        cassette: recording of stdio, which is complete when `finish` is called.
+        kinds: values to record as well, of KINDS.
 
     Raises:
         RecorderError: the file can't be written.
@@ -236,14 +237,14 @@ def replaying(
     matching: RequestRules | None = None,
     misses: list[str] | None = None,
 ) -> HttpController:
-    """Answer a child's HTTP requests from a file.
+    """Respond to a child's HTTP requests from a file.
 
     Args:
         path: the file.
-        bind: --bind.
-        redaction: what is redacted in requests before they are compared.
-        matching: the user's rules for which requests are the same.
-        misses: in the process of the layer, gets a line for each request that has no response, as soon as it comes.
+        bind: `--bind`.
+        redaction: secrets to redact in requests before they are compared.
+        matching: the user's rules for equal requests.
+        misses: in the worker process, receives a line for each request without a response, immediately.
 
     Raises:
         CassetteError: the file can't be read.

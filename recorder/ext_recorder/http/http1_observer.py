@@ -1,6 +1,6 @@
-"""Requests and answers in the bytes of a connection, as somebody sees them who stands between the two.
+"""Observer of HTTP/1.1 on a connection: requests and responses from the bytes of both directions.
 
-`h11` reads both directions: as the server it would be what the child sends, as the client what it gets.
+`h11` parses both: as the server what the child sends, as the client what it receives.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 
     from .interaction import Call
 
-MOST_READS = 200  # that are kept of one answer
+MOST_READS = 200  # recorded of one response
 PREFACE = b"PRI * HTTP/2.0"
-HANDSHAKE = b"\x16\x03"  # TLS that was not seen from within
+HANDSHAKE = b"\x16\x03"  # TLS that bypasses the patches
 METHODS = b"GET POST PUT PATCH DELETE HEAD OPTIONS CONNECT TRACE".split()
 
 
 class Unreadable(Exception):
-    """What is on this connection can't be recorded; str() says what it is."""
+    """The traffic of this connection can't be recorded; str() is the reason."""
 
 
 class Http1Observer:
-    """One connection.
+    """Observer of one connection.
 
     Args:
-        done: takes each interaction when it is complete.
+        done: receives each complete interaction.
         host: of the server, as the child named it.
-        address: (host, port), or the path of a unix socket.
+        address: (host, port), or the path of a Unix socket.
     """
 
     def __init__(self, done: Callable[[Interaction], None], host: str, address: list[object] | str) -> None:
@@ -59,7 +59,7 @@ class Http1Observer:
     # --- What the child sends ----------------------------------------------------------------------------------------
 
     def sent(self, data: bytes, time: float, call: Call) -> None:
-        """Bytes of the child. Raises Unreadable."""
+        """Process bytes from the child. Raises Unreadable."""
         if not self._began:
             self._look(data)
         try:
@@ -119,7 +119,7 @@ class Http1Observer:
     # --- What the child gets -----------------------------------------------------------------------------------------
 
     def received(self, data: bytes, time: float) -> None:
-        """Bytes of the server; none: it has ended. Raises Unreadable."""
+        """Process bytes from the server; none at its end. Raises Unreadable."""
         self._last = time
         self._closed_by_server = self._closed_by_server or not data
         if self._now is None:
@@ -132,7 +132,7 @@ class Http1Observer:
                 pass
         except h11.RemoteProtocolError as error:
             if not data:
-                return  # an end in the middle: told when the child closes
+                return  # an incomplete response is recorded when the child closes
             if "switch" in str(error):
                 raise Unreadable("the server changes the protocol (101)") from error
             raise Unreadable(f"what the server answers is no HTTP/1.1 ({error})") from error
@@ -171,7 +171,7 @@ class Http1Observer:
         return True
 
     def _end(self, time: float) -> None:
-        """The interaction is complete."""
+        """Complete the interaction."""
         now = self._now
         if now is None:
             return
@@ -187,12 +187,12 @@ class Http1Observer:
     # --- The end -----------------------------------------------------------------------------------------------------
 
     def failed(self, error: dict[str, object], time: float) -> None:
-        """A read or a write of the child has failed."""
+        """Record that a read or a write of the child has failed."""
         self._failure = error
         self._last = time
 
     def closed(self, time: float) -> None:
-        """The child has closed the connection, or has ended."""
+        """Record that the child has closed the connection, or has ended."""
         now = self._now
         if now is None:
             return
@@ -210,5 +210,5 @@ class Http1Observer:
 
 
 def _headers(headers: h11._headers.Headers) -> list[tuple[str, str]]:
-    """Names and values, the names as they were spelled."""
+    """Return names and values, the names in their original case."""
     return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers.raw_items()]

@@ -1,4 +1,4 @@
-"""Bodies of any length in little memory: short ones stay there, long ones go to a file that has no name."""
+"""Interactions and their bodies. A short body stays in memory, a long one is in a file without a name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PIECE = 64 * 1024  # bytes
 
 
 class Body:
-    """Bytes, to be written once and read any number of times."""
+    """Bytes that are written once and read any number of times."""
 
     def __init__(self, data: bytes = b"") -> None:
         self._memory = bytearray(data)
@@ -24,7 +24,7 @@ class Body:
         self.size = len(data)
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """More of it."""
+        """Append bytes."""
         self.size += len(data)
         if self._file is None and self.size > IN_MEMORY:
             self._file = TemporaryFile()  # noqa: SIM115  (it lives as long as this does)
@@ -36,7 +36,7 @@ class Body:
             self._file.write(data)
 
     def pieces(self) -> Iterator[bytes]:
-        """All of it, piece by piece."""
+        """Yield the bytes, piece by piece."""
         if self._file is None:
             for at in range(0, self.size, PIECE):
                 yield bytes(self._memory[at : at + PIECE])
@@ -46,32 +46,32 @@ class Body:
             yield piece
 
     def whole(self) -> bytes:
-        """All of it at once; ask for `size` first."""
+        """Return all bytes; check `size` first."""
         return bytes(self._memory) if self._file is None else b"".join(self.pieces())
 
     def starts_with(self, prefix: bytes) -> bool:
-        """Whether it begins so."""
+        """Return True if the body begins with a prefix."""
         return next(self.pieces(), b"").startswith(prefix)
 
     def close(self) -> None:
-        """It is not needed any more."""
+        """Release the memory or the file."""
         self._memory.clear()
         if self._file is not None:
             self._file.close()
 
 
-ENCODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 47}  # Content-Encoding to the window bits that zlib wants
+ENCODINGS = {"gzip": 31, "x-gzip": 31, "deflate": 47}  # Content-Encoding to the window bits of zlib
 
 
 def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """The content in an encoded body, in pieces of PIECE at most, however much it is.
+    """Yield the content of an encoded body, in pieces of at most PIECE bytes.
 
     Args:
         pieces: the body.
         encoding: one of ENCODINGS.
 
     Raises:
-        ValueError: it is not in this encoding. The end may be missing.
+        ValueError: the body is not in this encoding. Its end may be missing.
     """
     unpacking = zlib.decompressobj(ENCODINGS[encoding])
     try:
@@ -89,7 +89,7 @@ def decoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def encoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
-    """The reverse."""
+    """Yield the encoded form of a content, the inverse of `decoded`."""
     bits = 15 if encoding == "deflate" else 31
     packing = zlib.compressobj(wbits=bits)
     for piece in pieces:
@@ -99,7 +99,7 @@ def encoded(pieces: Iterable[bytes], encoding: str) -> Iterator[bytes]:
 
 
 def collected(pieces: Iterable[bytes]) -> Body:
-    """A body of pieces."""
+    """Return a body made of pieces."""
     made = Body()
     for piece in pieces:
         made.write(piece)
@@ -108,34 +108,34 @@ def collected(pieces: Iterable[bytes]) -> Body:
 
 Headers = list[tuple[str, str]]
 Call = int | str | float | None  # the id of a request of the host; None: none was at work
-CONNECT = "CONNECT"  # the method of an interaction that tells of a connection which was not to be had
+CONNECT = "CONNECT"  # method of an interaction that records a failed connection
 HEAD_LIMIT = 1024 * 1024  # bytes of the lines before a body
 TEXT_LIMIT = 256 * 1024  # bytes of a body that is written as text; longer ones are streamed
 
 
 def call_id(value: object) -> Call:
-    """A value as the id of a request, where it can be one."""
+    """Return a value as the id of a request, None if it can't be one."""
     return value if isinstance(value, (int, str, float)) else None
 
 
 @dataclass(slots=True)
 class Interaction:
-    """A request and what became of it.
+    """Request with its response or error.
 
     Attributes:
         method, uri, request_headers, request_body: the request.
-        status, reason, headers, body: the answer; status 0: there was none.
-        chunks: sizes of the pieces in which the body came, where it was chunked.
-        reads: sizes of the pieces in which the child read the answer, head included, where there were several.
-        call: whom it served.
-        time: seconds since the start, when the request began.
-        elapsed: seconds until the answer had come to its end.
-        http_version: of the answer.
-        error: the exception that ended it: type, errno, message.
+        status, reason, headers, body: the response; status 0 if there was none.
+        chunks: sizes of the chunks of the body, if it was chunked.
+        reads: sizes of the pieces in which the child read the response, head included, if there were several.
+        call: call of the host that it served.
+        time: seconds from the start to the beginning of the request.
+        elapsed: seconds until the end of the response.
+        http_version: of the response.
+        error: exception that ended it: type, errno, message.
         cut: the child did not read the body to its end.
-        peer: the address that it was sent to.
+        peer: address that it was sent to.
         tls: version, alpn and certificate of the connection.
-        socket: path of the unix socket, where it went over one.
+        socket: path of the Unix socket, if one was used.
     """
 
     method: str = ""

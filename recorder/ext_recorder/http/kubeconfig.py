@@ -1,4 +1,4 @@
-"""What a child finds in the place of a kubeconfig when there is no cluster: names and addresses, no credentials."""
+"""Kubeconfig for a child on replay without a cluster: recorded names and addresses, without credentials."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CLUSTER = ("server", "tls-server-name", "insecure-skip-tls-verify")
 
 
 class KubeconfigTemplate:
-    """The kubeconfig that a child would use.
+    """Kubeconfig that a child would use.
 
     Args:
-        environ: the child's.
+        environ: environment of the child.
 
     Attributes:
-        credentials: what must not be written.
+        credentials: values that must not be written.
     """
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -34,7 +34,7 @@ class KubeconfigTemplate:
         self.credentials = [each for content in self._contents for each in _credentials(content)]
 
     def of(self, addresses: Container[str]) -> str:
-        """A kubeconfig without credentials, of those clusters alone that were used; "" where none was.
+        """Return a kubeconfig without credentials, with only the clusters that were used; "" if none was.
 
         Args:
             addresses: hosts and ports that were used.
@@ -61,7 +61,7 @@ class KubeconfigTemplate:
 
 
 def _place(server: object) -> str:
-    """Host and port of a URL."""
+    """Return host and port of a URL."""
     parts = urlsplit(server) if isinstance(server, str) else urlsplit("")
     try:
         return f"{parts.hostname}:{parts.port or (443 if parts.scheme == 'https' else 80)}"
@@ -75,7 +75,7 @@ def _read(file: Path) -> dict[str, object] | None:
             return None
         content = yaml.load(file.read_bytes(), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
     except (OSError, ValueError, yaml.YAMLError):
-        return None  # the child will say what is wrong with it
+        return None  # the child reports the problem
     return content if isinstance(content, dict) else None
 
 

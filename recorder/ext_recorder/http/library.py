@@ -1,13 +1,13 @@
-"""The interactions of a file: found by their request at once, each played once, in the order of the recording.
+"""Store of recorded interactions: found by their request, each replayed once, in recorded order.
 
-Which one is played
--------------------
-Of the recorded interactions with the same request, those of the same call come first; the call of the host that is
-under way now is the recorded one of the same id, where there is one, else the next one that asked for this.
+Selection
+---------
+Of the recorded interactions with the same request, those of the same call come first. The recorded counterpart of a
+live call is the one with the same id, else the next recorded call that made this request.
 
-A request that a call sent several times is a poll: its answers come one after the other. A poll may be looked at more
-often than it was recorded, for the time between two looks is not the same every time; then its last answer is the
-answer. No other request is ever answered twice, and none by what another request got.
+A request that a call sent several times is a poll: its responses are replayed in order. On replay, a poll may have more
+requests than were recorded, because the time between them varies; then the last response repeats. No other request is
+answered twice, and none by the response to a different request.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from .request_matching import RequestRules
 
 SAFE = frozenset({"GET", "HEAD"})  # methods of polls
-LISTED = 5  # interactions that were never played, told one by one
+LISTED = 5  # interactions without a request, listed individually
 SHOWN = 4  # differences
 COMPARED = 50  # recorded requests, when a live one has no match
-TCP, TLS = "tcp://", "tls://"  # before the address of a connection that was not to be had
+TCP, TLS = "tcp://", "tls://"  # before the address of a failed connection
 
 
 class Entry:
-    """A recorded interaction, and whether it was played."""
+    """Recorded interaction, and a mark if it was replayed."""
 
     __slots__ = ("call", "interaction", "key", "number", "played", "subject")
 
@@ -47,7 +47,7 @@ class Entry:
 
 
 class InteractionQueue:
-    """The interactions of one request, by call."""
+    """Interactions of one request, by call."""
 
     __slots__ = ("all", "by_call")
 
@@ -57,13 +57,13 @@ class InteractionQueue:
 
 
 class InteractionStore:
-    """All interactions.
+    """All interactions of a file.
 
     Args:
-        interactions: in the order of the recording.
-        clocks: calls and their threads in the order in which they read the clock, and what it said.
-        servers: what is known of their TLS, by host and port.
-        matching: the user's rules for which requests are the same.
+        interactions: in recorded order.
+        clocks: recorded readings by call and thread, in the order of the first reading.
+        servers: TLS properties by host and port.
+        matching: the user's rules for equal requests.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class InteractionStore:
         self._servers = servers
         self.matching = matching
         self.addresses: set[str] = set()
-        self.extra = 0  # looks beyond the recorded ones
+        self.extra = 0  # polls beyond the recorded ones
         for number, interaction in enumerate(interactions, 1):
             self._add(Entry(number, interaction, matching))
 
@@ -104,7 +104,7 @@ class InteractionStore:
     # --- Calls -------------------------------------------------------------------------------------------------------
 
     def clock(self, call: Call, thread: str) -> tuple[Call, list[list[int]]]:
-        """The recorded call that a live one is, and what the clock said to a thread of it."""
+        """Return the recorded call of a live one, and the clock readings of one of its threads."""
         if call not in self._bound:
             taken = set(self._bound.values())
             free = [one for one in dict.fromkeys(recorded for recorded, _ in self._clocks) if one not in taken]
@@ -121,7 +121,7 @@ class InteractionStore:
     # --- Connections -------------------------------------------------------------------------------------------------
 
     def refusal(self, kind: str, address: str) -> Interaction | None:
-        """Why a connection is not to be had now, if so it was recorded; it is so once.
+        """Return the recorded failure of a connection, once, if the connection failed at this point.
 
         Args:
             kind: TCP or TLS.
@@ -136,14 +136,14 @@ class InteractionStore:
         return line.popleft().interaction
 
     def tls(self, address: str) -> dict[str, object]:
-        """What is known of the TLS of a server."""
+        """Return the TLS properties of a server."""
         known = self._servers.get(address)
         return {str(key): str(value) for key, value in known.items()} if isinstance(known, dict) else {}
 
     # --- Requests ----------------------------------------------------------------------------------------------------
 
     def take(self, live: Subject, call: Call) -> Interaction | str:
-        """The interaction to be played for a request; or why there is none."""
+        """Return the interaction to replay for a request, or the reason why there is none."""
         shelf = self._shelves.get(live.key())
         if shelf is None:
             return self._unknown(live)
@@ -158,7 +158,7 @@ class InteractionStore:
         return self._again(shelf, live, call)
 
     def _calls(self, shelf: InteractionQueue, call: Call) -> list[Call]:
-        """Recorded calls that may have what a live one asks for, the best first."""
+        """Return the recorded calls that may have the response to a live call's request, best first."""
         if call in self._bound:
             return [self._bound[call], None]
         taken = set(self._bound.values())
@@ -202,9 +202,9 @@ class InteractionStore:
     # --- The end -----------------------------------------------------------------------------------------------------
 
     def never_played(self) -> list[str]:
-        """What was recorded and not asked for, in words: the first few, and how many.
+        """Return a description of the interactions that were not requested: the first few, and their number.
 
-        Looks of a poll that were left out are no loss where they saw what the last one saw that was played.
+        Polls that were left out do not count if their response equals that of the last poll replayed.
         """
         left = [entry for entry in self._entries if not entry.played and not self._is_spare(entry)]
         if not left:
@@ -218,7 +218,7 @@ class InteractionStore:
     def _is_spare(self, entry: Entry) -> bool:
         each = entry.interaction
         if each.uri.startswith((TCP, TLS)):
-            return True  # how often a server is tried that does not answer depends on time
+            return True  # the number of attempts to reach a server depends on time
         if each.method not in SAFE:
             return False
         played = [one for one in self._shelves[entry.key].all if one.played and one.call == entry.call]
@@ -226,7 +226,7 @@ class InteractionStore:
 
 
 def place_of(each: Interaction) -> str:
-    """Host and port of an interaction."""
+    """Return host and port of an interaction."""
     scheme, _, rest = each.uri.partition("://")
     host = rest.partition("/")[0].partition("?")[0].rpartition("@")[2].lower()
     name, _, port = host.rpartition(":")
@@ -236,7 +236,7 @@ def place_of(each: Interaction) -> str:
 
 
 def is_failed_connection(each: Interaction) -> bool:
-    """Whether an interaction tells of a connection that was not to be had."""
+    """Return True if an interaction records a failed connection."""
     return each.method == CONNECT and each.uri.startswith((TCP, TLS))
 
 

@@ -1,4 +1,4 @@
-"""What children ask on replay, and what they are told: the recorded answer, byte for byte, or why there is none."""
+"""Playback: responds to a child's requests with the recorded bytes, or explains a missing response."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
     Told = Mapping[str, object]
 
-EXPLAINED = 10  # misses that are told one by one
+EXPLAINED = 10  # misses listed individually
 NOT_RECORDED = "NotRecorded"  # see the agent's errors
 SILENT = frozenset({"GaveUp"})  # the child gave up waiting, so it is left to wait
 
 
 class Playback:
-    """The desk of a replay.
+    """Message handler of a replay.
 
     Args:
         library: the interactions.
         hosts: addresses of hosts.
         cleaner: cleans live requests as the recorder has cleaned the recorded ones.
-        live: puts paths of this machine where the recording has neutral ones.
+        live: replaces placeholders in recorded paths by paths of this machine.
     """
 
     def __init__(self, library: InteractionStore, hosts: Mapping[str, object], cleaner: Sanitizer, live: Live) -> None:
@@ -44,9 +44,9 @@ class Playback:
         self._cleaner = cleaner
         self._live = live
         self._lines: dict[int, PlayedConnection] = {}
-        self._ended: dict[int, dict[str, object]] = {}  # what lines were ended by that are not there any more
+        self._ended: dict[int, dict[str, object]] = {}  # reasons why connections were closed
         self.misses: list[str] = []
-        self.programs: set[str] = set()  # that the child ran, and nothing was seen of
+        self.programs: set[str] = set()  # run by the child, without the agent
         self.count = 0
         self.readings: Mapping[str, list[int]] = {}  # of the wall clock, by place
         self._kinds: dict[str, Callable[[Told], dict[str, object]]] = {
@@ -62,7 +62,7 @@ class Playback:
     # --- Questions ---------------------------------------------------------------------------------------------------
 
     def frame(self, peer: ChildConnection, told: dict[str, object], data: bytes) -> None:
-        """A question of a child."""
+        """Respond to a question of a child."""
         kind = str(told.get("k"))
         if kind == "connect":
             self._connect(peer, told)
@@ -95,7 +95,7 @@ class Playback:
             peer.answer({"c": peer.number})
 
     def _miss(self, text: str, call: Call) -> dict[str, object]:
-        """Keep what was asked for and is not there; the error of it."""
+        """Record a request without a response; return its error."""
         whose = f" (call {call})" if call is not None else ""
         self.misses.append(text + whose)
         return {"type": NOT_RECORDED, "errno": None, "message": text + whose}
@@ -143,7 +143,7 @@ class Playback:
                 if failure := self._library.refusal(TCP, place):
                     self.count += 1
                     return {"error": failure.error or {}}
-            return {"addresses": ["192.0.2.1"]}  # a file of vcrpy's own has none; this one is nobody's (RFC 5737)
+            return {"addresses": ["192.0.2.1"]}  # a file of vcrpy has none; this one is reserved (RFC 5737)
         return {"error": self._miss(f"the name {host}: never looked up in the recording", call_id(told.get("call")))}
 
     def _refused(self, told: Told) -> dict[str, object]:
@@ -154,7 +154,7 @@ class Playback:
     # --- Requests ----------------------------------------------------------------------------------------------------
 
     def data(self, peer: ChildConnection, data: bytes) -> None:
-        """Bytes of requests."""
+        """Process bytes of requests."""
         line = self._lines[peer.number]
         try:
             peer.write(line.receive_data(data))
@@ -168,7 +168,7 @@ class Playback:
             peer.stream(iter(()), end=True)
 
     def _answer(self, peer: ChildConnection, line: PlayedConnection, request: Interaction) -> None:
-        with contextlib.suppress(ValueError):  # it stays as it is, and will be found or not
+        with contextlib.suppress(ValueError):  # unchanged if it can not be sanitized
             self._cleaner.interaction(request)
         found = self._library.take(Subject(request, self._library.matching), line.call)
         if isinstance(found, str):

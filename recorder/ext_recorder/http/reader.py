@@ -1,4 +1,4 @@
-"""Reading the file: ours, or one of vcrpy's own. What is in it is told in `writer`."""
+"""Reader of NAME.http.yaml, or of a cassette that vcrpy itself has recorded. `writer` describes the format."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Document:
-    """What is in a file.
+    """Content of a file.
 
     Attributes:
-        values: everything but the interactions.
+        values: all members except the interactions.
         interactions: in the order in which their requests began.
     """
 
@@ -31,21 +31,21 @@ class Document:
         self.interactions = interactions
 
     def mapping(self, name: str) -> Mapping[str, object]:
-        """A value that is a mapping; an empty one where it is not there."""
+        """Return a value that is a mapping; an empty one if it is missing."""
         value = self.values.get(name)
         return {str(key): item for key, item in value.items()} if isinstance(value, dict) else {}
 
     def text(self, name: str) -> str:
-        """A value that is a text."""
+        """Return a value that is a text; "" if it is missing."""
         value = self.values.get(name)
         return value if isinstance(value, str) else ""
 
 
 def load(path: Path) -> Document:
-    """Read a file: ours, or one of vcrpy's own.
+    """Read a file of the recorder or of vcrpy.
 
     Raises:
-        CassetteError: it can't be read, or is no such file.
+        CassetteError: the file can't be read, or has another format.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -76,7 +76,7 @@ def load(path: Path) -> Document:
 
 
 def _mend(each: Interaction) -> None:
-    """Of a file of vcrpy's own: bodies are there in one piece, and decoded by some clients, whatever headers say."""
+    """Fix the headers of an interaction in a file of vcrpy, where bodies are in one piece, and may be decoded."""
     data = each.body.whole() if each.body is not None else b""
     encoded = data.startswith((b"\x1f\x8b", b"\x78"))
     away = {"transfer-encoding", "content-length"} | (set() if encoded else {"content-encoding"})
@@ -120,10 +120,10 @@ def _pairs(headers: object) -> Headers:
 
 
 def _ordered(headers: Headers, order: object) -> Headers:
-    """Headers as they came; names that come several times stand together in a file of vcrpy's."""
+    """Return headers in recorded order; a file of vcrpy groups those of one name."""
     names = [str(name) for name in order] if isinstance(order, list) else []
     if sorted(names) != sorted(name for name, _ in headers):
-        return headers  # somebody has edited them
+        return headers  # edited by hand
     values: dict[str, list[str]] = {}
     for name, value in headers:
         values.setdefault(name, []).append(value)
@@ -148,21 +148,21 @@ END = b"\nversion: 1\n"
 
 
 def recover_traffic(partial: Path, path: Path, *, replace: bool = False) -> int:
-    """Give a file its name.
+    """Rename a partial file to its final name.
 
     Args:
         partial: NAME.http.yaml.partial.
-        path: the name.
-        replace: overwrite a file that is there.
+        path: final name.
+        replace: overwrite an existing file.
 
     Returns:
-        How many interactions it has.
+        Number of its interactions.
 
     Raises:
-        UsageError: there is such a file already.
-        CassetteInUse: it is still being recorded.
-        CassetteError: it is not whole, or no such file.
-        OSError: it can't be read or renamed.
+        UsageError: the final name exists.
+        CassetteInUse: the file is still being recorded.
+        CassetteError: the file is incomplete, or has another format.
+        OSError: the file can't be read or renamed.
     """
     path = type(path)(target_of(str(path)))
     if path.exists() and not replace:

@@ -1,4 +1,4 @@
-"""A recorded answer as the bytes that a child is sent, and the answer to what was not recorded."""
+"""Responses on replay: the bytes of a recorded response, and the response to a request that was not recorded."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ if TYPE_CHECKING:
 
 PIECE = 65_536
 
-MISS_STATUS, MISS_REASON = 499, "Not Recorded"  # a status that no server gives, and that nobody takes for success
+MISS_STATUS, MISS_REASON = 499, "Not Recorded"  # a status that no server uses and no client takes for success
 
 NO_BODY = frozenset({204, 304})
 
 
 class PlayedResponse(NamedTuple):
-    """What is sent.
+    """Response to send.
 
     Attributes:
-        pieces: of it.
-        end: whether the connection ends then.
-        piecewise: whether each piece was read before the next one came.
+        pieces: its bytes.
+        end: close the connection afterwards.
+        piecewise: send a piece only when the previous one has been read.
     """
 
     pieces: Iterator[bytes]
@@ -39,13 +39,13 @@ class PlayedResponse(NamedTuple):
 
 
 def response(found: Interaction, method: str, live: Live, *, failed: bool) -> PlayedResponse:
-    """An answer.
+    """Return a recorded response in the form to send.
 
     Args:
-        found: what was recorded.
+        found: recorded interaction.
         method: of the request.
-        live: puts paths of this machine where the recording has neutral ones.
-        failed: something other than the server ended it.
+        live: replaces placeholders in recorded paths by paths of this machine.
+        failed: the response was not ended by the server.
     """
     headers, body = _made_live(found, live)
     framing = {name.lower(): value.lower() for name, value in headers}
@@ -62,7 +62,7 @@ def response(found: Interaction, method: str, live: Live, *, failed: bool) -> Pl
 
 
 def is_tunnel(found: Interaction, method: str) -> bool:
-    """Whether a proxy has opened the way."""
+    """Return True if a proxy has opened a tunnel."""
     return method == "CONNECT" and 200 <= found.status < 300
 
 
@@ -72,7 +72,7 @@ def asks_to_close(headers: Headers) -> bool:
 
 
 def _made_live(found: Interaction, live: Live) -> tuple[Headers, Body]:
-    """Headers and body with the paths of this machine."""
+    """Return headers and body with paths of this machine."""
     body = found.body or Body()
     headers = [(name, live(value.encode()).decode()) for name, value in found.headers]
     if body.size > HEAD_LIMIT:
@@ -103,7 +103,7 @@ def _bytes(found: Interaction, headers: Headers, body: Body | None, *, whole: bo
 
 
 def _chunks(body: Body, sizes: list[int]) -> Iterator[bytes]:
-    """The pieces of a body as they were sent; of a file that does not tell, some."""
+    """Yield the recorded chunks of a body; chunks of PIECE bytes if the file does not contain their sizes."""
     if sum(sizes) != body.size:
         yield from body.pieces()
         return
@@ -117,7 +117,7 @@ def _chunks(body: Body, sizes: list[int]) -> Iterator[bytes]:
 
 
 def _pieces(response: bytes, sizes: list[int]) -> Iterator[bytes]:
-    """An answer in the pieces in which it was read. What it is longer or shorter by now is so in the first one."""
+    """Yield a response in the pieces in which it was read. The first piece absorbs a changed length."""
     at = max(0, sizes[0] + len(response) - sum(sizes))
     yield response[:at]
     for size in sizes[1:]:
@@ -126,7 +126,7 @@ def _pieces(response: bytes, sizes: list[int]) -> Iterator[bytes]:
 
 
 def refusal(text: str, method: str) -> bytes:
-    """The answer to a request that has none: for people, for programs, and for clients of Kubernetes."""
+    """Return the response to a request that was not recorded, for people, programs and Kubernetes clients."""
     told = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotRecorded", "code": MISS_STATUS}
     body = json.dumps(told | {"message": f"ext-recorder: {text}"}).encode()
     head = (
@@ -140,19 +140,19 @@ CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class PlayedConnection:
-    """One connection.
+    """Server end of a connection on replay.
 
     Args:
-        address: host and port, or the path of a unix socket.
-        call: for which call it is used.
-        local: it is a unix socket.
+        address: host and port, or the path of a Unix socket.
+        call: call that uses it.
+        local: the connection is a Unix socket.
 
     Attributes:
         address, call: as given; the call may change.
-        tls: it stands for one in TLS.
-        tunnel: where it leads behind a proxy.
-        why: what it was ended by, where that was not the server's wish.
-        silent: the recorded server did not complete the handshake before the child gave up, and so it is here.
+        tls: the recorded connection used TLS.
+        tunnel: address behind a proxy.
+        why: reason why it was closed, unless the server closed it.
+        silent: the recorded server did not complete the handshake before the child gave up; repeat that.
     """
 
     def __init__(self, address: str, call: Call, *, local: bool) -> None:
@@ -167,17 +167,17 @@ class PlayedConnection:
         self._begin(b"")
 
     def receive_data(self, data: bytes) -> bytes:
-        """Take bytes of requests. Returns what is to be sent at once. Raises h11.RemoteProtocolError."""
+        """Process bytes of requests. Returns bytes to send at once. Raises h11.RemoteProtocolError."""
         hello = b"" if self._request else data[: len(data) - len(data.lstrip(HELLO))]
         if len(data) > len(hello):
             self._reader.receive_data(data[len(hello) :])
         return b"" if self.silent else hello
 
     def next_event(self) -> Interaction | bytes | None:
-        """The next whole request; or bytes that are to be sent at once; None where more has to come first.
+        """Return the next complete request, or bytes to send at once; None if more bytes are required.
 
         Raises:
-            h11.RemoteProtocolError: it is no HTTP/1.1.
+            h11.RemoteProtocolError: the bytes are not HTTP/1.1.
         """
         while True:
             event = self._reader.next_event()
@@ -197,7 +197,7 @@ class PlayedConnection:
                 return None
 
     def _begin(self, rest: bytes) -> None:
-        """Be ready for a request."""
+        """Prepare for the next request."""
         self._reader = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_LIMIT)
         self._request = None
         if rest:

@@ -1,4 +1,4 @@
-"""No secret and no path of the machine gets into the file: everything of an interaction passes here first."""
+"""Sanitizer: removes secrets and paths of the machine from an interaction before it is written."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ if TYPE_CHECKING:
 
     Clean = Callable[[bytes], bytes]
 
-WHOLE = 4 * 1024 * 1024  # bytes of content that are looked at as one text
-WINDOW = 1024 * 1024  # bytes that are looked at together, of a longer one,
-HELD_BACK = 16 * 1024  # together with so many before them: a secret may begin in one window and end in the next
+WHOLE = 4 * 1024 * 1024  # bytes of content examined as one text
+WINDOW = 1024 * 1024  # bytes of longer content examined together
+HELD_BACK = 16 * 1024  # bytes of the previous window: a secret may begin in one window and end in the next
 GZIP = b"\x1f\x8b"
 
 
 class Sanitizer:
-    """Cleans interactions.
+    """Sanitizer of interactions.
 
     Args:
-        clean: takes secrets and paths out of one text.
+        clean: removes secrets and paths from one text.
     """
 
     def __init__(self, clean: Clean) -> None:
         self._clean = clean
 
     def text(self, text: str) -> str:
-        """A text without secrets."""
+        """Return a text without secrets."""
         return self._clean(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
     def headers(self, headers: Headers) -> Headers:
-        """Headers without secrets: name and value are looked at together, for the name may tell."""
+        """Return headers without secrets. Name and value are examined together: the name may reveal a secret."""
         return [(name, self._header(name, value)) for name, value in headers]
 
     def _header(self, name: str, value: str) -> str:
-        if name.lower() == "set-cookie":  # one that a client can still keep: only its value is taken out
+        if name.lower() == "set-cookie":  # only the value is removed, so that a client can store the cookie
             cookie, equals, rest = value.partition("=")
             content, semicolon, attributes = rest.partition(";")
             hidden = self.text(f"{name}: {content}").removeprefix(f"{name}: ") if content else ""
@@ -46,10 +46,10 @@ class Sanitizer:
         return self.text(f"{name}: {value}").removeprefix(f"{name}: ")
 
     def interaction(self, each: Interaction) -> None:
-        """Clean an interaction.
+        """Sanitize an interaction.
 
         Raises:
-            ValueError: it has something that can't be looked into; it must not be written.
+            ValueError: a part can't be examined, so the interaction must not be written.
         """
         each.uri = self.text(each.uri)
         each.request_headers = self.headers(each.request_headers)
@@ -63,13 +63,13 @@ class Sanitizer:
             each.headers = with_length(each.headers, before, each.body.size)
 
     def body(self, body: Body | None, headers: Headers) -> Body | None:
-        """A body without secrets, also where it is compressed; the same one where there are none."""
+        """Return a body without secrets, also in compressed content; the same object if there are none."""
         if body is None or not body.size:
             return body
         codings = [value.strip().lower() for name, value in headers if name.lower() == "content-encoding"]
         encoding = codings[0] if codings else ""
         if encoding in {"", "identity"}:
-            # A file that is compressed, and that nobody says so of, has secrets in it as well as any other.
+            # A compressed file without a Content-Encoding may contain secrets, too.
             return self._compressed(body, "gzip") if body.starts_with(GZIP) else self._plain(body)
         if encoding not in ENCODINGS or len(codings) > 1 or "," in encoding:
             raise ValueError(f"a body in {', '.join(codings)}, in which secrets can't be looked for")
@@ -85,12 +85,12 @@ class Sanitizer:
         return collected(self._windows(body.pieces()))
 
     def _compressed(self, body: Body, encoding: str) -> Body:
-        """Its content is looked at window by window, whatever size it has."""
+        """Return a compressed body without secrets; its content is examined in windows, whatever its size."""
         try:
             if not self._changes(decoded(body.pieces(), encoding)):
                 return body
             return collected(encoded(self._windows(decoded(body.pieces(), encoding)), encoding))
-        except ValueError:  # it is not what it says; then it is what it is
+        except ValueError:  # not in the declared encoding
             return self._plain(body)
 
     def _changes(self, pieces: Iterable[bytes]) -> bool:
@@ -107,7 +107,7 @@ class Sanitizer:
 
 
 def with_length(headers: Headers, before: int, after: int) -> Headers:
-    """Headers whose Content-Length, if it was right, is right again."""
+    """Return headers with a corrected Content-Length, if it was correct before."""
     return [
         (name, str(after)) if name.lower() == "content-length" and value.strip() == str(before) else (name, value)
         for name, value in headers
@@ -115,7 +115,7 @@ def with_length(headers: Headers, before: int, after: int) -> Headers:
 
 
 def _gathered(pieces: Iterable[bytes], first: int) -> Iterator[bytes]:
-    """Windows: the first one large, so that most contents are one."""
+    """Yield windows; the first is large, so that most contents are a single window."""
     gathered = bytearray()
     size = first
     for piece in pieces:

@@ -1,6 +1,6 @@
-"""The process at the other end of the children: one thread and one loop, so that nothing is lost between two of them.
+"""Server of the HTTP worker process: one thread with one poll loop for all connections of the child's processes.
 
-It is forked before the child is started, steps aside as the scribe does, and ends when its recorder says so, or dies.
+It is forked before the child starts, detaches as the writer process does, and ends with its recorder.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 HEAD = struct.Struct("!II")  # as in the agent's channel
 READ_BYTES = 262_144
-READ_CHECK_S = 0.0003  # between two looks at whether a child has read a piece
-SILENCE_S = 0.3  # without a word from processes that live on, once the session has ended
-MOST_PENDING = 1_048_576  # bytes that wait for a child that does not read
+READ_CHECK_S = 0.0003  # between two checks whether a child has read a piece
+SILENCE_S = 0.3  # without data from processes that continue after the session
+MOST_PENDING = 1_048_576  # bytes queued for a child that does not read
 
 
 class ChildConnection:
-    """One connection of a child: of frames, or, once it stands for a connection of its own, of plain bytes.
+    """Connection of a child: carries frames, or, once it replaces one of the child's connections, plain bytes.
 
     Attributes:
-        number: which one.
-        raw: it stands for a connection; what comes is no frame any more.
+        number: of the connection.
+        raw: it replaces a connection, so received bytes are not frames any more.
     """
 
     def __init__(self, number: int, sock: socket.socket) -> None:
@@ -45,17 +45,17 @@ class ChildConnection:
         self.waits = False  # for the child to have read a piece, before the next one
 
     def write(self, data: bytes) -> None:
-        """Send this, as soon as the child reads."""
+        """Send bytes as soon as the child reads."""
         if data:
             self._pending.append(data)
 
     def stream(self, source: Iterator[bytes], *, end: bool, piecewise: bool = False) -> None:
-        """Send what comes out of an iterator, as the child reads; then perhaps end.
+        """Send the pieces of an iterator as the child reads them.
 
         Args:
             source: the pieces.
-            end: whether to end then.
-            piecewise: each when the one before has been read, so that two are never read as one.
+            end: close the connection afterwards.
+            piecewise: send a piece only when the previous one has been read, so that two are never read as one.
         """
         self._source = source
         self._ending = end
@@ -68,11 +68,11 @@ class ChildConnection:
 
     @property
     def wants_to_write(self) -> bool:
-        """Whether there is anything to send."""
+        """Return True if there is anything to send."""
         return not self.waits and (bool(self._pending) or self._source is not None or self._ending)
 
     def push(self) -> bool:
-        """Send what goes. Returns whether the connection goes on."""
+        """Send what the socket accepts. Returns False if the connection is over."""
         while True:
             self.waits = self._piecewise and self._source is not None and not self._pending and self._unread() > 0
             if self.waits:
@@ -98,7 +98,7 @@ class ChildConnection:
                 self._pending[0] = data[sent:]
 
     def _unread(self) -> int:
-        """Bytes that were sent and not read yet, or something that is 0 when there are none; Linux tells."""
+        """Return the number of bytes sent and not yet read, as Linux reports it; 0 if there are none."""
         try:
             return int.from_bytes(fcntl.ioctl(self.sock, termios.TIOCOUTQ, bytes(4)), "little")
         except OSError:
@@ -106,28 +106,28 @@ class ChildConnection:
 
 
 class MessageHandler(Protocol):
-    """What is done with what children say."""
+    """Handler of what children send."""
 
     def frame(self, peer: ChildConnection, told: dict[str, object], data: bytes) -> None:
-        """A child has told or asked something."""
+        """Process a report or a question of a child."""
 
     def data(self, peer: ChildConnection, data: bytes) -> None:
-        """Bytes on a connection that stands for one of the child's."""
+        """Process bytes on a connection that replaces one of the child's."""
 
     def gone(self, peer: ChildConnection) -> None:
-        """A connection has ended."""
+        """Process the end of a connection."""
 
 
 def serve(listener: socket.socket, control: int, desk: MessageHandler) -> bytes:
-    """Listen until the recorder says that it is over, and then to the end of what was said before.
+    """Serve children until the recorder ends the session and everything sent before has been read.
 
     Args:
-        listener: where children connect.
-        control: a pipe of the recorder: WHOLE or INTERRUPTED when it is over, its end when the recorder was killed.
-        desk: takes what they say.
+        listener: socket that children connect to.
+        control: pipe from the recorder: WHOLE or INTERRUPTED at the end, closed if the recorder was killed.
+        desk: handles what children send.
 
     Returns:
-        What the recorder has sent; b"" if it was killed.
+        Bytes that the recorder has sent; b"" if it was killed.
     """
     loop = _Loop(listener, control, desk)
     while not loop.over:
@@ -154,7 +154,7 @@ class _Loop:
         listener.settimeout(0)
 
     def turn(self, patience: float | None) -> bool:
-        """Wait, and do what is to be done. Returns whether there was anything."""
+        """Poll once and process all events. Returns True if there were any."""
         waiting = [peer for peer in self.peers.values() if peer.waits]
         ready = self._select.select(READ_CHECK_S if waiting else patience)
         for one in waiting:
@@ -206,7 +206,7 @@ class _Loop:
             self._desk.frame(peer, *found)
 
     def close(self, peer: ChildConnection) -> None:
-        """A connection is over."""
+        """Close a connection."""
         self._select.unregister(peer.sock)
         self.peers.pop(peer.sock.fileno(), None)
         peer.sock.close()
@@ -214,7 +214,7 @@ class _Loop:
 
 
 def _frame(received: bytearray) -> tuple[dict[str, object], bytes] | None:
-    """Take a whole frame from what was received."""
+    """Remove and return a complete frame from received bytes; None if it is incomplete."""
     if len(received) < HEAD.size:
         return None
     length, size = HEAD.unpack_from(received)

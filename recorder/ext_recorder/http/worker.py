@@ -1,4 +1,4 @@
-"""The two works of a service: record, replay."""
+"""Entry points of the HTTP worker process: record and replay."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class _RecordingHandler:
-    """Hands frames over."""
+    """Message handler of a recording: passes frames to the capture."""
 
     def __init__(self, recording: TrafficCapture) -> None:
         self._recording = recording
@@ -43,7 +43,7 @@ class _RecordingHandler:
         self._recording.take(peer.number, told, data)
 
     def data(self, peer: ChildConnection, data: bytes) -> None:
-        """Nothing: children only tell."""
+        """Do nothing: on recording, children send only frames."""
 
     def gone(self, peer: ChildConnection) -> None:
         self._recording.gone(peer.number)
@@ -52,7 +52,7 @@ class _RecordingHandler:
 def record(
     station: WorkerContext, path: Path, bind: Mapping[str, str], redaction: Redaction, origin: Origin
 ) -> WorkerOutcome:
-    """Record until it is over. Raises RecorderError, OSError."""
+    """Record until the session is over. Raises RecorderError, OSError."""
     writer = Writer(path)
     station.ready(station.seed, station.epoch, origin.kinds)
     without_clients()
@@ -89,7 +89,7 @@ def record(
 
 
 def _known(recording: TrafficCapture) -> dict[str, object]:
-    """What is known when all is over, beside the interactions."""
+    """Return the members of the file that are known at the end, apart from the interactions."""
     clock = [
         {"call": call, **({"thread": thread} if thread else {}), "ns": _differences(moments)}
         for (call, thread), moments in recording.clock.items()
@@ -113,7 +113,7 @@ def replay(
     matching: RequestRules | None,
     misses: list[str],
 ) -> WorkerOutcome:
-    """Answer until it is over. Raises RecorderError."""
+    """Respond until the session is over. Raises RecorderError."""
     without_clients()
     from .library import InteractionStore
     from .playback import EXPLAINED, Playback
@@ -150,12 +150,12 @@ def replay(
 
 
 def _unseen(programs: list[str]) -> list[str]:
-    """A remark on programs that are not part of the recording."""
+    """Return a remark on programs that are not part of the recording."""
     return [f"not seen: what is said to the network by {', '.join(programs)}, which the child ran"] if programs else []
 
 
 def _since(readings: Mapping[str, list[int]], epoch: object) -> dict[str, list[int]]:
-    """Return the readings of the wall clock as what has passed since the one before, the first since the start."""
+    """Return readings of the wall clock as differences from the previous reading, the first from the start."""
     start = epoch if isinstance(epoch, int) else 0
     return {
         place: [later - sooner for sooner, later in pairwise([start, *moments])]
@@ -164,7 +164,7 @@ def _since(readings: Mapping[str, list[int]], epoch: object) -> dict[str, list[i
 
 
 def _differences(groups: list[list[int]]) -> list[list[int]]:
-    """Moments as what has passed since the one before."""
+    """Return moments as differences from the previous one."""
     found, last = [], 0
     for moments in groups:
         found.append([later - sooner for sooner, later in pairwise([last, *moments])])
@@ -173,7 +173,7 @@ def _differences(groups: list[list[int]]) -> list[list[int]]:
 
 
 def _clocks(recorded: object) -> dict[tuple[Call, str], list[list[int]]]:
-    """What the clock said to each thread of each call, as moments, after each step."""
+    """Return the clock readings of each thread of each call, as moments, after each step."""
     found: dict[tuple[Call, str], list[list[int]]] = {}
     for each in recorded if isinstance(recorded, list) else ():
         groups, last = [], 0

@@ -1,4 +1,4 @@
-"""The process at the other end of the layer, as it is forked: what it has to work with, and what it says in the end."""
+"""Context of the forked HTTP worker process: its resources, and the outcome that it reports."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ KUBECONFIG = "kubeconfig"  # in the folder of the session
 
 
 class Origin(NamedTuple):
-    """Where a recording comes from.
+    """Origin of a recording.
 
     Attributes:
         version: of the recorder.
-        started: the moment on the monotonic clock that is 0 in the file.
-        cassette: what is said on stdio meanwhile; None where that is not recorded.
-        kinds: values of the child that are kept, for `repeating` in the agent.
+        started: start of the file's clock, on the monotonic clock.
+        cassette: recording of stdio; None if stdio is not recorded.
+        kinds: values of the child that are recorded, see `determinism` in the agent.
     """
 
     version: str
@@ -37,12 +37,12 @@ class Origin(NamedTuple):
 
 
 class WorkerOutcome:
-    """What became of the work of a service.
+    """Outcome of a worker's session.
 
     Attributes:
         ok: nothing was missing.
-        lines: to be told; where all is well, only to somebody at a terminal.
-        remarks: to be told in any case.
+        lines: to print; if `ok`, only on a terminal.
+        remarks: to print in any case.
     """
 
     __slots__ = ("lines", "ok", "remarks")
@@ -54,16 +54,16 @@ class WorkerOutcome:
 
 
 class WorkerContext:
-    """What a service has to work with.
+    """Resources of a worker.
 
     Attributes:
-        listener: where children connect.
-        control: a pipe that says when it is over.
+        listener: socket that children connect to.
+        control: pipe that reports the end of the session.
         folder: of the session.
         seed: of a new recording.
-        epoch: nanoseconds from 1970 to what the monotonic clock counts from.
-        ready: to be called when children may come, with the seed of the recording, its epoch (0: it has none), and the
-            kinds of values that it keeps.
+        epoch: nanoseconds from 1970 to the zero of the monotonic clock.
+        ready: called when children may connect, with the seed of the recording, its epoch (0 if it has none), and the
+            kinds of values that it contains.
     """
 
     __slots__ = ("control", "epoch", "folder", "listener", "ready", "seed")
@@ -77,13 +77,13 @@ class WorkerContext:
         self.ready: Callable[[str, int, Sequence[str]], None] = lambda seed, epoch, kinds: None
 
     def offset(self, origin: float) -> float:
-        """Seconds from a moment on the monotonic clock to the beginning of the cassette, when all is over."""
+        """Return the seconds from a moment on the monotonic clock to the start of the cassette, after the session."""
         said = os.read(self.control, 8)
         return struct.unpack("d", said)[0] - origin if len(said) == 8 else 0.0
 
 
 def live(work: Callable[[WorkerContext], WorkerOutcome], station: WorkerContext, report: int) -> NoReturn:
-    """Be the service."""
+    """Run the worker process."""
     from ext_recorder.record.writer_process import detach_writer
 
     def say(what: str, lines: list[str]) -> None:

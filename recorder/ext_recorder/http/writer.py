@@ -1,7 +1,7 @@
-"""vcrpy: its format, by its own serializer and its safe loader. The only module that imports it.
+"""Writer of NAME.http.yaml in vcrpy's format, by its serializer and its safe loader. Only this module imports vcrpy.
 
-Its patches are not wanted, and neither are the client libraries that it imports to patch them, which takes a third of a
-second: in this process, which is a service of its own, they are said not to be there.
+vcrpy's patches are not used. It imports client libraries to patch them, which takes a third of a second; in this worker
+process, those imports are made to fail.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CLIENTS = (
 
 
 def without_clients() -> None:
-    """Have vcrpy find no client library. For a process that needs none."""
+    """Hide all client libraries from vcrpy. Only for a process that uses none."""
     for name in CLIENTS:
         sys.modules.setdefault(name, cast("type[object]", None))  # type: ignore[arg-type]  # import says: not there
 
@@ -41,7 +41,7 @@ def without_clients() -> None:
 def serialized(
     method: str, uri: str, body: bytes | None, headers: Mapping[str, str], response: Mapping[str, object]
 ) -> str:
-    """One interaction in the way of vcrpy: an item of a list in YAML, from `- request:` on."""
+    """Return an interaction as vcrpy writes it: an item of a YAML list, from `- request:` on."""
     from vcr.request import Request  # type: ignore[import-untyped]
     from vcr.serialize import serialize  # type: ignore[import-untyped]
     from vcr.serializers import yamlserializer  # type: ignore[import-untyped]
@@ -53,7 +53,7 @@ def serialized(
 
 
 def load_yaml(text: str) -> object:
-    """A file as data. Nothing in it is run. Raises ValueError where it is no YAML, or has more than data in it."""
+    """Return a file as data, without constructing objects. Raises ValueError for anything else."""
     import yaml
     from vcr.serializers import yamlserializer
 
@@ -67,7 +67,7 @@ def load_yaml(text: str) -> object:
 VERSION = 1
 TITLE = "# The HTTP traffic of a recorded session. Play it: ext-recorder replay --http FILE -- COMMAND…\n"
 
-# Stand for long bodies in what the serializer gives; nobody can have written them before.
+# Placeholders for long bodies in the output of the serializer; random, so that no body contains them.
 REQUEST_MARK, RESPONSE_MARK = f"@@request {uuid4().hex}@@", f"@@response {uuid4().hex}@@"
 
 UNCLAIMED = b"  call: null\n"
@@ -76,14 +76,14 @@ NEVER_FOLD = 1 << 20  # columns
 
 
 class Writer:
-    """Writes NAME.partial, and makes it NAME.
+    """Writes NAME.partial, and renames it to NAME at the end.
 
     Args:
         path: NAME.
 
     Raises:
-        CassetteInUse: somebody else writes it.
-        UsageError: NAME is that of something else than a file.
+        CassetteInUse: another process writes it.
+        UsageError: NAME is not a regular file.
         OSError: it can't be written.
     """
 
@@ -92,14 +92,14 @@ class Writer:
         self._fd, _ = claim(path)
         self._partial = path.with_name(path.name + ".partial")
         self.count = 0
-        self.unclaimed: list[float] = []  # when interactions began that served nobody knows which call
+        self.unclaimed: list[float] = []  # start times of interactions whose call is unknown
 
     def head(self, values: Mapping[str, object]) -> None:
-        """What is known when the session begins."""
+        """Write the values that are known when the session begins."""
         self._write((TITLE + _dumped({"http": VERSION, **values})).encode())
 
     def append(self, each: Interaction) -> None:
-        """One more interaction."""
+        """Write an interaction."""
         if not self.count:
             self._write(b"interactions:\n")
         self.count += 1
@@ -136,11 +136,11 @@ class Writer:
         self._write(_base64(held, indent))
 
     def finish(self, values: Mapping[str, object], claims: list[Call]) -> None:
-        """Nothing more comes: write the end, and give the file its name.
+        """Write the end, and rename the file.
 
         Args:
             values: of the end.
-            claims: the calls of `unclaimed`, in its order.
+            claims: calls for `unclaimed`, in its order.
         """
         self._end(values)
         if any(claim is not None for claim in claims):
@@ -150,7 +150,7 @@ class Writer:
         os.close(self._fd)
 
     def leave(self, values: Mapping[str, object]) -> None:
-        """The recorder was killed: write the end, for who recovers what there is. The file has no name yet."""
+        """Write the end after the recorder was killed, so that the file can be recovered. It keeps its partial name."""
         self._end(values)
         os.fsync(self._fd)
         os.close(self._fd)
@@ -160,12 +160,12 @@ class Writer:
         self._write((tail + _dumped({"version": 1, **values})).encode())
 
     def _claim(self, claims: list[Call]) -> None:
-        """Name the calls of interactions that have none yet, in a copy that takes the place of the partial file."""
+        """Add the calls of interactions that have none yet, in a copy that replaces the partial file."""
         left = iter(claims)
         copy = self._partial.with_name(self._partial.name + ".claimed")
         with self._partial.open("rb") as old, copy.open("wb") as new:
             for line in old:
-                # No line of a body has so little before it.
+                # No line of a body has less indentation.
                 new.write(b"  " + _dumped({"call": next(left)}).encode() if line == UNCLAIMED else line)
         copy.replace(self._partial)
 
@@ -176,7 +176,7 @@ class Writer:
 
 
 def _dumped(values: Mapping[str, object]) -> str:
-    """Lines of YAML: flow style for small things, block style for the top."""
+    """Return lines of YAML: flow style for small values, block style at the top."""
     return "".join(
         yaml.safe_dump({name: value}, default_flow_style=_is_small(value), width=NEVER_FOLD, allow_unicode=False)
         if not isinstance(value, str) or "\n" not in value
@@ -210,7 +210,7 @@ def _short(body: Body | None, mark: str) -> bytes | None:
 
 
 def _joined(headers: Headers) -> dict[str, str]:
-    """Headers as vcrpy has those of requests: one value for a name."""
+    """Return headers as vcrpy has those of requests: one value for each name."""
     found: dict[str, str] = {}
     for name, value in headers:
         separator = "; " if name.lower() == "cookie" else ", "

@@ -1,7 +1,6 @@
-"""Loaded by the interpreter of a child before anything of its own; the folder of this file is in its PYTHONPATH.
+"""Start the agent in a Python child. The interpreter imports this module first, because its folder is in PYTHONPATH.
 
-Starts the agent and steps aside: the folder leaves the search path again, and a `sitecustomize` that the child's
-machine has is loaded in the place of this one.
+The folder is then removed from the search path, and a `sitecustomize` of the child's machine is imported instead.
 """
 
 import os

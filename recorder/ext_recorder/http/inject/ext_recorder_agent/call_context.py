@@ -1,8 +1,7 @@
-"""Which call of the host this thread works for.
+"""Context of the host's call that a thread works for.
 
-A program tells by a context variable of the name CALL_VARIABLE, set to the id of the request, as extensions of ext_sdk
-do. Neither side imports the other: the name is all that they have in common. What runs in threads that a call has
-started belongs to that call.
+A program sets a context variable named CALL_VARIABLE to the id of the request, as extensions of ext_sdk do. Neither
+side imports the other; they share only this name. Threads started by a call belong to that call.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _lock = allocate_lock()
 
 
 def current() -> CallId:
-    """The id of the call; None where there is none."""
+    """Return the id of the call; None outside calls."""
     if _known:
         return _known[0].get(None)
     for variable in copy_context():
@@ -42,12 +41,12 @@ def current() -> CallId:
 
 
 def branch() -> str:
-    """Which thread of its call this one is; the same on replay, where a call starts its threads in the same order."""
+    """Return the number of this thread within its call; equal on replay, where a call starts its threads in order."""
     return _branch.get()
 
 
 def _branching(run: Callable[..., object]) -> Callable[..., object]:
-    """What runs in another thread, as a part of this one's call."""
+    """Return a function that runs in another thread as a part of this thread's call."""
     context, key = copy_context() if current() is not None else None, (current(), branch())
     with _lock:
         number = _counts[key] = _counts.get(key, 0) + 1
@@ -60,7 +59,7 @@ def _branching(run: Callable[..., object]) -> Callable[..., object]:
 
 
 def follow_threads(module: Any) -> None:
-    """Let threads that a call starts belong to it.
+    """Make threads that a call starts belong to it.
 
     Args:
         module: threading.
@@ -76,7 +75,7 @@ def follow_threads(module: Any) -> None:
 
 
 def follow_executors(module: Any) -> None:
-    """The same for what is handed to a pool of threads.
+    """Make tasks that a call submits to a thread pool belong to it.
 
     Args:
         module: concurrent.futures.thread.

@@ -1,4 +1,4 @@
-"""Frames to the recorder, over a unix socket: a line of JSON about what happened, and the bytes that did."""
+"""Channel to the recorder: frames over a Unix socket, each a line of JSON about an event, and its bytes."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ HELLO = b"\0"  # replaces a TLS handshake on the way to the recorder and back; a
 
 
 def frame(told: Told, data: bytes | bytearray | memoryview = b"") -> bytes:
-    """A frame."""
+    """Return an encoded frame."""
     line = json.dumps(told).encode()
     return HEAD.pack(len(line), len(data)) + line + data
 
 
 def connected(folder: str) -> _socket.socket:
-    """A connection to the recorder. Raises OSError where there is none (any more)."""
-    # Of the type that has no patches, and is not in anybody's way.
+    """Return a connection to the recorder. Raises OSError if the recorder has ended."""
+    # A socket of the unpatched base type.
     line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         line.connect(os.path.join(folder, SOCKET))  # noqa: PTH118
@@ -39,7 +39,7 @@ def connected(folder: str) -> _socket.socket:
 
 
 def receive(line: _socket.socket) -> Told:
-    """The next frame, which has no bytes. Raises EOFError."""
+    """Return the next frame, which has no bytes. Raises EOFError."""
     length, _ = HEAD.unpack(_exactly(line, HEAD.size))
     told: Told = json.loads(_exactly(line, length))
     return told
@@ -56,14 +56,14 @@ def _exactly(line: _socket.socket, size: int) -> bytes:
 
 
 def shown(address: object) -> list[object] | str:
-    """An address for JSON."""
+    """Return an address as JSON."""
     if isinstance(address, tuple):
         return [str(address[0]), *address[1:2]]
     return address.decode("utf-8", "surrogateescape") if isinstance(address, bytes) else str(address)
 
 
 class Channel:
-    """The connection of one process to the recorder, for all of its threads; made at the first use.
+    """Connection of a process to the recorder, shared by its threads and opened at the first use.
 
     Args:
         folder: of the session.
@@ -77,14 +77,14 @@ class Channel:
         os.register_at_fork(after_in_child=self._begin_anew)
 
     def _begin_anew(self) -> None:
-        """In a copy of the process: the connection belongs to the other one."""
+        """Reset the channel in a forked process: the connection belongs to the parent."""
         self._lock = allocate_lock()
         if self._line is not None:
             self._line.close()
             self._line = None
 
     def send(self, told: Told, data: bytes | bytearray | memoryview = b"") -> None:
-        """Tell something. A recorder that is gone is told nothing."""
+        """Send a frame; do nothing if the recorder has ended."""
         with self._lock:
             if self._gone:
                 return
@@ -94,10 +94,10 @@ class Channel:
                 self._gone = True
 
     def ask(self, told: Told) -> Told:
-        """Tell something, and wait for what the recorder says.
+        """Send a frame and return the response.
 
         Raises:
-            ConnectionRefusedError: there is no recorder any more.
+            ConnectionRefusedError: the recorder has ended.
         """
         with self._lock:
             try:
@@ -111,7 +111,7 @@ class Channel:
 
     @property
     def open(self) -> bool:
-        """Whether anything has been told yet."""
+        """Return True if anything has been sent."""
         return self._line is not None
 
     def _connection(self) -> _socket.socket:

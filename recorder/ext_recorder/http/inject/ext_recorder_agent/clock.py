@@ -1,17 +1,16 @@
-"""The time and the chances of a call, kept while recording and given again on replay.
+"""Monotonic clock and random numbers of calls: recorded, and returned again on replay.
 
-An operation that polls tells how long it took, and pauses for a time with some chance in it. With the answers of the
-recording but another clock it would say something else. So what `time.monotonic` says to a thread that works for a call
-is kept, and said again in the same order; and `random` begins for each call with the same seed in both. Threads that a
-call starts have clocks of their own, for nobody knows in which order they run. How often a program looks at the clock
-while it waits for an answer depends on how long that takes, so both go on together with each answer: what was read
-between two of them is read between the same two again, or left out.
+The output of an operation that polls depends on elapsed time and on random pauses. With recorded responses but a live
+clock, it would differ. So the readings of `time.monotonic` by a thread that works for a call are recorded and returned
+in the same order, and `random` starts each call with the same seed. Each thread of a call has a clock of its own,
+because the order in which threads run varies. The number of readings while a program waits for a response depends on
+the waiting time, so the clock follows the traffic: readings between two responses are returned between the same two
+responses, or dropped.
 
-`time.time` is the same clock, counted from 1970: so a certificate that was valid for a month is so again, a year later.
+`time.time` is the same clock, counted from 1970: a certificate that was valid when it was recorded is valid on replay.
 
-Not what a module reads while it is imported, since any thread may be the first to import it; not what locks and queues
-read, which is not in any order; not `secrets` and `os.urandom`, for what is made of them
-must not be found out from a file.
+Not recorded: readings of a module while it is imported, because any thread may import it first; readings of locks and
+queues, which have no defined order; `secrets` and `os.urandom`, because a file must not reveal what is made of them.
 """
 
 from __future__ import annotations
@@ -38,16 +37,16 @@ MOST_READINGS = 20_000  # of one call; a program that reads the clock all the ti
 
 
 class ThreadClock:
-    """What the clock said to one thread of a call.
+    """Clock of one thread of a call.
 
     Attributes:
-        steps: what connections have done for it so far: each byte sent or received is a step, and each connection.
-        fresh: while recording: (steps, nanoseconds) that the recorder was not told yet.
-        count: how many readings there were.
-        left: on replay: what is still to be said after so many steps, the next one last.
+        steps: progress of the thread's connections: each byte sent or received is a step, and each connection.
+        fresh: recording: (steps, nanoseconds) that were not sent to the recorder yet.
+        count: number of readings.
+        left: replay: remaining readings with their steps, the next one last.
         offset: nanoseconds from the recorded clock to the live one.
-        said: the last one.
-        at: the live clock at that moment.
+        said: the last reading returned.
+        at: the live clock at that reading.
     """
 
     __slots__ = ("at", "count", "fresh", "left", "offset", "said", "steps")
@@ -62,13 +61,13 @@ class ThreadClock:
         self.at = 0
 
     def keep(self, now: int) -> None:
-        """While recording: it said this."""
+        """Record a reading."""
         if self.count < MOST_READINGS:
             self.count += 1
             self.fresh.append((self.steps, now))
 
     def say(self, now: int) -> int:
-        """On replay: what it says this time."""
+        """Return the reading for this time, on replay."""
         due = self.left[self.steps] if self.steps < len(self.left) else []
         if not due:
             return self.said + now - self.at if self.count else now
@@ -95,18 +94,18 @@ def _reader() -> CallId | None:
 
 
 class RecordedClock:
-    """The clocks of all calls.
+    """Clocks of all calls.
 
     Args:
         seed: of the session.
         folder: of the session.
-        epoch: nanoseconds from 1970 to what the clock counts from: here while recording, in the recording on replay; 0
-            where a recording does not tell.
-        replay: whether to give again what was kept.
+        epoch: nanoseconds from 1970 to the zero of the clock: that of this machine when recording, that of the
+            recording on replay; 0 if the recording does not contain it.
+        replay: return recorded readings.
 
     Attributes:
         folder: of the session.
-        real: the clock itself.
+        real: the live clock.
         kept_wall: returns readings of the wall clock outside calls; None if they are not recorded.
     """
 
@@ -125,7 +124,7 @@ class RecordedClock:
         self.kept_wall: Callable[[], dict[str, list[int]]] | None = None
 
     def channel(self) -> Channel:
-        """The connection to the recorder, of which there is one."""
+        """Return the channel to the recorder."""
         from .channel import Channel
 
         with self._lock:
@@ -134,13 +133,13 @@ class RecordedClock:
             return self._channel
 
     def install(self) -> None:
-        """From now on."""
+        """Replace the clocks of `time`."""
         time.monotonic = self._monotonic
         if self._epoch:
             time.time = self._time
 
     def leave_alone(self, module: ModuleType) -> None:
-        """A module of the standard library that has taken `monotonic` by another name keeps the real one."""
+        """Restore the live clock in a module of the standard library that imported `monotonic` under another name."""
         for name in ("_time", "time"):
             if getattr(module, name, None) == self._monotonic:
                 setattr(module, name, self.real)
@@ -171,7 +170,7 @@ class RecordedClock:
         return (now + self._epoch) / 1e9
 
     def step(self) -> None:
-        """A connection has done something for this thread."""
+        """Count progress of a connection of this thread."""
         call = current()
         if call is not None:
             self._readings((call, branch())).steps += 1
@@ -189,12 +188,12 @@ class RecordedClock:
             return self._places.setdefault(place, ThreadClock(left))
 
     def told(self) -> Told:
-        """Return what was read since the last time, for a frame."""
+        """Return the readings since the last call, for a frame."""
         wall = self.kept_wall
         return {"ns": self.kept()} if wall is None else {"ns": self.kept(), "wall": wall()}
 
     def kept(self) -> list[tuple[CallId, str, list[tuple[int, int]]]]:
-        """What was read since the last time: call, thread, (steps, nanoseconds)."""
+        """Return the readings since the last call: call, thread, (steps, nanoseconds)."""
         found = []
         with self._lock:
             for (call, thread), readings in self._places.items():
@@ -206,7 +205,7 @@ class RecordedClock:
     # --- Chances -----------------------------------------------------------------------------------------------------
 
     def seed(self, module: Any) -> None:
-        """Let the functions of `random` begin anew for each call.
+        """Seed the functions of `random` for each call.
 
         Args:
             module: random.
@@ -235,7 +234,7 @@ class RecordedClock:
             setattr(module, name, function)
 
     def _name(self, place: Place) -> str:
-        """What the recording calls this thread of this call."""
+        """Return the recorded name of this thread of this call."""
         if self._replay and place not in self._names:
             self._readings(place)
         return f"{self._names.get(place, place[0])}{place[1]}"

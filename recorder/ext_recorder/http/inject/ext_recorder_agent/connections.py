@@ -1,4 +1,4 @@
-"""The connections of a process by file descriptor, which a socket keeps when TLS is put around it."""
+"""Connections of the process by file descriptor, which stays the same when a socket is wrapped in TLS."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 
 class Connection:
-    """A connection that the layer has to do with.
+    """Connection that is recorded or replayed.
 
     Attributes:
         id: for the recorder.
-        address: as it was given to `connect`.
-        name: the host, where its name was looked up before.
-        call: the call that it last sent for.
-        tls: it is in TLS by now.
-        failed: on replay: the number of the error with which the recorded one ended before it was there; 0: it did not.
-        within: the `ssl.SSLObject` that encrypts what goes over it; None where the socket itself does, or nothing.
+        address: as passed to `connect`.
+        name: of the host, if its address was looked up before.
+        call: call that it last sent for.
+        tls: it uses TLS.
+        failed: replay: errno with which the recorded connection attempt failed; 0 if it succeeded.
+        within: the `ssl.SSLObject` that encrypts its data; None if the socket itself does, or nothing.
     """
 
     __slots__ = ("address", "call", "failed", "id", "name", "tls", "within")
@@ -39,7 +39,7 @@ class Connection:
 
 
 class Connections:
-    """Those that are open, the names of hosts, and what this process listens on."""
+    """Open connections, host names, and addresses that this process listens on."""
 
     def __init__(self) -> None:
         self.by_fd: dict[int, Connection] = {}
@@ -49,32 +49,32 @@ class Connections:
         self._lock = allocate_lock()
 
     def number(self) -> int:
-        """A number that no other connection has."""
+        """Return a new id."""
         with self._lock:
             self._count += 1
             return self._count
 
     def named(self, name: str, address: str) -> None:
-        """A host has this address."""
+        """Register the address of a host."""
         self._names[address] = name
 
     def name_of(self, address: object) -> str:
-        """The name under which an address was looked up; the address where it was not."""
+        """Return the name under which an address was looked up, else the address."""
         host = address[0] if isinstance(address, tuple) else address
         text = host.decode("utf-8", "replace") if isinstance(host, bytes) else str(host)
         return self._names.get(text, text)
 
     def listening(self, address: object) -> None:
-        """This process listens there: what it sends itself is not the network."""
+        """Register an address that this process listens on; connections to it are not recorded."""
         self._own.add(_place(address))
 
     def is_own(self, address: object) -> bool:
-        """Whether this process listens there."""
+        """Return True if this process listens on an address."""
         return bool(self._own) and _place(address) in self._own
 
 
 def _place(address: object) -> object:
-    """A port of this machine, or a file."""
+    """Return the port of a local address, or the path of a Unix socket."""
     if isinstance(address, tuple):
         host = str(address[0])
         here = host in {"", "0.0.0.0", "::", "::1", "localhost"} or host.startswith("127.")  # noqa: S104
@@ -87,17 +87,17 @@ RANDOM = slice(11, 43)  # of a ClientHello, behind the headers of record and mes
 
 
 class Hellos:
-    """ClientHellos that were made and not sent yet."""
+    """ClientHellos that were written and not sent yet."""
 
     def __init__(self) -> None:
         self._made: MutableMapping[bytes, ssl.SSLObject] | None = None
 
     def made(self, tls: ssl.SSLObject, outgoing: ssl.MemoryBIO) -> None:
-        """Remember the ClientHello that a handshake has written.
+        """Register the ClientHello that a handshake has written.
 
         Args:
-            tls: begins a handshake.
-            outgoing: what it has written and nothing has read yet.
+            tls: object that begins a handshake.
+            outgoing: buffer with its output, not read yet.
         """
         written = outgoing.read()
         outgoing.write(written)
@@ -109,7 +109,7 @@ class Hellos:
             self._made[written[RANDOM]] = tls
 
     def sender(self, data: bytes | bytearray | memoryview) -> ssl.SSLObject | None:
-        """Return the object whose ClientHello is being sent; None if the data is anything else."""
+        """Return the object whose ClientHello is being sent; None for other data."""
         if not self._made or bytes(data[:2]) != HANDSHAKE:
             return None
         return self._made.pop(bytes(data[RANDOM]), None)
@@ -121,7 +121,7 @@ def peeks(module: Any, args: Sequence[object], named: Mapping[str, object]) -> b
     Args:
         module: socket.
         args: of the call.
-        named: of the call, too.
+        named: of the call.
     """
     at = 1 if args and isinstance(args[0], int) else 2  # after the size, or after a buffer and the size
     flags = args[at] if len(args) > at else named.get("flags", 0)
@@ -129,5 +129,5 @@ def peeks(module: Any, args: Sequence[object], named: Mapping[str, object]) -> b
 
 
 def text_of(host: object) -> str:
-    """A host as text."""
+    """Return a host as text."""
     return host.decode("utf-8", "replace") if isinstance(host, bytes) else str(host)

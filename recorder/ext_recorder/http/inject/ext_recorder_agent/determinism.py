@@ -1,13 +1,13 @@
-"""The wall clock and random values, replayed on request (`record --http --deterministic`).
+"""Determinism on request (`record --http --deterministic`): wall clock and random values are replayed.
 
-- time: each reading of the wall clock is kept, and returned again by the same function of the program, the first
-  reading first. A further one continues from the last. `time.monotonic` and the clocks of files stay live.
-- uuid: `uuid1`, `uuid4` and so on are drawn from the seed of the recording, for each function of the program.
-- random: the generator of `random`, instances of `Random` without a seed, and the order of sets begin with it.
-- secrets: `os.urandom`, and so `secrets` and `SystemRandom`, are drawn from it. Anyone who has the file can do so, too.
+- time: readings of the wall clock are recorded, and returned in order to the same function of the program. A further
+  reading continues from the last one. `time.monotonic` and the clocks of files stay live.
+- uuid: `uuid1`, `uuid4` and so on are derived from the seed of the recording, for each function of the program.
+- random: the seed sets the generator of `random`, instances of `Random` without a seed, and the order of sets.
+- secrets: `os.urandom`, and so `secrets` and `SystemRandom`, are derived from it. Anyone with the file can do the same.
 
-A function is one of one thread and one task of one process, numbered in the order in which they began. So it does not
-matter how threads and tasks overlap, as long as each of them does the same again.
+A function is identified with its process, thread and task, numbered in the order in which they started. So threads and
+tasks may overlap in any way, as long as each of them does the same again.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BETWEEN = frozenset({"uuid", "secrets", "random", "tempfile", "datetime", "_pyda
 
 
 class Place:
-    """The reader of a clock or a random value: process, thread, task and function.
+    """Origin of a reading or a random value: process, thread, task and function.
 
     Args:
         folder: of the session.
@@ -50,7 +50,7 @@ class Place:
         os.register_at_fork(after_in_child=self.begin)
 
     def begin(self) -> None:
-        """Take the next number of a process."""
+        """Assign the next number to this process."""
         while True:
             self.process += 1
             try:
@@ -74,7 +74,7 @@ class Place:
         return f"{self.process}{branch()}{' ' + task.get_name() if task is not None else ''}"
 
     def function(self) -> str:
-        """Return the name of the function that calls, beyond the agent and the modules of BETWEEN."""
+        """Return the name of the calling function outside the agent and the modules of BETWEEN."""
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
             name = str(frame.f_globals.get("__name__"))
@@ -86,12 +86,12 @@ class Place:
 
 
 class Wall:
-    """The wall clock.
+    """Wall clock.
 
     Args:
-        place: what reads it.
-        times: of the calls, which have clocks of their own.
-        epoch: on replay: when the recording began, in nanoseconds since 1970; else 0.
+        place: names the reader.
+        times: clocks of the calls.
+        epoch: replay: when the recording began, in nanoseconds since 1970; else 0.
     """
 
     def __init__(self, place: Place, times: RecordedClock, epoch: int) -> None:
@@ -108,7 +108,7 @@ class Wall:
             self._at = os.stat(times.folder).st_ctime_ns  # noqa: PTH116
 
     def kept(self) -> dict[str, list[int]]:
-        """Return what was read since the last time, by place."""
+        """Return the readings since the last call, by place."""
         with self._lock:
             found, self._fresh = self._fresh, {}
         return found
@@ -133,7 +133,7 @@ class Wall:
             return self._again(thread, self._left.get(key, []))
 
     def _again(self, thread: str, left: list[int]) -> int:
-        """Return the next of the readings that are left, but none before what the thread has read already."""
+        """Return the next recorded reading that is not before the thread's previous one."""
         live, before = self._real_ns(), self._said.get(thread, 0)
         while left and left[-1] < before:
             left.pop()
@@ -157,38 +157,38 @@ class Wall:
         return self.now() / 1e9
 
     def gmtime(self, secs: float | None = None, /) -> time.struct_time:
-        """As in `time`."""
+        """Act as the function of `time`."""
         return _gmtime(self.seconds() if secs is None else secs)
 
     def localtime(self, secs: float | None = None, /) -> time.struct_time:
-        """As in `time`."""
+        """Act as the function of `time`."""
         return _localtime(self.seconds() if secs is None else secs)
 
     def ctime(self, secs: float | None = None, /) -> str:
-        """As in `time`."""
+        """Act as the function of `time`."""
         return _ctime(self.seconds() if secs is None else secs)
 
     def asctime(self, *moment: time.struct_time) -> str:
-        """As in `time`."""
+        """Act as the function of `time`."""
         return _asctime(*moment or (self.localtime(),))
 
     def strftime(self, format: str, *moment: time.struct_time) -> str:
-        """As in `time`."""
+        """Act as the function of `time`."""
         return _strftime(format, *moment or (self.localtime(),))
 
     def clock_gettime(self, clock: int, /) -> float:
-        """As in `time`."""
+        """Act as the function of `time`."""
         return self.seconds() if clock == time.CLOCK_REALTIME else _clock_gettime(clock)
 
     def clock_gettime_ns(self, clock: int, /) -> int:
-        """As in `time`."""
+        """Act as the function of `time`."""
         return self.now() if clock == time.CLOCK_REALTIME else _clock_gettime_ns(clock)
 
     def patch_datetime(self, module: Any) -> None:
-        """Make `datetime.now` and `datetime.utcnow` read this clock; `today` does so by `time.time`.
+        """Make `datetime.now` and `datetime.utcnow` read this clock; `today` uses `time.time`.
 
-        The class is a type of the interpreter, which cannot be replaced where other modules have it already, so its
-        methods are. Subclasses have them, too.
+        Other modules may have imported the class, a built-in type, so its methods are replaced, not the class.
+        Subclasses inherit them.
 
         Args:
             module: datetime.
@@ -229,10 +229,10 @@ def _replace(kind: Any, methods: dict[str, Any]) -> None:
 
 
 class Drawn:
-    """Random bytes that are the same again.
+    """Random bytes derived from the seed of the session.
 
     Args:
-        place: what draws them.
+        place: names the reader.
         seed: of the session.
     """
 
@@ -243,20 +243,20 @@ class Drawn:
         self._lock = allocate_lock()
 
     def draw(self, size: int, /) -> bytes:
-        """Return as many bytes."""
+        """Return random bytes of a size."""
         key = f"{self._place.thread()} {self._place.function()}"
         with self._lock:
             count = self._counts[key] = self._counts.get(key, 0) + 1
         return self.of(f"{key} {count}", size)
 
     def of(self, name: str, size: int) -> bytes:
-        """Return the bytes of a name."""
+        """Return the random bytes of a name."""
         from hashlib import shake_256
 
         return shake_256(f"{self._seed} {name}".encode("utf-8", "surrogateescape")).digest(size)
 
     def patch_uuid(self, module: Any) -> None:
-        """Make UUIDs from values drawn here, in Python, with an address that no machine has.
+        """Derive UUIDs from the seed, in Python, with a node that no machine has.
 
         Args:
             module: uuid.
@@ -291,23 +291,23 @@ class Drawn:
         os.register_at_fork(after_in_child=begin)
 
     def patch_system(self, module: Any) -> None:
-        """Make `SystemRandom` draw here. Arguments as of `patch_random`."""
+        """Make `SystemRandom` derive its values from the seed. Arguments as of `patch_random`."""
         module._urandom = self.draw
 
     def install(self) -> None:
-        """Make `os.urandom` draw here."""
+        """Make `os.urandom` derive its values from the seed."""
         system: Any = os
         system.urandom = self.draw
         if hasattr(os, "getrandom"):
             system.getrandom = self.getrandom
 
     def getrandom(self, size: int, flags: int = 0) -> bytes:
-        """As in `os`."""
+        """Act as the function of `os`."""
         return self.draw(size)
 
 
 class _Os:
-    """The module `os`, with another `urandom`."""
+    """Module `os` with another `urandom`."""
 
     def __init__(self, urandom: Callable[[int], bytes]) -> None:
         self.urandom = urandom
@@ -319,16 +319,16 @@ class _Os:
 def install(
     kinds: Collection[str], seed: str, times: RecordedClock, epoch: int
 ) -> dict[str, list[Callable[[Any], None]]]:
-    """Begin to keep these kinds of values, or to return them again.
+    """Begin to record or replay these kinds of values.
 
     Args:
         kinds: of TIME, UUID, RANDOM and SECRETS.
         seed: of the session.
-        times: of the calls.
+        times: clocks of the calls.
         epoch: as of `Wall`.
 
     Returns:
-        What is done with modules that are imported later, by name.
+        Patches for modules that are imported later, by name.
     """
     place = Place(times.folder)
     drawn = Drawn(place, seed)

@@ -1,4 +1,4 @@
-"""Exceptions of connections as data, and back. Only those of a list are made: a recording is data, never code."""
+"""Exceptions of connections as data, and back. Only listed types are created: a recording is data, never code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from typing import TypedDict
 
     class Failure(TypedDict, total=False):
-        """What went wrong: the type of the exception, its number and its text."""
+        """Exception as data: type, errno and message."""
 
         type: str
         errno: int | None
@@ -29,7 +29,7 @@ MARK = "ext-recorder: "
 
 
 def described(error: BaseException) -> Failure:
-    """An exception as data."""
+    """Return an exception as data."""
     number = getattr(error, "errno", None)
     text = getattr(error, "strerror", None) or (str(error.args[-1]) if error.args else "")
     name = type(error).__name__
@@ -39,12 +39,12 @@ def described(error: BaseException) -> Failure:
 
 
 def not_permitted(text: str) -> PermissionError:
-    """Return the error of what was not recorded: as of a firewall, so that a client does not try again."""
+    """Return the error for what was not recorded, as of a firewall, so that a client does not retry."""
     return PermissionError(EPERM, MARK + text)
 
 
 def exception(failure: Failure) -> OSError:
-    """The exception that data describes."""
+    """Return the exception that data describes."""
     name, number, text = failure.get("type", ""), failure.get("errno"), str(failure.get("message", ""))
     if name == NOT_RECORDED:
         return not_permitted(text)

@@ -1,4 +1,4 @@
-"""A word when a module has been imported: nothing is imported before its time, and nothing is missed."""
+"""Import hook: runs an action after a module was imported, without importing it earlier."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 
 
 class ImportHook:
-    """Stands before the other finders, for a few names.
+    """Finder that precedes all others for a few names.
 
     Args:
-        actions: what is done with a module of that name when it has been imported.
+        actions: run with the module of that name once it has been imported.
     """
 
     def __init__(self, actions: Mapping[str, Callable[[ModuleType], None]]) -> None:
         self._actions = dict(actions)
 
     def install(self) -> None:
-        """From now on; what is imported already is done at once."""
+        """Install the hook, and run the actions of modules that are imported already."""
         for name in [name for name in self._actions if name in sys.modules]:
             self._actions.pop(name)(sys.modules[name])
         sys.meta_path.insert(0, self)
@@ -31,7 +31,7 @@ class ImportHook:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """What the other finders find, with the action behind its execution."""
+        """Return the spec of the other finders, with the action added to its execution."""
         action = self._actions.pop(name, None)
         if action is None:
             return None

@@ -1,4 +1,4 @@
-"""Patches that let a tap see what plain sockets do, and nothing else: results and exceptions are the methods' own."""
+"""Patches of plain sockets for recording. They only report: results and exceptions are those of the originals."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PASSING = (BlockingIOError, InterruptedError)  # it has not failed, it is not do
 
 
 def patch_names(module: Any, tap: TrafficReporter) -> None:
-    """See which addresses a host has.
+    """Report the addresses of hosts.
 
     Args:
         module: socket.
-        tap: is told.
+        tap: receives the reports.
     """
     look_up: Method = module.getaddrinfo
 
@@ -48,11 +48,11 @@ def patch_names(module: Any, tap: TrafficReporter) -> None:
 
 
 def patch_sockets(module: Any, tap: TrafficReporter) -> None:
-    """See what plain sockets do.
+    """Report the traffic of plain sockets.
 
     Args:
         module: socket.
-        tap: is told.
+        tap: receives the reports.
     """
     Patches(module, tap).install(module.socket)
     patch_listening(module, tap.connections)
@@ -60,7 +60,7 @@ def patch_sockets(module: Any, tap: TrafficReporter) -> None:
 
 
 class Patches:
-    """The methods in the place of those of `socket.socket`."""
+    """Replacements for methods of `socket.socket`."""
 
     def __init__(self, module: Any, tap: TrafficReporter) -> None:
         self._module = module
@@ -69,7 +69,7 @@ class Patches:
         self._so_error = (module.SOL_SOCKET, module.SO_ERROR)
 
     def install(self, kind: Any) -> None:
-        """Put them there."""
+        """Replace the methods."""
         kind.connect = self.connecting(kind.connect)
         kind.connect_ex = self.connecting(kind.connect_ex)
         kind.send = self.sending(kind.send, whole=False)
@@ -86,7 +86,7 @@ class Patches:
         return stream and not self._tap.connections.is_own(address)
 
     def connecting(self, connect: Method) -> Method:
-        """`connect`, or `connect_ex`, which returns what the other raises."""
+        """Wrap `connect`, or `connect_ex`, which returns the error that `connect` raises."""
         errno, tap = self._module.errno, self._tap
         good = {0, errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EISCONN}
 
@@ -115,7 +115,7 @@ class Patches:
         return OSError(number, self._module.os.strerror(number))
 
     def sending(self, send: Method, *, whole: bool) -> Method:
-        """`send`, or `sendall`, which sends it as a whole."""
+        """Wrap `send`, or `sendall`, which sends all of the data."""
         tap = self._tap
 
         def send_(sock: socket.socket, data: bytes, *args: object) -> object:
@@ -136,7 +136,7 @@ class Patches:
         return send_
 
     def sending_pieces(self, sendmsg: Method) -> Method:
-        """`sendmsg`."""
+        """Wrap `sendmsg`."""
 
         def sendmsg_(sock: socket.socket, buffers: list[bytes], *args: object) -> object:
             result = sendmsg(sock, buffers, *args)
@@ -146,7 +146,7 @@ class Patches:
         return sendmsg_
 
     def sending_datagrams(self, sendto: Method) -> Method:
-        """`sendto`."""
+        """Wrap `sendto`."""
 
         def sendto_(sock: socket.socket, *args: object) -> object:
             if sock.family in self._inet and sock.type != self._module.SOCK_STREAM:
@@ -156,7 +156,7 @@ class Patches:
         return sendto_
 
     def receiving(self, receive: Method) -> Method:
-        """`recv`, or `recv_into`, which returns how many bytes there are in its buffer."""
+        """Wrap `recv`, or `recv_into`, which returns the number of bytes in its buffer."""
         tap = self._tap
 
         def receive_(sock: socket.socket, *args: Any, **named: Any) -> object:
@@ -180,7 +180,7 @@ class Patches:
         return receive_
 
     def closing(self, close: Method) -> Method:
-        """`_real_close`, which is called when nobody has the socket any more."""
+        """Wrap `_real_close`, which is called when the last reference to the socket is closed."""
 
         def real_close(sock: socket.socket, *args: object) -> object:
             self._tap.closed(sock.fileno())
@@ -189,7 +189,7 @@ class Patches:
         return real_close
 
     def asking(self, getsockopt: Method) -> Method:
-        """`getsockopt`, which tells event loops whether there is a connection now."""
+        """Wrap `getsockopt`, by which event loops learn the result of a connection attempt."""
         tap = self._tap
 
         def getsockopt_(sock: socket.socket, *args: object) -> object:
@@ -205,11 +205,11 @@ class Patches:
 
 
 def patch_listening(module: Any, connections: Connections) -> None:
-    """See what this process listens on.
+    """Register the addresses that this process listens on.
 
     Args:
         module: socket.
-        connections: are told.
+        connections: register of the addresses.
     """
     listen: Method = module.socket.listen
 
@@ -222,7 +222,7 @@ def patch_listening(module: Any, connections: Connections) -> None:
 
 
 def patch_files(module: Any) -> None:
-    """Have files sent by `send`, not by the kernel alone.
+    """Make `sendfile` use `send` instead of the kernel.
 
     Args:
         module: socket.
@@ -235,7 +235,7 @@ def patch_files(module: Any) -> None:
 
 
 def install(module: ModuleType, channel: Channel, times: RecordedClock) -> Callable[[ModuleType], None]:
-    """Patch `socket`. Returns what patches `ssl`, which imports `socket` and is there later."""
+    """Patch `socket`. Returns the function that patches `ssl`, which is imported later."""
     import atexit
 
     tap = TrafficReporter(channel, times)

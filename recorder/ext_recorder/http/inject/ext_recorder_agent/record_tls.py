@@ -1,4 +1,4 @@
-"""Patches that let a tap see what goes through TLS, before it is encrypted and after it was decrypted."""
+"""Patches of TLS for recording: report data before encryption and after decryption."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 def patch_tls(module: Any, tap: TrafficReporter) -> None:
-    """See what goes through TLS.
+    """Report the traffic of TLS connections.
 
     Args:
         module: ssl.
-        tap: is told.
+        tap: receives the reports.
     """
     kind, patches = module.SSLSocket, Patches(module, tap)
     kind.read = patches.reading(kind.read)
@@ -29,14 +29,14 @@ def patch_tls(module: Any, tap: TrafficReporter) -> None:
 
 
 class Patches:
-    """The methods in the place of those of `ssl.SSLSocket`."""
+    """Replacements for methods of `ssl.SSLSocket`."""
 
     def __init__(self, module: Any, tap: TrafficReporter) -> None:
         self._passing = (module.SSLWantReadError, module.SSLWantWriteError, BlockingIOError)
         self._tap = tap
 
     def reading(self, read: Method) -> Method:
-        """`read`, which `recv` and `recv_into` call."""
+        """Wrap `read`, which `recv` and `recv_into` call."""
         tap = self._tap
 
         def read_(sock: ssl.SSLSocket, len: int = 1024, buffer: bytearray | None = None) -> object:
@@ -54,7 +54,7 @@ class Patches:
         return read_
 
     def sending(self, send: Method) -> Method:
-        """`send`, which `sendall` calls, and `write`."""
+        """Wrap `send`, which `sendall` calls, and `write`."""
         tap = self._tap
 
         def send_(sock: Any, data: bytes, *args: object) -> object:
@@ -74,7 +74,7 @@ class Patches:
         return send_
 
     def beginning(self, handshake: Method) -> Method:
-        """`do_handshake`."""
+        """Wrap `do_handshake`."""
         tap = self._tap
 
         def do_handshake(sock: ssl.SSLSocket, *args: object) -> None:
@@ -94,9 +94,9 @@ class Patches:
 
 
 class MemoryPatches:
-    """The methods in the place of those of `ssl.SSLObject`: TLS within memory, as asyncio has it.
+    """Replacements for methods of `ssl.SSLObject`: TLS in memory buffers, as asyncio uses it.
 
-    Its bytes reach a connection by the sockets' methods, where `Tap.passed_out` finds out which one that is.
+    Its bytes reach a connection through a socket's methods, where `TrafficReporter.passed_out` finds the connection.
     """
 
     def __init__(self, module: Any, tap: TrafficReporter) -> None:
@@ -107,7 +107,7 @@ class MemoryPatches:
         self._tap = tap
 
     def install(self, context: Any, kind: Any) -> None:
-        """Put them there."""
+        """Replace the methods."""
         context.wrap_bio = remember_outgoing(context.wrap_bio)
         context.set_alpn_protocols = self.offering(context.set_alpn_protocols)
         kind.do_handshake = self.beginning(kind.do_handshake)
@@ -116,7 +116,7 @@ class MemoryPatches:
         kind.unwrap = self.ending(kind.unwrap)
 
     def offering(self, set_alpn_protocols: Method) -> Method:
-        """`set_alpn_protocols`: a client that is content with HTTP/1.1 offers nothing else, so that it is recorded."""
+        """Wrap `set_alpn_protocols`: a client that accepts HTTP/1.1 offers nothing else, so that it can be recorded."""
 
         def set_alpn_protocols_(context: ssl.SSLContext, protocols: list[str]) -> object:
             offered = list(protocols)
@@ -127,7 +127,7 @@ class MemoryPatches:
         return set_alpn_protocols_
 
     def beginning(self, handshake: Method) -> Method:
-        """`do_handshake`, which is called again and again until enough has come in."""
+        """Wrap `do_handshake`, which is called repeatedly until enough data was received."""
         tap = self._tap
 
         def do_handshake(tls: Any) -> None:
@@ -148,7 +148,7 @@ class MemoryPatches:
         return do_handshake
 
     def reading(self, read: Method) -> Method:
-        """`read`."""
+        """Wrap `read`."""
         tap = self._tap
 
         def read_(tls: Any, len: int = 1024, buffer: bytearray | None = None) -> object:
@@ -168,7 +168,7 @@ class MemoryPatches:
         return read_
 
     def writing(self, write: Method) -> Method:
-        """`write`."""
+        """Wrap `write`."""
         tap = self._tap
 
         def write_(tls: Any, data: bytes) -> object:
@@ -181,7 +181,7 @@ class MemoryPatches:
         return write_
 
     def ending(self, unwrap: Method) -> Method:
-        """`unwrap`, after which nothing that comes in reaches the child; the server ends because the child does."""
+        """Wrap `unwrap`, after which the child receives no more data; the server closes because the child does."""
         tap = self._tap
 
         def unwrap_(tls: Any) -> object:
@@ -194,7 +194,7 @@ class MemoryPatches:
 
 
 def remember_outgoing(wrap_bio: Method) -> Method:
-    """`wrap_bio`, whose result keeps `outgoing`, so that the ClientHello can be read there; not that of a server."""
+    """Wrap `wrap_bio`, whose result keeps `outgoing`, so that the ClientHello can be read there; not for servers."""
 
     def wrap_bio_(
         context: ssl.SSLContext, incoming: object, outgoing: object, *args: object, **named: object

@@ -1,8 +1,7 @@
-"""While replaying: every connection leads to the recorder, and there is no other way out.
+"""Network redirect on replay: every connection leads to the recorder, and nothing reaches the network.
 
-A socket that connects gets, under the same descriptor, a line to the recorder, which answers on it as the recorded
-server did, byte for byte. So whatever waits for a socket (timeouts, select, event loops) does it as ever. What the
-recording has nothing of is refused here, before anything reaches the network.
+A socket that connects gets a connection to the recorder under the same descriptor. The recorder sends the bytes of the
+recorded server, so timeouts, select and event loops work as usual. Traffic that was not recorded is refused here.
 """
 
 from __future__ import annotations
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class NetworkRedirect:
-    """Connects to the recorder, in the place of the network.
+    """Connects sockets to the recorder instead of the network.
 
     Args:
         channel: to the recorder.
-        times: of the calls.
+        times: clocks of the calls.
 
     Attributes:
-        hellos: ClientHellos of TLS within memory.
+        hellos: ClientHellos of TLS in memory buffers.
     """
 
     def __init__(self, channel: Channel, times: RecordedClock) -> None:
@@ -44,7 +43,7 @@ class NetworkRedirect:
         self._folder = times.folder
 
     def connect(self, sock: socket.socket, address: object) -> None:
-        """Put a line to the recorder in the place of a connection. Raises OSError, as recorded."""
+        """Replace a connection by one to the recorder. Raises OSError, as recorded."""
         self.step()
         name = self.connections.name_of(address)
         line = connected(self._folder)
@@ -66,19 +65,19 @@ class NetworkRedirect:
             raise BlockingIOError(EINPROGRESS, os.strerror(EINPROGRESS))
 
     def before_sending(self, found: Connection) -> None:
-        """Tell for which call the connection is used, where that has changed."""
+        """Report the call that uses the connection, if it has changed."""
         if found.call != current():
             found.call = current()
             self._channel.ask({"k": "call", "c": found.id, "call": found.call})
 
     def ended(self, fd: int) -> None:
-        """A connection has ended: raise what the recorded one was ended by, if it was not the server's wish."""
+        """Raise the error that ended the recorded connection, unless the server closed it."""
         found = self.connections.by_fd.get(fd)
         if found is not None:
             raise_failure(self._channel.ask({"k": "why", "c": found.id}))
 
     def secure(self, fd: int, name: object) -> Told:
-        """Put a connection into what stands for TLS. Raises ssl.SSLError, as recorded."""
+        """Start the replacement of TLS on a connection. Raises ssl.SSLError, as recorded."""
         found = self.connections.by_fd.get(fd)
         if found is None:
             return {}
@@ -88,22 +87,21 @@ class NetworkRedirect:
         return told
 
     def secure_within(self, found: Connection, tls: Any) -> bytes:
-        """Have an object of `ssl` that encrypts within memory pass on plain text.
+        """Make an `ssl` object that encrypts in memory buffers pass on plain text.
 
         Args:
-            found: the connection over which its ClientHello would go.
+            found: connection over which its ClientHello would be sent.
             tls: the object.
 
         Returns:
-            What goes over the connection in the place of the ClientHello: the recorder sends it back, which ends the
-            handshake.
+            Bytes to send instead of the ClientHello. The recorder sends them back, which completes the handshake.
         """
         told = self._channel.ask({"k": "tls", "c": found.id, "name": tls.server_hostname, "call": current()})
         found.tls, found.within, tls._told = True, tls, told
         return HELLO
 
     def resolve(self, name: str) -> list[str]:
-        """The recorded addresses of a host. Raises socket.gaierror."""
+        """Return the recorded addresses of a host. Raises socket.gaierror."""
         told = self._channel.ask({"k": "resolve", "host": name, "call": current()})
         raise_failure(told)
         found = told.get("addresses")
@@ -113,20 +111,20 @@ class NetworkRedirect:
         return addresses
 
     def refuse(self, what: str) -> PermissionError:
-        """The refusal of what goes to the network and can't have been recorded."""
+        """Return the error for traffic that can't have been recorded."""
         told = self._channel.ask({"k": "refused", "what": what, "call": current()})
         return not_permitted(str(told.get("text", what)))
 
 
 def _number(told: Told) -> int:
-    """The error number of a recorded failure to connect; 0 for anything else."""
+    """Return the errno of a recorded failure to connect; 0 for anything else."""
     failure = told.get("error")
     number = failure.get("errno") if isinstance(failure, dict) and failure.get("type") != NOT_RECORDED else None
     return number if isinstance(number, int) else 0
 
 
 def raise_failure(told: Told) -> None:
-    """Raise what an answer tells, if it does."""
+    """Raise the error in a response, if it has one."""
     failure = told.get("error")
     if isinstance(failure, dict):
         if TYPE_CHECKING:

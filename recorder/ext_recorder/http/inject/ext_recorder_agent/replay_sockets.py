@@ -1,4 +1,4 @@
-"""While replaying: names of hosts are looked up in the recording."""
+"""Patches of plain sockets for replay: host names are resolved from the recording, connections lead to the recorder."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 def patch_names(module: Any, guard: NetworkRedirect) -> None:
-    """Look names up in the recording.
+    """Resolve names from the recording.
 
     Args:
         module: socket.
-        guard: asks the recorder.
+        guard: sends questions to the recorder.
     """
     look_up: Lookup = module.getaddrinfo
 
@@ -66,7 +66,7 @@ def patch_names(module: Any, guard: NetworkRedirect) -> None:
 
 
 class Patches:
-    """The methods in the place of those of `socket.socket`."""
+    """Replacements for methods of `socket.socket`."""
 
     def __init__(self, module: Any, guard: NetworkRedirect) -> None:
         self._module = module
@@ -75,7 +75,7 @@ class Patches:
         self._families = {module.AF_INET, module.AF_INET6, module.AF_UNIX}
 
     def install(self, kind: Any) -> None:
-        """Put them there."""
+        """Replace the methods."""
         connect = self.connecting(kind.connect)
         kind.connect = connect
         kind.connect_ex = self.trying(connect)
@@ -94,7 +94,7 @@ class Patches:
         kind.getsockname = self.instead(kind.getsockname, lambda found, args: ("127.0.0.1", found.id))
 
     def connecting(self, connect: Method) -> Method:
-        """`connect`: to the recorder, unless it is to this process itself."""
+        """Wrap `connect`: connect to the recorder, unless this process listens on the address."""
         guard, module = self._guard, self._module
 
         def connect_(sock: socket.socket, address: object) -> None:
@@ -110,7 +110,7 @@ class Patches:
         return connect_
 
     def trying(self, connect: Method) -> Method:
-        """`connect_ex`."""
+        """Wrap `connect_ex`."""
 
         def connect_ex(sock: socket.socket, address: object) -> int:
             try:
@@ -122,7 +122,7 @@ class Patches:
         return connect_ex
 
     def sending(self, send: Method) -> Method:
-        """`send`, `sendall`."""
+        """Wrap `send` and `sendall`."""
         guard = self._guard
 
         def send_(sock: socket.socket, data: bytes, *args: object) -> object:
@@ -142,7 +142,7 @@ class Patches:
         return send_
 
     def sending_pieces(self, sendmsg: Method) -> Method:
-        """`sendmsg`."""
+        """Wrap `sendmsg`."""
         guard = self._guard
 
         def sendmsg_(sock: socket.socket, buffers: list[bytes], *args: object) -> object:
@@ -162,12 +162,12 @@ class Patches:
         return sendmsg_
 
     def _hello(self, found: Connection, data: bytes) -> bytes:
-        """Return what is sent instead of a ClientHello; b"" if the data is not one."""
+        """Return the bytes to send instead of a ClientHello; b"" for other data."""
         tls = self._guard.hellos.sender(data)
         return self._guard.secure_within(found, tls) if tls is not None else b""
 
     def receiving(self, receive: Method) -> Method:
-        """`recv`, `recv_into`: at the end, what it was."""
+        """Wrap `recv` and `recv_into`: at the end, raise the recorded error."""
 
         def receive_(sock: socket.socket, *args: object, **named: object) -> object:
             if peeks(self._module, args, named):
@@ -187,7 +187,7 @@ class Patches:
         return receive_
 
     def closing(self, close: Method) -> Method:
-        """`_real_close`."""
+        """Wrap `_real_close`."""
 
         def real_close(sock: socket.socket, *args: object) -> object:
             self._by_fd.pop(sock.fileno(), None)
@@ -196,7 +196,7 @@ class Patches:
         return real_close
 
     def asking(self, getsockopt: Method) -> Method:
-        """`getsockopt`, by which event loops find out whether there is a connection."""
+        """Wrap `getsockopt`, by which event loops learn the result of a connection attempt."""
         so_error = (self._module.SOL_SOCKET, self._module.SO_ERROR)
 
         def getsockopt_(sock: socket.socket, *args: Any) -> object:
@@ -209,7 +209,7 @@ class Patches:
         return getsockopt_
 
     def instead(self, method: Method, answer: Callable[[Connection, tuple[Any, ...]], object]) -> Method:
-        """A method that a line to the recorder has another answer to, but for what concerns any socket."""
+        """Wrap a method whose result differs for a connection to the recorder."""
 
         def method_(sock: socket.socket, *args: Any) -> object:
             found = self._by_fd.get(sock.fileno())
@@ -221,7 +221,7 @@ class Patches:
 
 
 def install(module: Any, channel: Channel, times: RecordedClock) -> Callable[[ModuleType], None]:
-    """Patch `socket`. Returns what patches `ssl`, which imports `socket` and is there later."""
+    """Patch `socket`. Returns the function that patches `ssl`, which is imported later."""
     guard = NetworkRedirect(channel, times)
     patch_names(module, guard)
     Patches(module, guard).install(module.socket)
@@ -238,7 +238,7 @@ def install(module: Any, channel: Channel, times: RecordedClock) -> Callable[[Mo
 
 
 def watch(guard: NetworkRedirect) -> None:
-    """Stop what goes around the patches, by what the interpreter itself tells about sockets."""
+    """Refuse traffic that bypasses the patches, by the interpreter's audit events."""
     import _socket
     import sys
 

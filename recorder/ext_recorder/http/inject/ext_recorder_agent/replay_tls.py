@@ -1,7 +1,7 @@
-"""TLS on replay: what was said in it is played in plain text on a line to the recorder, which is in nobody's sight.
+"""TLS on replay: its recorded data is sent in plain text on a private connection to the recorder.
 
-Nothing is encrypted, because nothing leaves the machine, and there is no server that could have the keys. Certificates
-are those of the recording; who does not trust them was told so there, and is told so here.
+Nothing is encrypted, because nothing leaves the machine, and the server's keys are unknown. Certificates are those of
+the recording. A client that refused them when recording gets the same error.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ WRAP_SOCKET = (
 
 
 class RecordedTLS(ssl.SSLSocket):
-    """A socket that was in TLS when it was recorded.
+    """Socket whose recorded connection used TLS.
 
     Attributes:
-        told: what is known of that: certificate, version, alpn.
+        told: recorded properties: certificate, version, alpn.
     """
 
     _guard: NetworkRedirect
@@ -43,7 +43,7 @@ class RecordedTLS(ssl.SSLSocket):
 
     @classmethod
     def around(cls, sock: plain_socket, context: ssl.SSLContext, name: str | None, guard: NetworkRedirect) -> Self:
-        """Take over a plain socket. Raises ssl.SSLError, as recorded."""
+        """Wrap a plain socket. Raises ssl.SSLError, as recorded."""
         timeout = sock.gettimeout()
         self: Any = cls.__new__(cls)
         plain_socket.__init__(self, family=sock.family, type=sock.type, proto=sock.proto, fileno=sock.fileno())
@@ -69,76 +69,76 @@ class RecordedTLS(ssl.SSLSocket):
         return made
 
     def connect(self, addr: object) -> None:
-        """Connect, and be in TLS."""
+        """Connect, and start TLS."""
         plain_socket.connect(self, addr)  # type: ignore[arg-type]
         self._connected = True
         self.told = self._guard.secure(self.fileno(), self.server_hostname)
 
     def read(self, len: int = 1024, buffer: bytearray | None = None) -> int | bytes:  # type: ignore[override]
-        """As SSLSocket has it."""
+        """Act as the method of SSLSocket."""
         if buffer is not None:
             return self.recv_into(buffer, len)
         return self.recv(len)
 
     def write(self, data: bytes) -> int:  # type: ignore[override]
-        """As SSLSocket has it."""
+        """Act as the method of SSLSocket."""
         return self.send(data)
 
     def recv(self, *args: Any) -> bytes:
-        """As SSLSocket has it."""
+        """Act as the method of SSLSocket."""
         with _wanting(ssl.SSLWantReadError):
             return plain_socket.recv(self, *args)
 
     def recv_into(self, *args: Any) -> int:
-        """As SSLSocket has it."""
+        """Act as the method of SSLSocket."""
         with _wanting(ssl.SSLWantReadError):
             return plain_socket.recv_into(self, *args)
 
     def send(self, *args: Any) -> int:
-        """As SSLSocket has it."""
+        """Act as the method of SSLSocket."""
         with _wanting(ssl.SSLWantWriteError):
             return plain_socket.send(self, *args)
 
     def do_handshake(self, block: bool = False) -> None:
-        """It is done."""
+        """Do nothing: the handshake is complete."""
 
     def unwrap(self) -> plain_socket:
-        """End TLS, and go on in plain text."""
+        """End TLS, and continue in plain text."""
         return self
 
     def pending(self) -> int:
-        """Bytes that were decrypted already."""
+        """Return 0: no data is decrypted in advance."""
         return 0
 
     def version(self) -> str:
-        """The recorded one."""
+        """Return the recorded version."""
         return str(self.told.get("version") or CIPHER[1])
 
     def cipher(self) -> tuple[str, str, int]:
-        """Some cipher."""
+        """Return a fixed cipher."""
         return CIPHER
 
     def selected_alpn_protocol(self) -> str | None:
-        """The recorded one."""
+        """Return the recorded protocol."""
         return str(self.told["alpn"]) if self.told.get("alpn") else None
 
     def getpeercert(self, binary_form: bool = False) -> object:  # type: ignore[override]
-        """The recorded one."""
+        """Return the recorded certificate."""
         return _certificate(self.told, binary_form)
 
 
 class Memory:
-    """The methods of `ssl.SSLObject`, of one that passes on plain text: its handshake was sent to the recorder.
+    """Replacements for methods of an `ssl.SSLObject` whose handshake was sent to the recorder; it passes on plain text.
 
     Args:
-        guard: knows its connection.
+        guard: finds its connection.
     """
 
     def __init__(self, guard: NetworkRedirect) -> None:
         self._guard = guard
 
     def install(self, kind: Any) -> None:
-        """Put them in the place of the real ones, which those objects keep whose connection is live."""
+        """Replace the methods; objects with a live connection keep the originals."""
         for name in (
             "do_handshake", "read", "write", "unwrap", "pending", "version", "cipher", "compression",
             "selected_alpn_protocol", "getpeercert", "get_channel_binding",
@@ -147,7 +147,7 @@ class Memory:
         kind.do_handshake = self.beginning(kind.do_handshake)
 
     def beginning(self, handshake: Callable[..., object]) -> Callable[..., object]:
-        """`do_handshake`, while its connection is not known."""
+        """Wrap `do_handshake` as long as the connection is unknown."""
 
         def do_handshake(tls: Any) -> object:
             try:
@@ -160,7 +160,7 @@ class Memory:
         return do_handshake
 
     def do_handshake(self, tls: Any) -> None:
-        """It is done when the recorder has sent its own back. Raises OSError, as recorded."""
+        """Complete the handshake when the recorder has sent its bytes back. Raises OSError, as recorded."""
         if not tls._incoming.read(len(HELLO)):
             raise _unfinished(ssl.SSLWantReadError)
         raise_failure(tls._told)
@@ -174,7 +174,7 @@ class Memory:
         return data if buffer is None else _filled(buffer, data)
 
     def write(self, tls: Any, data: bytes) -> int:
-        """As it is."""
+        """Write the data unencrypted."""
         self._guard.step()
         return int(tls._outgoing.write(data))
 
@@ -182,34 +182,34 @@ class Memory:
         """End TLS."""
 
     def pending(self, tls: Any) -> int:
-        """Bytes that were decrypted already."""
+        """Return the number of received bytes that were not read yet."""
         return 0
 
     def version(self, tls: Any) -> str:
-        """The recorded one."""
+        """Return the recorded version."""
         return str(tls._told.get("version") or CIPHER[1])
 
     def cipher(self, tls: Any) -> tuple[str, str, int]:
-        """Some cipher."""
+        """Return a fixed cipher."""
         return CIPHER
 
     def compression(self, tls: Any) -> None:
-        """None."""
+        """Return None: no compression."""
 
     def selected_alpn_protocol(self, tls: Any) -> str | None:
-        """The recorded one."""
+        """Return the recorded protocol."""
         return str(tls._told["alpn"]) if tls._told.get("alpn") else None
 
     def getpeercert(self, tls: Any, binary_form: bool = False) -> object:
-        """The recorded one."""
+        """Return the recorded certificate."""
         return _certificate(tls._told, binary_form)
 
     def get_channel_binding(self, tls: Any, cb_type: str = "tls-unique") -> None:
-        """Return None, which means that there is no channel."""
+        """Return None: channel binding is not available."""
 
 
 def _of_recorded(plain: Callable[..., object], recorded: Callable[..., object]) -> Callable[..., object]:
-    """The one method for objects that pass on plain text, the other for the rest."""
+    """Return a method that calls `plain` for objects that pass on plain text, and `recorded` for all others."""
 
     def method(tls: ssl.SSLObject, *args: object, **named: object) -> object:
         return (recorded if hasattr(tls, "_told") else plain)(tls, *args, **named)
@@ -218,7 +218,7 @@ def _of_recorded(plain: Callable[..., object], recorded: Callable[..., object]) 
 
 
 def _filled(buffer: Any, data: bytes) -> int:
-    """Put data into a buffer. Returns how much it is."""
+    """Copy data into a buffer. Returns its size."""
     memoryview(buffer).cast("B")[: len(data)] = data
     return len(data)
 
@@ -230,7 +230,7 @@ def _unfinished(kind: type[OSError]) -> OSError:
 
 @contextmanager
 def _wanting(kind: type[OSError]) -> Iterator[None]:
-    """What cannot be done at once is said in the words of TLS."""
+    """Convert errors of a non-blocking socket to those of TLS."""
     try:
         yield
     except BlockingIOError:
@@ -238,7 +238,7 @@ def _wanting(kind: type[OSError]) -> Iterator[None]:
 
 
 def _certificate(told: Told, binary_form: bool) -> object:
-    """The recorded certificate of a server."""
+    """Return the recorded certificate of a server."""
     encoded = str(told.get("certificate") or "")
     if not encoded:
         return None
@@ -246,7 +246,7 @@ def _certificate(told: Told, binary_form: bool) -> object:
 
 
 def _decoded(encoded: str) -> object:
-    """A certificate as a dictionary, in the way of the ssl module, which has it for files only."""
+    """Return a certificate as a dictionary; the ssl module offers that for files only."""
     import _ssl
     import tempfile
 
@@ -259,11 +259,11 @@ def _decoded(encoded: str) -> object:
 
 
 def install(module: Any, guard: NetworkRedirect) -> None:
-    """Have clients get a RecordedTLS; servers are left alone, and so is who connects to a server of the same process.
+    """Make clients get a RecordedTLS, except those of servers in the same process. Servers are unchanged.
 
     Args:
         module: ssl.
-        guard: what connects.
+        guard: connects to the recorder.
     """
     wrap: Callable[..., object] = module.SSLContext.wrap_socket
 

@@ -1,4 +1,4 @@
-"""What is done when the interpreter of a child starts: as little as possible."""
+"""Start of the agent when the child's interpreter starts. It does as little as possible."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOOPS = ("uvloop", "winloop")
 
 
 def start() -> None:
-    """Read what is asked for, say that it was read, and wait for `socket` to be imported."""
+    """Read the configuration, confirm that to the recorder, and wait for `socket` to be imported."""
     mode, _, rest = os.environ.get(VARIABLE, "").partition(":")
     seed, _, rest = rest.partition(":")
     epoch, _, rest = rest.partition(":")
@@ -81,7 +81,7 @@ def start() -> None:
 
 
 def _each(actions: list[Callable[[ModuleType], None]]) -> Callable[[ModuleType], None]:
-    """Return an action that is all of these."""
+    """Return an action that runs several actions."""
 
     def act(module: ModuleType) -> None:
         for action in actions:
@@ -96,7 +96,7 @@ def _with_real_clock(module: ModuleType, times: RecordedClock) -> None:
 
 
 def _use_asyncio(module: Any) -> None:
-    """Have a package with an event loop of its own give that of asyncio, whose sockets are Python's.
+    """Make a package with its own event loop return that of asyncio, whose sockets are Python's.
 
     Args:
         module: uvloop, or its namesake on Windows.

@@ -1,4 +1,4 @@
-"""Programs that the child runs, and that the layer sees nothing of: the recorder tells of them."""
+"""Audit of programs that the child runs, whose traffic is not recorded: the recorder reports their names."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def audit_subprocesses(module: Any, tell: Callable[[str], None]) -> None:
 
 
 def _is_seen(words: list[Any], env: Any) -> bool:
-    """Whether it is a Python that loads the agent."""
+    """Return True if a command runs a Python that loads the agent."""
     name = os.path.basename(os.fsdecode(words[0]))  # noqa: PTH119
     if not name.startswith("python") and os.fsdecode(words[0]) != sys.executable:
         return False

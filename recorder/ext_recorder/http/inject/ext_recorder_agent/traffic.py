@@ -1,8 +1,8 @@
-"""While recording: a copy of all that goes over connections, in plain text, for the recorder.
+"""Traffic reporter for recording: sends a copy of all data on connections, in plain text, to the recorder.
 
-The methods of `socket.socket` and `ssl.SSLSocket` are what every client library comes down to (http.client, urllib3,
-requests, httpx, …), whatever it does above. So here is one place for all of them, in which nothing is held back and
-nothing is read that the child does not read: a body that it does not want to the end is not read to the end.
+All client libraries (http.client, urllib3, requests, httpx, …) use the methods of `socket.socket` and `ssl.SSLSocket`,
+so these are patched. Nothing is delayed, and nothing is read that the child does not read: a body that the child leaves
+unread stays unread.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ GAVE_UP: Failure = {"type": "GaveUp", "errno": None, "message": "the child did n
 
 
 class TrafficReporter:
-    """Sees what happens on sockets.
+    """Reports events on sockets.
 
     Args:
         channel: to the recorder.
-        times: of the calls.
+        times: clocks of the calls.
 
     Attributes:
-        hellos: ClientHellos of TLS within memory.
+        hellos: ClientHellos of TLS in memory buffers.
     """
 
     def __init__(self, channel: Channel, times: RecordedClock) -> None:
@@ -47,23 +47,23 @@ class TrafficReporter:
         self._now = times.real
 
     def tell(self, kind: str, told: Told, data: bytes | bytearray | memoryview = b"") -> None:
-        """Tell the recorder, with the time and the call."""
+        """Send an event to the recorder, with its time and call."""
         self._channel.send({"k": kind, "t": self._now(), "call": current(), **self.times.told(), **told}, data)
 
     def flush(self) -> None:
-        """Tell what is left to be told, at the end of the process."""
+        """Send the remaining readings, at the end of the process."""
         told = self.times.told()
         if told.get("wall") or (self._channel.open and told["ns"]):
             self._channel.send({"k": "times", **told})
 
     def problem(self, text: str) -> None:
-        """Tell what can't be recorded."""
+        """Report traffic that can't be recorded."""
         self.tell("problem", {"text": text})
 
     # --- What happens ------------------------------------------------------------------------------------------------
 
     def opened(self, sock: socket.socket, address: object) -> None:
-        """A socket is connected, or soon will be."""
+        """Report that a socket is connected or connecting."""
         fd = sock.fileno()
         self.closed(fd)
         name = self.connections.name_of(address)
@@ -73,23 +73,23 @@ class TrafficReporter:
         self.times.step()
 
     def refused(self, address: object, error: BaseException) -> None:
-        """There is no connection to be had."""
+        """Report a failed connection."""
         name = self.connections.name_of(address)
         self.tell("refused", {"host": name, "address": shown(address), "error": described(error)})
 
     def sent(self, fd: int, data: bytes | bytearray | memoryview) -> None:
-        """Bytes have gone out."""
+        """Report bytes sent."""
         found = self.connections.by_fd.get(fd)
         if found is not None:
             self.passed_out(found, None, data)
 
     def passed_out(self, found: Connection, within: object, data: bytes | bytearray | memoryview) -> None:
-        """Bytes have been handed over by the child.
+        """Report bytes that the child has written.
 
         Args:
             found: the connection.
-            within: the `ssl.SSLObject` that took them; None: the socket.
-            data: the bytes, which are encrypted if another object is above that one.
+            within: the `ssl.SSLObject` that accepted them; None for the socket.
+            data: the bytes; encrypted, if another object is above that one.
         """
         if found.within is not within or not len(data):
             return
@@ -101,13 +101,13 @@ class TrafficReporter:
         self.times.step()
 
     def received(self, fd: int, data: bytes | bytearray | memoryview) -> None:
-        """Bytes have come in; none: the other side has ended."""
+        """Report bytes received; none if the peer has closed the connection."""
         found = self.connections.by_fd.get(fd)
         if found is not None:
             self.passed_in(found, None, data)
 
     def passed_in(self, found: Connection, within: object, data: bytes | bytearray | memoryview) -> None:
-        """Bytes have been handed to the child; none: the other side has ended. Arguments as of `passed_out`."""
+        """Report bytes that the child has read; none if the peer has closed. Arguments as of `passed_out`."""
         if found.within is not within:
             if len(data):
                 return
@@ -118,13 +118,13 @@ class TrafficReporter:
         self.times.step()
 
     def failed(self, fd: int, error: BaseException) -> None:
-        """A read or a write has failed."""
+        """Report a failed read or write on a socket."""
         found = self.connections.by_fd.get(fd)
         if found is not None:
             self.broken(found, error)
 
     def broken(self, found: Connection, error: BaseException) -> None:
-        """A read or a write on a connection has failed."""
+        """Report a failed read or write on a connection."""
         if found.within is not None and not found.tls:
             self.not_secured(found, error)
             return
@@ -132,7 +132,7 @@ class TrafficReporter:
         self.times.step()
 
     def closed(self, fd: int) -> None:
-        """A socket is closed, or was, unseen."""
+        """Report that a socket was closed."""
         found = self.connections.by_fd.pop(fd, None)
         if found is not None:
             if found.within is not None and not found.tls:
@@ -140,11 +140,11 @@ class TrafficReporter:
             self.ended(found)
 
     def ended(self, found: Connection) -> None:
-        """The child is done with a connection."""
+        """Report that the child has finished with a connection."""
         self.tell("close", {"c": found.id})
 
     def secured(self, found: Connection, tls: ssl.SSLSocket | ssl.SSLObject) -> None:
-        """A connection is in TLS now."""
+        """Report that a connection uses TLS."""
         found.tls = True
         certificate = tls.getpeercert(binary_form=True)
         told = {
@@ -156,6 +156,6 @@ class TrafficReporter:
         self.tell("tls", told)
 
     def not_secured(self, found: Connection, error: BaseException) -> None:
-        """There was a connection, but no trust."""
+        """Report a failed TLS handshake."""
         found.tls = True  # as far as it will get
         self.tell("tls-refused", {"c": found.id, "error": described(error)})
