@@ -1,17 +1,17 @@
-"""The pytest plugin: a test with a recorded child in the place of a real one.
+"""pytest plugin: fixtures that replace a child process by its recording.
 
     @pytest.mark.recorded("ext-shell")
     def test_a_greeting(recorded_child):
         manifest = recorded_child.request("initialize", {"protocolVersion": "0.0.1"})
 
-The marker says what is recorded, and the test's name where: `cassettes/<module>/<test>.yaml` beside the test. Two
-fixtures use it: `recorded_child` has the child running, `recorded_command` is the command line of it, for a host under
-test that starts its children itself. `--record-mode` has the words and the default of pytest-recording: `none` plays,
-`once` records what is missing, `all` (or `rewrite`) records anew.
+The marker gives the command. The cassette is `cassettes/<module>/<test>.yaml` next to the test. `recorded_child` is a
+running child; `recorded_command` is a command line, for a host under test that starts its children itself.
+`--record-mode` has the values and the default of pytest-recording: `none` replays, `once` records missing cassettes,
+`all` (or `rewrite`) records all again.
 
-With `http=True` the child is the real one, and what it asks of HTTP servers is recorded, and answered.
+With `http=True` the real child runs, and its HTTP requests are recorded or replayed.
 
-Each run of pytest imports this module, whether a test uses it or not: what it needs is imported by the fixtures.
+Every run of pytest imports this module, so the fixtures import everything else.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ MARKER = "recorded"
 MODES = ("none", "once", "new_episodes", "all", "rewrite")
 _STALE = pytest.StashKey[Stale]()
 _HELP = (
-    "none: only replay; once: record where there is no cassette; new_episodes: record what a cassette misses; "
-    "all, rewrite: record anew"
+    "none: only replay; once: record if the cassette is missing; new_episodes: add requests without a match; "
+    "all, rewrite: record again"
 )
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
-    """`--record-mode`, unless pytest-recording brings it: then one option is for both."""
+    """Add `--record-mode`, unless pytest-recording adds it; then both plugins use its option."""
     from importlib.util import find_spec
 
     if find_spec("pytest_recording") is None or pluginmanager.is_blocked("recording"):
@@ -47,7 +47,7 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known, and begin to look for cassettes that no test names."""
+    """Register the marker, and the search for cassettes that no test names."""
     config.addinivalue_line(
         "markers",
         f"{MARKER}(*command, cassette=None, protocol='auto', framing=None, order='strict', ignore=(), mask=(), "
@@ -60,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="module")
 def recorder_cassette_dir(request: pytest.FixtureRequest) -> Path:
-    """Where the cassettes of this module are: `cassettes/<module>` beside it. Override it to have them elsewhere."""
+    """Return the folder of a module's cassettes, `cassettes/<module>` next to it. Override it for another folder."""
     from .cassette_files import cassette_dir
 
     return cassette_dir(request.path)
@@ -70,10 +70,9 @@ def recorder_cassette_dir(request: pytest.FixtureRequest) -> Path:
 def recorded_command(
     request: pytest.FixtureRequest, recorder_cassette_dir: Path, tmp_path: Path
 ) -> Iterator[list[str]]:
-    """The command line of the recorded child: start it as often as the test has sessions.
+    """Yield the command line of the recorded child. A test may start it several times.
 
-    Behind the test, each replay is asked how it went: a request without a match, or a recorded one that never came,
-    fails the test.
+    After the test, it fails if a replay had a request without a match, or a recorded request did not arrive.
     """
     from .command import Recorded
 
@@ -91,7 +90,7 @@ def recorded_command(
 def recorded_child(
     request: pytest.FixtureRequest, recorded_command: list[str], recorder_cassette_dir: Path, tmp_path: Path
 ) -> Iterator[RecordedChild]:
-    """The recorded child, running; it ends with the test."""
+    """Yield the running recorded child. It is ended after the test."""
     from .child import RecordedChild
     from .command import Recorded
 

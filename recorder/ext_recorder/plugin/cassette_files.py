@@ -1,4 +1,4 @@
-"""Which file is the cassette of a test."""
+"""Names of the cassettes of tests, and the search for cassettes that no test names."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 FOLDER = "cassettes"
 SUFFIX = ".yaml"
 
-# What a file name may hold on every system; anything else in a parameter becomes "-".
+# Characters that are not allowed in a file name on every system. They are replaced by "-".
 _ODD = re.compile(r"[^\w.,=+@\[\]-]+")
-_LONGEST = 200  # of a name, in characters; most file systems take 255 bytes
+_LONGEST = 200  # characters of a name; most file systems allow 255 bytes
 
 
 def cassette_dir(module: Path) -> Path:
-    """The folder for the cassettes of a test module."""
+    """Return the folder for the cassettes of a test module."""
     return module.parent / FOLDER / module.stem
 
 
 def cassette_name(item: pytest.Item, given: str | None) -> str:
-    """The name of a test's cassette within its folder.
+    """Return the name of a test's cassette in its folder.
 
     Args:
         item: the test.
-        given: what its marker says: a name, with or without `.yaml`; None for the test's own.
+        given: the name in its marker, with or without `.yaml`; None for the name of the test.
     """
     if given is not None:
         return given if given.endswith(SUFFIX) else given + SUFFIX
@@ -46,44 +46,47 @@ _HEAD_BYTES = 4096
 
 
 class Stale:
-    """Knows the cassettes of all collected tests; pytest calls it. One in each process of a run under xdist.
+    """Hooks that find cassettes without a test. Under xdist each process has one.
 
-    A folder is looked at when all of its module was collected: a run of single tests (`file.py::test`) says nothing.
+    A folder is only checked if its module was collected completely, not if single tests are run (`file.py::test`).
     """
 
     def __init__(self) -> None:
-        self._named: set[str] = set()  # cassettes that a test has
-        self._whole: set[str] = set()  # folders of which every test was seen
+        self._named: set[str] = set()  # cassettes of the collected tests
+        self._complete: set[str] = set()  # folders of modules that were collected completely
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Before -k and -m take tests away: a test that is not run still has its cassette."""
+        """Collect the names before -k and -m deselect tests: a test that is not run has a cassette as well."""
         parts = {Path(arg.partition("::")[0]).resolve() for arg in config.args if "::" in arg}
         for item in items:
-            if not _is_recorded(item) or _has_folder_of_its_own(item):
+            info = getattr(item, "_fixtureinfo", None)
+            definitions = info.name2fixturedefs.get(FIXTURE, ()) if info else ()
+            # If the fixture is overridden, the folder is only known when it runs.
+            if FIXTURE not in getattr(item, "fixturenames", ()) or len(definitions) > 1:
                 continue
             marker = item.get_closest_marker(MARKER)
             given = marker.kwargs.get("cassette") if marker else None
             folder = cassette_dir(item.path)
             self._named.add(str(folder / cassette_name(item, given)))
             if item.path not in parts:
-                self._whole.add(str(folder))
+                self._complete.add(str(folder))
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """A worker of xdist tells what it collected."""
+        """Send the names to the controller, if this is a worker of xdist."""
         output = getattr(session.config, "workeroutput", None)
         if output is not None:
-            output[_KEY] = (sorted(self._named), sorted(self._whole))
+            output[_KEY] = (sorted(self._named), sorted(self._complete))
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: object, error: object) -> None:
-        """And its controller hears it."""
-        named, whole = getattr(node, "workeroutput", {}).get(_KEY, ((), ()))
+        """Receive the names from a worker."""
+        named, complete = getattr(node, "workeroutput", {}).get(_KEY, ((), ()))
         self._named.update(named)
-        self._whole.update(whole)
+        self._complete.update(complete)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Name them."""
+        """Print the cassettes without a test."""
         stale = self.stale()
         if stale:
             terminalreporter.section("cassettes that no test names")
@@ -92,12 +95,12 @@ class Stale:
             terminalreporter.line("Delete them, or name them in a marker: @pytest.mark.recorded(…, cassette=NAME).")
 
     def stale(self) -> Iterable[Path]:
-        """The cassettes in the folders seen that no test names."""
+        """Return the cassettes in the checked folders that no test names."""
         return [
             path
-            for folder in sorted(self._whole)
+            for folder in sorted(self._complete)
             for path in sorted(Path(folder).rglob("*.yaml"))
-            if str(path) not in self._named and not _belongs(path, self._named) and _is_cassette(path)
+            if not {str(path), _session_path(path)} & self._named and _is_cassette(path)
         ]
 
 
@@ -111,20 +114,6 @@ def _is_cassette(path: Path) -> bool:
     return bool(lines) and lines[0].startswith((b"cassette:", b"http:"))
 
 
-def _belongs(path: Path, named: set[str]) -> bool:
-    """Is this the HTTP half of a cassette?"""
-    return (
-        path.name.endswith(".http.yaml")
-        and str(path.with_name(path.name.removesuffix(".http.yaml") + ".yaml")) in named
-    )
-
-
-def _is_recorded(item: pytest.Item) -> bool:
-    return FIXTURE in getattr(item, "fixturenames", ())
-
-
-def _has_folder_of_its_own(item: pytest.Item) -> bool:
-    """Is the fixture overridden? Then only running it would tell where."""
-    info = getattr(item, "_fixtureinfo", None)
-    found = info.name2fixturedefs.get(FIXTURE, ()) if info else ()
-    return len(found) > 1
+def _session_path(path: Path) -> str:
+    """Return the path of the cassette that a file of HTTP interactions, NAME.http.yaml, belongs to."""
+    return str(path.with_name(path.name.removesuffix(".http.yaml").removesuffix(".yaml") + ".yaml"))

@@ -128,10 +128,10 @@ class RecordedChild:
                 raise self._failure(f"the child has not read {len(rest)} bytes within {timeout:g} s")
 
     def receive(self, *, timeout: float = TIMEOUT_S, what: str = "a message") -> bytes:
-        """The next message of the child, without its framing; what is no message is passed over.
+        """Return the next message of the child, without its framing. Output that is not a message is skipped.
 
         Raises:
-            ChildError: none came in time, or the child has ended.
+            ChildError: no message arrived before the timeout, or the child has ended.
         """
         until = time.monotonic() + timeout
         while True:
@@ -153,10 +153,10 @@ class RecordedChild:
             self._read()
 
     def close(self, *, timeout: float = TIMEOUT_S) -> int:
-        """Close the child's input and wait for its end. Returns its exit code; minus the signal, where one ended it.
+        """Close the input of the child and wait for its exit. Return its exit code, or minus the signal that ended it.
 
         Raises:
-            ChildError: it did not end; it was killed.
+            ChildError: the child did not exit; it was killed.
         """
         assert self.process.stdin is not None
         assert self.process.stdout is not None

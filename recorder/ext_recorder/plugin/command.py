@@ -1,4 +1,4 @@
-"""What a marker says, as the command line of a recorder."""
+"""Command line of the recorder for the marker of a test."""
 
 from __future__ import annotations
 
@@ -145,16 +145,13 @@ class Recorded:
         return one(self.values, "framing") or DIALECTS["jsonrpc" if protocol == AUTO else protocol].framing
 
     def command(self, report: Path) -> list[str]:
-        """The command line that stands in for the child.
+        """Return the command line that replaces the child.
 
         Args:
-            report: where a replay says how it went.
+            report: file for the report of a replay.
         """
-        options = [
-            *self.marked.options(recording=self.mode != "none"),
-            f"--report={report}",
-            "--quiet",
-        ]  # a test knows what it replays
+        # --quiet: the line that names the replayed cassette would be noise in a test.
+        options = [*self.marked.options(recording=self.mode != "none"), f"--report={report}", "--quiet"]
         recorder = [sys.executable, "-P", "-m", "ext_recorder"]
         if self.mode == "none":
             http = bool(self.values["http"])
@@ -169,7 +166,7 @@ class Recorded:
         return [*recorder, "record", mode, *options, str(self.path), "--", *self.values["COMMAND"]]
 
     def faults(self, report: Path) -> list[str]:
-        """What went otherwise than recorded, in all sessions of the test; none where it was recorded."""
+        """Return the differences from the recording in all sessions of the test; empty if the test was recorded."""
         if not report.exists():
             return []
         lines = [json.loads(line) for line in report.read_text("utf-8").splitlines()]
@@ -177,7 +174,7 @@ class Recorded:
         faults = [with_pytest_options(text) for session in sessions.values() for text in session["told"]]
         if faults:
             faults.append(
-                f"If the test means to ask otherwise now, record it anew: pytest --record-mode=all\n{self.path}"
+                f"If the new requests are intended, record the test again: pytest --record-mode=all\n{self.path}"
             )
         return faults
 

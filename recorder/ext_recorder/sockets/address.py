@@ -1,4 +1,4 @@
-"""Addresses of sockets, as people write them: tcp:HOST:PORT and unix:PATH."""
+"""Socket addresses of the form tcp:HOST:PORT and unix:PATH."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ext_recorder.errors import UsageError
 
 BACKLOG = 128  # connections that wait to be accepted
 READ_BYTES = 65_536
-CONNECT_S = 5.0  # how long one attempt to connect may take, in seconds
+CONNECT_S = 5.0  # seconds until an attempt to connect fails
 
 
 class Address:
-    """One address.
+    """Address of a socket.
 
     Attributes:
-        family: of the socket.
-        place: what `socket.bind` and `socket.connect` take.
+        family: address family of the socket.
+        place: argument of `socket.bind` and `socket.connect`.
     """
 
     __slots__ = ("family", "place")
@@ -31,14 +31,14 @@ class Address:
 
     @classmethod
     def parse(cls, text: str, option: str) -> Address:
-        """An address from its text.
+        """Parse an address.
 
         Args:
             text: "tcp:127.0.0.1:4711", "tcp:[::1]:4711", "tcp:4711" (loopback), "unix:/run/x.sock".
-            option: the option that it came by, for messages.
+            option: the option with this value, for messages.
 
         Raises:
-            UsageError: it is none.
+            UsageError: the text is not an address.
         """
         kind, _, rest = text.partition(":")
         if kind == "unix" and rest:
@@ -52,13 +52,13 @@ class Address:
         raise UsageError(f"{option} {text}: expected tcp:HOST:PORT or unix:PATH, as tcp:127.0.0.1:0 for any free port")
 
     def connect(self) -> socket.socket:
-        """A connection to it. Raises OSError."""
+        """Connect to the address. Raises OSError."""
         connection = socket.socket(self.family, socket.SOCK_STREAM)
         connection.settimeout(CONNECT_S)
         try:
             connection.connect(self.place)
             if self.family != socket.AF_UNIX and connection.getsockname() == connection.getpeername():
-                # Where nobody listens, TCP may give out this very port, and connect the client to itself.
+                # If nothing listens on a port, TCP may choose it as the local port and connect the client to itself.
                 raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
         except BaseException:
             connection.close()
@@ -67,7 +67,7 @@ class Address:
         return connection
 
     def listen(self) -> Listener:
-        """Listen at it. Raises UsageError where that can't be."""
+        """Listen at the address. Raises UsageError if that fails."""
         server = socket.socket(self.family, socket.SOCK_STREAM)
         try:
             if self.family != socket.AF_UNIX:
@@ -79,7 +79,7 @@ class Address:
         except OSError as error:
             server.close()
             advice = _IN_USE if error.errno == errno.EADDRINUSE else ""
-            raise UsageError(f"can't listen at {self}: {error.strerror or error}{advice}") from None
+            raise UsageError(f"cannot listen at {self}: {error.strerror or error}{advice}") from None
         server.settimeout(0.0)
         return Listener(server, Address(self.family, server.getsockname()))
 
@@ -90,15 +90,15 @@ class Address:
         return f"tcp:[{host}]:{port}" if ":" in host else f"tcp:{host}:{port}"
 
 
-_IN_USE = "; end what listens there, or choose another place (tcp:HOST:0 is any free port)"
+_IN_USE = "; end the process that listens there, or choose another address (tcp:HOST:0 is any free port)"
 
 
 class Listener:
-    """A listening socket.
+    """Listening socket.
 
     Attributes:
-        fd: readable when a client waits.
-        address: where, with the port that the system has chosen.
+        fd: file descriptor, readable when a client waits.
+        address: its address, with the port that the system has chosen.
     """
 
     def __init__(self, server: socket.socket, address: Address) -> None:
@@ -107,7 +107,7 @@ class Listener:
         self.address = address
 
     def accept(self) -> socket.socket | None:
-        """The next client, non-blocking; None where it has gone away again."""
+        """Return the connection of the next client, non-blocking; None if the client has disconnected."""
         try:
             client, _ = self._server.accept()
         except OSError:
@@ -116,7 +116,7 @@ class Listener:
         return client
 
     def close(self) -> None:
-        """Listen no more, once; a socket file is removed."""
+        """Close the socket and remove its file. May be called again."""
         was_open = self._server.fileno() >= 0
         self._server.close()
         if was_open and self.address.family == socket.AF_UNIX:
@@ -125,14 +125,14 @@ class Listener:
 
 
 def tune(connection: socket.socket) -> None:
-    """Make it non-blocking, and let small messages go at once."""
+    """Make a connection non-blocking, and send small messages without delay."""
     connection.settimeout(0.0)
     if connection.family != socket.AF_UNIX:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def receive(connection: socket.socket, size: int = READ_BYTES) -> bytes | None:
-    """What has come; b"" where it has ended, be it by an error; None where nothing has come yet."""
+    """Return received bytes; b"" at the end of the connection or after an error; None if there is nothing to read."""
     try:
         return connection.recv(size)
     except BlockingIOError:
@@ -142,14 +142,14 @@ def receive(connection: socket.socket, size: int = READ_BYTES) -> bytes | None:
 
 
 def shut(connection: socket.socket) -> None:
-    """Let the other side see the end, whoever else has the socket open. It may have gone already."""
+    """End the sending side, even if other processes have the socket open. The peer may have disconnected."""
     with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_WR)
 
 
 def _bind_path(server: socket.socket, path: str) -> None:
-    """Bind to a file that only this user may use; one that a dead server has left is replaced."""
-    if _is_left_over(path):
+    """Bind to a file that only this user may access. The file of a server that has exited is replaced."""
+    if _is_stale(path):
         Path(path).unlink()
     before = os.umask(0o177)
     try:
@@ -158,7 +158,7 @@ def _bind_path(server: socket.socket, path: str) -> None:
         os.umask(before)
 
 
-def _is_left_over(path: str) -> bool:
+def _is_stale(path: str) -> bool:
     if not Path(path).is_socket():
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

@@ -1,4 +1,4 @@
-"""Who was connected in a recorded session, at a glance."""
+"""Matching of live connections with recorded ones: each client gets the connection that begins like its own."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 
 class Connection:
-    """One recorded connection.
+    """A recorded connection.
 
     Attributes:
-        number: as `conn` has it.
-        line: where it begins.
-        greets: the server speaks first.
-        first: the first event of the client; None where it says nothing.
-        closed: its end was recorded; without, it was open when the server ended.
+        number: value of `conn` of its events.
+        line: its first line in the cassette.
+        greets: the server sends the first message.
+        first: the first event of the client; None if the client sends nothing.
+        closed: its end was recorded; else it was open when the server ended.
     """
 
     __slots__ = ("closed", "first", "greets", "line", "number")
@@ -46,118 +46,118 @@ class Connection:
 
 
 def connections(path: str) -> list[Connection]:
-    """The recorded connections, in their order. Reads all of the file, and keeps the first message of each.
+    """Return the recorded connections, in their order. Reads the complete file.
 
     Raises:
-        CassetteError: it can't be read.
+        CassetteError: the file cannot be read.
     """
-    found: dict[int, Connection] = {}
+    recorded: dict[int, Connection] = {}
     with Reader(path) as reader:
         for event in reader:
             if event.conn == OWN_FILES:
                 continue
-            one = found.get(event.conn)
-            if one is None:
-                one = found[event.conn] = Connection(event.conn, reader.line)
+            connection = recorded.get(event.conn)
+            if connection is None:
+                connection = recorded[event.conn] = Connection(event.conn, reader.line)
             if not isinstance(event, Data):
-                one.closed = one.closed or event.kind == "eof"
-            elif event.kind == "in" and one.first is None:
-                one.first = event
-            elif event.kind == "out" and one.first is None:
-                one.greets = True
-    return [found[number] for number in sorted(found)]
+                connection.closed = connection.closed or event.kind == "eof"
+            elif event.kind == "in" and connection.first is None:
+                connection.first = event
+            elif event.kind == "out" and connection.first is None:
+                connection.greets = True
+    return [recorded[number] for number in sorted(recorded)]
 
 
 class Positions:
-    """Lines of the cassette by connection; of those that are over there are none.
+    """Positions in the cassette, by connection. Connections that have ended have no position.
 
     Args:
-        recorded: the connections, none of which is made yet.
+        recorded: the connections; none of them has begun.
     """
 
     def __init__(self, recorded: Iterable[Connection]) -> None:
-        self._known: dict[int, Player | int] = {one.number: one.line for one in recorded}
+        self._open: dict[int, Player | int] = {connection.number: connection.line for connection in recorded}
 
     def begin(self, number: int, player: Player) -> None:
-        """A connection is made, and this plays it."""
-        self._known[number] = player
+        """Set the player of a connection."""
+        self._open[number] = player
 
     def end(self, number: int) -> None:
-        """It is over."""
-        del self._known[number]
+        """Remove a connection that has ended."""
+        del self._open[number]
 
     def arrived(self, line: int) -> bool:
-        """Has everything come that the clients said down to this line?"""
-        return all(_position(each) > line for each in self._known.values())
+        """Return True if all messages of the clients that are recorded above this line have been received."""
+        return all(_position(player) > line for player in self._open.values())
 
     def all(self) -> list[int]:
-        """All of them."""
-        return [_position(each) for each in self._known.values()]
+        """Return all positions."""
+        return [_position(player) for player in self._open.values()]
 
 
 def _position(player: Player | int) -> int:
-    """All that this client said above this line has come."""
+    """Return the line above which all messages of the client have been received."""
     if isinstance(player, int):
         return player
-    # In any order nobody can say what has not come yet: what depends on it waits for the connection's end.
+    # In order `any`, a later message may come first, so events that depend on it wait for the end of the connection.
     return player.next_line() if isinstance(player, StrictPlayer) else 0
 
 
 class Arrival:
-    """A live connection.
+    """A live connection that is not matched yet.
 
     Attributes:
-        socket: of the client.
-        heard: what it has said so far.
+        socket: its socket.
+        received: bytes received so far.
     """
 
-    __slots__ = ("decoder", "heard", "socket")
+    __slots__ = ("decoder", "received", "socket")
 
     def __init__(self, client: socket.socket, header: Header) -> None:
         self.socket = client
-        self.heard: list[bytes] = []
+        self.received: list[bytes] = []
         self.decoder = FRAMINGS[header.framing].decoder()
 
 
 class Arrivals:
-    """Those who have come, and those who are still to come.
+    """Live connections that are not matched yet, and the recorded ones without a live one.
 
     Args:
         path: the cassette.
         header: its header.
-        options: how to replay.
-        listener: where clients come.
-        tell: is told of a client for whom there is no recorded connection.
+        options: options of the replay.
+        listener: accepts the clients.
+        report: called with a message about a client for which no recorded connection is left.
 
     Attributes:
-        missing: recorded connections that nobody has made yet.
+        missing: recorded connections without a live one.
     """
 
     def __init__(
-        self, path: str, header: Header, options: Options, listener: Listener, tell: Callable[[str], None]
+        self, path: str, header: Header, options: Options, listener: Listener, report: Callable[[str], None]
     ) -> None:
         self._path = path
         self._header = header
         self._options = options
         self._listener = listener
-        self._tell = tell
+        self._report = report
         self._fresh: dict[int, Arrival] = {}
         self.missing = connections(path)
         self._count = len(self.missing)
 
     @property
     def files(self) -> list[int]:
-        """What is to be polled for `act`."""
+        """File descriptors to poll for `act`."""
         return [self._listener.fd, *self._fresh]
 
     def act(self, ready: Collection[int]) -> Iterator[tuple[Arrival, Connection]]:
-        """After poll(): the clients that are known by now, and which connections they make."""
+        """Accept and read after poll(). Yield the clients that are matched now, with their recorded connections."""
         fresh = list(self._fresh.items())
         if self._listener.fd in ready:
             yield from self._accept()
         for fd, arrival in fresh:
             if fd in ready:
-                yield from self._hear(fd, arrival)
+                yield from self._receive(fd, arrival)
 
     def _accept(self) -> Iterator[tuple[Arrival, Connection]]:
         client = self._listener.accept()
@@ -172,12 +172,12 @@ class Arrivals:
         else:
             self._fresh[client.fileno()] = arrival
 
-    def _hear(self, fd: int, arrival: Arrival) -> Iterator[tuple[Arrival, Connection]]:
-        """Take what a client says before it is known which one it is."""
+    def _receive(self, fd: int, arrival: Arrival) -> Iterator[tuple[Arrival, Connection]]:
+        """Read from a client, and match it by its first message."""
         data = receive(arrival.socket)
         if data is None:
             return
-        arrival.heard.append(data)
+        arrival.received.append(data)
         arrival.decoder.receive_data(data)
         item = arrival.decoder.next_event()
         if item is None and data:
@@ -186,20 +186,21 @@ class Arrivals:
         if not self.missing:
             self._refuse(arrival.socket)
             return
-        connection = self._recognised(item.payload if isinstance(item, Frame) else None)
+        connection = self._match(item.payload if isinstance(item, Frame) else None)
         self.missing.remove(connection)
         yield arrival, connection
 
-    def _recognised(self, payload: bytes | None) -> Connection:
-        """The recorded connection that begins like this; the first one where none does."""
+    def _match(self, payload: bytes | None) -> Connection:
+        """Return the recorded connection whose first message matches; the first connection if none does."""
         if payload is not None and len(self.missing) > 1:
-            for one in self.missing:
-                if one.first is not None and not one.first.raw and not one.greets:
+            for recorded in self.missing:
+                if recorded.first is not None and not recorded.first.raw and not recorded.greets:
                     requests, _ = make_matcher_and_writer(self._path, self._header, self._options)
-                    if requests.accepts(RecordedRequest(one.first.payload, one.line), payload):
-                        return one
-        return next((one for one in self.missing if payload is not None or one.first is None), self.missing[0])
+                    if requests.accepts(RecordedRequest(recorded.first.payload, recorded.line), payload):
+                        return recorded
+        candidates = (recorded for recorded in self.missing if payload is not None or recorded.first is None)
+        return next(candidates, self.missing[0])
 
     def _refuse(self, client: socket.socket) -> None:
-        self._tell(f"one connection more than the {self._count} in {self._path}: it is closed")
+        self._report(f"one connection more than the {self._count} in {self._path}: it is closed")
         client.close()

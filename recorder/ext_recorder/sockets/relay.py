@@ -40,27 +40,27 @@ if TYPE_CHECKING:
 
     from .address import Listener
 
-# How long a server that we have started may take until it listens, in seconds.
+# Maximum time until a server that was started here listens, in seconds.
 SERVER_START_S = 30.0
-# How often to ask it, in milliseconds.
+# Time between attempts to connect, in milliseconds.
 _RETRY_MS = 20
-# What ends a relay that has started no server: its user, or its host.
+# Signals that end a relay that has not started a server.
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRecorder] | None = None) -> int:
-    """Relay clients to a server until it ends, and record that. A started server's end is the end of this process.
+    """Relay clients to a server until it ends, and record their sessions. This process exits as a started server does.
 
     Args:
-        session: with `listen` and `connect`; `command` starts the server, where there is one.
-        http: as in `ext_recorder.record.recorder`, for a server that is started.
+        session: its `listen` and `connect` are addresses; `command` starts the server, if it is not empty.
+        http: see `ext_recorder.record.recorder`, for a server that is started.
 
     Returns:
-        The exit code, where no server was started.
+        The exit code, if no server was started.
 
     Raises:
-        UsageError: an address is none, or can't be listened at.
-        CommandError: the command can't be started; nothing was recorded.
+        UsageError: an address is not valid, or it is not possible to listen at it.
+        CommandError: the command cannot be started; nothing is recorded.
     """
     claim_standard_files()
     with relaying(session.listen, session.connect) as make_relay:
@@ -174,7 +174,7 @@ class Relay(StdioProxy):
                     self._patience = _RETRY_MS
                     return
                 write_message(
-                    self._stderr, f"no connection to {self._target}: {error.strerror or error}; the client is let go"
+                    self._stderr, f"cannot connect to {self._target}: {error.strerror or error}; the client is closed"
                 )
                 client.close()
             else:

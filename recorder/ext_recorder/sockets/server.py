@@ -1,6 +1,6 @@
-"""`replay --listen`: the recorded server, without the server. Each client is played the connection that it makes.
+"""`replay --listen`: replay a recorded socket server. Each client gets the recorded connection that matches its own.
 
-Which one that is, `arrivals` finds out; `players` play it; and what depends on another connection waits for that.
+`connection_matching` chooses it, and `players` replay it. An event that depends on another connection waits for that.
 """
 
 from __future__ import annotations
@@ -45,19 +45,19 @@ if TYPE_CHECKING:
     from .connection_matching import Arrival, Connection
     from .http_server import HttpServer
 
-_NOBODY = -1
+_NO_INPUT = -1  # in the place of a file descriptor
 
 
 def run_server(path: str, listen: str, options: Options) -> int:
-    """Be the recorded server, at an address.
+    """Replay a recorded server at an address.
 
     Args:
         path: the cassette.
         listen: the address.
-        options: how to replay.
+        options: options of the replay.
 
     Returns:
-        As `run_replay` does.
+        The exit status, see `run_replay`.
     """
     claim_standard_files()
     err = host_outlet(2)
@@ -85,36 +85,36 @@ def run_server(path: str, listen: str, options: Options) -> int:
 
 
 class _Client:
-    """A live connection, and the recorded one that is played to it.
+    """A live connection, and the recorded one that is replayed to it.
 
     Attributes:
-        socket: the connection.
-        number: of the recorded one.
-        shell: plays it.
+        socket: its socket.
+        number: number of the recorded connection.
+        driver: replays it.
     """
 
-    __slots__ = ("number", "shell", "socket")
+    __slots__ = ("driver", "number", "socket")
 
-    def __init__(self, client: socket.socket, number: int, shell: PlayerDriver) -> None:
+    def __init__(self, client: socket.socket, number: int, driver: PlayerDriver) -> None:
         self.socket = client
         self.number = number
-        self.shell = shell
+        self.driver = driver
 
 
 class Server:
-    """One replayed server.
+    """A replayed socket server.
 
     Args:
         path: the cassette.
         header: its header.
-        options: how to replay.
-        listener: where clients come.
+        options: options of the replay.
+        listener: accepts the clients.
         err: standard error.
-        report: of `--report`; None: it was not given.
+        report: report of `--report`; None without that option.
 
     Attributes:
-        told: what was otherwise than recorded.
-        repeated: the number of messages that were played again, on request.
+        told: messages about differences between this session and the recorded one.
+        repeated: number of messages that were replayed again, because a client asked again.
     """
 
     def __init__(
@@ -125,20 +125,20 @@ class Server:
         self._options = options
         self._listener = listener
         self._err = err
-        self._arrivals = Arrivals(path, header, options, listener, self._one_too_many)
+        self._arrivals = Arrivals(path, header, options, listener, self._report_extra)
         self._positions = Positions(self._arrivals.missing)
         self._clients: list[_Client] = []
         self._differs = False
         self._silence = SILENCE_MS
         self._patience: int | None = SILENCE_MS
         self.told: list[str] = report.told if report else []
-        self._own = self._own_shell()
+        self._own = self._own_driver()
         self.repeated = 0
         if report:
             report.repeated = lambda: self.repeated
 
     def run(self) -> int | str:
-        """Serve until the recorded server ends, or a signal comes. Returns the exit code, or the signal's name."""
+        """Serve until the recorded server ends, or a signal arrives. Return the exit code or the name of the signal."""
         signals = Signals()
         signals.catch()
         write_message(self._err, f"listening on {self._listener.address}, {headline(self._path, self._header)}")
@@ -147,22 +147,22 @@ class Server:
             while self._own.status is None:
                 self._turn(signals)
             for client in self._clients:
-                if client.shell.status is None:
-                    client.shell.receive_data(b"")  # the server has ended: so have its connections
-            while any(shell.backlog() for shell in self._shells()):
+                if client.driver.status is None:
+                    client.driver.receive_data(b"")  # the end of the server ends its connections
+            while any(driver.backlog() for driver in self._drivers()):
                 self._turn(signals)
-            self._look_back()
+            self._report_missing()
         finally:
             signals.close()
             self._listener.close()
         return EXIT_DIFFERS if self._differs else self._own.status
 
     def _turn(self, signals: Signals) -> None:
-        ready, asked = wait(self._shells(), [signals.fd, *self._arrivals.files], self._patience)
+        ready, polled = wait(self._drivers(), [signals.fd, *self._arrivals.files], self._patience)
         if ready:
             self._patience = self._silence
-        elif not any(shell.backlog() for shell in self._shells()):
-            early = [client.shell.receive_silence() for client in self._clients]
+        elif not any(driver.backlog() for driver in self._drivers()):
+            early = [client.driver.receive_silence() for client in self._clients]
             self._silence = NEXT_SILENCE_MS if any(early) else self._silence
             self._patience = self._silence if any(early) else None
         if signals.fd in ready:
@@ -170,66 +170,63 @@ class Server:
                 self._own.receive_signal(signal_name(number))
         for arrival, connection in self._arrivals.act(ready):
             self._begin(arrival, connection)
-        for shell in self._shells():
-            shell.act(ready, asked)
+        for driver in self._drivers():
+            driver.act(ready, polled)
         self._resume()
-        for client in [each for each in self._clients if each.shell.status is not None]:
-            if not client.shell.backlog():
-                self._part(client)
+        for client in [client for client in self._clients if client.driver.status is not None]:
+            if not client.driver.backlog():
+                self._count(client.driver)
+                self._positions.end(client.number)
+                self._clients.remove(client)
+                client.socket.close()
 
-    def _shells(self) -> list[PlayerDriver]:
-        return [self._own, *(client.shell for client in self._clients)]
+    def _drivers(self) -> list[PlayerDriver]:
+        return [self._own, *(client.driver for client in self._clients)]
 
     # --- Clients ------------------------------------------------------------------------------------------------------
 
     def _begin(self, arrival: Arrival, connection: Connection) -> None:
-        """It is known which connection a client makes."""
+        """Start the replay of a connection to the client that matches it."""
         actions = make_action_buffer(self._header, self._options)
-        player = self._player(Part(self._path, connection.number, closed=connection.closed), actions)
+        part = Part(self._path, connection.number, closed=connection.closed)
+        player: Player
+        if self._options.order == "strict":
+            requests, responses = make_matcher_and_writer(self._path, self._header, self._options)
+            framing = FRAMINGS[self._header.framing]
+            arrived = self._positions.arrived
+            connection_player = ConnectionPlayer(part, requests, responses, actions, framing, arrived=arrived)
+            player = with_repeats(connection_player, actions, self._options)
+        else:
+            player = make_player(part, actions, self._options)
         player.on_host_data = actions.on_host_data
         player.told = self.told
         source = arrival.socket.fileno()
         out = OutputSink(source, arrival.socket.send, partial(shut, arrival.socket))
-        shell = PlayerDriver(player, actions, source, {"out": out, "err": self._err}, self._options.speed)
-        self._clients.append(_Client(arrival.socket, connection.number, shell))
+        driver = PlayerDriver(player, actions, source, {"out": out, "err": self._err}, self._options.speed)
+        self._clients.append(_Client(arrival.socket, connection.number, driver))
         self._positions.begin(connection.number, player)
-        shell.start()
-        for data in arrival.heard:
-            shell.receive_data(data)
+        driver.start()
+        for data in arrival.received:
+            driver.receive_data(data)
 
-    def _player(self, part: Part, actions: ActionBuffer) -> Player:
-        if self._options.order != "strict":
-            return make_player(part, actions, self._options)
-        requests, responses = make_matcher_and_writer(self._path, self._header, self._options)
-        framing = FRAMINGS[self._header.framing]
-        player = ConnectionPlayer(part, requests, responses, actions, framing, arrived=self._positions.arrived)
-        return with_repeats(player, actions, self._options)
+    def _count(self, driver: PlayerDriver) -> None:
+        """Add the result of a connection that has ended."""
+        self.repeated += driver.player.repeated
+        self._differs = self._differs or driver.status == EXIT_DIFFERS
 
-    def _part(self, client: _Client) -> None:
-        """A connection is over."""
-        self._look_at(client.shell)
-        self._positions.end(client.number)
-        self._clients.remove(client)
-        client.socket.close()
-
-    def _look_at(self, shell: PlayerDriver) -> None:
-        """What was otherwise than recorded on a connection that is over."""
-        self.repeated += shell.player.repeated
-        self._differs = self._differs or shell.status == EXIT_DIFFERS
-
-    # --- What depends on other connections ----------------------------------------------------------------------------
+    # --- Dependencies between connections -----------------------------------------------------------------------------
 
     def _resume(self) -> None:
-        """Let those go on for whom what they waited for has come; that may be what others wait for."""
+        """Continue the players whose dependencies have arrived, until none makes progress."""
         while True:
             before = self._positions.all()
-            for shell in self._shells():
-                shell.resume()
+            for driver in self._drivers():
+                driver.resume()
             if before == self._positions.all():
                 return
 
-    def _own_shell(self) -> PlayerDriver:
-        """What the server did on its own account: lines, on this process' own standard files."""
+    def _own_driver(self) -> PlayerDriver:
+        """Return the driver of the events that belong to no connection: output on standard files, signals, the exit."""
         header = type(self._header)("raw", DIALECTS["raw"].framing, bindings=self._header.bindings)
         requests, responses = make_matcher_and_writer(self._path, header, self._options)
         actions = ActionBuffer(paced=0 < self._options.speed < MAX)
@@ -238,23 +235,23 @@ class Server:
             part, requests, responses, actions, FRAMINGS[header.framing], arrived=self._positions.arrived
         )
         outlets: dict[Output, OutputSink] = {"out": host_outlet(1), "err": self._err}
-        return PlayerDriver(player, actions, _NOBODY, outlets, self._options.speed)
+        return PlayerDriver(player, actions, _NO_INPUT, outlets, self._options.speed)
 
     # --- The end ------------------------------------------------------------------------------------------------------
 
-    def _look_back(self) -> None:
-        """What never came is told."""
+    def _report_missing(self) -> None:
+        """Report the recorded connections that no client has made."""
         for client in self._clients:
-            if client.shell.status is not None:
-                self._look_at(client.shell)
-        for one in self._arrivals.missing:
-            self._tell(f"the recorded connection {one.number} ({self._path}:{one.line}) was never made")
+            if client.driver.status is not None:
+                self._count(client.driver)
+        for connection in self._arrivals.missing:
+            self._report(f"the recorded connection {connection.number} ({self._path}:{connection.line}) was never made")
             self._differs = self._differs or self._options.order == "strict"
 
-    def _one_too_many(self, text: str) -> None:
-        self._tell(text)
+    def _report_extra(self, text: str) -> None:
+        self._report(text)
         self._differs = True
 
-    def _tell(self, text: str) -> None:
+    def _report(self, text: str) -> None:
         self.told.append(text)
         write_message(self._err, text)

@@ -290,7 +290,7 @@ def test_a_server_that_is_not_there_is_told_and_the_client_let_go(tmp_path: Path
         with Client(relay.address) as client:
             assert client.lines.readline() == b""
         relay.end()
-    assert b"no connection to tcp:127.0.0.1:" in relay.said
+    assert b"cannot connect to tcp:127.0.0.1:" in relay.said
     assert b"Traceback" not in relay.said
 
 
@@ -313,7 +313,7 @@ def test_a_megabyte_passes_in_both_directions_while_nobody_reads(tmp_path: Path,
         (["--listen=tcp:127.0.0.1:99999", "--connect=tcp:1"], "expected tcp:HOST:PORT or unix:PATH"),
         (["--listen=tcp:127.0.0.1:0"], "both or neither"),
         (["--connect=tcp:127.0.0.1:1"], "both or neither"),
-        (["--listen=unix:/no/such/folder/x.sock", "--connect=tcp:1"], "can't listen at unix:/no/such/folder/x.sock"),
+        (["--listen=unix:/no/such/folder/x.sock", "--connect=tcp:1"], "cannot listen at unix:/no/such/folder/x.sock"),
     ],
 )
 def test_a_wrong_address_is_explained(tmp_path: Path, words: list[str], said: str) -> None:
@@ -334,7 +334,7 @@ def test_the_socket_file_of_a_dead_server_is_replaced_and_that_of_a_live_one_is_
         assert path.stat().st_mode & 0o777 == 0o600
         second = [*RECORDER, "replay", f"--listen=unix:{path}", cassette]
         done = subprocess.run(second, capture_output=True, timeout=PATIENCE_S, check=False)
-        told = f"can't listen at unix:{path}: Address already in use; end what listens there, or choose another place"
+        told = f"cannot listen at unix:{path}: Address already in use; end the process that listens there"
         assert (done.returncode, told in done.stderr.decode()) == (2, True)
         relay.end()
     assert not path.exists()
