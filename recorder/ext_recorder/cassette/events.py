@@ -196,8 +196,8 @@ def note(kind: Stream, time: float, item: Frame | Junk, framing: Framing, clean:
             return line
     if payload == item.payload and head in ((), item.head):
         return raw_line(kind, time, item.wire, conn=conn)
-    # The length in front of a payload that was cleaned is no longer correct: frame it again. A header block in a
-    # spelling that we would not write loses that spelling; a secret on the disk would be worse.
+    # The length before a redacted payload is no longer correct: frame it again. A header block in an unusual form loses
+    # that form; a secret on the disk would be worse.
     try:
         wire = framing.encode(payload, head or item.head)
     except (ValueError, FrameTooLong):

@@ -1,4 +1,4 @@
-"""The lines above the events: which format, which protocol, what was recorded, and when."""
+"""Header of a cassette, the lines before the events: format version, protocol, command, time, bindings."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
     from .yaml_scalars import Flow
 
-VERSION = 1  # of the format; a reader refuses what it does not know
+VERSION = 1  # of the format; a reader refuses other versions
 SUFFIX = ".yaml"
 NO_LINES: Mapping[str, int] = {}
 
-_HTTP = ".http.yaml"  # what stands beside cassettes
+_HTTP = ".http.yaml"  # suffix of files of HTTP interactions
 _TITLE = "# A recorded session. Show it: ext-recorder show FILE\n"
-_NUMBERS = frozenset("0123456789.:TZ-+")  # versions and times of day stand without quotation marks
+_NUMBERS = frozenset("0123456789.:TZ-+")  # versions and times are written without quotation marks
 
 
 class Header:
@@ -28,15 +28,15 @@ class Header:
     Attributes:
         protocol: the name of a dialect: "gevals", "jsonrpc", "raw".
         framing: "ndjson", "content-length" or "uint32".
-        command: the recorded command, already without secrets and machine paths.
-        environment: values of the environment variables that are part of what was recorded, likewise.
-        recorder: the version that recorded it.
-        recorded: when, in UTC, as "2026-11-21T21:00:00Z".
-        bindings: name to the neutral spelling that stands in the events for a path of the machine, as in {"workdir":
-            "/tmp/workdir"}. A second value of the same name is spelled with "-2", a third with "-3", so that the
-            header can be written before the session.
-        redacted: what was redacted, where that stands above the events: a recorder writes it behind them. None: it
-            does not.
+        command: the recorded command, without secrets and machine paths.
+        environment: values of the environment variables that must match, likewise.
+        recorder: version of the recorder.
+        recorded: time in UTC, such as "2026-11-21T21:00:00Z".
+        bindings: placeholders in the events for paths of the machine, by name, as in {"workdir": "/tmp/workdir"}. A
+            second path of the same name has the suffix "-2", a third "-3", so that the header can be written before
+            the session.
+        redacted: redaction rules that have replaced something, if they are listed before the events; None if not. A
+            recorder writes them after the events.
     """
 
     __slots__ = ("bindings", "command", "environment", "framing", "protocol", "recorded", "recorder", "redacted")

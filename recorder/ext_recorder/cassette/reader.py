@@ -33,27 +33,27 @@ if TYPE_CHECKING:
     from .yaml_scalars import Flow
 
 
-_BLOCK_BYTES = 32_768  # are looked at together; the first answer does not wait long for that
-_LONG_BYTES = 1_048_576  # a block with a line so long is not held several times
-_USUAL_END = b"'}\n"  # of a line that `cut` knows; those of the session's end have another one
-_HEADER_LINES = 100  # a header is some ten lines; what has none by then is another file
+_BLOCK_BYTES = 32_768  # read at once; small enough that the first response does not wait for long
+_LONG_BYTES = 1_048_576  # a block with a line of this length is not copied
+_USUAL_END = b"'}\n"  # of a line that `cut` can parse; the lines at the end of a session have another one
+_HEADER_LINES = 100  # a header has about ten lines; a file without `events` until this line is not a cassette
 
 
 class Reader:
-    """One cassette being read. Iterate over it once; a context manager.
+    """Reader of a cassette. A context manager; iterate over it once.
 
     Args:
         path: the file.
 
     Attributes:
-        header: what stands above the events.
-        line: the line of the event given last.
-        block: the latest lines that could be read as one. The iteration goes on at its `position`.
-        redacted: the rules that took something out; all of them are known when all events were read. None: it does
-            not say.
+        header: its header.
+        line: line of the latest event.
+        block: the latest lines that were parsed together. The iteration continues at its `position`.
+        redacted: redaction rules that have replaced something, complete after the last event; None if they are not
+            listed.
 
     Raises:
-        CassetteError: from the start and while iterating.
+        CassetteError: the file cannot be read; also while iterating.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:

@@ -44,19 +44,19 @@ class Recovered:
 
 
 def recover(partial: Path, cassette: Path | None = None, *, replace: bool = False) -> Recovered:
-    """Make a cassette of what a killed recorder left.
+    """Write a cassette from the partial file of a killed recorder.
 
     Args:
-        partial: NAME.partial, or NAME.partial.1 where a later recorder has moved it aside; it is removed in
-            the end. Or a cassette that was cut off.
-        cassette: the file to be made; None: NAME, or the cassette itself.
-        replace: overwrite a cassette that is there.
+        partial: NAME.partial, or NAME.partial.1 if a later recorder has renamed it; it is removed at the end. Or a
+            truncated cassette.
+        cassette: the file to write; None for NAME, or the truncated cassette itself.
+        replace: replace an existing cassette.
 
     Raises:
-        UsageError: `partial` does not exist, or is complete, or the cassette exists already.
-        CassetteInUse: it is still being recorded.
-        CassetteError: it is no partial cassette.
-        OSError: a file can't be written.
+        UsageError: `partial` does not exist, or is complete, or the cassette exists.
+        CassetteInUse: a recorder is writing it.
+        CassetteError: it is not a partial cassette.
+        OSError: a file cannot be written.
     """
     path = type(partial)(target_of(str(cassette or name_of(partial))))
     if not partial.exists():

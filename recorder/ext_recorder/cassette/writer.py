@@ -203,28 +203,28 @@ class Writer:
             self._size += written
 
 
-BATCH_LINES = 500  # are written at once
+BATCH_LINES = 500  # lines per write
 
 
 def write_cassette(
     path: Path, header: Header, lines: Iterable[bytes], redacted: Callable[[], tuple[str, ...]], *, replace: bool
 ) -> int:
-    """Write a cassette; all of it, or nothing.
+    """Write a cassette atomically.
 
     Args:
         path: the file.
-        header: its first lines; its own `redacted` is left out, because it stands at the end.
+        header: its header; the `redacted` of the header is not written, because it is at the end.
         lines: its events.
-        redacted: asked when all of them are written.
-        replace: a file that is there already gives way.
+        redacted: returns the redaction rules; called after the last event.
+        replace: replace an existing file.
 
     Returns:
         The number of events.
 
     Raises:
-        UsageError: the file is there already.
+        UsageError: the file exists.
         CassetteInUse: a recorder is writing it.
-        OSError: it can't be written.
+        OSError: the file cannot be written.
     """
     if path.exists() and not replace:
         raise UsageError(f"{path} is there already: choose another name, or replace it by --force")

@@ -1,8 +1,7 @@
-"""Parser for cassettes that a person or a formatter has rewritten, by PyYAML.
+"""Parser, with PyYAML, for cassettes that a person or a formatter has edited.
 
-Only nodes are made of the text, never Python objects, so that nothing in a file can name a class to be built;
-every value is taken as the text that stands there, so that no loader's idea of dates, of `no` or of `1e5`
-comes in.
+It only composes nodes, never Python objects, so that a file cannot name a class to construct. Every value is read as
+text, so that YAML's types (dates, `no`, `1e5`) are not applied.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ _TEXTS = {"cassette", "protocol", "framing", "recorder", "recorded"}
 
 
 class File:
-    """All of a file.
+    """Content of a file.
 
     Attributes:
-        header: the keys that we know but `events`; others are left to newer versions.
-        lines: key to the line that it is on.
-        events: (line, event) in their order; None where there is no such key.
+        header: the known keys except `events`; unknown keys are ignored, because newer versions may add them.
+        lines: line of each key.
+        events: events with their lines, in their order; None without that key.
     """
 
     __slots__ = ("events", "header", "lines")
@@ -103,7 +102,7 @@ def _compose(path: str, data: bytes) -> yaml.Node:
         root = yaml.compose(data, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         problem = error.problem or error.context or "broken"
-        # What has no end is told where it begins; so is an event that a stray quotation mark has made too long.
+        # An unterminated value is reported at its start; so is an event that an unmatched quotation mark made too long.
         begun = error.context_mark and ("end of stream" in problem or "flow" in (error.context or ""))
         mark = error.context_mark if begun else error.problem_mark
         raise CassetteError(path, mark.line + 1 if mark else 0, f"not YAML: {problem}", _advice(path, data)) from None

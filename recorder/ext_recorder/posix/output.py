@@ -1,8 +1,8 @@
 """Non-blocking output to the host.
 
-A recorder that waits in `write` reads nothing meanwhile, and a host that waits in *its* write for us to read would wait
-for good. O_NONBLOCK is no way out by itself: it belongs to the open file, which the host and its other children may
-share with us (a terminal, a log file), and would change it for them as well. So each kind of file gets its own way.
+A recorder that blocks in `write` does not read, and a host that blocks in its own write would wait forever.
+O_NONBLOCK alone does not solve this: it belongs to the open file, which the host and its other children may share (a
+terminal, a log file), and would change it for them as well. So each kind of file has its own method.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # A pipe that poll() calls writable takes this many bytes without waiting.
 SAFE_BYTES = select.PIPE_BUF
-# How long a message of ours waits for room, in milliseconds.
+# Time that a message of the recorder waits until it can be written, in milliseconds.
 TELL_MS = 1_000
 
 
@@ -30,10 +30,10 @@ class OutputSink:
     """Destination of bytes: a file that may be full, and the bytes that wait for room.
 
     Attributes:
-        fd: the file to poll for room.
-        send: writes at once what can be written at once, and returns how many bytes that were. Raises BlockingIOError
-            when there is no room, another OSError when nobody will ever read.
-        close: lets the reader see the end of file.
+        fd: file to poll until it is writable.
+        send: writes as many bytes as possible without blocking, and returns their number. Raises BlockingIOError if it
+            can write none, another OSError if the reader has closed the file.
+        close: closes the file, so that the reader gets the end of file.
     """
 
     __slots__ = ("close", "fd", "send")
@@ -45,7 +45,7 @@ class OutputSink:
 
 
 def pipe_outlet(fd: int) -> OutputSink:
-    """The outlet for a non-blocking pipe that is all ours."""
+    """Return the destination for a non-blocking pipe that no other process shares."""
     return OutputSink(fd, partial(os.write, fd), partial(os.close, fd))
 
 

@@ -1,8 +1,8 @@
-"""Signals of the host, forwarded to the child, and the exit of the child: as files to poll.
+"""Signals of the host, forwarded to the child, and the exit of the child, as files to poll.
 
-A terminal sends Ctrl-C to the whole foreground group, the child included: passed on, the child would get it twice. Only
-the kernel's note on who sent it tells the two apart, and Python shows that for blocked signals alone. So at a terminal,
-and only there, SIGINT and SIGQUIT are blocked and asked for every `TERMINAL_MS`.
+A terminal sends Ctrl-C to the complete foreground group, so a child would get a forwarded Ctrl-C twice. Only the sender
+in the kernel's siginfo distinguishes the two cases, and Python only shows it for blocked signals. So at a terminal, and
+only there, SIGINT and SIGQUIT are blocked and polled every `TERMINAL_MS`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-# Everything that a process can be sent and can handle. Not: what a fault raises, what stops a job, news of children.
+# All signals that a process can handle, except those of faults, of job control, and of children.
 _NOT_PASSED_ON = frozenset(
     {
         signal.SIGKILL, signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU, signal.SIGCHLD, signal.SIGPIPE,
@@ -25,7 +25,7 @@ _NOT_PASSED_ON = frozenset(
 )  # fmt: skip
 PASSED_ON = tuple(sorted(signal.valid_signals() - _NOT_PASSED_ON))
 FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)
-# How long a signal to us at a terminal may wait, in milliseconds.
+# Maximum delay of a signal at a terminal, in milliseconds.
 TERMINAL_MS = 50
 
 

@@ -63,7 +63,7 @@ def act(mode: str, cassette: str) -> Literal["record", "replay", "go-on"]:
         cassette: the file.
 
     Raises:
-        UsageError: there is no such mode; or the cassette is missing, and may not be recorded.
+        UsageError: the mode is unknown; or the cassette is missing, and the mode does not record.
     """
     chosen = known(mode)
     result = chosen.there if os.path.exists(cassette) else chosen.missing  # noqa: PTH110 - pathlib costs 5 ms
@@ -77,10 +77,10 @@ class ResumeFrom:
 
     Attributes:
         path: the cassette.
-        upto: its events above this line are kept; 0: all of them, but for the end.
-        early: lines below it that are kept as well: they were played before their place in the recording.
-        bindings: paths, and what stands for them in it.
-        lines: of the new cassette, that were taken over from it, with the header.
+        upto: its events above this line are kept; 0 for all of them, without the end.
+        early: lines below it that are kept as well, because they were replayed early.
+        bindings: paths and their placeholders.
+        lines: number of lines of the new cassette that were copied from it, with the header.
     """
 
     __slots__ = ("bindings", "early", "lines", "path", "upto")

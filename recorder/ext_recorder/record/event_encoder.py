@@ -1,7 +1,7 @@
-"""Event encoder: chunks become messages, and messages redacted lines of a cassette.
+"""Event encoder: assembles messages from chunks, and encodes them as redacted lines of a cassette.
 
-A secret may be cut in two by the chunks in which it came, or by the pieces in which bytes without any framing come. So
-an unfinished message waits, and so do the last bytes of what is no message.
+A secret may be split over chunks, or over pieces of bytes that are not messages. So an incomplete message is held back,
+and so are the last bytes of what is not a message.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
 # Bytes that are not a message are written when they reach this number,
 LOOSE_BYTES = 1_048_576
-# but for so many of them, because a secret may have only begun there. Long ones: private keys, some 3 KB in base64.
+# except this number of them, because a secret may begin there. The longest are private keys, about 3 KB in base64.
 HELD_BACK_BYTES = 16_384
 
 
 def limit(framing: Framing) -> int:
-    """The longest message that is kept as one, in bytes: no longer than what the framing can say again at replay."""
+    """Return the size of the longest message that is kept as one, in bytes: at most what the framing can replay."""
     return UINT32_LIMIT_BYTES if framing.name == "uint32" else MESSAGE_LIMIT_BYTES
 
 
-# A note that ends a session in which no child has ended: nobody has started one.
+# Name of the note that ends a session without a child process.
 END = "end"
 
 
@@ -71,23 +71,23 @@ class _Part:
 class EventEncoder:
     """Encoder of the lines of one session.
 
-    A note names its stream: "in" of the one connection on stdio, "in:2" of the second one of a socket server. What has
-    the number 0 is a socket server's own standard files, which are lines.
+    A note names its stream: "in" of the only connection on stdio, "in:2" of the second connection of a socket server.
+    Connection 0 is the standard files of a socket server, which contain lines.
 
     Args:
-        framing: of the messages, in both directions.
-        clean: takes secrets and machine paths out of bytes.
-        bindings: told of the host's messages, because they name paths of the machine.
-        since: the time of the first note, in seconds since the start of the session.
-        replacements: finds what is secret in a text; with it, secrets that notifications cut in two are found.
-        keeps_long: lines of the child over the limit are kept as bytes, piece by piece; they are not messages.
+        framing: framing of the messages, in both directions.
+        clean: replaces secrets and machine paths in bytes.
+        bindings: reads the messages of the host, because they contain paths of the machine.
+        since: time of the first note, in seconds since the start of the session.
+        replacements: finds secrets in a text; if given, secrets that are split over notifications are found.
+        keeps_long: lines of the child over the limit are kept as bytes in pieces, because they are not messages.
         check: reads the messages and marks as well.
 
     Attributes:
-        counts: messages so far, by stream; of stderr, lines.
-        strays: whether host or child has said something that is no message.
-        finished: whether the child's exit has been noted.
-        omitted: sizes of the messages that were left out.
+        counts: number of messages so far, by stream; of stderr, lines.
+        strays: host or child have sent something that is not a message.
+        finished: the exit of the child is recorded.
+        omitted: sizes of the messages that are not recorded.
     """
 
     def __init__(

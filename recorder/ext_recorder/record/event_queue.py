@@ -113,37 +113,37 @@ class Journal:
             start += size + _HEAD_BYTES
 
 
-# A scribe that takes nothing for so long, in seconds, is given up: a disk that hangs must not hang the session.
+# Seconds without progress after which an idle writer process is given up: a disk that hangs must not hang the session.
 STALL_S = 10.0
 
-# A scribe that uses processor time, such as for the redaction of a message of 60 MB, has this long, in seconds.
+# The same for a writer process that uses processor time, such as for the redaction of a message of 60 MB.
 BUSY_S = 120.0
 
-# How long the scribe may take, in seconds, for the last notes and the rename. It is at most QUEUE_BYTES behind.
+# Seconds for the writer process to write the last notes and rename the file. It is at most QUEUE_BYTES behind.
 FINISH_S = 30.0
 
-# Room in the pipe, so that a batch goes by one write. 1 MiB is what Linux grants to everyone.
+# Size of the pipe, so that one write sends a batch. Linux grants 1 MiB to every user.
 PIPE_BYTES = 1_048_576
 LENGTH_BYTES = 4
 
-# The pieces of a text follow each other sooner; a scribe that gets nothing in this time writes what it holds back.
+# Pieces of a streamed text arrive faster. After this time without notes, the writer process writes what it holds back.
 IDLE_MS = 1_000
 
-# A batch is handed over in one piece, some 400 µs.
+# Size of a batch, which takes about 400 µs to send.
 BATCH_BYTES = 524_288
 
-# What a note weighs beside its bytes.
+# Size of a note without its bytes.
 NOTE_BYTES = 256
-NOBODY = -1  # in the place of a process id
+NOBODY = -1  # in the place of a process id, if there is no process
 
 
 class Report:
     """Result of a recording.
 
     Attributes:
-        ok: whether the cassette is complete.
-        text: for a person; "" when there is nothing to say.
-        warning: for a person, even where nobody watches a terminal; "" most often.
+        ok: the cassette is complete.
+        text: message for the user, printed on a terminal or if `ok` is False; may be "".
+        warning: message for the user that is always printed; usually "".
     """
 
     __slots__ = ("ok", "text", "warning")
@@ -158,17 +158,17 @@ class EventQueue:
     """Queue of events from the proxy to the writer process.
 
     Args:
-        scribe: its process id; NOBODY when it could not be started.
-        pipe: where batches are written to.
-        report: where the scribe's report is read from, when it ends.
-        partial: the name of the file that it writes, for messages.
-        journal: shared with the scribe.
+        scribe: process id of the writer process; NOBODY if it could not be started.
+        pipe: file descriptor that batches are written to.
+        report: file descriptor that the report of the writer process is read from.
+        partial: name of the file that it writes, for messages.
+        journal: memory shared with the writer process.
 
     Attributes:
-        fresh: what was noted and not handed over yet. Always the same list: the tap appends to it directly.
-        journal: the same, for a scribe that outlives the tap. The tap writes to it directly.
-        backlog: bytes handed over that the scribe has not taken yet.
-        on: whether anything is being recorded.
+        fresh: notes that are not sent yet. Always the same list: the proxy appends to it directly.
+        journal: the same notes, for a writer process that outlives the proxy. The proxy writes to it directly.
+        backlog: bytes sent that the writer process has not received yet.
+        on: the session is being recorded.
     """
 
     def __init__(self, scribe: int, pipe: int, report: int, partial: str, journal: Journal) -> None:
@@ -255,12 +255,12 @@ class EventQueue:
         return monotonic() - self._worked < STALL_S
 
     def stop(self) -> Report:
-        """Record no more, while the session goes on. Returns why."""
+        """Stop recording while the session continues. Return the cause."""
         report = self._end(0.0 if self.stalled() else FINISH_S)
         return Report(ok=False, text=f"recording stopped, the session goes on: {report.text}")
 
     def finish(self) -> Report:
-        """Hand over what is left, and wait until the cassette is there."""
+        """Send the remaining notes, and wait until the cassette is written."""
         if self._ended:
             return Report(ok=False, text="")
         room = poll()
@@ -286,7 +286,7 @@ class EventQueue:
         self._queue.clear()
 
     def _end(self, seconds: float) -> Report:
-        """End the notes, upon which the scribe ends as well, and read what it has to say. One that goes on is ended."""
+        """Close the pipe, which ends the writer process, and read its report. A process that does not end is killed."""
         self._ended = True
         self._drop()
         os.close(self.pipe)

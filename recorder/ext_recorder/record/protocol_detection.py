@@ -1,8 +1,8 @@
-"""`--protocol auto`: what is it that goes over the wire? Asked before the first line of a cassette is written.
+"""`--protocol auto`: detection of the protocol before the first line of a cassette is written.
 
-The wire is not touched by it: the tap forwards whatever comes. The scribe holds its notes back until a message has
-shown the framing and the protocol, which is most often the first one, and then writes them under the header that says
-so. What is held back meanwhile is kept as lines, for the case that the scribe is killed.
+It does not delay the session: the proxy forwards all bytes. The writer process holds its notes back until a message,
+usually the first one, shows framing and protocol, and then writes the header and the notes. Until then it keeps a draft
+of the notes as lines, in case it is killed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .event_queue import Note
 
 AUTO = "auto"
-# So much is held back at most, stderr included; then the most likely protocol has to do.
+# Most bytes that are held back, stderr included; after that, the most likely protocol is used.
 HELD_BYTES = 16_777_216
 
 
@@ -28,7 +28,7 @@ class DetectedProtocol:
     Attributes:
         protocol: the name of a dialect.
         framing: the name of a framing.
-        batches: all notes, those that were looked at first.
+        batches: all notes, including those that were read for the detection.
     """
 
     __slots__ = ("batches", "framing", "protocol")

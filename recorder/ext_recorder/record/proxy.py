@@ -1,7 +1,7 @@
-"""The wire: three streams between host and child, and the one poll() that watches them.
+"""Proxy between host and child: three streams, and one poll() for all of them.
 
-Where a reader does not keep up, we hold the one chunk and read no more of that stream, as a full pipe would; the other
-streams go on.
+If a reader is slow, the proxy holds one chunk and stops reading that stream, as a full pipe would; the other streams
+continue.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ if TYPE_CHECKING:
     from .event_queue import EventQueue
 
 
-# Instead of a number of bytes written: the reader has closed the file.
+# In the place of a number of bytes written: the reader has closed the file.
 NO_READER = -1
 
 
 class ProxyStream:
-    """One direction of the wire.
+    """One direction of the session.
 
     Args:
         name: "in", "out" or "err", as the child sees it.
-        source: the file to read.
-        close_source: lets its writer see that nobody reads.
-        outlet: where the bytes go.
-        close_outlet: lets its reader see that nothing more comes.
+        source: file to read.
+        close_source: closes the source, so that its writer gets an error.
+        outlet: destination of the bytes.
+        close_outlet: closes the destination, so that its reader gets the end of file.
 
     Attributes:
-        held: what was read and could not be written yet.
-        listening: whether the source is polled.
-        ended: nothing more will come; to be closed once `held` is written.
+        held: bytes that were read and could not be written yet.
+        listening: the source is polled.
+        ended: the source has ended; the destination is closed once `held` is written.
     """
 
     __slots__ = ("close_outlet", "close_source", "ended", "held", "listening", "name", "outlet", "source")
@@ -119,7 +119,7 @@ class PollSet:
         self.poll.modify(stream.outlet.fd, POLLOUT)
 
     def push(self, stream: ProxyStream) -> None:
-        """Write what is held. When all of it is gone, the stream goes on, or ends if it has ended."""
+        """Write the held bytes. When all are written, continue the stream, or close it if its source has ended."""
         try:
             sent = stream.outlet.send(stream.held)
         except BlockingIOError:
@@ -135,24 +135,24 @@ class PollSet:
         self._listen(stream, on=not stream.held and not self.paused)
 
     def pause(self, *, on: bool) -> None:
-        """Read nothing, or go on reading."""
+        """Stop or continue reading all streams."""
         self.paused = on
         for stream, _ in self.streams.values():
             self._listen(stream, on=not stream.held and not on)
 
     def watch(self, fd: int, events: int, act: Callable[[int], None]) -> None:
-        """Call `act` with what poll() says of another file."""
+        """Call `act` with the events that poll() returns for another file."""
         self._others[fd] = act
         self.poll.register(fd, events)
 
     def unwatch(self, fd: int) -> None:
-        """No longer. Harmless for a file that is not watched."""
+        """Stop watching a file. Does nothing if the file is not watched."""
         if self._others.pop(fd, None):
             self.poll.unregister(fd)
 
     def act(self, fd: int, event: int) -> None:
         """Handle a file that is not the source of a stream."""
-        if fd in self._others:  # else it was closed earlier in this turn
+        if fd in self._others:  # else it was closed before, in the same turn
             self._others[fd](event)
 
     def _listen(self, stream: ProxyStream, *, on: bool) -> None:
@@ -169,22 +169,22 @@ class PollSet:
             self.close(stream)  # the reader has closed the file
 
 
-# The most that is read at once. A Linux pipe holds as much, so that one read empties it.
+# Most bytes of one read: the size of a Linux pipe, so that one read empties it.
 CHUNK_BYTES = 65_536
 
-# When nothing comes for so long, the wire is idle: time to hand over what was noted. Less than a tick of the kernel,
-# 4 ms, costs a timer interrupt of its own, and that shows in every tenth round trip.
+# After this time without input, the notes are sent to the writer process. A time below a tick of the kernel, 4 ms,
+# would cost an additional timer interrupt, which is visible in every tenth round trip.
 IDLE_MS = 5
 
-# While the wire is busy notes are handed over only when one of them is so old, in seconds, or when small chunks have
-# filled the journal: it takes time that a large message would have to wait.
+# While the session is busy, notes are sent only if one of them has this age, in seconds, or if small chunks have filled
+# the journal: sending takes time, and a large message would have to wait.
 LAG_S = 0.25
 
-# So much may wait here for the scribe, a message of 20 MB and its echo; then the wire waits too, so that memory stays
-# bounded.
+# Most bytes that may wait for the writer process: a message of 20 MB and its echo. Then the session waits as well, so
+# that memory stays bounded.
 QUEUE_BYTES = 44_040_192
 
-# How often to ask, while the wire waits, whether the scribe is still at work.
+# Time between checks of the writer process while the session waits for it.
 STALL_CHECK_MS = 1_000
 
 # What is taken from a stream after the child's end. Its pipe can't hold more.
@@ -417,7 +417,7 @@ class StdioProxy:
         if all(stream.outlet is not self._stderr for stream, _ in wire.streams.values()):
             if any(stream.name == "out" and not stream.ended for stream, _ in wire.streams.values()):
                 write_message(self._stderr, f"a process that the command started still has its output; {_UNRECORDED}")
-            self._stderr.close()  # whoever waits for its end need not wait for us
+            self._stderr.close()  # a reader that waits for its end does not have to wait for this process
         else:
             self._lingers = True
         self._pause(on=False)

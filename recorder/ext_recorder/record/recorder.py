@@ -42,16 +42,16 @@ EXIT_INCOMPLETE = 3  # the command ended well, but not all of its HTTP traffic c
 
 
 def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRecorder] | None = None) -> NoReturn:
-    """Run the command on this process' standard files, record it, and end as it ends.
+    """Run a command on the standard files of this process, record it, and exit as it does.
 
-    Failures to record are told on standard error, and change nothing for the host.
+    Failures to record are reported on standard error, and change nothing for the host.
 
     Args:
-        session: what is recorded.
-        http: starts the layer that records the child's HTTP traffic; None: it is not recorded.
+        session: configuration of the recording.
+        http: starts the recorder of the child's HTTP traffic; None if that is not recorded.
 
     Raises:
-        CommandError: it can't be started; nothing was recorded.
+        CommandError: the command cannot be started; nothing is recorded.
     """
     claim_standard_files()
     further = _further_files()
@@ -98,10 +98,10 @@ def finish_like(
     """Exit as the command did, unless its HTTP traffic was not recorded completely.
 
     Args:
-        layer: has recorded it; None where that was not asked for.
-        tap: has recorded the rest.
-        status: the wait status of the command.
-        stderr: where it is told.
+        layer: the recorder of the HTTP traffic; None if it is not recorded.
+        proxy: the proxy that recorded the rest.
+        status: wait status of the command.
+        stderr: file for messages.
         whole: the cassette is complete; if it is not, neither is the file of its HTTP traffic.
     """
     if layer:

@@ -1,9 +1,9 @@
-"""`record --mode new_episodes`: a cassette is replayed as far as it goes, and recorded on from there.
+"""`record --mode new_episodes`: replay a cassette as far as it matches, and record the rest of the session.
 
-At the first message that the cassette has no answer for, the command is started and brought up to state: what the host
-has said so far is said to it again, each request when the one before has its answer, and what the child says to that
-is kept from the host, who has had it from the cassette. From then on the session is live. It becomes the new cassette:
-in order `strict` what was played and what came then, in order `any` all that was recorded and what came then.
+At the first message without a recorded response, the command is started and brought up to date: it receives the
+messages of the host so far, each request after the response to the previous one. Its output is dropped, because the
+host has received it from the cassette. From then on the session is live. The new cassette contains, in order `strict`,
+the replayed and the new events; in order `any`, all recorded and the new events.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
     from .config import RecordingConfig
 
-# How long the answers are waited for that a child owes while it is brought up to state, in seconds: before it is told
-# what the host said next (which it may need for them), and in the end.
+# Seconds to wait for responses of a child that is brought up to date: before the next message of the host, which
+# the child may need for the response, and at the end.
 NEXT_S = 5.0
 ANSWERS_S = 30.0
 _READ_BYTES = 65_536
@@ -51,14 +51,14 @@ _DROPPED = "not sent in this session, and will not be in the new cassette (--ord
 
 
 def run_new_episodes(session: RecordingConfig, options: Options) -> int:
-    """Replay a cassette, and record from where it has no response.
+    """Replay a cassette, and record from the first request without a response.
 
     Args:
-        session: what is recorded then; its cassette is there.
-        options: how to replay.
+        session: configuration of the recording; its cassette exists.
+        options: options of the replay.
 
     Returns:
-        The exit code of a session that the cassette had all of; otherwise this process ends as the child does.
+        The exit code of a session that was replayed completely; otherwise this process exits as the child does.
     """
     claim_standard_files()
     outlets: dict[Output, OutputSink] = {"out": host_outlet(1), "err": host_outlet(2)}
@@ -95,14 +95,14 @@ def run_new_episodes(session: RecordingConfig, options: Options) -> int:
 
 
 def _go_on(session: RecordingConfig, stderr: OutputSink, heard: bytes, rest: bytes, report: Report | None) -> int:
-    """Start the command, bring it up to state, and record the rest of the session.
+    """Start the command, bring it up to date, and record the rest of the session.
 
     Args:
-        session: what is recorded.
-        stderr: the host's standard error.
-        heard: what the host has said, and had answers for.
-        rest: what it has said since.
-        report: of `--report`; None: it was not given.
+        session: configuration of the recording.
+        stderr: standard error of the host.
+        heard: input of the host that has been answered.
+        rest: its further input.
+        report: report of `--report`; None without that option.
     """
     signals = Signals()
     signals.catch()
@@ -127,9 +127,9 @@ class _ChildCatchUp:
 
     Args:
         child: freshly started.
-        dialect: what a message is.
-        framing: what goes around it.
-        signals: a file that is readable when a signal has come, which ends the waiting.
+        dialect: protocol of the messages.
+        framing: their framing.
+        signals: file that is readable after a signal, which ends the waiting.
     """
 
     def __init__(self, child: Child, dialect: Dialect, framing: Framing, signals: int) -> None:
@@ -137,8 +137,8 @@ class _ChildCatchUp:
         self._dialect = dialect
         self._framing = framing
         self._decoder = framing.decoder()
-        self._asked: list[ClassifiedMessage] = []  # requests of the child that nobody has answered
-        self._open: list[bytes] = []  # ids of calls that it has not answered
+        self._asked: list[ClassifiedMessage] = []  # requests of the child without a response
+        self._open: list[bytes] = []  # ids of requests that it has not answered
         self._ended = False
         self._poll = poll()
         self._poll.register(child.stdout, POLLIN)
@@ -147,7 +147,7 @@ class _ChildCatchUp:
         self._signals = signals
 
     def up(self, heard: bytes) -> None:
-        """Say to the child what the host has said."""
+        """Send the input of the host to the child."""
         decoder = self._framing.decoder()
         decoder.receive_data(heard)
         decoder.receive_eof()
@@ -164,7 +164,7 @@ class _ChildCatchUp:
         self._wait(ANSWERS_S, lambda: not self._open)
 
     def _readdressed(self, answer: ClassifiedMessage, wire: bytes) -> bytes:
-        """The host's answer, with the id of the child's live request."""
+        """Return the response of the host with the id of the child's live request."""
         asked = self._asked.pop(0)
         start, end = answer.span
         id = asked.text[slice(*asked.span)]
@@ -173,7 +173,7 @@ class _ChildCatchUp:
         return self._framing.encode((answer.text[:start] + id + answer.text[end:]).encode("utf-8", "surrogateescape"))
 
     def _wait(self, seconds: float, done: Callable[[], bool]) -> None:
-        """Listen until it has come, or for so long."""
+        """Read output of the child until a condition holds, or for a number of seconds."""
         until = monotonic() + seconds
         while not done() and not self._ended and (left := until - monotonic()) > 0:
             for fd, _ in self._poll.poll(left * 1000 + 1):
@@ -196,7 +196,7 @@ class _ChildCatchUp:
                 self._ended = True
 
     def _read(self, fd: int) -> None:
-        if fd == self._signals:  # left there, for the tap to pass on
+        if fd == self._signals:  # not read, so that the proxy forwards the signal
             self._ended = True
             return
         try:

@@ -1,8 +1,8 @@
-"""The scribe: a process of its own that makes a cassette of the tap's notes, so that the wire never waits for a disk.
+"""Writer process: writes the cassette from the notes of the proxy, so that the session never waits for a disk.
 
-It is forked without exec, so that nothing has to be started up; it steps aside (a session of its own, low priority, no
-file of the host's) and ends when the tap closes the pipe, or is killed. Then it also reads what the tap had not handed
-over (`journal`), and sees that no child is left behind.
+It is forked without exec, because a new interpreter would take time to start. It detaches (own session, low priority,
+no files of the host) and ends when the proxy closes the pipe or is killed. If the proxy was killed, it also reads the
+notes that were not sent (`Journal`), and ends the child.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from .event_queue import Note
     from .protocol_detection import DetectedProtocol
 
-# When the recorder was killed, the child sees its input end. It has so long, in seconds, to end by itself.
+# Seconds for the child to end by itself after the recorder was killed, which closes the input of the child.
 CHILD_GRACE_S = 5.0
-# Beside a busy wire the scribe gets a tenth of a core, on an idle machine all of it. Kernels that group processes by
-# session (autogroup) share by group first: there it gets half.
+# During a busy session the writer process gets a tenth of a core, on an idle machine all of it. Kernels that group
+# processes by session (autogroup) share by group first: there it gets half.
 NICENESS = 10
 NO_GUARD = -1
 
@@ -45,17 +45,17 @@ def start(session: RecordingConfig, child: int) -> EventQueue:
     """Fork the writer process of a session.
 
     Args:
-        session: what is recorded, and where to.
-        child: the process id of the recorded child; NOBODY where the recorder has started none.
+        session: configuration of the recording.
+        child: process id of the recorded child; NOBODY if the recorder has not started one.
     """
     batches, batches_in = os.pipe()
     report, report_in = os.pipe()
     journal = Journal()
-    # Until it has stepped aside, it too would tell of a signal to the whole group, in the wake-up pipe of the tap.
+    # Until it has detached, it would report a signal to the group, too, by the wake-up pipe of the proxy.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     try:
         scribe = os.fork()
-    except OSError:  # the session counts more than its recording; the tap will see that nobody reads
+    except OSError:  # the session is more important than its recording; the proxy gets an error from the pipe
         scribe = NOBODY
     if scribe == 0:
         try:
@@ -80,7 +80,7 @@ def _live(session: RecordingConfig, child: int, batches: Iterator[list[Note]], f
 
 
 def _guard(child: int) -> int:
-    """A file that becomes readable when the child has ended, and by which it can be ended. Linux has that."""
+    """Return a file that is readable after the child's exit, and that can be used to kill it (a pidfd of Linux)."""
     if child == NOBODY:
         return NO_GUARD
     try:
@@ -94,7 +94,7 @@ def detach_writer(keep: set[int], *, nice: bool = True) -> None:
 
     Args:
         keep: files that stay open.
-        nice: nobody waits for this process, so the others go first.
+        nice: lower the priority, because no process waits for this one.
     """
     signal.set_wakeup_fd(-1)
     for number in PASSED_ON:
@@ -112,15 +112,15 @@ def detach_writer(keep: set[int], *, nice: bool = True) -> None:
 
 
 def _write(session: RecordingConfig, batches: Iterator[list[Note]]) -> Report | None:
-    """Write the cassette. Returns what became of it; None when the tap has died before the child."""
+    """Write the cassette. Return the result; None if the proxy was killed before the child ended."""
     try:
         return _cassette(session, batches)
     except RecorderError as failure:
         return Report(ok=False, text=str(failure))
     except OSError as failure:
         return Report(ok=False, text=f"{failure.filename or session.partial}: {failure.strerror}{_kept(session)}")
-    except Exception as failure:  # noqa: BLE001 - nobody else would hear of it
-        # Without its text, which may have a secret in it.
+    except Exception as failure:  # noqa: BLE001 - it would not be reported otherwise
+        # Without its text, which may contain a secret.
         return Report(ok=False, text=f"internal error: {type(failure).__name__} in {_place(failure)}{_kept(session)}")
 
 
@@ -276,7 +276,7 @@ def _spoken(
 
 
 def _elsewhere(queue: list[Note]) -> str:
-    """A warning, when the child's first words are that the rest goes another way."""
+    """Return a warning if the first output of the child redirects the session to another address."""
     from ext_recorder.protocols.detection import redirected_address
 
     first = next((what for _, name, what in queue if name == "out" and isinstance(what, bytes)), b"")
@@ -298,7 +298,7 @@ def _left_out(session: RecordingConfig, transcript: EventEncoder) -> str:
 
 
 def _misread(session: RecordingConfig, transcript: EventEncoder, spoken: DetectedProtocol) -> str:
-    """A warning, when all that was said is junk to what the user said is spoken."""
+    """Return a warning if no message was found with the protocol or framing that the user gave."""
     said = session.framing or session.protocol == spoken.protocol
     if not (said and transcript.strays) or transcript.counts["in"] or transcript.counts["out"]:
         return ""
