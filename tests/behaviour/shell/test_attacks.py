@@ -95,7 +95,7 @@ class TestEscapes:
         (shell.workdir / "out").symlink_to("/")
         (shell.workdir / "in").symlink_to("out")
         answer = shell.failed("run", command=["touch", "owned"], cwd=path)
-        assert "cwd" in answer.error or "inside of the working directory" in answer.error
+        assert "cwd" in answer.error or "inside the working directory" in answer.error
 
     def test_a_link_that_leads_up_and_in_again_by_name_is_followed_only_inside(self, shell: Extension) -> None:
         (shell.workdir / "sub").mkdir()
@@ -107,7 +107,7 @@ class TestEscapes:
         (shell.workdir / "link").symlink_to("/etc/passwd")
         answer = shell.failed("run", command=["cat"], stdinFile=path)
         assert "root:" not in repr(answer.raw)
-        assert "inside of the working directory" in answer.error
+        assert "inside the working directory" in answer.error
 
 
 class TestTheWire:
