@@ -1,4 +1,4 @@
-"""Record modes: what happens when there is a cassette, and when there is none. The words are those of VCR's family."""
+"""Record modes: the actions for an existing and for a missing cassette, with the names that VCR libraries use."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 
 class Mode:
-    """One mode.
+    """A record mode.
 
     Attributes:
-        there: what is done when the cassette is there.
-        missing: what is done when it is not.
-        help: both in a line.
+        there: action if the cassette exists.
+        missing: action if it does not.
+        help: both actions in one line.
     """
 
     __slots__ = ("help", "missing", "there")

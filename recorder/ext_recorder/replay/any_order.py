@@ -13,7 +13,6 @@ from .mismatch import describe
 from .partition import RecordingPartitioner
 from .player import LISTED, NEAR, SECOND_CONNECTION, Player
 from .threads import Scheduler
-from .unanswered import unanswered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -297,13 +296,15 @@ class AnyOrderPlayer(Player):
 
     def _unanswered_lines(self) -> frozenset[int]:
         if self._unanswered is None:
+            from .unanswered import unanswered
+
             with self._reader.again() as reader:
                 found = unanswered(reader, self._requests.dialect, self._framing)
             self._unanswered = frozenset(item.line for item in found)
         return self._unanswered
 
     def _refuse_cut_off(self) -> None:
-        """Refuse the calls whose recorded events have all been played, without an answer among them."""
+        """Refuse the calls whose recorded events are all replayed and contain no response."""
         for thread in [each for each in self._cut_off if each.position >= len(each.steps)]:
             self._cut_off.remove(thread)
             if thread.origin is not None and not self._actions.over:

@@ -19,7 +19,6 @@ from .mismatch import describe, not_sent
 from .player import LISTED, MUCH_BYTES, NEAR, SECOND_CONNECTION, Divergence, Player
 from .prepared_exchanges import exchanges
 from .request_matcher import RecordedRequest
-from .unanswered import unanswered
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -173,8 +172,10 @@ class StrictPlayer(Player):
             self._refuse_open()
 
     def _refuse_open(self) -> None:
-        """Refuse the open calls that have no answer in the recording."""
+        """Refuse the open calls without a recorded response."""
         if self._unanswered is None:
+            from .unanswered import unanswered
+
             with self._reader.again() as reader:
                 self._unanswered = unanswered(reader, self._requests.dialect, self._framing)
         upto = self.next_line() - bool(self._due)
@@ -183,7 +184,7 @@ class StrictPlayer(Player):
                 self._refuse_unanswered(item)
 
     def _may(self, event: Event) -> bool:
-        """May this be played as far as other connections are concerned?"""
+        """Return True if no other connection must send something before this event."""
         return True
 
     def next_line(self) -> int:
