@@ -15,11 +15,9 @@ from ext_sdk.core.text import suggest
 from ext_sdk.process import Output
 
 from .args import Name
-from .capture import capture_streams
 from .command import place_of
 from .expectations import check_run, withhold_streams
-from .output_excerpt import end_of, show
-from .result import RunResult
+from .result import RunResult, capture_streams, end_of, show
 from .runner import CommandRun, bounded_grace
 
 if TYPE_CHECKING:
@@ -31,9 +29,9 @@ if TYPE_CHECKING:
     from ext_sdk.process import Child, ExitStatus, Pump, Spawner
 
     from .args import Ready
-    from .capture import Capture
     from .command import PreparedCommand
     from .expectations import OutputExpectation
+    from .result import Capture
 
 
 STREAMS = ("stdout", "stderr")

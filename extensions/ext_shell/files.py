@@ -10,7 +10,7 @@ import threading
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Meta, UnsetType
+from msgspec import Meta
 
 from ext_sdk.errors import OperationFailed
 from ext_sdk.files import Workdir
@@ -76,11 +76,6 @@ def workdir_for(context: Context, path: str) -> Workdir:
             "the host must create it before the call",
         )
     return Workdir(context.workdir)
-
-
-def permissions(mode: str | UnsetType) -> int | None:
-    """Return permissions that are given in octal as a number; None if they are not given."""
-    return None if isinstance(mode, UnsetType) else int(mode, 8)
 
 
 def permissions_text(mode: int) -> str:

@@ -17,7 +17,7 @@ from ext_sdk.polling import attempts_until, exponential
 from .args import codes_of
 from .background import STREAMS
 from .files import workdir_for
-from .output_excerpt import LineLog
+from .runner import LineLog
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -86,25 +86,25 @@ class LineLogged:
         self.what = f"a line of its output that matches {pattern!r}"
 
     def holds(self) -> bool:
-        return any(self._matches_in(stream) for stream in STREAMS)
+        exited = self._process.exited
+        for stream in STREAMS:
+            new, self._offsets[stream] = self._process.written_since(stream, self._offsets[stream])
+            data = self._rests[stream] + new
+            complete = len(data) if exited else data.rfind(b"\n") + 1
+            text, self._rests[stream] = data[:complete].decode("utf-8", "replace"), data[complete:]
+            self._lines += text.count("\n")
+            try:
+                if text and self._searcher.search(self._pattern, text):
+                    return True
+            except SearchFailed as error:
+                raise ext_sdk.OperationFailed("the search for logLine failed", error=f"logLine: {error}") from error
+        return False
 
     def last(self) -> str:
         return f"{self._lines} lines, none of which matches"
 
     def taken(self) -> str:
         return ""
-
-    def _matches_in(self, stream: str) -> bool:
-        exited = self._process.exited
-        new, self._offsets[stream] = self._process.written_since(stream, self._offsets[stream])
-        data = self._rests[stream] + new
-        complete = len(data) if exited else data.rfind(b"\n") + 1
-        text, self._rests[stream] = data[:complete].decode("utf-8", "replace"), data[complete:]
-        self._lines += text.count("\n")
-        try:
-            return bool(text and self._searcher.search(self._pattern, text))
-        except SearchFailed as error:
-            raise ext_sdk.OperationFailed("the search for logLine failed", error=f"logLine: {error}") from error
 
 
 class FileExists:
@@ -138,31 +138,27 @@ class HttpResponds:
         self.what = f"a response from {url}"
 
     def holds(self) -> bool:
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        request = f"GET {self._target} HTTP/1.1\r\nHost: {host}:{self.port}\r\nAccept: */*\r\nConnection: close\r\n\r\n"
         try:
-            status = self._status()
-        except (OSError, ValueError) as error:
+            with connect(self._host, self.port) as connection:
+                connection.sendall(request.encode("ascii"))
+                line = connection.makefile("rb").readline(LONGEST_STATUS_LINE)
+        except OSError as error:
             self._last = str(error)
             return False
-        self._last = f"status {status}"
-        return status in self._good
+        version, _, rest = line.decode("latin-1").partition(" ")
+        if not version.startswith("HTTP/") or not rest[:3].isdecimal():
+            self._last = f"not an HTTP response: it begins with {line[:60]!r}"
+            return False
+        self._last = f"status {rest[:3]}"
+        return int(rest[:3]) in self._good
 
     def last(self) -> str:
         return self._last
 
     def taken(self) -> str:
         return PortOpen(self.port).taken()
-
-    def _status(self) -> int:
-        """Send a GET and read only the status line of the response."""
-        host = f"[{self._host}]" if ":" in self._host else self._host
-        request = f"GET {self._target} HTTP/1.1\r\nHost: {host}:{self.port}\r\nAccept: */*\r\nConnection: close\r\n\r\n"
-        with connect(self._host, self.port) as connection:
-            connection.sendall(request.encode("ascii"))
-            line = connection.makefile("rb").readline(LONGEST_STATUS_LINE)
-        version, _, rest = line.decode("latin-1").partition(" ")
-        if not version.startswith("HTTP/") or not rest[:3].isdecimal():
-            raise ValueError(f"not an HTTP response: it begins with {line[:60]!r}")
-        return int(rest[:3])
 
 
 class Exited:
@@ -270,21 +266,14 @@ def await_ready(
         if not waiting:
             return
         if over:
-            raise _not_ready(process, waiting, _early_end(process))
-    raise _not_ready(process, waiting, f"it was not ready before the deadline ({process.so_far().duration})")
-
-
-def _early_end(process: Process) -> str:
-    """Return the reason why a process that has ended cannot become ready."""
-    status = process.so_far().status
-    reason = f"it ended before it was ready: {status or 'its supervisor was killed'}"
-    if process.kept:
-        return f"{reason}, and all processes that it started have ended"
-    if status is not None and status.code == 0:
-        return f"{reason}; for a program that puts itself into the background, add `exit: 0`"
-    return reason
-
-
-def _not_ready(process: Process, waiting: Sequence[Condition], reason: str) -> ext_sdk.OperationFailed:
+            status = process.so_far().status
+            reason = f"it ended before it was ready: {status or 'its supervisor was killed'}"
+            if process.kept:
+                reason += ", and all processes that it started have ended"
+            elif status is not None and status.code == 0:
+                reason += "; for a program that puts itself into the background, add `exit: 0`"
+            break
+    else:
+        reason = f"it was not ready before the deadline ({process.so_far().duration})"
     missing = "; ".join(f"waited for {condition.what} (last: {condition.last()})" for condition in waiting)
-    return ext_sdk.OperationFailed(f"{process.name}: {reason}", error=f"{process.name}: {reason}; {missing}")
+    raise ext_sdk.OperationFailed(f"{process.name}: {reason}", error=f"{process.name}: {reason}; {missing}")

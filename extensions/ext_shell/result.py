@@ -1,23 +1,123 @@
-"""Results of operations on commands: outputs, message and error text."""
+"""Results of operations on commands: captures, excerpts of output, message and error text."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
-from ext_sdk.excerpt import Shown
+from ext_sdk.capture import CaptureArgs, Captured, NotFound, capture_all, find_in_text
+from ext_sdk.excerpt import Shown, Sizes, write_excerpt
 from ext_sdk.expect import Check, failure_text, summary
 
-from .output_excerpt import end_of, show
 from .rlimits import explanation
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ext_sdk.capture import Captured
+    from ext_sdk.expect import Searcher
+    from ext_sdk.process import Output
 
     from .rlimits import Limits
     from .runner import CommandRun
+
+
+SIZES = Sizes(complete=16 * 1024, head=10 * 1024, tail=6 * 1024)  # two outputs and the rest fit the line of a response
+EXCERPT = 1000  # characters of the end of an output that the text of a failure shows
+
+# Names of the other outputs of operations with captures.
+RESERVED = frozenset(
+    [
+        "exitCode",
+        "signal",
+        "stdout",
+        "stderr",
+        "stdoutFile",
+        "stderrFile",
+        "duration",
+        "attempts",
+        "name",
+        "pid",
+        "port",
+        "logFile",
+        "running",
+    ]
+)
+
+
+class Capture(CaptureArgs):
+    """Part of the output that becomes an output of the operation; all of the stream by default."""
+
+    from_: Annotated[Literal["stdout", "stderr"], Meta(description="Stream to search")] = field(
+        default="stdout", name="from"
+    )
+    line: Annotated[int | UnsetType, Meta(description="Line number: 1 is the first line, -1 the last")] = UNSET
+    trim: Annotated[bool, Meta(description="Remove white space and line ends around the value")] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = [name for name in ("regex", "json", "line") if getattr(self, name) is not UNSET]
+        if len(given) > 1:
+            raise ValueError(f"expected one of regex, json and line, found {' and '.join(given)}")
+        if self.line == 0:
+            raise ValueError("line: expected a number other than 0; 1 is the first line, -1 the last")
+
+
+def capture_streams(
+    captures: Mapping[str, Capture], run: CommandRun, context: ext_sdk.Context, searcher: Searcher
+) -> Captured:
+    """Capture values from stdout and stderr, and register the secret ones for redaction."""
+    if not captures:
+        return Captured()
+    streams = {"stdout": run.stdout.text, "stderr": run.stderr.text}
+
+    def find(capture: Capture) -> str:
+        text = streams[capture.from_]
+        if isinstance(capture.line, UnsetType):
+            value = find_in_text(capture, text, searcher)
+        else:
+            lines = text.removesuffix("\n").split("\n") if text else []
+            index = capture.line - 1 if capture.line > 0 else capture.line
+            if not -len(lines) <= index < len(lines):
+                raise NotFound(f"no line {capture.line} in {capture.from_}, which has {len(lines)}")
+            value = lines[index].removesuffix("\r")
+        return value.strip() if capture.trim else value
+
+    return capture_all(captures, find, streams, context.secrets)
+
+
+def end_of(shown: Shown) -> str:
+    """Return the end of an output for the text of a failure."""
+    text = shown.text.strip()
+    return text if len(text) <= EXCERPT else f"… {text[-EXCERPT:].lstrip()}"
+
+
+def show(output: Output, name: str, context: ext_sdk.Context) -> Shown:
+    """Return an output as a result has it; if it is long or not UTF-8, write all that was kept to a file.
+
+    Args:
+        output: of a command.
+        name: stdout or stderr.
+        context: secrets, and the directory of the file.
+    """
+    data = output.data
+    whole: str | ext_sdk.NotKept
+    try:
+        whole = data.decode()
+        if not output.lost and len(data) <= SIZES.complete:
+            return Shown(context.secrets.redact(whole), whole=whole)
+    except UnicodeDecodeError as error:
+        whole = ext_sdk.NotKept(
+            f"{name} is not UTF-8 (byte 0x{data[error.start]:02x} at offset {error.start:,}); write it to a file, "
+            "which a later step reads with `stdinFile`"
+        )
+    if output.lost:
+        whole = ext_sdk.NotKept(
+            f"{name} has {output.size:,} bytes, more than `outputLimit` keeps; raise that, or write {name} to a file"
+        )
+    text, path = write_excerpt(data, name, context, SIZES, file_name=f"{name}.txt", all_kept=not output.lost)
+    return Shown(text, path, whole)
 
 
 _WHY_WITHHELD = "a secret was to be captured from this output, and cannot be redacted in it"

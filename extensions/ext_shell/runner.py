@@ -1,4 +1,4 @@
-"""Run of one command to its end, or to its deadline."""
+"""Run of one command to its end, or to its deadline, with its output as log notifications."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import time
 from typing import TYPE_CHECKING
 
 from ext_sdk import Duration
-from ext_sdk.process import Output
+from ext_sdk.process import LineSplitter, Output
 
 from .config import config_of
-from .output_excerpt import LineLog
 from .rlimits import size_in_bytes
 
 if TYPE_CHECKING:
@@ -25,6 +24,57 @@ TICK = 0.05  # seconds between two checks of the deadline
 KILL_WAIT = 0.45  # seconds to wait for the end of processes after SIGKILL
 RESERVE = 0.2  # seconds between the last SIGKILL and the time from which on the result of the call is lost
 STOP_GRACE = 0.5  # maximum seconds between SIGTERM and SIGKILL when the extension itself shuts down
+LOGGED_AT_ONCE = 100  # lines; so the log of a short run is complete, and the same each time
+LOG_INTERVAL = 1.0  # seconds between two further lines
+LOGGED_LENGTH = 2000  # characters of a line
+
+
+class LineLog:
+    """Log of the lines of an output: the first hundred, then one per second, and the number of omitted lines.
+
+    Args:
+        log: of the call.
+        secrets: redacted before a line is cut.
+        stream: stdout or stderr; None logs nothing.
+    """
+
+    def __init__(self, log: ext_sdk.Log, secrets: ext_sdk.Secrets, stream: str | None) -> None:
+        self._log = log
+        self._secrets = secrets
+        self._stream = stream
+        self._lines = LineSplitter()
+        self._count = 0
+        self._next = 0.0
+        self._skipped = 0
+
+    def feed(self, data: bytes) -> None:
+        """Log the lines that further data completes."""
+        if self._stream and self._omits_next():
+            self._skipped += self._lines.skip(data)
+        elif self._stream:
+            self._send(self._lines.feed(data))
+
+    def finish(self) -> None:
+        """Log the last line, if it has no end, and the number of omitted lines."""
+        if self._stream:
+            self._send(self._lines.finish())
+        if self._skipped:
+            self._log.info(f"{self._skipped} lines of {self._stream} were not logged", stream=self._stream)
+
+    def _omits_next(self) -> bool:
+        """Return True if the next line is omitted."""
+        return self._count >= LOGGED_AT_ONCE and time.monotonic() < self._next
+
+    def _send(self, lines: list[str]) -> None:
+        """Log complete lines, and count those to omit."""
+        for line in lines:
+            if self._omits_next():
+                self._skipped += 1
+                continue
+            self._count += 1
+            self._next = time.monotonic() + LOG_INTERVAL
+            text = self._secrets.redact(line)
+            self._log.info(text if len(text) <= LOGGED_LENGTH else f"{text[:LOGGED_LENGTH]}…", stream=self._stream)
 
 
 class CommandRun:

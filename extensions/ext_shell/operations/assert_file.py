@@ -7,7 +7,7 @@ from msgspec import UnsetType
 import ext_sdk
 from ext_sdk import expect
 from ext_sdk.polling import attempts_until, exponential
-from ext_shell.file_check import AssertFile, FileCheck
+from ext_shell.expectations import AssertFile, FileCheck
 from ext_shell.files import workdir_for
 
 

@@ -109,20 +109,17 @@ class _Copying:
         elif kind == "symlink":
             self._link(source, destination)
         elif kind == "file":
-            self._file(source, destination)
+            with self._source.open_regular(source) as file:
+                mode = os.fstat(file.fileno()).st_mode & _PERMISSIONS if self._args.preserve_mode else None
+                parents, overwrite = self._args.parents, self._args.overwrite
+                with self._target.writing(destination, mode=mode, parents=parents, overwrite=overwrite) as written:
+                    while chunk := file.read(CHUNK):
+                        check_time(self._deadline, f"copying {source!r}")
+                        written.write(chunk)
+                        self.size += len(chunk)
+            self.files += 1
         else:
             raise NotRegular(source, kind)
-
-    def _file(self, source: str, destination: str) -> None:
-        with self._source.open_regular(source) as file:
-            mode = os.fstat(file.fileno()).st_mode & _PERMISSIONS if self._args.preserve_mode else None
-            parents, overwrite = self._args.parents, self._args.overwrite
-            with self._target.writing(destination, mode=mode, parents=parents, overwrite=overwrite) as written:
-                while chunk := file.read(CHUNK):
-                    check_time(self._deadline, f"copying {source!r}")
-                    written.write(chunk)
-                    self.size += len(chunk)
-        self.files += 1
 
     def _link(self, source: str, destination: str) -> None:
         with self._source.parent(source) as (directory, name):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta
@@ -38,7 +39,18 @@ def remove(args: Remove, context: ext_sdk.Context) -> ext_sdk.Result:
     for path in paths:
         check_time(context.deadline, f"removing {path!r}; {counted(removed, 'entry', 'entries')} removed before")
         with os_errors("remove", path):
-            removed += _remove_one(workdir, path, recursive=args.recursive)
+            if not workdir.exists(path):
+                continue
+            names = workdir.names(path) if _is_directory(workdir, path) else []
+            if names and not args.recursive:
+                raise ext_sdk.OperationFailed(
+                    f"{path} is a directory that is not empty",
+                    error=f"{path}: expected a file or an empty directory, got a directory with "
+                    f"{counted(len(names), 'entry', 'entries')}; `recursive: true` removes it",
+                )
+            with suppress(FileNotFoundError):  # another process removed it first
+                workdir.remove(path)
+                removed += 1
     if not removed and not args.ignore_missing:
         raise ext_sdk.OperationFailed(
             "nothing to remove",
@@ -48,24 +60,6 @@ def remove(args: Remove, context: ext_sdk.Context) -> ext_sdk.Result:
         )
     what = args.path if args.path and removed else f"{counted(removed, 'entry', 'entries')} of {args.path or args.glob}"
     return ext_sdk.Result.ok(f"Removed {what}", outputs={"removed": removed})
-
-
-def _remove_one(workdir: Workdir, path: str, *, recursive: bool) -> bool:
-    """Remove an entry; return False if it does not exist."""
-    if not workdir.exists(path):
-        return False
-    is_directory = kind_of(workdir.stat(path, follow=False).st_mode) == "directory"
-    if is_directory and not recursive and workdir.names(path):
-        raise ext_sdk.OperationFailed(
-            f"{path} is a directory that is not empty",
-            error=f"{path}: expected a file or an empty directory, got a directory with "
-            f"{counted(len(workdir.names(path)), 'entry', 'entries')}; `recursive: true` removes it",
-        )
-    try:
-        workdir.remove(path)
-    except FileNotFoundError:  # another process removed it first
-        return False
-    return True
 
 
 def matching_paths(workdir: Workdir, pattern: str, deadline: ext_sdk.Deadline) -> list[str]:
@@ -109,4 +103,5 @@ def _below(workdir: Workdir, directory: str, parts: Sequence[str], deadline: ext
 
 
 def _is_directory(workdir: Workdir, path: str) -> bool:
+    """Return True for a directory itself, not for a link to one."""
     return workdir.exists(path) and kind_of(workdir.stat(path, follow=False).st_mode) == "directory"

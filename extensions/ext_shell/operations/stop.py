@@ -10,8 +10,8 @@ import ext_sdk
 from ext_sdk.capture import check_names
 from ext_sdk.expect import Searcher
 from ext_shell.background import Processes, ProcessName, find_process, result_of, stop_process
-from ext_shell.capture import RESERVED, Capture
 from ext_shell.expectations import OutputExpectation, signal_number
+from ext_shell.result import RESERVED, Capture
 
 
 class Stop(ext_sdk.Args):

@@ -12,9 +12,9 @@ from ext_sdk.expect import Searcher
 from ext_sdk.polling import attempts_until, exponential
 from ext_shell.args import Ready
 from ext_shell.background import ProcessName, find_process, result_of
-from ext_shell.capture import RESERVED, Capture
 from ext_shell.expectations import DEFAULT, OutputExpectation
 from ext_shell.readiness import await_ready, conditions_of
+from ext_shell.result import RESERVED, Capture
 
 PAUSE = 0.05  # seconds between two checks whether a process has ended, or the wait was stopped
 

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
 from ext_sdk.files import os_errors
-from ext_shell.files import FilePath, Mode, counted, permissions, workdir_for
+from ext_shell.files import FilePath, Mode, counted, workdir_for
 
 
 class WriteFile(ext_sdk.Args, one_of=("content", "base64", "json")):
@@ -47,7 +47,7 @@ def write_file(args: WriteFile, context: ext_sdk.Context) -> ext_sdk.Result:
     else:
         data = _encoded("json", json.dumps(args.json, ensure_ascii=False, indent=2) + "\n")
     workdir = workdir_for(context, args.path)
-    mode = permissions(args.mode)
+    mode = None if args.mode is UNSET else int(args.mode, 8)
     with os_errors("write", args.path):
         if args.append:
             workdir.append(args.path, data, mode=mode, parents=args.parents)

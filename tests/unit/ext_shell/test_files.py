@@ -6,11 +6,10 @@ import hashlib
 from typing import TYPE_CHECKING
 
 import pytest
-from msgspec import UNSET
 
 from ext_sdk import Deadline, OperationFailed
 from ext_sdk.files import Workdir
-from ext_shell.files import PrivateTemps, check_time, counted, permissions, permissions_text, sha256_of, workdir_for
+from ext_shell.files import PrivateTemps, check_time, counted, permissions_text, sha256_of, workdir_for
 from tests.support.shell_contexts import shell_call
 
 if TYPE_CHECKING:
@@ -37,7 +36,6 @@ def test_a_missing_workdir_is_a_failure_of_the_host(tmp_path: Path) -> None:
 
 
 def test_permissions_are_octal() -> None:
-    assert (permissions("0640"), permissions(UNSET)) == (0o640, None)
     assert permissions_text(0o100640) == "0640"
 
 
