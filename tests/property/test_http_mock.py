@@ -9,9 +9,9 @@ import h11
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ext_http.mock.http1 import InvalidRequest, RequestReader
 from ext_http.mock.request import HEAD_BYTES, Limits, PathTemplate, Request
-from ext_http.mock.template import Template, TemplateError, template_problem
+from ext_http.mock.response import Template, TemplateError, template_problem
+from ext_http.mock.server import InvalidRequest, RequestReader
 
 LIMITS = Limits(body=200)
 TOKENS = st.text(string.ascii_letters + string.digits + "-", min_size=1, max_size=8)

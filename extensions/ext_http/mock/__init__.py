@@ -1,5 +1,5 @@
 """Mock HTTP server for the agent under test, and checks of the requests it received.
 
-`server` accepts connections, `http1` reads a `request`, `routing` selects the route, `http1` sends its `response` with
-the `template` filled in, and `journal` records both. `verification` checks the journal for mock-verify.
+`server` accepts connections and reads a `request`, `routing` selects the route, `response` fills in its templates, and
+`journal` records both. `verification` checks the journal for mock-verify.
 """

@@ -105,15 +105,36 @@ class Journal:
 
     def add(self, call: Call) -> None:
         """Record a call before its response is sent, so that a client with a response finds its call here."""
+        request = call.request
+        headers: dict[str, object] = {}
+        for name, value in request.headers:
+            known = headers.get(name)
+            headers[name] = value if known is None else [*(known if isinstance(known, list) else [known]), value]
+        body = request.body[:REDACTED_BYTES].decode("utf-8", "backslashreplace")
+        if len(body) > BODY_CHARACTERS:  # redacted first and cut between words, so that no half secret remains
+            body = _WORD_AT_END.sub("", self.redact(body)[:BODY_CHARACTERS]) + " …"
         with self._changed:
             self._count += 1
             self._unmatched += not call.route
             call.number, call.seconds = self._count, time.monotonic() - self._begun
-            self._write(self._entry(call))
+            entry: dict[str, object] = {
+                "n": call.number,
+                "at": f"{call.seconds:.3f}s",
+                "method": request.method,
+                "target": request.target,
+                "headers": headers,
+                "route": call.route or None,
+                "answer": call.answer,
+                "bodyBytes": len(request.body),
+                "body": body,
+            }
+            if call.miss:
+                entry |= {"nearest": call.miss.nearest, "differences": call.miss.differences}
+            self._write(entry | ({"problem": call.problem} if call.problem else {}))
             if len(self._calls) < self.max_calls:
-                self._room -= len(call.request.body)
+                self._room -= len(request.body)
                 if self._room < 0:
-                    call.request.body, call.request.truncated = b"", True
+                    request.body, request.truncated = b"", True
                 self._calls.append(call)
             self._changed.notify_all()
 
@@ -181,30 +202,6 @@ class Journal:
             if self._file:
                 self._file.close()
             self._file_room = 0
-
-    def _entry(self, call: Call) -> dict[str, object]:
-        request = call.request
-        headers: dict[str, object] = {}
-        for name, value in request.headers:
-            known = headers.get(name)
-            headers[name] = value if known is None else [*(known if isinstance(known, list) else [known]), value]
-        body = request.body[:REDACTED_BYTES].decode("utf-8", "backslashreplace")
-        if len(body) > BODY_CHARACTERS:  # redacted first and cut between words, so that no half secret remains
-            body = _WORD_AT_END.sub("", self.redact(body)[:BODY_CHARACTERS]) + " …"
-        entry: dict[str, object] = {
-            "n": call.number,
-            "at": f"{call.seconds:.3f}s",
-            "method": request.method,
-            "target": request.target,
-            "headers": headers,
-            "route": call.route or None,
-            "answer": call.answer,
-            "bodyBytes": len(request.body),
-            "body": body,
-        }
-        if call.miss:
-            entry |= {"nearest": call.miss.nearest, "differences": call.miss.differences}
-        return entry | ({"problem": call.problem} if call.problem else {})
 
     def _write(self, entry: dict[str, object]) -> None:
         """Append a line. A full disk does not keep the mock from responding."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
@@ -14,6 +15,7 @@ from ext_sdk.core.text import suggest
 from ext_sdk.expect import Check, Integer, Searcher, check_integer, passed, summary
 from ext_sdk.expect.check import failures
 from ext_sdk.files import os_errors
+from ext_sdk.polling import attempts_until, interruptible
 
 from .registry import Mock, MockAddresses, MockName, Mocks
 from .request import Limits
@@ -123,9 +125,6 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
     return mock
 
 
-POLL_SECONDS = 0.1  # between two checks whether the call must end
-
-
 class MockVerify(ext_sdk.Args, any_of=("calls", "unmatched")):
     """Arguments of `mock-verify`."""
 
@@ -183,9 +182,12 @@ def mock_verify(args: MockVerify, context: ext_sdk.Context) -> ext_sdk.Result:
 
 def _verify(args: MockVerify, deadline: ext_sdk.Deadline, mock: Mock, verification: Verification) -> list[Check]:
     """Return the first checks that pass, or those at the deadline."""
-    journal = mock.journal
-    while True:
-        last, count = isinstance(args.timeout, UnsetType) or deadline.expired, journal.count
+    journal, count, checks = mock.journal, 0, []
+    if isinstance(args.timeout, UnsetType):
+        deadline = deadline.limit(0)
+    new_call = interruptible(lambda seconds: journal.wait(count, seconds), deadline)
+    for _ in attempts_until(deadline, lambda _: math.inf, wait=new_call, jitter=0.0):
+        count = journal.count
         checks = verification.check(in_order=args.in_order)
         if not isinstance(args.unmatched, UnsetType):
             unmatched = check_integer(args.unmatched, journal.unmatched, where="number of calls that no route matched")
@@ -196,11 +198,9 @@ def _verify(args: MockVerify, deadline: ext_sdk.Deadline, mock: Mock, verificati
                 for check in unmatched:
                     check.found += f":{shown}"
             checks += unmatched
-        if last or passed(checks) or verification.exceeded:
-            return checks
-        while not journal.wait(count, min(POLL_SECONDS, deadline.remaining())):
-            if deadline.expired:
-                break
+        if passed(checks) or verification.exceeded:
+            break
+    return checks
 
 
 class MockStop(ext_sdk.Args):

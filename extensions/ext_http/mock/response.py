@@ -1,4 +1,4 @@
-"""Responses of a mock: as configured, with templates filled in."""
+"""Responses of a mock, with templates filled in."""
 
 from __future__ import annotations
 
@@ -6,23 +6,171 @@ import base64
 import binascii
 import json
 import mimetypes
+import re
+from collections.abc import Mapping
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
+from ext_http.client.response import values_of
 from ext_http.response.header_check import header_value_problem
 from ext_sdk.expect.check import Json  # noqa: TC001 - msgspec reads it
+from ext_sdk.expect.json_equality import MISSING, NotJson, parse
 from ext_sdk.files import Workdir, os_errors
 
-from .template import Template, TemplateError, template_problem
-
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from .request import Request
+
+
+MAX_INSERTED = 16 * 1024 * 1024  # characters
+_REFERENCE = re.compile(r"\$\$\(|\$\(([^()|]*)(?:\|([^()]*))?\)")
+_INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
+_PLAIN: Mapping[str, Callable[[Request], str]] = {
+    "method": lambda request: request.method,
+    "url": lambda request: request.target,
+    "body": lambda request: request.body.decode("utf-8", "replace"),
+    "count": lambda request: str(request.count),
+}
+_NAMED = ("path", "query", "header")
+
+
+class TemplateError(Exception):
+    """A reference to a missing part of the request, or too much inserted text; str() is the reason."""
+
+
+def template_problem(value: object, parameters: frozenset[str] | None) -> str:
+    """Return the first invalid reference in a text, or in the strings of a JSON value; "" if all are valid.
+
+    Args:
+        value: text or JSON.
+        parameters: names of the path parameters; None if a regular expression sets them.
+    """
+    for text in _strings(value):
+        for match in _REFERENCE.finditer(text):
+            reference = match[1]
+            if reference is None or reference in {*_PLAIN, "json"} or reference.startswith("json/"):
+                continue
+            kind, _, name = reference.partition(".")
+            if kind not in _NAMED or not name:
+                problem = "expected method, url, body, count, json, json/POINTER, path.NAME, query.NAME or header.NAME"
+            elif kind == "path" and parameters is not None and name not in parameters:
+                known = ", ".join(sorted(parameters)) or "none"
+                problem = f"the path has no parameter {name!r:.40}; its parameters: {known}"
+            else:
+                continue
+            return f"{match[0]:.100}: {problem}; write $$( for a literal $("
+    return ""
+
+
+def _strings(value: object) -> Iterator[str]:
+    pending = [value]
+    while pending:
+        value = pending.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, list):
+            pending.extend(value)
+        elif isinstance(value, Mapping):
+            pending.extend(value.values())
+
+
+class Template:
+    """Fills in the references of one response, such as `Hello, $(query.name|stranger)!`.
+
+        $(method)          GET                        $(path.city)      path parameter
+        $(url)             path and query as sent     $(query.units)    first query parameter of this name
+        $(body)            complete body as text      $(header.X-Id)    first header of this name
+        $(json)            complete body as JSON      $(json/user/0)    part of it, by JSON Pointer (RFC 6901)
+        $(count)           number of requests that the route has matched, including this one
+        $(query.units|C)   C if the parameter is missing
+        $$(                a literal $(
+
+    A string in a JSON body that is a single reference to JSON becomes that value in its own type; elsewhere, a value
+    other than a string is inserted as JSON. Values from the request are never interpreted as templates. A response has
+    at most 16 MiB of text from its request.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._room = MAX_INSERTED
+        self._document: object = None
+        self._parsed = False
+
+    def fill_json(self, value: object) -> object:
+        """Return a JSON value with the references in its strings filled in, but not in names. Raises TemplateError."""
+        if isinstance(value, str):
+            reference = _REFERENCE.fullmatch(value)
+            if reference and reference[1] is not None and reference[1].partition("/")[0] == "json":
+                self._take(len(self._request.body))  # about the length of the value as text
+                return self._value(reference)
+            return self.fill(value)
+        if isinstance(value, list):
+            return [self.fill_json(item) for item in value]
+        if isinstance(value, Mapping):
+            return {name: self.fill_json(item) for name, item in value.items()}
+        return value
+
+    def fill(self, text: str) -> str:
+        """Return a text with its references filled in. Raises TemplateError."""
+        return _REFERENCE.sub(self._replacement, text)
+
+    def _replacement(self, match: re.Match[str]) -> str:
+        if match[1] is None:
+            return "$("
+        value = self._value(match)
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        self._take(len(text))
+        return text
+
+    def _take(self, size: int) -> None:
+        self._room -= size
+        if self._room < 0:
+            raise TemplateError(f"the references insert more than {MAX_INSERTED:,} characters")
+
+    def _value(self, match: re.Match[str]) -> object:
+        reference, default = match[1], match[2]
+        kind, _, name = reference.partition(".")
+        if reference.startswith("json"):
+            value = self._resolve_pointer(reference.removeprefix("json"))
+        elif kind == "path":
+            value = self._request.parameters.get(name, MISSING)
+        elif kind == "query":
+            value = next((value for parameter, value in self._request.query if parameter == name), MISSING)
+        elif kind == "header":
+            value = next(iter(values_of(name, self._request.headers)), MISSING)
+        else:
+            value = _PLAIN[reference](self._request)
+        if value is not MISSING:
+            return value
+        if default is None:
+            raise TemplateError(
+                f"the request has no value for $({reference:.100}); set a default with $({reference:.100}|TEXT)"
+            )
+        return default
+
+    def _resolve_pointer(self, pointer: str) -> object:
+        """Return the value at a JSON Pointer, MISSING if there is none or the body is not JSON."""
+        if not self._parsed:
+            self._parsed = True
+            try:
+                self._document = parse(self._request.body.decode())
+            except (NotJson, UnicodeDecodeError):
+                self._document = MISSING
+        value = self._document
+        for token in pointer.split("/")[1:]:
+            name = token.replace("~1", "/").replace("~0", "~")
+            if isinstance(value, dict):
+                value = value.get(name, MISSING)
+            elif isinstance(value, list) and _INDEX.fullmatch(name) and int(name) < len(value):
+                value = value[int(name)]
+            else:
+                return MISSING
+        return value
 
 
 Fault = Literal["reset", "close", "truncate", "malformed"]
@@ -188,25 +336,20 @@ class Renderer:
         headers: list[tuple[str, str]] = []
         for name, values in answer.headers.items():
             headers += [(name, template.fill(value)) for value in ([values] if isinstance(values, str) else values)]
-        body, kind = self._body(answer, template)
+        body: bytes | None = None if answer.status in STATUS_WITHOUT_BODY else b""
+        kind = ""
+        if isinstance(answer.text, str):
+            body, kind = template.fill(answer.text).encode("utf-8", "replace"), "text/plain; charset=utf-8"
+        elif answer.json is not UNSET:
+            try:
+                text = json.dumps(template.fill_json(answer.json), ensure_ascii=False, allow_nan=False)
+            except (ValueError, RecursionError) as error:
+                raise TemplateError(f"the references insert a value that is not valid JSON: {error}") from error
+            body, kind = text.encode("utf-8", "replace"), "application/json"
+        elif isinstance(answer.file, str):
+            body, kind = self._files[answer.file], mimetypes.guess_type(answer.file)[0] or "application/octet-stream"
+        elif not isinstance(answer.base64, UnsetType):
+            body, kind = self._decoded[answer.base64], "application/octet-stream"
         if body is not None and kind and all(name.lower() != "content-type" for name, _ in headers):
             headers.insert(0, ("Content-Type", kind))
         return Response(answer.status, headers, body, answer)
-
-    def _body(self, answer: Answer, template: Template) -> tuple[bytes | None, str]:
-        """Return the body and its type; "" for none."""
-        if isinstance(answer.text, str):
-            return template.fill(answer.text).encode("utf-8", "replace"), "text/plain; charset=utf-8"
-        if answer.json is not UNSET:
-            value = template.fill_json(answer.json)
-            try:
-                text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-            except (ValueError, RecursionError) as error:
-                raise TemplateError(f"the references insert a value that is not valid JSON: {error}") from error
-            return text.encode("utf-8", "replace"), "application/json"
-        if isinstance(answer.file, str):
-            guessed, _ = mimetypes.guess_type(answer.file)
-            return self._files[answer.file], guessed or "application/octet-stream"
-        if not isinstance(answer.base64, UnsetType):
-            return self._decoded[answer.base64], "application/octet-stream"
-        return (None if answer.status in STATUS_WITHOUT_BODY else b""), ""

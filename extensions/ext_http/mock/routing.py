@@ -19,8 +19,7 @@ from ext_sdk.expect.regex import problem
 
 from .journal import Call, Miss
 from .request import PathTemplate
-from .response import Answer, Answers, Response, answer_for, plain_response
-from .template import TemplateError
+from .response import Answer, Answers, Response, TemplateError, answer_for, plain_response
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -271,10 +270,16 @@ class Router:
         """Return the response to a request, and record both in the journal."""
         label, problem, miss = "", "", None
         try:
-            route = self._select(request)
-            if route is not None:
-                label = route.label
-                response = self._renderer.render(answer_for(request.count, route.answer), request)
+            for route in self._routes:
+                evaluation = evaluate(route, request, self._context, quick=True)
+                if evaluation.ok:
+                    label = route.label
+                    with self._lock:
+                        self.counts[label] += 1
+                        request.count = self.counts[label]
+                    request.parameters = evaluation.parameters
+                    response = self._renderer.render(answer_for(request.count, route.answer), request)
+                    break
             else:
                 miss = self._miss(request)
                 if self._otherwise is not None:
@@ -291,17 +296,6 @@ class Router:
 
     def _plain(self, status: int, text: str) -> Response:
         return plain_response(status, f"mock {self._name!r}: {text}" if self._hints else "")
-
-    def _select(self, request: Request) -> Route | None:
-        for route in self._routes:
-            evaluation = evaluate(route, request, self._context, quick=True)
-            if evaluation.ok:
-                with self._lock:
-                    self.counts[route.label] += 1
-                    request.count = self.counts[route.label]
-                request.parameters = evaluation.parameters
-                return route
-        return None
 
     def _miss(self, request: Request) -> Miss:
         evaluated: list[tuple[Evaluation, Route]] = []
