@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ext_recorder.cassette.events import OWN_FILES, Data, pieces
+from ext_recorder.cassette.events import OWN_FILES, Data
 from ext_recorder.cassette.reader import Reader
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.replay.actions import ActionBuffer, Exit, Write
@@ -73,12 +73,7 @@ def read(found: Recording, events: list[Event], dialect: Dialect, framing: Frami
     for event in events:
         if not isinstance(event, Data) or event.kind == "err":
             continue
-        payloads = (
-            [event.payload]
-            if not event.raw
-            else [each.payload for each in pieces(event.payload, framing) if isinstance(each, Frame)]
-        )
-        for payload in payloads:
+        for payload in event.payloads(framing):
             message = dialect.classify(payload)
             if event.kind == "out":
                 if message.kind == "response" and message.key is not None and dialect.is_last(message):

@@ -95,6 +95,22 @@ class Data:
         self.head = head
         self.conn = conn
 
+    def items(self, framing: Framing) -> list[Frame | Junk]:
+        """Return the messages (of stderr: lines) of this event and the bytes between them.
+
+        Args:
+            framing: of the session; it does not apply to stderr.
+        """
+        if not self.raw:
+            return [Frame(self.payload, b"", self.head)]
+        return pieces(self.payload, STDERR_FRAMING if self.kind == "err" else framing)
+
+    def payloads(self, framing: Framing) -> list[bytes]:
+        """Return the messages of this event, without the bytes between them."""
+        if not self.raw:
+            return [self.payload]
+        return [item.payload for item in self.items(framing) if isinstance(item, Frame)]
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Data):
             return NotImplemented

@@ -12,8 +12,9 @@ from io import BytesIO
 
 from ext_recorder.errors import CassetteError
 from ext_recorder.protocols.dialect import DIALECTS
+from ext_sdk.core.wire.framing import FRAMINGS
 
-from .events import Mark
+from .events import OWN_FILES, Data, Mark
 from .fast_parser import CUT_OFF, cut, parse_line
 from .header import header_of
 from .yaml_scalars import parse_flow
@@ -140,6 +141,14 @@ class Reader:
         if not self._trailer and not (isinstance(event, Mark) and event.kind == "exit"):
             problem = "the cassette ends without an exit and without `redacted:`"
             raise CassetteError(self.path, number, problem, _recover(self.path))
+
+    def messages(self) -> Iterator[tuple[Data, bytes]]:
+        """Iterate over the messages of the host and the child: yield the event of each, and its payload."""
+        framing = FRAMINGS[self.header.framing]
+        for event in self:
+            if isinstance(event, Data) and event.kind != "err" and event.conn != OWN_FILES:
+                for payload in event.payloads(framing):
+                    yield event, payload
 
     def _unusual(self, number: int, line: bytes) -> Event | None:
         """Parse a line that the fast parser does not: another form of YAML, the trailer, a comment."""

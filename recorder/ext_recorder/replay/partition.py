@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import islice
 
-from ext_recorder.cassette.events import Data, pieces
+from ext_recorder.cassette.events import Data
+from ext_recorder.messages.call_tracker import OpenCalls
 from ext_recorder.protocols.dialect import id_key, pointers_of
 from ext_recorder.protocols.fast_id import scan_id
-from ext_sdk.core.wire.frames import Junk
 
 from .threads import CallChain, ChildRequest, Dependency
 
@@ -50,8 +50,8 @@ class RecordingPartitioner:
         self.place = 0
         self.asked: set[bytes] = set()
         self._last = self.first
-        self._host_calls: dict[bytes, list[CallChain]] = {}  # open calls by their id, the oldest first
-        self._child_calls: dict[bytes, list[ChildRequest]] = {}
+        self._host_calls: OpenCalls[bytes, CallChain] = OpenCalls()
+        self._child_calls: OpenCalls[bytes, ChildRequest] = OpenCalls()
         self._named: dict[bytes, CallChain] = {}  # by a lasting name: whose answer or stream speaks of it
         self._doubts: dict[CallChain, list[ChildRequest]] = {}  # of which it is not clear who asks
         self._cancels: dict[CallChain, list[CallChain]] = {}  # calls, and by what the host took them back
@@ -62,19 +62,17 @@ class RecordingPartitioner:
         """Add a message of the host. Return the thread that it begins; None if it continues one."""
         self.place += 1
         kind, key, last, message = self._look(item.payload) if item.is_message else ("other", b"", True, None)
-        if kind == "response" and (asked := self._child_calls.get(key)):
-            self._answer(asked[0], Dependency(item, time), last=last)
+        if kind == "response" and (asked := self._child_calls.first(key)):
+            self._answer(asked, Dependency(item, time), last=last)
             if last:
-                del asked[0]
-                if not asked:
-                    del self._child_calls[key]
+                self._child_calls.end(key)
             return None
         thread = CallChain(item, time, self.count)
         self.count += 1
         if not self._is_aside(item.payload):
             self._last = thread
         if kind == "request":
-            self._host_calls.setdefault(key, []).append(thread)
+            self._host_calls.begin(key, thread)
             thread.open += 1
         if message is not None:
             self._concern(thread, message)
@@ -107,7 +105,7 @@ class RecordingPartitioner:
         """Let the calls that this message controls wait for it; later messages of its session belong to its thread."""
         dialect, method = self._dialect, message.method
         for key in _keys(message, dialect.references):
-            for call in self._host_calls.get(key, ())[:1]:
+            if call := self._host_calls.first(key):
                 call.steps.append((self.place, thread))
                 self._cancels.setdefault(call, []).append(thread)
         held = dialect.unblocks.get(method, ())
@@ -130,12 +128,11 @@ class RecordingPartitioner:
         self.place += 1
         owner, asked = None, []
         if isinstance(event, Data) and event.kind == "out":
-            for each in pieces(event.payload, self._framing) if event.raw else (event,):
-                if not isinstance(each, Junk):
-                    kind, key, found = self._owner(each.payload)
-                    owner = owner or found
-                    if kind == "request":
-                        asked.append(key)
+            for payload in event.payloads(self._framing):
+                kind, key, found = self._owner(payload)
+                owner = owner or found
+                if kind == "request":
+                    asked.append(key)
         if asked:
             self._ask(event, asked, [owner] if owner else self._busy() or [self._last])
         else:
@@ -149,7 +146,7 @@ class RecordingPartitioner:
         question = ChildRequest(event, keys, threads)
         self.asked.update(keys)
         for key in keys:
-            self._child_calls.setdefault(key, []).append(question)
+            self._child_calls.begin(key, question)
         for thread in threads:
             thread.steps.append((self.place, question))
             thread.open += len(keys)
@@ -176,14 +173,12 @@ class RecordingPartitioner:
         """The thread of the call that this answers."""
         if not key and message is not None and message.method and self._host_calls:
             key = next(iter(self._host_calls))  # it ends a call without a word about which
-        waiting = self._host_calls.get(key)
-        if not waiting or not last:
-            return waiting[0] if waiting else None
-        owner = waiting.pop(0)
-        owner.open -= 1
-        if not waiting:
-            del self._host_calls[key]
-        self._end(owner, payload)
+        if not last:
+            return self._host_calls.first(key)
+        owner = self._host_calls.end(key)
+        if owner is not None:
+            owner.open -= 1
+            self._end(owner, payload)
         return owner
 
     def _end(self, owner: CallChain, payload: bytes) -> None:
@@ -198,8 +193,8 @@ class RecordingPartitioner:
 
     def _named_owner(self, message: ClassifiedMessage, owner: CallChain | None) -> CallChain | None:
         """The same where more than ids may tell: a stream names its call, a progress its run."""
-        calls = (self._host_calls.get(key) for key in _keys(message, self._dialect.mentions))
-        owner = owner or next((threads[0] for threads in calls if threads), None)
+        calls = (self._host_calls.first(key) for key in _keys(message, self._dialect.mentions))
+        owner = owner or next(filter(None, calls), None)
         names = list(_keys(message, self._dialect.names))
         owner = owner or next((self._named[name] for name in names if name in self._named), None)
         if owner is None and names and message.kind != "request":

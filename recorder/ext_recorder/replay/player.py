@@ -29,7 +29,7 @@ the place of what was asked for.
 
 from __future__ import annotations
 
-from ext_recorder.cassette.events import Data, Mark, omission, omitted, pieces
+from ext_recorder.cassette.events import Data, Mark, omission, omitted
 from ext_recorder.errors import CassetteError
 from ext_recorder.protocols.dialect import id_key, pointers_of
 from ext_sdk.core.wire.errors import FrameTooLong
@@ -480,7 +480,7 @@ class Player:
             RecordedRequest(item.payload, line)
             if isinstance(item, Frame)
             else RecordedRequest(item.wire, line, is_message=item.reason == _UNTERMINATED)
-            for item in pieces(event.payload, self._framing)
+            for item in event.items(self._framing)
         ]
 
 

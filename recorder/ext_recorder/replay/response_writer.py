@@ -7,7 +7,6 @@ recorded.
 
 from __future__ import annotations
 
-from ext_recorder.cassette.events import pieces
 from ext_recorder.protocols.dialect import id_key, pointers_of
 from ext_recorder.protocols.fast_id import FIRST_BYTES, scan_id
 from ext_sdk.core.wire.frames import Frame
@@ -85,7 +84,7 @@ class ResponseWriter:
         """The bytes for something on the child's stdout."""
         payload = event.payload
         if event.raw:
-            return self._raw(payload)
+            return self._raw(event)
         payload = self._message(payload)
         return payload + b"\n" if self._lines else self._framing.encode(payload, event.head)
 
@@ -109,11 +108,11 @@ class ResponseWriter:
 
         self._message = noted  # type: ignore[method-assign]
 
-    def _raw(self, wire: bytes) -> bytes:
+    def _raw(self, event: Data) -> bytes:
         """Exact bytes, whose messages may still name an id or a path."""
         self.answers = False
         parts = []
-        for item in pieces(wire, self._framing):
+        for item in event.items(self._framing):
             if not isinstance(item, Frame):
                 parts.append(self._bindings.to_live(item.wire, json=False))
                 continue

@@ -7,17 +7,15 @@ recorder says so.
 
 from __future__ import annotations
 
-from ext_recorder.cassette.events import Data, pieces
+from ext_recorder.cassette.events import Data
+from ext_recorder.messages.call_tracker import OpenCalls
 from ext_recorder.protocols.dialect import id_key, pointers_of
 from ext_recorder.protocols.fast_id import scan_id
-from ext_sdk.core.wire.frames import Junk
 
 from .request_matcher import RecordedRequest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ext_recorder.cassette.reader import Reader
     from ext_recorder.protocols.dialect import ClassifiedMessage, Dialect
     from ext_sdk.core.wire.framing import Framing
@@ -52,7 +50,7 @@ def unanswered(reader: Reader, dialect: Dialect, framing: Framing, *, after: int
         if reader.line <= after:
             continue
         if isinstance(event, Data):
-            for payload in _messages(event, framing):
+            for payload in event.payloads(framing) if event.kind != "err" else ():
                 calls.take(event.conn, event.kind, payload, reader.line)
         elif event.kind == "eof" and event.value != "err":
             ended.setdefault(event.conn, all_ended or (_HOST if event.value == "in" else _CHILD))
@@ -61,13 +59,6 @@ def unanswered(reader: Reader, dialect: Dialect, framing: Framing, *, after: int
         elif event.kind == "signal" and event.value in ENDING_SIGNALS:
             all_ended = all_ended or _HOST
     return [call for conn, call in calls.left() if ended.get(conn, all_ended) != _CHILD]
-
-
-def _messages(event: Data, framing: Framing) -> Iterator[bytes]:
-    if event.kind != "err":
-        for item in pieces(event.payload, framing) if event.raw else (event,):
-            if not isinstance(item, Junk):
-                yield item.payload
 
 
 def interruption(
@@ -184,7 +175,7 @@ class _Calls:
 
     def __init__(self, dialect: Dialect) -> None:
         self._dialect = dialect
-        self._open: dict[tuple[int, bytes], list[RecordedRequest]] = {}
+        self._open: OpenCalls[tuple[int, bytes], RecordedRequest] = OpenCalls()
         self._early: set[int] = set()  # connections with an HTTP response that came before the end of its request
         self._glances = _has_glances(dialect)
         special = {*dialect.final, *dialect.optional_id, *dialect.references}
@@ -215,8 +206,8 @@ class _Calls:
 
     def _end_echo(self, conn: int, key: bytes, payload: bytes) -> None:
         """A child that repeats a request as it is, such as `cat`, has answered it; any other request is its own."""
-        calls = self._open.get((conn, key))
-        if calls and calls[0].payload == payload:
+        call = self._open.first((conn, key))
+        if call and call.payload == payload:
             self._end(conn, key)
 
     def _is_special(self, payload: bytes) -> bool:
@@ -226,7 +217,7 @@ class _Calls:
         if conn in self._early:
             self._early.discard(conn)
         else:
-            self._open.setdefault((conn, key), []).append(RecordedRequest(payload, line))
+            self._open.begin((conn, key), RecordedRequest(payload, line))
 
     def left(self) -> list[tuple[int, RecordedRequest]]:
         """Return the calls that are still open, with their connections, in their order."""
@@ -245,10 +236,5 @@ class _Calls:
     def _end(self, conn: int, key: bytes | None) -> None:
         if key is None:  # an answer that does not say to which call
             key = next((open_key for where, open_key in self._open if where == conn), b"")
-        calls = self._open.get((conn, key))
-        if calls:
-            calls.pop(0)
-            if not calls:
-                del self._open[conn, key]
-        elif self._dialect.name == "http":
+        if self._open.end((conn, key)) is None and self._dialect.name == "http":
             self._early.add(conn)

@@ -235,3 +235,19 @@ def test_the_traffic_beside_a_cassette_is_none_and_that_is_told(tmp_path: Path) 
         CassetteError, match=r"no cassette: .*the HTTP traffic of a session; its cassette stands beside it"
     ):
         Reader(path)
+
+
+def test_messages_are_those_of_host_and_child_in_any_form(tmp_path: Path) -> None:
+    events = """\
+- {t: 0.1, in: 'one'}
+- {t: 0.2, err: 'a line'}
+- {t: 0.3, out: {text: "two\\nthree\\ncut off"}}
+- {t: 0.4, conn: 0, err: 'of the server'}
+- {t: 0.5, exit: 0}
+"""
+    with read(tmp_path, HEADER + events + "redacted: []\n") as reader:
+        assert [(event.time, payload) for event, payload in reader.messages()] == [
+            (0.1, b"one"),
+            (0.3, b"two"),
+            (0.3, b"three"),
+        ]
