@@ -1,4 +1,4 @@
-"""The entry point of ext-recorder, and the one place where errors become words and exit codes."""
+"""Entry point of ext-recorder: the only place that turns errors into messages and exit codes."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-EXIT_WRONG = 2  # a wrong command line, a file that can't be read or written
-EXIT_INTERNAL = 70  # a fault of ours; EX_SOFTWARE of sysexits.h
+EXIT_WRONG = 2  # a wrong command line, or a file that cannot be read or written
+EXIT_INTERNAL = 70  # a defect of ext-recorder; EX_SOFTWARE of sysexits.h
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_NO_READER = 141  # 128 + SIGPIPE
 
 
 def main() -> int:
-    """Run the command line of this process. Returns its exit code."""
+    """Run the command line of this process. Return its exit code."""
     try:
         return run(sys.argv[1:])
     except RecorderError as failure:
         return _say(str(failure), getattr(failure, "exit_code", EXIT_WRONG))
     except BrokenPipeError:  # `show | head`
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is still in a buffer is not wanted either
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # discards what is still buffered
         return EXIT_NO_READER
     except OSError as failure:
         return _say(f"{failure.filename}: {failure.strerror}" if failure.filename else str(failure), EXIT_WRONG)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except Exception as failure:  # noqa: BLE001 - a traceback is nothing for users
+    except Exception as failure:  # noqa: BLE001 - users get a message instead of a traceback
         trace = failure.__traceback__
         while trace and trace.tb_next:
             trace = trace.tb_next
@@ -44,7 +44,7 @@ def main() -> int:
 
 
 def run(words: Sequence[str]) -> int:
-    """Read a command line the quick way or by click, and do what it says."""
+    """Parse a command line, with the fast parser or click, and run its command. Return the exit code."""
     command = COMMANDS.get(words[0]) if words else None
     given = read(command, words[1:]) if command else None
     if command is None or given is None:
@@ -55,7 +55,7 @@ def run(words: Sequence[str]) -> int:
 
 
 def _say(message: str, code: int) -> int:
-    with contextlib.suppress(OSError):  # nobody listens
+    with contextlib.suppress(OSError):  # standard error is closed
         os.write(2, f"ext-recorder: {message}\n".encode(errors="backslashreplace"))
     return code
 

@@ -1,9 +1,9 @@
-"""Every error that a user of the recorder can meet: what was expected, what was found, where, what to do.
+"""Errors that users of the recorder see. Their messages state what was expected and found, where, and the remedy.
 
 RecorderError
-├── CassetteError     a cassette that can't be read: file, line, problem, advice
+├── CassetteError     a cassette cannot be read: file, line, problem, advice
 ├── CassetteInUse     another recorder is writing this cassette
-└── UsageError        options that don't go together, a missing file
+└── UsageError        options cannot be combined, a file is missing
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
 
 class RecorderError(Exception):
-    """The base of the errors of this package. `str()` of it is the message for the user, on one line."""
+    """Base of the errors of this package. Its `str()` is the message for the user, on one line."""
 
 
 class CassetteError(RecorderError):
-    """A cassette that can't be read.
+    """A cassette cannot be read.
 
     Attributes:
         path: the file.
-        line: the line, counted from 1; 0 where the whole file is meant.
-        problem: what is wrong.
-        advice: what to do about it; "" where that is plain.
+        line: the line, counted from 1; 0 for the whole file.
+        problem: the cause.
+        advice: the remedy; "" if it is obvious.
     """
 
     def __init__(self, path: Path | str, line: int, problem: str, advice: str = "") -> None:
@@ -37,7 +37,7 @@ class CassetteError(RecorderError):
 
 
 class CassetteInUse(RecorderError):
-    """Another recorder holds the claim on this cassette."""
+    """Another recorder is writing this cassette."""
 
     def __init__(self, path: Path | str) -> None:
         super().__init__(f"{path}: another recorder is writing this cassette; give each session a cassette of its own")
@@ -45,4 +45,4 @@ class CassetteInUse(RecorderError):
 
 
 class UsageError(RecorderError):
-    """What was asked for can't be done; nothing was started."""
+    """Wrong command line, option or file; nothing has been started."""

@@ -1,8 +1,7 @@
 """Names of cassettes that depend on the session: templates such as `sessions/{time}-{pid}.yaml` and `{args}.yaml`.
 
-A name with `{time}` or `{pid}` is another one for each session, so it is always recorded and never replayed. A name
-with `{args}`, `{env}` or `{stdin}` is another one for each set of arguments or variables, or each input, for programs
-that do one thing and exit.
+`{time}` and `{pid}` differ in each session, so such a cassette is always recorded and never replayed. `{args}`, `{env}`
+and `{stdin}` differ for each set of arguments or variables, or each input, for programs that do one thing and exit.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ if TYPE_CHECKING:
 
     from ext_recorder.messages.provenance import Live
 
-STDIN_BYTES = 65_536  # of standard input, of which `{stdin}` is made
+STDIN_BYTES = 65_536  # most bytes of standard input, whose digest is `{stdin}`
 EACH_SESSION = "{time}-{pid}.yaml"  # in the folder of `record --dir`
-NOTHING = "none"  # in the place of no arguments, and of an empty variable
+NOTHING = "none"  # replaces no arguments, and an empty variable
 
 _UNIQUE = ("{time}", "{pid}")
-_LONGEST = 80  # characters that arguments take in a name
+_LONGEST = 80  # most characters of arguments in a name
 _PLAIN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-")
-_DIGEST = 10  # hexadecimal digits that tell two sets of arguments apart whose names are the same otherwise
+_DIGEST = 10  # hexadecimal digits that distinguish two sets of arguments with equal names
 
 
 def is_unique(name: str) -> bool:
@@ -54,10 +53,10 @@ def expanded(name: str, live: Live) -> str:
 
 
 def reserved(name: str) -> str:
-    """Return a name that no other session has, and create its partial file so that none gets it.
+    """Return a name that no other session has, and create its partial file to reserve it.
 
-    If that file cannot be created, the name is returned all the same: the session counts more than its recording, and
-    the recorder reports the cause when it writes.
+    If that file cannot be created, the name is still returned: the session matters more than its recording, and the
+    recorder reports the cause when it writes.
 
     Args:
         name: a template with `{time}` or `{pid}`.
@@ -76,17 +75,17 @@ def reserved(name: str) -> str:
     with suppress(OSError):
         os.makedirs(os.path.dirname(name) or ".", exist_ok=True)  # noqa: PTH103, PTH120 - pathlib costs 5 ms
     while True:
-        found = name if number == 1 else f"{base}-{number}{dot}{suffix}"
+        candidate = name if number == 1 else f"{base}-{number}{dot}{suffix}"
         number += 1
-        partial = f"{found}.partial"
+        partial = f"{candidate}.partial"
         try:
             os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         except FileExistsError:
             continue
         except OSError:
-            return found
-        if not any(os.path.lexists(each) for each in (found, beside(found))):
-            return found
+            return candidate
+        if not any(os.path.lexists(path) for path in (candidate, beside(candidate))):
+            return candidate
         os.unlink(partial)  # noqa: PTH108
 
 
@@ -97,7 +96,7 @@ def release(name: str) -> None:
 
 
 def _standard_input() -> bytes:
-    """Read standard input to its end, and put it back. Raises UsageError if there is too much of it."""
+    """Read standard input to its end, and replace it by a copy. Raises UsageError if it is too long."""
     data = b""
     while len(data) <= STDIN_BYTES and (piece := os.read(0, STDIN_BYTES)):
         data += piece
@@ -109,7 +108,7 @@ def _standard_input() -> bytes:
         again = os.memfd_create("stdin")
         os.write(again, data)
         os.lseek(again, 0, os.SEEK_SET)
-    else:  # a pipe holds as much
+    else:  # the buffer of a pipe is as large
         again, writing = os.pipe()
         os.write(writing, data)
         os.close(writing)
@@ -125,7 +124,7 @@ def _digest(data: bytes) -> str:
 
 
 def _neutral(words: Iterable[str], live: Live) -> tuple[str, ...]:
-    """Return words as a header would have them: without secrets, and without folders of this machine."""
+    """Return words as a header contains them: without secrets, and without folders of this machine."""
     from ext_recorder.messages.provenance import neutral_command
 
     return neutral_command(["program", *words], _cleaner(live))[1:]
@@ -148,7 +147,7 @@ def _cleaner(live: Live) -> Callable[[bytes], bytes]:
 
 
 def _slug(words: tuple[str, ...]) -> str:
-    """Return words as a part of a file name: readable, and another one for other words."""
+    """Return words as a readable part of a file name; different words give different parts."""
     if not words:
         return NOTHING
     plain = all(word and word[0] != "." and _PLAIN.issuperset(word) for word in words)

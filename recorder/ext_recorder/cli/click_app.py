@@ -1,4 +1,4 @@
-"""The command line by click: help, and what is wrong with a command line. It is built of the tables in `commands`."""
+"""Command line with click, for help and for errors in a command line. Built from the tables in `commands`."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ if TYPE_CHECKING:
 
     from click.shell_completion import CompletionItem
 
-    from .options import Command, Option, Values
+    from .command import Command, Option, Values
 
     Complete: TypeAlias = Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]
 
-_WIDTH = 100  # columns of the help, where the terminal has so many
+_WIDTH = 100  # most columns of the help
 _BEHIND = " Write the recorded command, with its options, after `--`."
 _COMPLETE = "_EXT_RECORDER_COMPLETE"  # set by a shell that completes a command line
-EXIT_INTERRUPTED = 130  # as in shells: 128 + SIGINT
 _ABOUT = """\
 Record sessions of any child process, on stdio or sockets, and replay them without the child.
 
@@ -42,29 +41,30 @@ command line, or a file that cannot be read or written.
 
 
 def run(words: Sequence[str]) -> int:
-    """Do what a command line says. Returns the exit code.
+    """Run a command line. Return its exit code.
 
     Raises:
-        UsageError: it is wrong, and how.
+        UsageError: the command line is wrong.
         RecorderError: from the command.
     """
-    asked_by_shell = os.environ.get(_COMPLETE)
-    if asked_by_shell and not words:
+    instruction = os.environ.get(_COMPLETE)
+    if instruction and not words:
         from .completion import answer
 
-        click.echo(answer(asked_by_shell, group()), nl=False)
+        click.echo(answer(instruction, group()), nl=False)
         return 0
     try:
         code = group().main(
             list(words) or ["--help"], prog_name="ext-recorder", standalone_mode=False, complete_var="-"
         )
     except click.Abort:
-        return EXIT_INTERRUPTED
+        raise KeyboardInterrupt from None
     except click.UsageError as wrong:
-        asked = wrong.ctx.command_path if wrong.ctx else " ".join(["ext-recorder", *words[:1]])
-        hint = _BEHIND if isinstance(wrong, click.NoSuchOption) and wrong.ctx and _has_tail(wrong.ctx) else ""
-        told = wrong.format_message()
-        raise UsageError(f"{told}{'' if told[-1] in '.?' else '.'}{hint} See: {asked} --help") from None
+        program = wrong.ctx.command_path if wrong.ctx else " ".join(["ext-recorder", *words[:1]])
+        command = COMMANDS.get(wrong.ctx.info_name or "") if wrong.ctx else None
+        hint = _BEHIND if isinstance(wrong, click.NoSuchOption) and command and command.tail else ""
+        message = wrong.format_message()
+        raise UsageError(f"{message}{'' if message[-1] in '.?' else '.'}{hint} See: {program} --help") from None
     except click.ClickException as wrong:
         raise UsageError(wrong.format_message()) from None
     return code if isinstance(code, int) else 0
@@ -79,11 +79,6 @@ def parsed(command: Command, words: Sequence[str]) -> Values | None:
     return _given(command, context)
 
 
-def _has_tail(context: click.Context) -> bool:
-    command = COMMANDS.get(context.info_name or "")
-    return bool(command and command.tail)
-
-
 def group() -> click.Group:
     """Return the program as a click group."""
     program = _InOrder(
@@ -96,20 +91,24 @@ def group() -> click.Group:
 
 
 def _command(command: Command) -> click.Command:
-    def callback(**_found: str | bool | tuple[str, ...] | None) -> int:
+    def callback(**_values: str | bool | tuple[str, ...] | None) -> int:
         return run_command(command, _given(command, click.get_current_context()))
 
-    last = command.arguments[-1] if command.repeats else ""
-    arguments = [
-        click.Argument(
-            [_key(name)],
-            metavar=_optional(f"{name}…" if name == last else name, command, name),
-            nargs=-1 if name == last else 1,
-            required=not _may_be_omitted(command, name),
-            shell_complete=_completes(name),
+    arguments = []
+    for name in command.arguments:
+        is_last = name == command.arguments[-1]
+        repeats = command.repeats and is_last
+        optional = bool(command.unless) or (command.optional and is_last)
+        metavar = f"{name}…" if repeats else name
+        arguments.append(
+            click.Argument(
+                [_key(name)],
+                metavar=f"[{metavar}]" if optional else metavar,
+                nargs=-1 if repeats else 1,
+                required=not optional,
+                shell_complete=_completes(name),
+            )
         )
-        for name in command.arguments
-    ]
     if command.tail and not command.repeats and not command.unless:
         arguments.append(
             click.Argument(
@@ -119,27 +118,21 @@ def _command(command: Command) -> click.Command:
                 shell_complete=_completes(command.tail),
             )
         )
+    paragraphs = [command.summary, *command.text.strip("\n").split("\n\n")]
     kind = _Repeating if command.tail and (command.repeats or command.unless) else click.Command
-    made = kind(
+    result = kind(
         command.name,
         params=[*arguments, *(_option(option) for option in command.options)],
         callback=callback,
-        help=_paragraphs(command),
+        # click rewraps paragraphs without \b, so the examples are marked with it.
+        help="\n\n".join(f"\b\n{text}" if text.startswith(" ") else text for text in paragraphs),
         short_help=command.summary,
         options_metavar="[OPTIONS]",
     )
-    if isinstance(made, _Repeating):
-        made.tail = command.tail
-        made.extra = bool(command.unless)
-    return made
-
-
-def _may_be_omitted(command: Command, name: str) -> bool:
-    return bool(command.unless) or (command.optional and name == command.arguments[-1])
-
-
-def _optional(metavar: str, command: Command, name: str) -> str:
-    return f"[{metavar}]" if _may_be_omitted(command, name) else metavar
+    if isinstance(result, _Repeating):
+        result.tail = command.tail
+        result.extra = bool(command.unless)
+    return result
 
 
 class _InOrder(click.Group):
@@ -150,11 +143,10 @@ class _InOrder(click.Group):
 
 
 class _Repeating(click.Command):
-    """Command with a tail whose other arguments vary in number, too: click has room for one such argument."""
+    """Command with a tail whose other arguments vary in number, too: click supports one such argument only."""
 
     tail = ""
-
-    extra = False  # without `--`, the tail begins behind the arguments
+    extra = False  # without `--`, the tail begins after the arguments
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         at = args.index("--") if "--" in args else len(args)
@@ -217,28 +209,20 @@ def _key(name: str) -> str:
 
 
 def _given(command: Command, context: click.Context) -> Values:
-    """Return the same values as `options.read`: arguments, and the options that the command line has."""
-    given = [
-        *command.arguments,
-        *([command.tail] if command.tail else []),
-        *(option.name for option in command.options if _is_given(context, option)),
+    """Return the same values as `command_line.read`: arguments, and the options that the command line has."""
+    names = [*command.arguments, *([command.tail] if command.tail else [])]
+    names += [
+        option.name
+        for option in command.options
+        if context.get_parameter_source(_key(option.name)) is click.core.ParameterSource.COMMANDLINE
     ]
-    return {name: _texts(context.params[_key(name)]) for name in given}
-
-
-def _is_given(context: click.Context, option: Option) -> bool:
-    return context.get_parameter_source(_key(option.name)) is click.core.ParameterSource.COMMANDLINE
-
-
-def _texts(value: str | bool | tuple[str, ...] | None) -> tuple[str, ...]:
-    if isinstance(value, tuple):
-        return value
-    if isinstance(value, bool):
-        return ("",) if value else ()
-    return () if value is None else (value,)
-
-
-def _paragraphs(command: Command) -> str:
-    """Return the text of a command for click, which rewraps every paragraph without a mark."""
-    paragraphs = [command.summary, *command.text.strip("\n").split("\n\n")]
-    return "\n\n".join(f"\b\n{each}" if each.startswith(" ") else each for each in paragraphs)
+    values: Values = {}
+    for name in names:
+        value: str | bool | tuple[str, ...] | None = context.params[_key(name)]
+        if isinstance(value, tuple):
+            values[name] = value
+        elif isinstance(value, bool):
+            values[name] = ("",) if value else ()
+        else:
+            values[name] = () if value is None else (value,)
+    return values

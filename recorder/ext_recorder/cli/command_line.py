@@ -1,28 +1,27 @@
 """Command lines: the fast parser, and running a command with its values.
 
-`click` reads any command line, and explains what is wrong with it. Importing it takes as long as replaying a whole
+click parses any command line, and explains what is wrong with it. Importing click takes as long as replaying a whole
 session may, and hosts start `record` and `replay` for every task. So `read` parses a command line that is plainly
-correct; in any other case it returns None, and click takes over.
+correct; in all other cases it returns None, and click parses it (see `click_app`).
 """
 
 from __future__ import annotations
 
-from .options import GIVEN
+from .command import GIVEN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from .options import Command, Option, Values
+    from .command import Command, Option, Values
 
 
 def read(command: Command, words: Sequence[str]) -> Values | None:
-    """Return the values given in a command line; None if it is wrong, or more than this function can read.
+    """Return the values given in a command line; None if it is wrong, or too complex for this function.
 
-    Understood are long options, `--name value` and `--name=value`, among the arguments, and a tail after `--`.
+    Supported are long options, `--name value` and `--name=value`, among the arguments, and a tail after `--`.
 
     Args:
-        command: what the words belong to.
         words: the command line after the command's name.
     """
     values: Values = {}
@@ -56,7 +55,7 @@ def read(command: Command, words: Sequence[str]) -> Values | None:
 
 
 def _take(values: Values, option: Option, value: str | None, rest: Iterator[str]) -> bool:
-    """Store an option's value, from the same word or the next one. False: this is not plainly right."""
+    """Store an option's value, from the same word or the next one. Return False if it is not plainly correct."""
     if not option.metavar:
         values[option.name] = ("",)
         return value is None
@@ -89,12 +88,16 @@ def resolve_values(command: Command, given: Values) -> Values:
 
 
 def run_command(command: Command, given: Values) -> int:
-    """Run a command with the values of a command line. Returns the exit code."""
+    """Run a command with the values of a command line. Return the exit code."""
     from ext_recorder.errors import UsageError
 
     values = resolve_values(command, given)
     try:
         return command.run(values)
     except UsageError as error:
-        file = values["config"] if command.project and str(error).startswith("--") else ()
-        raise UsageError(f"{error} (options come from {file[0]}, too)") if file else error from None
+        if not command.project or not values["config"] or not str(error).startswith("--"):
+            raise
+        from .project_file import NO_FILE
+
+        file = values["config"][0]
+        raise error if file == NO_FILE else UsageError(f"{error} (options come from {file}, too)") from None

@@ -8,6 +8,7 @@ complete in its environment.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from ext_recorder.batch.selection import HEAD_BYTES, SUFFIXES, begins_a_cassette
 from ext_recorder.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
     from typing import TypeAlias
 
     import click
@@ -52,16 +53,16 @@ class _Words(ShellComplete):
         """Return the completions of a word.
 
         Args:
-            args: the words before it.
-            incomplete: the beginning of it.
+            args: the previous words.
+            incomplete: the beginning of the word.
         """
         if _TAIL in args:
-            return _program(incomplete) if args[-1] == _TAIL else [_files(incomplete)]
+            return _program(incomplete) if args[-1] == _TAIL else [CompletionItem(incomplete, "file")]
         option, equals, value = incomplete.partition("=")
         if not equals or not option.startswith(_TAIL):
             return super().get_completions(args, incomplete)
-        found = super().get_completions([*args, option], value)
-        return [CompletionItem(f"{option}={each.value}", each.type) for each in found if each.type == "plain"]
+        items = super().get_completions([*args, option], value)
+        return [CompletionItem(f"{option}={item.value}", item.type) for item in items if item.type == "plain"]
 
 
 class Bash(BashComplete, _Words):
@@ -103,7 +104,7 @@ def answer(instruction: str, program: click.Command) -> str:
         program: ext-recorder.
 
     Raises:
-        UsageError: nothing asks like this.
+        UsageError: it is not the instruction of a shell.
     """
     shell, _, what = instruction.partition("_")
     if what == "source":
@@ -115,74 +116,43 @@ def answer(instruction: str, program: click.Command) -> str:
 
 def completions(metavar: str, incomplete: str) -> Items:
     """Return the completions of a value with this metavar."""
-    complete = _BY_METAVAR.get(metavar)
-    return complete(incomplete) if complete else []
-
-
-def _cassettes(incomplete: str) -> Items:
-    """Cassettes in the folder that was typed, and folders."""
-    return [*_named(incomplete, SUFFIXES, _is_cassette), CompletionItem(incomplete, "dir")]
-
-
-def _partials(incomplete: str) -> Items:
-    return [*_named(incomplete, (_PARTIAL,), _is_cassette), CompletionItem(incomplete, "dir")]
-
-
-def _folder(incomplete: str) -> Items:
-    return [CompletionItem(incomplete, "dir")]
-
-
-def _files(incomplete: str) -> CompletionItem[str]:
-    return CompletionItem(incomplete, "file")
+    if metavar in {"CASSETTE", "A", "B"}:
+        return [*_cassettes(incomplete, SUFFIXES), CompletionItem(incomplete, "dir")]
+    if metavar == "PARTIAL":
+        return [*_cassettes(incomplete, (_PARTIAL,)), CompletionItem(incomplete, "dir")]
+    if metavar == "FILE":
+        return [CompletionItem(incomplete, "file")]
+    if metavar == "FOLDER":
+        return [CompletionItem(incomplete, "dir")]
+    if metavar == "COMMAND" and not incomplete:
+        return [CompletionItem(_TAIL)]
+    return [CompletionItem(name) for name in SHELLS if metavar == "SHELL" and name.startswith(incomplete)]
 
 
 def _program(incomplete: str) -> Items:
-    """Programs in PATH; a file where a folder was typed, or nothing."""
+    """Return programs in PATH; a file if a folder or nothing was typed."""
     if not incomplete or "/" in incomplete:
-        return [_files(incomplete)]
-    return [CompletionItem(name) for name in sorted(set(_programs(incomplete)))]
-
-
-def _programs(start: str) -> Iterator[str]:
+        return [CompletionItem(incomplete, "file")]
+    names: set[str] = set()
     for folder in os.get_exec_path():
         try:
             files = list(Path(folder or ".").iterdir())
         except OSError:
             continue
-        yield from (file.name for file in files if file.name.startswith(start) and os.access(file, os.X_OK))
+        names.update(file.name for file in files if file.name.startswith(incomplete) and os.access(file, os.X_OK))
+    return [CompletionItem(name) for name in sorted(names)]
 
 
-def _named(incomplete: str, suffixes: tuple[str, ...], fits: Callable[[Path], bool]) -> Iterator[CompletionItem[str]]:
+def _cassettes(incomplete: str, suffixes: tuple[str, ...]) -> Iterator[CompletionItem[str]]:
+    """Yield the cassettes with these suffixes in the folder that was typed."""
     typed, name = os.path.split(incomplete)
     folder = Path(typed or ".").expanduser()
     try:
         files = sorted(folder.iterdir())
     except OSError:
         return
-    for file in files:
-        if file.name.startswith(name) and file.name.endswith(suffixes) and fits(file):
-            yield CompletionItem(os.path.join(typed, file.name))  # noqa: PTH118 - as it was typed: ./ stays
-
-
-def _is_cassette(file: Path) -> bool:
-    try:
-        with file.open("rb") as opened:
-            return begins_a_cassette(opened.read(HEAD_BYTES))
-    except OSError:
-        return False
-
-
-def _shells(incomplete: str) -> Items:
-    return [CompletionItem(name) for name in SHELLS if name.startswith(incomplete)]
-
-
-_BY_METAVAR: dict[str, Callable[[str], Items]] = {
-    "CASSETTE": _cassettes,
-    "A": _cassettes,
-    "B": _cassettes,
-    "PARTIAL": _partials,
-    "FILE": lambda incomplete: [_files(incomplete)],
-    "FOLDER": _folder,
-    "COMMAND": lambda incomplete: [CompletionItem(_TAIL)] if not incomplete else [],
-    "SHELL": _shells,
-}
+    for path in files:
+        if path.name.startswith(name) and path.name.endswith(suffixes):
+            with suppress(OSError), path.open("rb") as file:
+                if begins_a_cassette(file.read(HEAD_BYTES)):
+                    yield CompletionItem(os.path.join(typed, path.name))  # noqa: PTH118 - as it was typed: ./ stays

@@ -1,4 +1,4 @@
-"""`record --http` and `replay --http`: the real child, on this process' own standard files."""
+"""`record --http` and `replay --http`: run the real child with its HTTP traffic recorded or answered."""
 
 from __future__ import annotations
 
@@ -22,22 +22,20 @@ from ext_sdk.core.version import __version__
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from contextlib import AbstractContextManager
     from typing import NoReturn
 
     from ext_recorder.http.controller import HttpController
     from ext_recorder.http.request_matching import RequestRules
-    from ext_recorder.posix.child import Child
     from ext_recorder.record.config import RecordingConfig
 
-EXIT_DIFFERS = 3  # the session was not the recorded one
+EXIT_DIFFERS = 3  # the session differed from the recorded one
 
 
 class NoNotes(EventQueue):
-    """Nothing is kept of what is said on stdio."""
+    """Event queue that drops all events: the messages on stdio are not recorded."""
 
     def __init__(self) -> None:
-        self._held = os.pipe()  # an end that nobody closes: no scribe ever speaks
+        self._held = os.pipe()  # both ends stay open, because there is no writer process
         super().__init__(0, os.dup(self._held[1]), self._held[0], "", Journal())
         self.on = False
         self.journal.close()
@@ -47,20 +45,17 @@ class NoNotes(EventQueue):
 
 
 def recording_of(session: RecordingConfig, kinds: Sequence[str] = ()) -> HttpController:
-    """Return the layer that records a session's HTTP traffic, in the file beside its cassette. Raises RecorderError.
+    """Return the controller that records a session's HTTP traffic next to its cassette. Raises RecorderError.
 
     Args:
-        session: the session.
-        kinds: values of the child that are kept as well.
+        kinds: values of the child to record, too (`--deterministic`).
     """
-    path = Path(beside(session.name))
-    cassette = Path(session.cassette)
     return recording(
-        path,
+        Path(beside(session.name)),
         bind=session.bind,
         redaction=session.redact or Redaction(),
         version=__version__,
-        cassette=cassette,
+        cassette=Path(session.cassette),
         kinds=kinds,
     )
 
@@ -76,30 +71,31 @@ def run(
     connect: str = "",
     report: str = "",
 ) -> NoReturn:
-    """Run a command with its HTTP traffic answered, and end as it ends.
+    """Run a command whose HTTP requests are answered from a file, and exit as it does.
 
     Args:
-        path: the file.
-        command: what to run.
-        bind: --bind.
-        redact: what is redacted.
-        matching: the user's rules for which requests are the same.
-        listen: where clients of a socket server come; "": to the command itself, or it is on stdio.
-        connect: where the command listens then.
-        report: a file that gets a line of JSON about how it went; "" for none.
+        path: the file of HTTP traffic.
+        matching: rules for which requests are equal.
+        listen: address for clients of a socket server; "": they connect to the command itself, or it is on stdio.
+        connect: address of the command, if `listen` is given.
+        report: file that gets a line of JSON with the result; "" for none.
 
     Raises:
-        RecorderError: the file can't be played, the command not be run.
+        RecorderError: the file cannot be replayed, or the command cannot be run.
     """
     claim_standard_files()
     redaction = redact or Redaction()
     redaction.require()
-    written = ReportFile(report, path) if report else None
-    if written:
-        written.begin()
+    report_file = ReportFile(report, path) if report else None
+    if report_file:
+        report_file.begin()
     with ExitStack() as stack:
-        make_tap = stack.enter_context(_relaying(listen, connect)) if listen else StdioProxy
-        misses = written.prefixed(f"{path}: ") if written else None
+        proxy_for: Callable[..., StdioProxy] = StdioProxy
+        if listen:
+            from ext_recorder.sockets.relay import relaying
+
+            proxy_for = stack.enter_context(relaying(listen, connect))
+        misses = report_file.prefixed(f"{path}: ") if report_file else None
         layer = stack.enter_context(
             replaying(Path(path), bind=bind, redaction=redaction, matching=matching, misses=misses)
         )
@@ -109,31 +105,21 @@ def run(
         signals.catch_ignored()
         stderr = host_outlet(2)
         try:
-            layer.wait_loaded(lambda: _is_over(child))
+            # WNOWAIT: the exit status is read again at the end.
+            layer.wait_loaded(lambda: os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None)
         except BaseException:
-            child.send(signal.SIGKILL)  # it has not heard anything yet
+            child.send(signal.SIGKILL)  # it has not received any input yet
             os.waitpid(child.pid, 0)
             raise
-        proxy = make_tap(child, signals, NoNotes(), stderr)
+        proxy = proxy_for(child, signals, NoNotes(), stderr)
         status = proxy.run()
         proxy.linger()
         traffic = layer.finish()
         for line in [*traffic.warning.splitlines(), *traffic.text.splitlines()]:
             write_message(stderr, line)
-    if written:
+    if report_file:
         code = way_of_ending(status) if traffic.ok else EXIT_DIFFERS
-        written.end(code, [] if traffic.ok else traffic.text.splitlines())
+        report_file.end(code, [] if traffic.ok else traffic.text.splitlines())
     if not traffic.ok:
         os._exit(EXIT_DIFFERS)
     exit_like(status)
-
-
-def _is_over(child: Child) -> bool:
-    """Whether the child has ended; its status stays to be asked for."""
-    return os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
-
-
-def _relaying(listen: str, connect: str) -> AbstractContextManager[Callable[..., StdioProxy]]:
-    from ext_recorder.sockets.relay import relaying
-
-    return relaying(listen, connect)

@@ -16,23 +16,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from .options import Command, Values
+    from .command import Command, Values
 
 NO_FILE = "none"  # the value of --config and of the variable that switches the search off
 VARIABLE = "EXT_RECORDER_CONFIG"
 OWN, SHARED = "ext-recorder.toml", "pyproject.toml"
 CASSETTES = frozenset({"CASSETTE", "A", "B", "FILE", "PARTIAL"})  # the arguments of commands that name cassettes
-# The forms of the header that are recognised without a parser; a pyproject.toml without one is not parsed.
+# Forms of the header; a pyproject.toml that contains none of them is not parsed.
 _TABLES = (b"tool.ext-recorder", b'tool."ext-recorder"', b"tool.'ext-recorder'")
 _MAGIC = frozenset("*?[")
 
 
 class ProjectFile:
-    """A project file that was found.
+    """A project file.
 
     Attributes:
-        path: absolute.
-        data: its bytes.
+        path: absolute path.
+        data: content.
     """
 
     __slots__ = ("data", "path")
@@ -55,31 +55,34 @@ class ProjectFile:
 def located(command: Command, values: Values) -> ProjectFile | None:
     """Return the project file of a command line; None if there is none.
 
-    Args:
-        command: the command.
-        values: of its command line.
-
     Raises:
         UsageError: `--config` names no file, or cassettes of several projects are named.
     """
     if switched_off(values):
         return None
-    named = _name(values)
-    if named:
-        return _named(named, "--config" if values["config"] else VARIABLE)
+    if name := _name(values):
+        path = os.path.abspath(os.path.expanduser(name))  # noqa: PTH100, PTH111
+        try:
+            with open(path, "rb") as opened:  # noqa: PTH123
+                return ProjectFile(path, opened.read())
+        except FileNotFoundError:
+            source = "--config" if values["config"] else VARIABLE
+            raise UsageError(f"{source} {path}: no such file; expected a project file in TOML, or {NO_FILE}") from None
+        except OSError as error:
+            raise _unreadable(path, error) from None
     words = [word for name in command.arguments if name in CASSETTES for word in values[name]]
-    words += values.get("dir", ())  # of `record`, in the place of a cassette
-    found = {file.path: file for folder in folders(words) if (file := search(folder))}
-    if len(found) > 1:
+    words += values.get("dir", ())  # replaces the cassette of `record`
+    files = {file.path: file for folder in folders(words) if (file := search(folder))}
+    if len(files) > 1:
         raise UsageError(
-            f"the cassettes have different project files, {' and '.join(list(found)[:2])}: "
+            f"the cassettes have different project files, {' and '.join(list(files)[:2])}: "
             "name one by --config FILE, or run the command for each"
         )
-    return next(iter(found.values()), None)
+    return next(iter(files.values()), None)
 
 
 def switched_off(values: Values) -> bool:
-    """Return True if a command line or the environment says that no project file is read."""
+    """Return True if the command line or the environment disables the project file."""
     return _name(values) == NO_FILE
 
 
@@ -89,14 +92,20 @@ def folders(words: Iterable[str]) -> list[str]:
     Args:
         words: files, folders, patterns or addresses of cassettes.
     """
-    starts = dict.fromkeys(_start(word) for word in words if "://" not in word)
+    starts: dict[str, None] = {}
+    for word in words:
+        if "://" not in word:
+            path = os.path.abspath(os.path.expanduser(word))  # noqa: PTH100, PTH111
+            while _MAGIC & set(path) and not os.path.exists(path):  # noqa: PTH110 - a pattern: the folder before it
+                path = os.path.dirname(path)  # noqa: PTH120
+            starts[path if os.path.isdir(path) else os.path.dirname(path)] = None  # noqa: PTH112, PTH120
     return list(starts) or [os.getcwd()]  # noqa: PTH109
 
 
 def search(start: str) -> ProjectFile | None:
     """Return the nearest project file in a folder or above it; None if there is none.
 
-    A file of another user is reported on standard error, and passed over: /tmp is above many cassettes.
+    A file of another user is reported on standard error, and skipped: /tmp is above many cassettes.
     """
     for folder in searched(start):
         for name in (OWN, SHARED):
@@ -127,15 +136,8 @@ def _name(values: Values) -> str:
     return (values["config"] or (os.environ.get(VARIABLE, ""),))[-1]
 
 
-def _start(word: str) -> str:
-    path = os.path.abspath(os.path.expanduser(word))  # noqa: PTH100, PTH111
-    while _MAGIC & set(path) and not os.path.exists(path):  # noqa: PTH110 - a pattern: the folder before it
-        path = os.path.dirname(path)  # noqa: PTH120
-    return path if os.path.isdir(path) else os.path.dirname(path)  # noqa: PTH112, PTH120
-
-
 def _trusted(path: str) -> ProjectFile | None:
-    """Return a file that has settings; None for one without, and for that of another user."""
+    """Return a file with settings; None for one without, and for a file of another user."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             owner, data = os.fstat(file.fileno()).st_uid, file.read()
@@ -145,32 +147,15 @@ def _trusted(path: str) -> ProjectFile | None:
         if b"\n[tool.ext_recorder" in b"\n" + data:
             raise UsageError(f"{path}: [tool.ext_recorder]: unknown table; did you mean [tool.ext-recorder]")
         return None
-    if owner in _owners():
+    # Settings may name programs to run and files to write, so the file must belong to the user or root. Root in a
+    # container often works in the checkout of a user, which is mounted there.
+    user = os.geteuid()
+    if owner in {0, user, *(() if user else (os.stat(".").st_uid,))}:  # noqa: PTH116
         return ProjectFile(path, data)
     from ext_recorder.posix.output import host_outlet, write_message
 
     write_message(host_outlet(2), f"{path} belongs to another user and is not read; --config FILE reads it")
     return None
-
-
-def _owners() -> set[int]:
-    """Return whose files are read: settings may name programs to run and files to write.
-
-    Root in a container often works in the checkout of a user, which is mounted there.
-    """
-    user = os.geteuid()
-    return {0, user, *(() if user else (os.stat(".").st_uid,))}  # noqa: PTH116
-
-
-def _named(path: str, source: str) -> ProjectFile:
-    path = os.path.abspath(os.path.expanduser(path))  # noqa: PTH100, PTH111
-    try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            return ProjectFile(path, file.read())
-    except FileNotFoundError:
-        raise UsageError(f"{source} {path}: no such file; expected a project file in TOML, or {NO_FILE}") from None
-    except OSError as error:
-        raise _unreadable(path, error) from None
 
 
 def _unreadable(path: str, error: OSError) -> UsageError:

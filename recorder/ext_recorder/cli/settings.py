@@ -1,7 +1,8 @@
 """Settings of a project file, for one command: keys are the names of the options of the command line.
 
-`[tool.ext-recorder.verify]` is for `verify` alone. Two keys are not options: `cassettes`, for commands on many of them,
-and `command`, for commands that run one. Imported only if there is a file: a TOML parser takes as long as a replay.
+`[tool.ext-recorder.verify]` applies to `verify` only. Two keys are not options: `cassettes`, for commands that accept
+several, and `command`, for commands that run one. Imported only if there is a file: a TOML parser takes as long as a
+replay.
 """
 
 from __future__ import annotations
@@ -14,15 +15,15 @@ from ext_recorder.messages.redaction import ProjectVariable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
-    from .options import Command, Option, Values
+    from .command import Command, Option, Values
     from .project_file import ProjectFile
 
 CASSETTES, COMMAND = "cassettes", "command"  # the keys that are not options
 _TOOL = ("tool", "ext-recorder")
-_NUMBERS = ("NUMBER", "SECONDS")  # how the value of an option is called, at its beginning, if it may be a number
-# By what the value of an option is called: the text that a path comes after. A relative one is relative to the file.
+_NUMBERS = ("NUMBER", "SECONDS")  # the metavars of numbers begin with these
+# By metavar: the text before a path in a value. Relative paths are relative to the project file.
 _PATHS = {"FILE": "", "FOLDER": "", "ADDRESS": "unix:", "RULE": "@", "NAME=PATH": "="}
 _KINDS = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "a table"}
 
@@ -31,19 +32,32 @@ class Settings:
     """The settings of a project file.
 
     Attributes:
-        file: where they come from.
-        everywhere: the values for all commands, by key, as TOML has them.
+        file: the project file.
+        everywhere: TOML values for all commands, by key.
         by_command: those for single commands, by name of the command.
 
     Raises:
-        UsageError: the file is not TOML, or has a key that no command has.
+        UsageError: the file is not TOML, or a table is another value.
     """
 
     def __init__(self, file: ProjectFile) -> None:
         from .commands import NAMES
 
         self.file = file
-        table = self._table()
+        try:
+            table: object = tomllib.loads(file.data.decode())
+        except UnicodeDecodeError as error:
+            line = str(file.data.count(b"\n", 0, error.start) + 1)
+            raise UsageError(f"{file.path}:{line}: not valid TOML: not UTF-8") from None
+        except tomllib.TOMLDecodeError as error:  # `Problem (at line 3, column 5)`
+            problem, _, position = str(error).partition(" (at line ")
+            line, _, column = position.rstrip(")").partition(", column ")
+            where = f"{file.path}:{line}" if line.isdigit() else file.path
+            raise UsageError(f"{where}: not valid TOML: {problem}{f' (column {column})' if column else ''}") from None
+        for key in _TOOL if file.shared else ():
+            table = table.get(key, {}) if isinstance(table, dict) else table
+        if not isinstance(table, dict):
+            raise self._wrong((), f"expected a table, found {_kind(table)}")
         self.by_command: dict[str, dict[str, object]] = {}
         for name in [name for name in NAMES if name in table]:
             values = table.pop(name)
@@ -55,16 +69,15 @@ class Settings:
     def applied(self, command: Command, values: Values) -> Values:
         """Return the values of a command line with those of the file.
 
-        Lists are added up: for all commands, for this one, on the command line. Of single values the last one counts.
+        Lists are concatenated: for all commands, for this one, on the command line. Of single values the last applies.
 
         Args:
-            command: the command.
-            values: of its command line, with the defaults.
+            values: values of its command line, with the defaults.
 
         Raises:
             UsageError: the file has a key or a value that the command cannot use.
         """
-        from .options import GIVEN
+        from .command import GIVEN
 
         self._check_keys(command)
         result = values | {"config": (self.file.path,)}
@@ -80,10 +93,17 @@ class Settings:
                 result[option.name] = tuple(text for level in (levels if adds else levels[-1:]) for text in level)
         places = self._places(command, CASSETTES)
         if command.optional and places and not values[command.arguments[-1]]:
-            result[command.arguments[-1]] = tuple(map(self._shown, self._strings(places[-1])))
+            result[command.arguments[-1]] = tuple(  # as the user would type them in the working directory
+                word if "://" in word else os.path.relpath(self._absolute(word)) for word in self._strings(places[-1])
+            )
         places = self._places(command, COMMAND)
-        if command.tail and places and not values[command.tail] and _runs(command, result, values[GIVEN]):
-            result[command.tail] = self._command(places[-1])
+        # `replay` runs COMMAND only with --http; a server at --connect runs already; `verify` may run the recorded one.
+        unused = "connect" in values[GIVEN] or bool(result.get("recorded-command"))
+        unused = unused or (command.name == "replay" and not result.get("http"))
+        if command.tail and places and not values[command.tail] and not unused:
+            program, *arguments = self._strings(places[-1])
+            program = os.path.join(self.file.folder, program) if "/" in program else program  # noqa: PTH118
+            result[command.tail] = (program, *arguments)
         return result
 
     def check(self) -> None:
@@ -99,42 +119,22 @@ class Settings:
         for name in ("", *self.by_command):
             for key in (CASSETTES, COMMAND):
                 place = (name, key) if name else (key,)
-                if self._at(place) is not None:
-                    words = self._strings(place)
-                    if key == CASSETTES:
-                        self._expect_cassettes(words, place)
-
-    def _expect_cassettes(self, words: Iterable[str], place: tuple[str, ...]) -> None:
-        for word in words:
-            path = os.path.join(self.file.folder, os.path.expanduser(word))  # noqa: PTH111, PTH118
-            if "://" not in word and not any(char in word for char in "*?[") and not os.path.exists(path):  # noqa: PTH110
-                raise self._wrong(place, f"{word}: no such file or folder; relative paths start at {self.file.folder}")
+                words = self._strings(place) if self._at(place) is not None else []
+                for word in words if key == CASSETTES else []:
+                    if "://" not in word and not set("*?[") & set(word) and not os.path.exists(self._absolute(word)):  # noqa: PTH110
+                        problem = f"{word}: no such file or folder; relative paths start at {self.file.folder}"
+                        raise self._wrong(place, problem)
 
     # --- Places: keys, from the table of the tool downward -----------------------------------------------------------
 
     def _places(self, command: Command, key: str) -> list[tuple[str, ...]]:
-        """Return where the file has a key for a command: for all commands, and for this one."""
+        """Return the places where the file has a key for a command: for all commands, and for this one."""
         places = [(key,), (command.name, key)]
         return [place for place in places if self._at(place) is not None]
 
     def _at(self, place: tuple[str, ...]) -> object:
         table = self.everywhere if len(place) == 1 else self.by_command.get(place[0], {})
         return table.get(place[-1])
-
-    def _table(self) -> dict[str, object]:
-        try:
-            text = self.file.data.decode()
-            found: object = tomllib.loads(text)
-        except UnicodeDecodeError as error:
-            line = self.file.data.count(b"\n", 0, error.start) + 1
-            raise UsageError(f"{self.file.path}:{line}: not valid TOML: not UTF-8") from None
-        except tomllib.TOMLDecodeError as error:
-            raise UsageError(_not_toml(self.file.path, str(error))) from None
-        for key in _TOOL if self.file.shared else ():
-            found = found.get(key, {}) if isinstance(found, dict) else found
-        if not isinstance(found, dict):
-            raise self._wrong((), f"expected a table, found {_kind(found)}")
-        return found
 
     def _check_keys(self, command: Command) -> None:
         """Raise UsageError for an unknown key. Other commands are imported only if this one does not have a key."""
@@ -148,8 +148,10 @@ class Settings:
         from .commands import COMMANDS
 
         commands = [COMMANDS[name]] if name else COMMANDS.values()
-        options = {option.name: option.key for each in commands if each.project for option in each.options}
-        known = sorted(name for name, is_key in options.items() if is_key) + _further_keys(commands)
+        options = {option.name: option.key for command in commands if command.project for option in command.options}
+        known = sorted(name for name, is_key in options.items() if is_key)
+        known += [CASSETTES] if any(command.optional for command in commands) else []
+        known += [COMMAND] if any(command.tail for command in commands) else []
         if key in known:
             return
         place = (name, key) if name else (key,)
@@ -169,22 +171,26 @@ class Settings:
             if isinstance(value, bool):
                 return ("",) if value else ()
             raise self._wrong(place, f"expected true or false, found {_kind(value)}")
-        is_table = isinstance(value, dict)
-        if option.many and not isinstance(value, list) and not (is_table and _has_tables(option)):
+        accepts_tables = option.table is not None or option.metavar.startswith("NAME=")
+        if option.many and not isinstance(value, list) and not (isinstance(value, dict) and accepts_tables):
             raise self._wrong(place, f"expected a list, found {_kind(value)}")
         entries = value if option.many and isinstance(value, list) else [value]
-        texts = tuple(text for entry in entries for text in self._entry(option, entry, place))
+        texts: list[str] = []
+        for entry in entries:
+            if isinstance(entry, dict) and accepts_tables:
+                texts += self._texts_of_table(option, entry, place)
+            else:
+                texts.append(self._text(option, entry, place))
+        texts = [self._with_absolute_path(text, option) for text in texts]
         for text in texts:
             try:
                 if option.check:
                     option.check(text)
             except UsageError as error:
                 raise self._wrong(place, str(error).removeprefix(f"--{option.name} ")) from None
-        return texts
+        return tuple(texts)
 
-    def _entry(self, option: Option, value: object, place: tuple[str, ...]) -> Iterable[str]:
-        if isinstance(value, dict) and _has_tables(option):
-            return [self._located(text, option) for text in self._rows(option, value, place)]
+    def _text(self, option: Option, value: object, place: tuple[str, ...]) -> str:
         numeric = option.metavar.startswith(_NUMBERS)
         is_number = isinstance(value, int | float) and not isinstance(value, bool) and numeric
         if not (isinstance(value, str) and value) and not is_number:
@@ -193,9 +199,9 @@ class Settings:
         text = str(value)
         if option.choices and text not in option.choices:
             raise self._wrong(place, f"expected one of {', '.join(option.choices)}, found {text!r}")
-        return [self._located(text, option)]
+        return text
 
-    def _rows(self, option: Option, table: dict[str, object], place: tuple[str, ...]) -> Iterable[str]:
+    def _texts_of_table(self, option: Option, table: dict[str, object], place: tuple[str, ...]) -> list[str]:
         if option.table:
             try:
                 return list(option.table(table))
@@ -213,27 +219,20 @@ class Settings:
         if isinstance(value, list) and value and all(isinstance(text, str) for text in value):
             return [str(text) for text in value]
         example = '["ext-shell"]' if place[-1] == COMMAND else '["cassettes"]'
-        raise self._wrong(place, f"expected a list of strings, as {example}, found {_kind(value)}")
+        raise self._wrong(place, f"expected a list of strings, such as {example}, found {_kind(value)}")
 
-    def _command(self, place: tuple[str, ...]) -> tuple[str, ...]:
-        program, *arguments = self._strings(place)
-        return (os.path.join(self.file.folder, program) if "/" in program else program, *arguments)  # noqa: PTH118
+    def _absolute(self, path: str) -> str:
+        return os.path.join(self.file.folder, os.path.expanduser(path))  # noqa: PTH111, PTH118
 
-    def _located(self, text: str, option: Option) -> str:
-        """Return a value with its path made absolute, if it is one."""
+    def _with_absolute_path(self, text: str, option: Option) -> str:
+        """Return a value whose path, if it contains one, is absolute."""
         before = _PATHS.get(option.metavar)
         if before is None or before not in text:
             return text
         head, mark, path = text.partition(before) if before else ("", "", text)
         if head and before != "=":
             return text
-        return f"{head}{mark}{os.path.join(self.file.folder, os.path.expanduser(path))}"  # noqa: PTH111, PTH118
-
-    def _shown(self, word: str) -> str:
-        """Return the name of a cassette or folder of the file, from the working directory."""
-        if "://" in word:
-            return word
-        return os.path.relpath(os.path.join(self.file.folder, os.path.expanduser(word)))  # noqa: PTH111, PTH118
+        return f"{head}{mark}{self._absolute(path)}"
 
     def _wrong(self, place: tuple[str, ...], problem: str) -> UsageError:
         line = _line(self.file, place)
@@ -241,37 +240,8 @@ class Settings:
         return UsageError(f"{where}: {'.'.join(place) or '.'.join(_TOOL)}: {problem}")
 
 
-def _further_keys(commands: Iterable[Command]) -> list[str]:
-    return [
-        *([CASSETTES] if any(each.optional for each in commands) else []),
-        *([COMMAND] if any(each.tail for each in commands) else []),
-    ]
-
-
-def _runs(command: Command, values: Values, given: tuple[str, ...]) -> bool:
-    """Return True if a command line runs COMMAND.
-
-    `replay` runs one only with --http; a server at --connect runs already; `verify` may run the recorded one.
-    """
-    if "connect" in given or values.get("recorded-command"):
-        return False
-    return command.name != "replay" or bool(values["http"])
-
-
-def _has_tables(option: Option) -> bool:
-    return option.table is not None or option.metavar.startswith("NAME=")
-
-
 def _kind(value: object) -> str:
     return _KINDS.get(type(value), "a date or time") if value != "" else "an empty string"
-
-
-def _not_toml(path: str, problem: str) -> str:
-    """Return the message for a file that is not TOML: `Problem (at line 3, column 5)`."""
-    what, _, at = problem.partition(" (at line ")
-    line, _, column = at.rstrip(")").partition(", column ")
-    where = f"{path}:{line}" if line.isdigit() else path
-    return f"{where}: not valid TOML: {what}" + (f" (column {column})" if column else "")
 
 
 def _line(file: ProjectFile, place: tuple[str, ...]) -> int:
@@ -296,7 +266,7 @@ def _bare(key: str) -> str:
 
 
 def toml(settings: Mapping[str, object]) -> str:
-    """Return a table as TOML, a line for each key. Raises nothing for what `tomllib` reads."""
+    """Return a table that `tomllib` has read as TOML, one line for each key."""
     return "".join(f"{_key(key)} = {_value(value)}\n" for key, value in settings.items())
 
 

@@ -13,7 +13,7 @@ import pytest
 from ext_recorder.cassette.paths import beside
 from ext_recorder.cli.command_line import resolve_values
 from ext_recorder.cli.commands.record import COMMAND as RECORD
-from ext_recorder.cli.common_options import check_playing, one
+from ext_recorder.cli.options import check_playing, one
 from ext_recorder.errors import UsageError
 from ext_recorder.protocols.dialect import DIALECTS
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from ext_recorder.cli.options import Values
+    from ext_recorder.cli.command import Values
 
 MARKER = "recorded"
 _RECORDING = frozenset({"protocol", "framing"})  # options of `record` alone

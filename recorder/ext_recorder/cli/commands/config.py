@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ext_recorder.cli.options import Command
+from ext_recorder.cli.command import Command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_recorder.cli.options import Values
+    from ext_recorder.cli.command import Values
 
 
 def run(values: Values) -> int:
@@ -16,15 +16,15 @@ def run(values: Values) -> int:
     from ext_recorder.cli.project_file import folders, located, searched, switched_off
     from ext_recorder.cli.settings import Settings, toml
 
-    found = located(COMMAND, values) if values["config"] else None  # the file that was found, or is named
-    if found is None:
+    file = located(COMMAND, values) if values["config"] else None  # the file that was found, or is named
+    if file is None:
         names = ", ".join(folder for start in folders(values["CASSETTE"]) for folder in searched(start))
         sys.stdout.write(f"# no project file{': switched off' if switched_off(values) else f' in {names}'}\n")
         return 1
-    settings = Settings(found)
+    settings = Settings(file)
     settings.check()
-    table = " [tool.ext-recorder]" if found.shared else ""
-    sys.stdout.write(f"# {found.path}{table}\n{toml(settings.everywhere)}")
+    table = " [tool.ext-recorder]" if file.shared else ""
+    sys.stdout.write(f"# {file.path}{table}\n{toml(settings.everywhere)}")
     for name, inner in settings.by_command.items():
         sys.stdout.write(f"\n[{name}]\n{toml(inner)}")
     return 0

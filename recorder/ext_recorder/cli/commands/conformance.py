@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ext_recorder.cli.common_options import JUNIT, at_once, behind, connect, jobs, lines_of_json, one, seconds, timeout
-from ext_recorder.cli.options import Command, Option
+from ext_recorder.cli.command import Command, Option
+from ext_recorder.cli.options import JUNIT, at_once, behind, connect, jobs, lines_of_json, one, seconds, timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_recorder.cli.options import Values
+    from ext_recorder.cli.command import Values
 
 
 def run(values: Values) -> int:

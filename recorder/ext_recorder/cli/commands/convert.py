@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ext_recorder.cli.common_options import BIND, FORCE, PROTOCOLS, REDACTING, bindings, one, redaction, to_file
-from ext_recorder.cli.options import Command, Option
+from ext_recorder.cli.command import Command, Option
+from ext_recorder.cli.options import BIND, FORCE, PROTOCOLS, REDACTING, bindings, one, redaction, to_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_recorder.cli.options import Values
+    from ext_recorder.cli.command import Values
 
 
 def run(values: Values) -> int:
@@ -21,7 +21,7 @@ def run(values: Values) -> int:
     for note in options.notes:
         sys.stderr.write(f"ext-recorder: {note}\n")
     with file_of(one(values, "FILE")) as (path, _):
-        told = convert(
+        message = convert(
             path,
             one(values, "output") or STDOUT,
             options,
@@ -29,8 +29,8 @@ def run(values: Values) -> int:
             to=one(values, "to"),
             replace=bool(values["force"]),
         )
-    if told:
-        sys.stdout.write(f"{told}\n")
+    if message:
+        sys.stdout.write(f"{message}\n")
     return 0
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from ext_recorder.cli.common_options import (
+from ext_recorder.cli.command import GIVEN, Command, Option
+from ext_recorder.cli.options import (
     ACCEPT_COMMAND,
     COMPARING,
     CONNECT,
@@ -22,13 +23,12 @@ from ext_recorder.cli.common_options import (
     one,
     redaction,
 )
-from ext_recorder.cli.options import GIVEN, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from ext_recorder.cli.options import Values
+    from ext_recorder.cli.command import Values
     from ext_recorder.http.controller import HttpController
     from ext_recorder.messages.provenance import Live
     from ext_recorder.record.config import RecordingConfig
@@ -51,30 +51,20 @@ DIR = Option(
 
 def run(values: Values) -> int:
     """Run the command. Return its exit code."""
-    mode = one(values, "mode")
-    cassette, unique = _named(values, mode)
-    kept = cassette
-    if values["http"]:
-        from ext_recorder.cassette.paths import beside
+    cassette, unique = _cassette_of(values)
+    action, expected = ("record", None) if unique else _action(values, cassette)
+    if action == "replay":
+        from ext_recorder.cli.commands import replay
 
-        kept = beside(cassette)
-    what, expected = ("record", None) if unique else _act(values, mode, kept, cassette)
-    if what == "replay":
-        return _replay(values | {"CASSETTE": (cassette,)}, expected)
-    from ext_recorder.errors import RecorderError, UsageError
-
-    listen, connect = one(values, "listen"), one(values, "connect")
-    if bool(listen) != bool(connect):
-        raise UsageError("--listen is the address for clients, --connect that of the server: expected both or neither")
-    if one(values, "framing") == "http" and (not listen or one(values, "protocol") != "auto"):
-        raise UsageError("--framing http is for a socket server: expected --listen and --connect, and no --protocol")
-    _expect_command(values)
-    check_playing(values)
-    if what == "go-on" and (listen or values["http"]):
-        raise UsageError("--mode new_episodes is for a child on stdio, without --http; --mode all records it again")
+        values |= {"CASSETTE": (cassette,)}
+        if not values["http"]:
+            return replay.run_recorded(values, expected)
+        return replay.run(values if expected else values | {ACCEPT_COMMAND.name: ("",)})
+    _check_options(values, action)
     if not unique:
-        return _record(values, cassette, expected, go_on=what == "go-on")
+        return _record(values, cassette, expected, go_on=action == "go-on")
     from ext_recorder.cli.cassette_names import release, reserved
+    from ext_recorder.errors import RecorderError
 
     cassette = reserved(cassette)
     try:
@@ -84,22 +74,29 @@ def run(values: Values) -> int:
         raise
 
 
-def _expect_command(values: Values) -> None:
-    """Raise UsageError if the command is missing, or an option is for the HTTP traffic of one that is not recorded."""
+def _check_options(values: Values, action: str) -> None:
+    """Check that the options can be combined and the command is given. Raises UsageError."""
+    from ext_recorder.errors import UsageError
+
+    listen, connect = one(values, "listen"), one(values, "connect")
+    if bool(listen) != bool(connect):
+        raise UsageError("--listen is the address for clients, --connect that of the server: expected both or neither")
+    if one(values, "framing") == "http" and (not listen or one(values, "protocol") != "auto"):
+        raise UsageError("--framing http is for a socket server: expected --listen and --connect, and no --protocol")
     if values["http"]:
         behind(values, "record --http CASSETTE", HTTP_COMMAND)
-        return
-    if "deterministic" in values[GIVEN]:
-        from ext_recorder.errors import UsageError
-
+    elif "deterministic" in values[GIVEN]:
         raise UsageError("--deterministic requires --http")
-    if not values["listen"]:
+    elif not listen:
         behind(values, "record CASSETTE", "the command to record")
+    check_playing(values)
+    if action == "go-on" and (listen or values["http"]):
+        raise UsageError("--mode new_episodes is for a child on stdio, without --http; --mode all records it again")
 
 
-def _named(values: Values, mode: str) -> tuple[str, bool]:
-    """Return the cassette, and whether each session has one of its own. Raises UsageError."""
-    folder, name = one(values, "dir"), one(values, "CASSETTE")
+def _cassette_of(values: Values) -> tuple[str, bool]:
+    """Return the cassette, and True if each session has a cassette of its own. Raises UsageError."""
+    folder, name, mode = one(values, "dir"), one(values, "CASSETTE"), one(values, "mode")
     if not folder and "{" not in name and name:
         return name, False
     from ext_recorder.cli.cassette_names import EACH_SESSION, expanded, is_unique
@@ -117,23 +114,12 @@ def _named(values: Values, mode: str) -> tuple[str, bool]:
     return name, is_unique(name)
 
 
-def _replay(values: Values, expected: Live | None) -> int:
-    """Replay the cassette, if it is of this command."""
-    from ext_recorder.cli.commands import replay
-
-    if not values["http"]:
-        return replay.run_recorded(values, expected)
-    return replay.run(values if expected else values | {ACCEPT_COMMAND.name: ("",)})
-
-
 def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool = False, unique: bool = False) -> int:
-    """Record a session, or replay and record on.
+    """Record a session, or replay the cassette and record the requests that it does not have.
 
     Args:
-        values: of the command line.
-        cassette: the file.
-        expected: the command that the cassette has to be of, where it is recorded on; None: any.
-        go_on: it is recorded on.
+        expected: the command that the cassette must be of to be continued; None: any.
+        go_on: continue the cassette.
         unique: the name is reserved for this session.
     """
     from ext_recorder.record.config import RecordingConfig
@@ -151,88 +137,74 @@ def _record(values: Values, cassette: str, expected: Live | None, *, go_on: bool
         match_env=values["match-env"],
         http=bool(values["http"]),
     )
-    if not unique:
-        _tell_of_partial(session.partial)
+    if not unique and os.path.exists(session.partial):  # noqa: PTH110 - pathlib costs 5 ms
+        _report(
+            f"{session.partial} is from an interrupted session; recording again "
+            "(`ext-recorder recover` turns it into a cassette)"
+        )
     if session.redact and session.redact.off:
-        _tell(f"{session.cassette} is recorded without redaction (--no-redact) and will contain secrets")
+        _report(f"{session.cassette} is recorded without redaction (--no-redact) and will contain secrets")
     if go_on:
         from ext_recorder.record.resume import run_new_episodes
 
         from .replay import options_of
 
         return run_new_episodes(session, options_of(values, expected))
-    http = _recording_of(values["deterministic"]) if values["http"] else None
+    http: Callable[[RecordingConfig], HttpController] | None = None
+    if values["http"]:
+        from functools import partial
+
+        from ext_recorder.cli.http_run import recording_of
+
+        http = partial(recording_of, kinds=values["deterministic"])
     if session.listen:
         from ext_recorder.sockets.relay import record as relay
 
         return relay(session, http)
-    if os.isatty(0) and not _is_quiet(values):
-        from ext_recorder.posix.output import host_outlet, write_message
+    if os.isatty(0):
+        from ext_recorder.messages.provenance import quiet
 
-        text = "recording; the command is connected to pipes instead of this terminal, and may not show a prompt"
-        write_message(host_outlet(2), text)
+        if not quiet(values["quiet"]):
+            _report("recording; the command is connected to pipes instead of this terminal, and may not show a prompt")
     return record(session, http)
 
 
-def _act(values: Values, mode: str, kept: str, cassette: str) -> tuple[str, Live | None]:
-    """Return what to do, see `modes.act`, and the command that a cassette has to be of; None: any.
+def _action(values: Values, cassette: str) -> tuple[str, Live | None]:
+    """Return the action, see `record.config.act`, and the command that the cassette must be of; None: any.
 
     Mode `once` records a cassette again that is older than `--max-age`.
+
+    Raises:
+        UsageError: the mode cannot be used, or the cassette is of another command.
     """
     from ext_recorder.record.config import act
 
-    what = act(mode, kept)
-    expected = None if what == "record" or mode == "none" or values["accept-command"] else live(values)
-    if what == "replay" and mode == "once" and _is_old(cassette, one(values, "max-age"), expected):
-        return "record", None
-    return what, expected
+    mode, max_age, traffic = one(values, "mode"), one(values, "max-age"), cassette
+    if values["http"]:
+        from ext_recorder.cassette.paths import beside
 
-
-def _is_old(cassette: str, max_age: str, expected: Live | None) -> bool:
-    """Return True, and report it, if a cassette is older than `--max-age`.
-
-    Raises:
-        UsageError: it is of another command.
-    """
-    if not max_age or not os.path.exists(cassette):  # noqa: PTH110 - pathlib costs 5 ms
-        return False
+        traffic = beside(cassette)
+    action = act(mode, traffic)
+    expected = None if action == "record" or mode == "none" or values["accept-command"] else live(values)
+    if action != "replay" or mode != "once" or not max_age or not os.path.exists(cassette):  # noqa: PTH110
+        return action, expected
     from ext_recorder.cassette import age
     from ext_recorder.cassette.reader import Reader
     from ext_recorder.messages.provenance import check
-    from ext_recorder.posix.output import host_outlet, write_message
 
     with Reader(cassette) as reader:
         if not age.is_old(cassette, reader.header, max_age):
-            return False
+            return action, expected
         if expected:
             check(cassette, reader.header, expected)
-        write_message(host_outlet(2), f"{age.problem(cassette, reader.header, max_age)}; recording again")
-    return True
+        _report(f"{age.problem(cassette, reader.header, max_age)}; recording again")
+    return "record", None
 
 
-def _is_quiet(values: Values) -> bool:
-    from ext_recorder.messages.provenance import quiet
-
-    return quiet(values["quiet"])
-
-
-def _tell_of_partial(partial: str) -> None:
-    if os.path.exists(partial):  # noqa: PTH110 - pathlib costs 5 ms
-        text = f"{partial} is from an interrupted session; recording again"
-        _tell(f"{text} (`ext-recorder recover` turns it into a cassette)")
-
-
-def _tell(text: str) -> None:
+def _report(text: str) -> None:
     from ext_recorder.posix.output import host_outlet, write_message
 
     write_message(host_outlet(2), text)
-
-
-def _recording_of(kinds: Sequence[str]) -> Callable[[RecordingConfig], HttpController]:
-    """Return what starts the layer that records a session's HTTP traffic, and these kinds of values of the child."""
-    from ext_recorder.cli.http_run import recording_of
-
-    return lambda session: recording_of(session, kinds)
 
 
 COMMAND = Command(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ext_recorder.cli.common_options import FORCE, one, to_file
-from ext_recorder.cli.options import Command
+from ext_recorder.cli.command import Command
+from ext_recorder.cli.options import FORCE, one, to_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_recorder.cli.options import Values
+    from ext_recorder.cli.command import Values
 
 
 def run(values: Values) -> int:
@@ -28,10 +28,10 @@ def run(values: Values) -> int:
         what = "1 HTTP interaction" if count == 1 else f"{count} HTTP interactions"
         sys.stdout.write(f"{path}: {what} kept\n")
         return 0
-    done = recover(partial, Path(output) if output else None, replace=replace)
-    dropped = f"; the last line was torn: {done.dropped} bytes are gone" if done.dropped else ""
-    events = "1 event" if done.events == 1 else f"{done.events} events"
-    sys.stdout.write(f"{done.path}: {events} kept{dropped}\n")
+    recovered = recover(partial, Path(output) if output else None, replace=replace)
+    dropped = f"; the last line was incomplete: {recovered.dropped} bytes removed" if recovered.dropped else ""
+    events = "1 event" if recovered.events == 1 else f"{recovered.events} events"
+    sys.stdout.write(f"{recovered.path}: {events} kept{dropped}\n")
     return 0
 
 

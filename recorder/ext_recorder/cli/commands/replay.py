@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 
-from ext_recorder.cli.common_options import (
+from ext_recorder.cli.command import GIVEN, Command
+from ext_recorder.cli.options import (
     ACCEPT_COMMAND,
     BIND,
     COMPARING,
@@ -27,11 +28,10 @@ from ext_recorder.cli.common_options import (
     redaction,
     speed,
 )
-from ext_recorder.cli.options import GIVEN, Command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_recorder.cli.options import Values
+    from ext_recorder.cli.command import Values
     from ext_recorder.messages.provenance import Live
     from ext_recorder.replay.replay import Options
 
@@ -58,8 +58,7 @@ def run_recorded(values: Values, command: Live | None) -> int:
     """Replay the messages of a cassette, whose name has been expanded.
 
     Args:
-        values: of the command line.
-        command: has to be the recorded one; None: any command.
+        command: the command that must be the recorded one; None: any command.
     """
     from ext_recorder.replay.replay import run_replay
 
@@ -77,8 +76,7 @@ def options_of(values: Values, command: Live | None = None) -> Options:
     """Return the options of the replay.
 
     Args:
-        values: of the command line.
-        command: has to be the recorded one; None: any command.
+        command: the command that must be the recorded one; None: any command.
     """
     from ext_recorder.messages.matcher import MATCH_ON
     from ext_recorder.messages.provenance import quiet
@@ -153,7 +151,7 @@ def _introduce(values: Values) -> None:
     try:
         with Reader(cassette) as reader:
             header = reader.header
-    except CassetteError:  # the traffic alone is replayed
+    except CassetteError:  # only the HTTP traffic exists
         header = Header("", "")
     if not values["accept-command"]:
         check(cassette, header, live(values))

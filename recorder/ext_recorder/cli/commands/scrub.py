@@ -2,62 +2,58 @@
 
 from __future__ import annotations
 
-from ext_recorder.cli.common_options import NAMING, REDACTING, SEVERAL, chosen, jobs, one
-from ext_recorder.cli.options import Command, Option
+from ext_recorder.cli.command import Command, Option
+from ext_recorder.cli.options import NAMING, REDACTING, SEVERAL, chosen, jobs, one
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_recorder.batch.selection import Cassette
-    from ext_recorder.cli.options import Values
-    from ext_recorder.tools.scrub import Scrubbed
+    from ext_recorder.cli.command import Values
 
 
 def run(values: Values) -> int:
     """Run the command. Return its exit code."""
     import sys
     from functools import partial
+    from pathlib import Path
 
     from ext_recorder.batch.pool import map_cassettes
+    from ext_recorder.batch.selection import Cassette
+    from ext_recorder.cassette.paths import beside
     from ext_recorder.errors import UsageError
     from ext_recorder.messages.redaction import Redaction
     from ext_recorder.tools.scrub import scrub
 
     check = bool(values["check"])
-    redaction = Redaction.of(values, _listed(one(values, "secrets")))
+    redaction = Redaction.of(values, _listed_secrets(one(values, "secrets")))
     for note in redaction.require(for_recording=not check):
         sys.stderr.write(f"ext-recorder: {note}\n")
-    cassettes = _with_traffic(chosen(values))
-    if not check and (remote := next((found.name for found in cassettes if found.remote), "")):
+    cassettes = {}
+    for cassette in chosen(values):
+        cassettes[cassette.name] = cassette
+        traffic = beside(cassette.name)
+        if not cassette.remote and Path(traffic).is_file():
+            cassettes.setdefault(traffic, Cassette(traffic))
+    if not check and (remote := next((cassette.name for cassette in cassettes.values() if cassette.remote), "")):
         raise UsageError(f"{remote} is read-only; scrub a copy of it, or use --check")
     code = 0
-    for outcome in map_cassettes(cassettes, partial(scrub, redaction=redaction, check=check), jobs=jobs(values)):
-        if outcome.result is None:
+    work = partial(scrub, redaction=redaction, check=check)
+    for outcome in map_cassettes(list(cassettes.values()), work, jobs=jobs(values)):
+        result = outcome.result
+        if result is None:
             sys.stderr.write(f"ext-recorder: {outcome.error}\n")
             code = 2
-            continue
-        sys.stdout.write(_told(outcome.result, check=check))
-        if check and outcome.result.replaced:
-            code = code or 1
+        elif not result.replaced:
+            sys.stdout.write(f"{result.name}: nothing to replace\n")
+        else:
+            rules = ", ".join(f"{rule} ({count})" for rule, count in sorted(result.replaced.items()))
+            numbers = ", ".join(map(str, result.numbers)) or "of the head"
+            action = "found" if check else "replaced"
+            sys.stdout.write(f"{result.name}: {action} {rules}; {result.places} {numbers}\n")
+            code = code or int(check)
     return code
 
 
-def _with_traffic(cassettes: list[Cassette]) -> list[Cassette]:
-    """Return the cassettes, each followed by the file of its HTTP traffic, if it exists."""
-    from pathlib import Path
-
-    from ext_recorder.batch.selection import Cassette
-    from ext_recorder.cassette.paths import beside
-
-    found = {}
-    for map_cassettes in cassettes:
-        found[map_cassettes.name] = map_cassettes
-        traffic = beside(map_cassettes.name)
-        if not map_cassettes.remote and Path(traffic).is_file():
-            found.setdefault(traffic, Cassette(traffic))
-    return list(found.values())
-
-
-def _listed(path: str) -> dict[str, str]:
+def _listed_secrets(path: str) -> dict[str, str]:
     """Return the secrets listed in a file, one per line."""
     if not path:
         return {}
@@ -68,16 +64,8 @@ def _listed(path: str) -> dict[str, str]:
     try:
         lines = Path(path).read_text("utf-8", "surrogateescape").splitlines()
     except OSError as error:
-        raise UsageError(f"--secrets {path}: can't be read: {error.strerror}") from None
+        raise UsageError(f"--secrets {path}: cannot be read: {error.strerror}") from None
     return {f"listed.{number}": line.strip() for number, line in enumerate(lines, 1) if line.strip()}
-
-
-def _told(found: Scrubbed, *, check: bool) -> str:
-    if not found.replaced:
-        return f"{found.name}: nothing to replace\n"
-    rules = ", ".join(f"{rule} ({count})" for rule, count in sorted(found.replaced.items()))
-    numbers = ", ".join(map(str, found.numbers))
-    return f"{found.name}: {'found' if check else 'replaced'} {rules}; {found.places} {numbers or 'of the head'}\n"
 
 
 CHECK = Option("check", "Do not write; the exit code is 1 if there is anything to replace.")

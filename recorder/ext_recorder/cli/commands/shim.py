@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from ext_recorder.cli.command import CONFIG, GIVEN, Command
 from ext_recorder.cli.commands import record, replay
-from ext_recorder.cli.common_options import (
+from ext_recorder.cli.options import (
     ACCEPT_COMMAND,
     CONNECT,
     FORCE,
@@ -18,15 +19,14 @@ from ext_recorder.cli.common_options import (
     behind,
     one,
 )
-from ext_recorder.cli.options import CONFIG, GIVEN, Command
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_recorder.cli.options import Values
+    from ext_recorder.cli.command import Values
 
 
 def run(values: Values) -> int:
-    """Do what the command line says; returns the exit code."""
+    """Run the command. Return its exit code."""
     import sys
     from pathlib import Path
 
@@ -43,13 +43,13 @@ def run(values: Values) -> int:
         behind(values, "shim --http FILE CASSETTE", HTTP_COMMAND)
     if known(mode).missing == "refuse" and values["http"]:
         located = shim.located(command, file)
-        words = ["replay", *_spelled(replay.COMMAND, values), str(cassette), "--", *located]
+        words = ["replay", *_options_for(replay.COMMAND, values), str(cassette), "--", *located]
     elif known(mode).missing == "refuse" or not command:
         if mode == "all":
             raise UsageError("--mode all records: expected the command after `--`")
-        words = ["replay", *_spelled(replay.COMMAND, values | {"connect": ()}), str(cassette), "--", *command]
+        words = ["replay", *_options_for(replay.COMMAND, values | {"connect": ()}), str(cassette), "--", *command]
     else:
-        words = ["record", *_spelled(record.COMMAND, values), str(cassette), "--", *shim.located(command, file)]
+        words = ["record", *_options_for(record.COMMAND, values), str(cassette), "--", *shim.located(command, file)]
     shim.write(file, shim.script(words), force=bool(values["force"]))
     does = known("none" if words[0] == "replay" else mode).help
     sys.stdout.write(f"{file}, with {cassette}: {does}\n")
@@ -58,7 +58,7 @@ def run(values: Values) -> int:
     return 0
 
 
-def _spelled(other: Command, values: Values) -> list[str]:
+def _options_for(other: Command, values: Values) -> list[str]:
     """Return the options of another command that this one was given; the project file is read when the shim runs."""
     options = [option for option in other.options if option.name in values[GIVEN] and option.name in values]
     return [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ext_recorder.cli.common_options import (
+from ext_recorder.cli.command import GIVEN, Command, Option
+from ext_recorder.cli.options import (
     BIND,
     DIFFERING,
     HTTP,
@@ -24,11 +25,10 @@ from ext_recorder.cli.common_options import (
     seconds,
     timeout,
 )
-from ext_recorder.cli.options import GIVEN, Command, Option
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_recorder.cli.options import Values
+    from ext_recorder.cli.command import Values
     from ext_recorder.errors import UsageError
 
 
@@ -36,6 +36,7 @@ def run(values: Values) -> int:
     """Run the command. Return its exit code."""
     import sys
     from functools import partial
+    from pathlib import Path
 
     from ext_recorder.batch.reports import report_each
     from ext_recorder.cassette import age
@@ -54,6 +55,9 @@ def run(values: Values) -> int:
         raise UsageError("--recorded-command runs the command of each cassette: expected none after `--`")
     if not recorded and not values["COMMAND"] and (values["http"] or not address):
         raise _without_command(values)
+    files = one(values, "files")
+    if files and not Path(files).is_dir():
+        raise UsageError(f"--files {files}: expected a folder, whose content is copied into the working directory")
     options = Options(
         values["COMMAND"],
         ignore=values["ignore"],
@@ -66,7 +70,7 @@ def run(values: Values) -> int:
         stderr=bool(values["stderr"]),
         junk=not values["messages-only"],
         update=bool(values["update"]),
-        files=_folder(one(values, "files")),
+        files=files,
         http=bool(values["http"]),
         connect=address,
         recorded_command=recorded,
@@ -74,21 +78,20 @@ def run(values: Values) -> int:
     )
     if options.max_age:
         age.seconds(options.max_age)
-    MessageComparison(
-        DIALECTS["raw"], options.ignore, options.mask, options.name
-    )  # errors in them are reported before anything starts
+    # Errors in these rules are reported before anything starts.
+    MessageComparison(DIALECTS["raw"], options.ignore, options.mask, options.name)
     for note in options.redact.require(for_recording=options.update):
         sys.stderr.write(f"ext-recorder: {note}\n")
     cassettes = chosen(values)
-    for each in cassettes:
-        each.http = options.http
-    if options.update and (remote := next((each.name for each in cassettes if each.remote), "")):
+    for cassette in cassettes:
+        cassette.http = options.http
+    if options.update and (remote := next((cassette.name for cassette in cassettes if cassette.remote), "")):
         raise UsageError(f"--update: {remote} is read-only; verify a copy of it")
     return report_each(
         "verify",
         cassettes,
         partial(verify, options=options),
-        jobs=1 if address else jobs(values),  # one after the other has the address
+        jobs=1 if address else jobs(values),  # a server has one address
         as_json=bool(values["json"]),
         junit_file=one(values, "junit"),
     )
@@ -116,16 +119,6 @@ def _without_command(values: Values) -> UsageError:
         f"expected {what} after `--`: ext-recorder verify CASSETTE -- COMMAND…; or `command` in a project file"
         + (f"; or --recorded-command, which runs what was recorded: {listed}{more}" if listed else "")
     )
-
-
-def _folder(path: str) -> str:
-    from pathlib import Path
-
-    if not path or Path(path).is_dir():
-        return path
-    from ext_recorder.errors import UsageError
-
-    raise UsageError(f"--files {path}: expected a folder, whose content is copied into the working directory")
 
 
 _SHOWN_CHARS = 100  # of a recorded command in an error

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ext_recorder.cli.common_options import FORCE, one, to_file
-from ext_recorder.cli.options import Command
+from ext_recorder.cli.command import Command
+from ext_recorder.cli.options import FORCE, one, to_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ext_recorder.cli.options import Values
+    from ext_recorder.cli.command import Values
 
 
 def run(values: Values) -> int:

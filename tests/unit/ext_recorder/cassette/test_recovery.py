@@ -44,7 +44,7 @@ def test_whole_lines_are_kept_a_torn_one_is_dropped_and_both_are_said(partial: P
     done = recover(str(partial))
     cassette = tmp_path / "session.yaml"
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith(f"{cassette}: 1 event kept; the last line was torn: ")
+    assert done.stdout.startswith(f"{cassette}: 1 event kept; the last line was incomplete: ")
     assert messages(cassette, "in") == [b"one"]
     assert not partial.exists()
 

@@ -13,7 +13,7 @@ from ext_recorder.cli import click_app
 from ext_recorder.cli.command_line import read
 from ext_recorder.cli.commands import COMMANDS
 from ext_recorder.cli.commands.convert import FORMATS
-from ext_recorder.cli.common_options import FRAMINGS, ORDERS, PROTOCOLS
+from ext_recorder.cli.options import FRAMINGS, ORDERS, PROTOCOLS
 from ext_recorder.protocols.dialect import DIALECTS
 from ext_recorder.replay.replay import ORDERS as PLAYED_ORDERS
 from ext_recorder.tools.convert.convert import NAMES as KNOWN_FORMATS
@@ -184,7 +184,7 @@ WRONG = [
     (["replay", "--passed", "2", "c.yaml", "--", "ls"], "--passed 2: expected the number of arguments after `--`"),
     (["show", "--colour", "x"], "No such option '--colour'"),
     (["show", "a.yaml", "b.yaml"], "Got unexpected extra argument (b.yaml). See: ext-recorder show --help"),
-    (["scrub", "--secrets", "none.txt", "."], "--secrets none.txt: can't be read: No such file or directory"),
+    (["scrub", "--secrets", "none.txt", "."], "--secrets none.txt: cannot be read: No such file or directory"),
     (["recover", "a.yaml.partial"], "a.yaml.partial: no such file; a killed recorder leaves NAME.partial next to NAME"),
     (["recover", "missing.yaml"], "missing.yaml: no such file; a killed recorder leaves NAME.partial next to NAME"),
     (["shim", "s", "c.yaml", "--", "no-such-command"], "the command 'no-such-command' does not exist"),

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ext_recorder.cli import click_app
+from ext_recorder.cli.command import GIVEN, Command, Option
 from ext_recorder.cli.command_line import read, resolve_values
 from ext_recorder.cli.commands import COMMANDS, NAMES
-from ext_recorder.cli.options import GIVEN, Command, Option
 from ext_recorder.cli.project_file import ProjectFile, folders, searched
 from ext_recorder.cli.settings import Settings, toml
 from ext_recorder.errors import UsageError
@@ -24,7 +24,7 @@ from tests.support.recorder_process import ECHO, PATIENCE_S, RECORDER, run
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ext_recorder.cli.options import Values
+    from ext_recorder.cli.command import Values
 
 
 @pytest.fixture
@@ -298,8 +298,8 @@ WRONG = [
     ('ignore = [\n"/a",\n1]', "1: ignore: expected a string that is not empty in it, found a number"),
     ("[bind]\ndata = 1", "2: bind.data: expected a string, found a number"),
     ("force = true", "1: force: not a key of project files; use --force on the command line"),
-    ("command = []", '1: command: expected a list of strings, as ["ext-shell"], found a list'),
-    ('command = "ext-shell"', '1: command: expected a list of strings, as ["ext-shell"], found a string'),
+    ("command = []", '1: command: expected a list of strings, such as ["ext-shell"], found a list'),
+    ('command = "ext-shell"', '1: command: expected a list of strings, such as ["ext-shell"], found a string'),
     ('ignore = ["tools/call"]', "1: ignore: 'tools/call' is not a JSON pointer"),
     ('name = ["token"]', "1: name: 'token' is not a JSON pointer"),
     ('mask = ["@time", "@uid"]', "1: mask: @uid: expected a regular expression or one of @uuid, "),
@@ -332,9 +332,11 @@ def test_a_wrong_value_names_the_option_and_the_file_that_it_may_come_from(proje
     file = write(project, 'jobs = "all"', "ext-recorder.toml")
     (project / "a.yaml").touch()
     done = call("lint", str(project / "a.yaml"))
-    expected = "--jobs all: expected a number, as 4; by default one for each core"
+    expected = "--jobs all: expected a number, such as 4; by default one for each core"
     assert done.stderr == f"ext-recorder: {expected} (options come from {file}, too)\n"
     assert done.returncode == 2
+    done = call("lint", "--config=none", "--jobs=all", str(project / "a.yaml"))
+    assert done.stderr == f"ext-recorder: {expected}\n"
 
 
 def test_no_option_has_the_name_of_a_command() -> None:

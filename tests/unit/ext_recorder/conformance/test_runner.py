@@ -65,7 +65,7 @@ def test_lines_for_programs() -> None:
     [
         (("--only=spec:nothing",), "no clause has this id"),
         (("--profile=/no/such/file",), "--profile /no/such/file: cannot be read: No such file"),
-        (("--jobs=many",), "--jobs many: expected a number, as 4"),
+        (("--jobs=many",), "--jobs many: expected a number, such as 4"),
     ],
 )
 def test_a_wrong_option_is_explained(words: tuple[str, ...], said: str) -> None:
