@@ -15,7 +15,7 @@ MODULES = {
     "request": "operations.request",
     "wait": "operations.wait",
     "download": "operations.download",
-    "graphql": "operations.graphql",
+    "graphql": "operations.request",
     "session": "operations.session",
     "mock-start": "mock.operations",
     "mock-verify": "mock.operations",

@@ -1,29 +1,200 @@
-"""Objects that arguments name (`pod/nginx`, or apiVersion, kind and metadata), their namespace, pods and containers."""
+"""Objects that arguments name (`pod/nginx`, or apiVersion, kind and metadata), and the namespace of an operation.
+
+Hosts give tasks of one folder the same workdir, run them in parallel, and continue after a failed step. Therefore
+no namespace is guessed: if the owner of one that create-namespace created is ambiguous, the operation fails and names
+the remedies.
+"""
 
 from __future__ import annotations
 
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta
 
 import ext_sdk
+from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import KubernetesError, NotFound
-from ext_kubernetes.api.paths import core_path
-from ext_kubernetes.objects.conditions import condition_of
-from ext_kubernetes.objects.fields import at, items, members, number, text
+from ext_kubernetes.objects.fields import text
 
 from .config import config_of
-from .own_namespaces import existence, own_namespaces
 from .polling import retry_until_deadline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from ext_kubernetes.api.client import Client
-    from ext_kubernetes.api.discovery import Resource
-    from ext_kubernetes.api.paths import ApiPath
-    from ext_kubernetes.objects.yaml_loader import Object
+    from ext_kubernetes.api.discovery import ApiPath, Resource
+
+
+APART = "give each parallel task a `scope` or a folder of its own"
+
+
+class Created(NamedTuple):
+    """A namespace that create-namespace created.
+
+    Attributes:
+        prefix: of its generated name; "" for a given name.
+        used: it is the default of operations without a namespace.
+        turn: position among all calls of create-namespace.
+    """
+
+    name: str
+    uid: str
+    prefix: str
+    used: bool
+    turn: int
+
+
+class OwnNamespaces:
+    """Namespaces of one workdir and scope; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._turns = 0
+        self._created: list[Created] = []
+        self._deleted: set[str] = set()  # uids that can no longer be the default
+        self._gone: set[str] = set()  # uids that need no further deletion
+        self._failed = False  # a create-namespace failed, and its task may yet clean up
+        self._failed_use: tuple[int, str] = (0, "")  # turn and reason of the last failure with `use: true`
+
+    def created(self, name: str, uid: str, *, prefix: str, used: bool) -> None:
+        """Record a namespace that was created."""
+        with self._lock:
+            self._turns += 1
+            self._created.append(Created(name, uid, prefix, used, self._turns))
+
+    def failed(self, reason: str, *, used: bool) -> None:
+        """Record a create-namespace that failed."""
+        with self._lock:
+            self._turns += 1
+            self._failed = True
+            if used:
+                self._failed_use = (self._turns, reason)
+
+    def deleted(self, uid: str, *, gone: bool) -> None:
+        """Record that a namespace is being deleted; `gone`: delete-generated-namespaces need not delete it again."""
+        with self._lock:
+            self._deleted.add(uid)
+            if gone:
+                self._gone.add(uid)
+
+    def cleaned_up(self) -> None:
+        """Record a cleanup without namespaces to delete: the task whose create-namespace failed has ended, if any."""
+        with self._lock:
+            self._failed = False
+
+    def names(self) -> set[str]:
+        """Return the names of all generated namespaces, including deleted ones."""
+        with self._lock:
+            return {created.name for created in self._created if created.prefix}
+
+    def generated(self) -> list[Created]:
+        """Return the generated namespaces that are still to be deleted, in the order of their creation."""
+        with self._lock:
+            return [created for created in self._created if created.prefix and created.uid not in self._gone]
+
+    def live(self) -> list[Created]:
+        """Return the namespaces that may be the default."""
+        with self._lock:
+            return [created for created in self._created if created.used and created.uid not in self._deleted]
+
+    def implicit(self, exists: Callable[[Created], bool]) -> str:
+        """Return the namespace of operations without one; "" if create-namespace was never called with `use: true`.
+
+        Args:
+            exists: queries the server for a namespace; called only if there may be several.
+
+        Raises:
+            ext_sdk.OperationFailed: the namespace is ambiguous, or was deleted.
+        """
+        with self._lock:
+            last_used = max((created.turn for created in self._created if created.used), default=0)
+            last_failed, reason = self._failed_use
+        if not (last_used or last_failed):
+            return ""
+        live = self._existing(self.live(), exists)
+        if last_failed > last_used:
+            raise _ambiguous(f"create-namespace failed: {reason}", live)
+        if len(live) == 1:
+            return live[0].name
+        if live:
+            raise _ambiguous("several namespaces were created in this workdir and may belong to other tasks", live)
+        raise _ambiguous("the namespace created by create-namespace was deleted", live)
+
+    def certain(self, candidates: Sequence[Created], exists: Callable[[Created], bool]) -> Created | None:
+        """Return the one namespace that may be deleted without being named; None if none exists.
+
+        Args:
+            exists: see `implicit`.
+
+        Raises:
+            ext_sdk.OperationFailed: there are several, or a create-namespace failed, before or since, so that the
+                namespace may be another task's.
+        """
+        left = self._existing(candidates, exists)
+        if not left:
+            self.cleaned_up()
+            return None
+        if len(left) == 1 and not self._failed:
+            return left[0]
+        reason = "another create-namespace failed" if len(left) == 1 else f"{len(left)} are left in this workdir"
+        raise ext_sdk.OperationFailed(
+            f"no namespace was deleted: {reason}",
+            error=f"no namespace was deleted, because any of these may be another task's ({reason}): {listed(left)}; "
+            f"name those to delete, or {APART}",
+            outputs={"left": "\n".join(created.name for created in left)},
+        )
+
+    def _existing(self, candidates: Sequence[Created], exists: Callable[[Created], bool]) -> list[Created]:
+        """Return the candidates; if there are several, without those that other clients have deleted."""
+        if len(candidates) < 2:
+            return list(candidates)
+        left = []
+        for created in candidates:
+            if exists(created):
+                left.append(created)
+            else:
+                self.deleted(created.uid, gone=False)
+        return left
+
+
+def own_namespaces(context: ext_sdk.Context) -> OwnNamespaces:
+    """Return the namespaces of the call's workdir and scope."""
+    return context.state(OwnNamespaces)
+
+
+def existence(context: ext_sdk.Context, client: Client) -> Callable[[Created], bool]:
+    """Return a function that queries if a namespace exists and is not being deleted."""
+
+    def exists(created: Created) -> bool:
+        try:
+            item = client.request("GET", core_path("namespaces", name=created.name), deadline=context.deadline)
+        except NotFound:
+            return False
+        except KubernetesError:  # unknown: it may exist
+            return True
+        return text(item, "metadata", "uid") == created.uid and not text(item, "metadata", "deletionTimestamp")
+
+    return exists
+
+
+def listed(namespaces: Sequence[Created]) -> str:
+    """Return the names, for messages."""
+    return ", ".join(
+        f"{created.name} (prefix {created.prefix})" if created.prefix else created.name for created in namespaces
+    )
+
+
+def _ambiguous(reason: str, live: Sequence[Created]) -> ext_sdk.OperationFailed:
+    names = f": {listed(live)}" if live else ""
+    return ext_sdk.OperationFailed(
+        f"no namespace for this operation: {reason}"[:200],
+        error=f"no namespace for this operation: {reason}{names}; set `namespace`, such as "
+        f"`namespace: ${{NAME.name}}` with the outputs of a create-namespace with `as: NAME`, or {APART}. "
+        "`namespace: default` must be set explicitly, too",
+    )
 
 
 DEFAULT_NAMESPACE = "default"
@@ -56,11 +227,6 @@ class TargetArgs(ext_sdk.Args):
     namespace: Annotated[
         str, Meta(description="Namespace; default: the one created by create-namespace, or the configured one")
     ] = ""
-
-
-Container = Annotated[
-    str, Meta(description="Container of the pod; default: the pod's default container, or its first one")
-]
 
 
 class Target(NamedTuple):
@@ -193,144 +359,3 @@ def missing_namespace_context(target: Target, client: Client, deadline: ext_sdk.
         missing = namespace_missing(target, client, deadline)
         error.error += f". {missing[:1].upper()}{missing[1:]}" if missing else ""
         raise
-
-
-DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"  # kubectl's annotation, set by deployments
-PHASES = {"Running": 0, "Unknown": 1, "Pending": 2}  # in the order of preference; pods that have ended come last
-LATEST = "~"  # sorts after every timestamp
-
-OPERATORS = {
-    "In": "{key} in ({values})",
-    "NotIn": "{key} notin ({values})",
-    "Exists": "{key}",
-    "DoesNotExist": "!{key}",
-}
-
-
-class Pods:
-    """Pods that arguments name; listed at each poll, because workloads replace theirs.
-
-    Args:
-        args: name a pod, or an owner of pods: a Deployment, StatefulSet, DaemonSet, ReplicaSet, Job or Service.
-        selector: label selector of pods; replaces a name.
-
-    Raises:
-        ext_sdk.InvalidArgs: neither a name nor a selector, or both.
-    """
-
-    def __init__(self, args: TargetArgs, selector: str, context: ext_sdk.Context, client: Client) -> None:
-        self.target = target_of(args, context, client, named=not selector)
-        if selector and (self.target.name or self.target.resource.kind != "Pod"):
-            raise ext_sdk.InvalidArgs("selector", f"expected pods by name or by labels, found {self.target} and labels")
-        self._selector = selector
-        self._context = context
-        self._client = client
-
-    def path_of(self, pod: Object, subresource: str) -> ApiPath:
-        """Return the path of a pod's subresource, such as `exec`."""
-        return core_path("pods", self.target.namespace, text(pod, "metadata", "name"), subresource)
-
-    def read(self) -> list[Object]:
-        """Return the present pods, the preferred one first: see `preferred`.
-
-        Raises:
-            KubernetesError: they can't be read.
-            ext_sdk.OperationFailed: the target has no selector of pods.
-        """
-        deadline = self._context.deadline
-        selector = self._selector
-        if not selector:
-            owner = members(self._client.request("GET", self.target.path, deadline=deadline))
-            if self.target.resource.kind == "Pod":
-                return [owner]
-            selector = selector_of(members(owner, "spec", "selector"))
-        if not selector:
-            raise ext_sdk.OperationFailed(
-                f"{self.target} selects no pods",
-                error=f"expected a pod, or an object with a pod selector; {self.target.where} has none",
-            )
-        path, query = core_path("pods", self.target.namespace), [("labelSelector", selector)]
-        return preferred(items(self._client.request("GET", path, query=query, deadline=deadline), "items"))
-
-
-def preferred(pods: list[Object]) -> list[Object]:
-    """Return pods in the order in which kubectl prefers them for exec and port-forward.
-
-    The order: assigned to a node, running, ready, ready for longer, fewer restarts, older, by name. Unlike in kubectl,
-    pods that are being deleted are omitted if another one has not ended; kubectl uses them as long as they are ready.
-    """
-    remaining = [pod for pod in pods if not text(pod, "metadata", "deletionTimestamp")]
-    return sorted(pods if all(map(ended, remaining)) else remaining, key=_rank)
-
-
-def _rank(pod: Object) -> tuple[object, ...]:
-    condition = condition_of(pod, "Ready")
-    ready = condition if condition is not None and condition.holds("True") else None
-    statuses = items(pod, "status", "containerStatuses")
-    containers = items(pod, "spec", "initContainers")
-    sidecars = {text(container, "name") for container in containers if text(container, "restartPolicy")}
-    init_statuses = items(pod, "status", "initContainerStatuses")
-    started = [status for status in init_statuses if text(status, "name") in sidecars]
-    return (
-        not text(pod, "spec", "nodeName"),
-        PHASES.get(text(pod, "status", "phase"), len(PHASES)),
-        ready is None,
-        (ready.since if ready else "") or LATEST,
-        max((number(status, "restartCount") for status in statuses), default=0),
-        max((number(status, "restartCount") for status in started), default=0),
-        text(pod, "metadata", "creationTimestamp") or LATEST,
-        text(pod, "metadata", "name"),
-    )
-
-
-def selector_of(selector: Object) -> str:
-    """Return the selector of an object in the syntax of queries: `app=web,tier in (a,b)`; "" if it is empty."""
-    labels = members(selector, "matchLabels") if {"matchLabels", "matchExpressions"} & selector.keys() else selector
-    terms = [f"{key}={value}" for key, value in labels.items()]
-    for expression in items(selector, "matchExpressions"):
-        values = at(expression, "values")
-        joined = ",".join(map(str, values)) if isinstance(values, list) else ""
-        terms.append(OPERATORS[text(expression, "operator")].format(key=text(expression, "key"), values=joined))
-    return ",".join(terms)
-
-
-def container_of(pod: Object, given: str = "") -> str:
-    """Return the given container, the default one by the pod's annotation, or the first.
-
-    Raises:
-        ext_sdk.OperationFailed: the pod has no such container.
-    """
-    names = containers_of(pod)
-    wanted = given or text(pod, "metadata", "annotations", DEFAULT_CONTAINER)
-    if wanted in names:
-        return wanted
-    if given or not names:
-        name = text(pod, "metadata", "name")
-        raise ext_sdk.OperationFailed(
-            f"pod/{name} has no container {given!r}",
-            error=f"expected a container of pod/{name}: {', '.join(names)}; found {given!r}",
-        )
-    return names[0]
-
-
-def containers_of(pod: Object) -> list[str]:
-    """Return the names of a pod's containers: regular ones first, then init and ephemeral containers."""
-    kinds = ("containers", "initContainers", "ephemeralContainers")
-    return [text(container, "name") for kind in kinds for container in items(pod, "spec", kind)]
-
-
-def ended(pod: Object) -> bool:
-    """Return True if all containers of a pod have terminated for good."""
-    return text(pod, "status", "phase") in {"Succeeded", "Failed"}
-
-
-def running_pod(pods: Pods) -> Object:
-    """Return the named pod, or the preferred one of several. Raises OperationFailed if none is running."""
-    found = pods.read()
-    if found and text(found[0], "status", "phase") == "Running":
-        return found[0]
-    phases = [f"{text(pod, 'metadata', 'name')} is {text(pod, 'status', 'phase') or 'new'}" for pod in found[:5]]
-    raise ext_sdk.OperationFailed(
-        f"no running pod of {pods.target.where}",
-        error=f"expected a running pod of {pods.target.where}, found {', '.join(phases) or 'none'}",
-    )

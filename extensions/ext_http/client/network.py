@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Self
 
-    from .ssrf_guard import Guard
+    from .url import Guard
 
 
 POLL_SECONDS = 0.25  # between two checks whether a thread that waits for a socket must stop

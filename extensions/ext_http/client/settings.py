@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from .ssrf_guard import Guard
+from .url import Guard
 
 HttpVersion = Literal["1.1", "2", "auto"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
-from ext_http.response.body_check import Body, check_body
+from ext_http.response.expectations import Body, check_body
 from ext_http.response.header_check import CheckContext, Header, Headers, check_headers, check_values
 from ext_sdk.expect import Check, Found, Searcher, SearchFailed
 from ext_sdk.expect.check import failures

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
+from ext_http.client.response import excerpt, status_line
 from ext_http.request.args import ServerArgs
 from ext_http.request.body import Values, pairs
 from ext_http.request.send import PreparedRequest, RequestSpec
-from ext_http.response.excerpt import excerpt, status_line
 from ext_http.response.expectations import Expect, check
 from ext_sdk.expect import Check, Searcher, failure_text, summary
 from ext_sdk.files import Workdir, os_errors

@@ -8,8 +8,8 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_http.client.url import check
-from ext_http.request.headers import Headers
 from ext_http.request.secrets import Secret, resolve_secret
+from ext_http.request.send import Headers
 from ext_http.request.session_store import SessionName, Sessions
 
 

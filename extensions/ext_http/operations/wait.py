@@ -10,8 +10,8 @@ from msgspec import Meta
 
 import ext_sdk
 from ext_http.client.errors import ExchangeFailed
+from ext_http.client.response import status_line
 from ext_http.request.send import PreparedRequest
-from ext_http.response.excerpt import status_line
 from ext_sdk.expect import Searcher, summary
 from ext_sdk.polling import attempts_until, exponential
 

@@ -1,9 +1,12 @@
-"""Prepare and send a request: headers, credentials, session cookies, redirects."""
+"""Prepare and send a request: headers, connection settings, credentials, session cookies, redirects."""
 
 from __future__ import annotations
 
+import base64
+import re
 import time
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
@@ -12,30 +15,167 @@ from msgspec import UNSET
 
 import ext_sdk
 from ext_http.client.errors import ExchangeFailed, Refused
-from ext_http.client.ssrf_guard import Guard
-from ext_http.client.url import host_is_literal, join, normalized, parse
+from ext_http.client.response import excerpt, status_line
+from ext_http.client.settings import Proxy, Settings, Tls
+from ext_http.client.url import Guard, host_is_literal, join, normalized, parse
 from ext_http.config import config_of
 from ext_http.mock.registry import Mocks
-from ext_http.response.excerpt import excerpt, status_line
+from ext_http.response.header_check import header_value_problem
 from ext_sdk.core.redaction.secret_names import looks_secret
+from ext_sdk.files import Workdir, os_errors
 
 from .auth import Credentials, credentials_for
 from .body import EncodedBody, encode
-from .connection_settings import build_settings
-from .headers import Headers
-from .secrets import resolve_secret, resolve_value
+from .secrets import read_pem, resolve_secret, resolve_value
 from .session_store import Session, Sessions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from ext_http.client.response import Response
-    from ext_http.client.url import Target
+    from ext_http.client.url import Origin, Target
 
-    from .args import ServerArgs
+    from .args import ServerArgs, TlsArgs
     from .body import Body
 
     Sink = Callable[[bytes], object]
+
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110, 5.6.2
+COMPUTED = frozenset({"content-length", "transfer-encoding", "connection", "upgrade", "te", "trailer"})
+BODY_HEADERS = frozenset({"content-type", "content-encoding", "content-language", "content-location"})
+CREDENTIALS = frozenset({"authorization", "proxy-authorization", "cookie", "cookie2"})
+_SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey) +")
+
+
+class Headers:
+    """Ordered headers; a name may repeat. Setting a header replaces all values of that name, in any case."""
+
+    def __init__(self) -> None:
+        self._headers: dict[str, list[tuple[str, str]]] = {}  # by name in lower case
+        self._secret: set[str] = set()
+
+    def set(self, name: str, values: str | list[str], field: str, *, secret: bool = False) -> None:
+        """Set a header.
+
+        Args:
+            name: in any case.
+            values: one, or several for a repeated header.
+            field: path of the argument, for errors.
+            secret: redact the value, and do not send it to another origin.
+
+        Raises:
+            InvalidArgs: the name or a value is not valid, or the header is computed from the request.
+        """
+        lower = name.lower()
+        if not _HEADER_NAME.fullmatch(name):
+            raise ext_sdk.InvalidArgs(field, f"expected the name of a header, found {name!r:.100}")
+        if lower in COMPUTED:
+            raise ext_sdk.InvalidArgs(f"{field}.{name}", "this header is computed from the request and can't be set")
+        values = [values] if isinstance(values, str) else values
+        for value in values:
+            if problem := header_value_problem(value):
+                raise ext_sdk.InvalidArgs(f"{field}.{name}", problem)
+        self._headers.pop(lower, None)  # a header that is set again moves to the end
+        self._headers[lower] = [(name, value.strip(" \t")) for value in values]
+        if secret or lower in CREDENTIALS or looks_secret(name):
+            self._secret.add(lower)
+
+    def __contains__(self, lower: str) -> bool:
+        """Return True if a header of this name, in lower case, has a value."""
+        return bool(self._headers.get(lower))
+
+    def secrets(self) -> Iterable[tuple[str, str]]:
+        """Yield name and value of secret headers; of `Bearer TOKEN` only the token."""
+        for lower in self._secret:
+            for _, value in self._headers[lower]:
+                yield f"header.{lower}", _SCHEME.sub("", value, count=1)
+
+    def items(self, *, other_origin: bool = False, body: bool = True) -> list[tuple[str, str]]:
+        """Return the headers to send.
+
+        Args:
+            other_origin: leave out secret headers and Host.
+            body: the request has a body; otherwise leave out headers that describe one.
+        """
+        omitted = (self._secret | {"host"} if other_origin else set()) | (set() if body else BODY_HEADERS)
+        return [header for lower, headers in self._headers.items() if lower not in omitted for header in headers]
+
+
+NO_PROXY = "none"
+FROM_ENV = "env"
+
+
+def build_settings(
+    args: ServerArgs, origin: Origin, guard: Guard, context: ext_sdk.Context, *, other_origin: bool = False
+) -> Settings:
+    """Return the client settings for one redirect hop.
+
+    Args:
+        args: of the operation.
+        origin: of the hop.
+        guard: hosts that may be reached.
+        other_origin: the origin is not that of the operation, so the client certificate is not presented.
+
+    Raises:
+        InvalidArgs, OperationFailed: a file or a value of the arguments is not valid.
+    """
+    tls = _tls(args.tls, context) if origin.scheme == "https" else Tls()
+    if other_origin:
+        tls = tls._replace(certificate="", key="", key_password="", server_name="")
+    unix_socket = "" if args.unix_socket is UNSET else args.unix_socket
+    if unix_socket and not (Path(unix_socket).is_absolute() and context.given.get("unixSocket") == unix_socket):
+        with os_errors("connect to", unix_socket):
+            unix_socket = str(Workdir(context.workdir).path(unix_socket))
+    resolve = []
+    for name, address in args.resolve.items():
+        host, _, port = name.partition(":")
+        if not host or (port and not port.isdecimal()) or not address or "/" in name + address:
+            raise ext_sdk.InvalidArgs("resolve", f"expected name: address, or name:port: address, found {name!r:.100}")
+        resolve.append(((host.lower(), int(port or 0)), address.strip("[]")))
+    return Settings(guard, tls, _proxy_of(args, origin, context), unix_socket, tuple(resolve), args.http_version)
+
+
+def _tls(args: TlsArgs, context: ext_sdk.Context) -> Tls:
+    ca = "" if args.ca is UNSET else read_pem(args.ca, "tls.ca", context)
+    if not ca and not args.insecure and (path := config_of(context).ca_file):
+        with os_errors("read", path):
+            ca = Path(path).read_text(encoding="utf-8", errors="replace")
+    if isinstance(args.key, str) and "-----BEGIN" not in args.key:
+        key = args.key  # a path is not a secret
+    else:
+        key = "" if args.key is UNSET else resolve_secret(args.key, "tls.key", context)
+    certificate = "" if args.certificate is UNSET else read_pem(args.certificate, "tls.certificate", context)
+    password = "" if args.key_password is UNSET else resolve_secret(args.key_password, "tls.keyPassword", context)
+    server_name = "" if args.server_name is UNSET else args.server_name
+    return Tls(ca, certificate, read_pem(key, "tls.key", context) if key else "", password, args.insecure, server_name)
+
+
+def _proxy_of(args: ServerArgs, origin: Origin, context: ext_sdk.Context) -> Proxy | None:
+    if args.proxy is UNSET:
+        url = config_of(context).proxy
+    else:  # only the password in a URL is secret
+        url = args.proxy if isinstance(args.proxy, str) else resolve_secret(args.proxy, "proxy", context)
+    if url == FROM_ENV:  # HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, also in lower case
+        from urllib.request import getproxies_environment, proxy_bypass
+
+        proxies = getproxies_environment()
+        url = proxies.get(origin.scheme, proxies.get("all", ""))
+        if proxy_bypass(f"{origin.host}:{origin.port}"):
+            url = ""
+        elif url and "://" not in url:
+            url = f"http://{url}"
+    if url in {"", NO_PROXY}:
+        return None
+    target = parse(url, "proxy")
+    if target.origin.scheme != "http":
+        raise ext_sdk.InvalidArgs("proxy", "expected the http:// URL of a proxy, found https://")
+    auth = None
+    if target.user:
+        user, password = target.user
+        context.secrets.add("proxy.password", password)
+        context.secrets.add("proxy.basic", base64.b64encode(f"{user}:{password}".encode()).decode())
+        auth = (user.encode(), password.encode())
+    return Proxy(str(target.origin), auth)
 
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})

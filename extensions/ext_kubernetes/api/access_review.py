@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import ext_sdk
 from ext_kubernetes.objects.fields import at, text
 
+from .discovery import api_path
 from .errors import ApiError
-from .paths import api_path
 
 if TYPE_CHECKING:
     from ext_kubernetes.objects.yaml_loader import Object

@@ -15,6 +15,7 @@ from .connection import (
     JSON,
     MOST_BODY_BYTES,
     ErrorResponse,
+    KubeContext,
     Request,
     Response,
     TransportError,
@@ -22,7 +23,6 @@ from .connection import (
     read_body,
     transport_error,
 )
-from .context import KubeContext
 from .discovery import Discovery
 from .errors import ApiError, KubernetesError, Stopped, Unauthorized, Unreachable, api_error
 from .kubeconfig import Source, find_source
@@ -34,9 +34,8 @@ if TYPE_CHECKING:
     import ext_sdk
 
     from .connection import Connection
-    from .discovery import Resource
+    from .discovery import ApiPath, Resource
     from .package_patches import RawResponse
-    from .paths import ApiPath
 
 
 RETRIES = 4

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from ext_kubernetes.objects.fields import text
 from ext_sdk.expect import Check
 
+from .discovery import core_path
 from .errors import KubernetesError
-from .paths import core_path
 
 if TYPE_CHECKING:
     import ext_sdk

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import ext_sdk
 
     from .client import Client
-    from .paths import ApiPath
+    from .discovery import ApiPath
 
 
 # Version 5 adds a message that closes the input to version 4.

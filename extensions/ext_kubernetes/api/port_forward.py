@@ -14,7 +14,7 @@ from .exec import OPCODE_CLOSE, Socket, cut
 
 if TYPE_CHECKING:
     from .client import Client
-    from .paths import ApiPath
+    from .discovery import ApiPath
 
 
 PROTOCOL = "v4.channel.k8s.io"  # channel 0 is data, channel 1 the error; each begins with the port number

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ext_kubernetes.api.client import Client
-    from ext_kubernetes.api.discovery import Resource
-    from ext_kubernetes.api.paths import ApiPath
+    from ext_kubernetes.api.discovery import ApiPath, Resource
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
 

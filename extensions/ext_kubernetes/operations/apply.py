@@ -115,8 +115,7 @@ def _wait_until_ready(
 
     from ext_kubernetes.waiting.failure_report import wait_failure
     from ext_kubernetes.waiting.pod_failures import PodCheck
-    from ext_kubernetes.waiting.predicates import IsReady, verdict_for_target
-    from ext_kubernetes.waiting.waiter import wait_for
+    from ext_kubernetes.waiting.waiter import IsReady, verdict_for_target, wait_for
 
     def wait(target: Target) -> WaitResult:
         predicate = verdict_for_target(target, IsReady(PodCheck(client, context.deadline)), "all")

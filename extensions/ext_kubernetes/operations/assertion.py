@@ -15,8 +15,7 @@ from ext_kubernetes.objects.yaml_loader import Json  # noqa: TC001 - msgspec rea
 from ext_kubernetes.polling import Verdict
 from ext_kubernetes.targets import TargetArgs
 from ext_kubernetes.waiting.failure_report import wait_failure
-from ext_kubernetes.waiting.predicates import display_name, resolve_target
-from ext_kubernetes.waiting.waiter import Selector, Timeout, wait_for
+from ext_kubernetes.waiting.waiter import Selector, Timeout, display_name, resolve_target, wait_for
 from ext_sdk.expect import Integer, Searcher, SearchFailed, check_integer
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.connection import Request
+from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import AlreadyExists, Conflict, advising, error_context
-from ext_kubernetes.api.paths import core_path
 from ext_kubernetes.manifests.bulk import Item, Outcome, bulk_result, send_manifests, try_send
 from ext_kubernetes.manifests.sources import Manifest, SourceArgs, manifests_of
 from ext_kubernetes.manifests.write import MANAGER, DryRun, Namespace, Subresource, Validation, write_options

@@ -13,8 +13,7 @@ from ext_kubernetes.manifests.bulk import catching, combined_failure, resolve_ma
 from ext_kubernetes.manifests.sources import File, Inline, Kustomize, Recursive, Url, manifests_of
 from ext_kubernetes.manifests.write import DryRun  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.objects.fields import items, text
-from ext_kubernetes.own_namespaces import own_namespaces
-from ext_kubernetes.targets import TargetArgs, target_of
+from ext_kubernetes.targets import TargetArgs, own_namespaces, target_of
 from ext_kubernetes.waiting.deletion import MOST_NAMED, DeletedObject, send_delete, wait_for_deletion
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import error_context
 from ext_kubernetes.api.exec import execute
 from ext_kubernetes.objects.fields import text
-from ext_kubernetes.targets import Container, Pods, TargetArgs, container_of, missing_namespace_context, running_pod
+from ext_kubernetes.pods import Container, Pods, container_of, running_pod
+from ext_kubernetes.targets import TargetArgs, missing_namespace_context
 from ext_kubernetes.waiting.waiter import (
     Selector,  # noqa: TC001 - msgspec reads it
     Timeout,  # noqa: TC001 - msgspec reads it

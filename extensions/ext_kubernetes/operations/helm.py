@@ -14,8 +14,8 @@ from msgspec import Meta, field
 
 import ext_sdk
 from ext_kubernetes.api.client import client_for
+from ext_kubernetes.api.discovery import check_name
 from ext_kubernetes.api.kubeconfig import IMPERSONATE
-from ext_kubernetes.api.paths import check_name
 from ext_kubernetes.objects.yaml_loader import Json
 from ext_kubernetes.program import run
 from ext_kubernetes.targets import namespace_of

@@ -12,16 +12,9 @@ from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.container_log import MEBIBYTE, MOST_BYTES, read_log, too_long
 from ext_kubernetes.api.errors import Invalid, NotFound, error_context
 from ext_kubernetes.objects.fields import text
+from ext_kubernetes.pods import Container, Pods, container_of, containers_of, ended
 from ext_kubernetes.polling import POLLING, Pace, Verdict, wait_until
-from ext_kubernetes.targets import (
-    Container,
-    Pods,
-    TargetArgs,
-    container_of,
-    containers_of,
-    ended,
-    missing_namespace_context,
-)
+from ext_kubernetes.targets import TargetArgs, missing_namespace_context
 from ext_kubernetes.waiting.waiter import Selector, Timeout  # noqa: TC001 - msgspec reads them
 from ext_sdk.expect import Check, Searcher, Text, check_text, failure_text, passed, summary
 

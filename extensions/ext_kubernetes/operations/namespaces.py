@@ -15,14 +15,12 @@ from msgspec import UNSET, Meta, UnsetType, field
 import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.connection import Request
-from ext_kubernetes.api.discovery import Resource
+from ext_kubernetes.api.discovery import Resource, core_path
 from ext_kubernetes.api.errors import AlreadyExists, KubernetesError, NotFound, advising, error_context
-from ext_kubernetes.api.paths import core_path
 from ext_kubernetes.manifests.write import MANAGER
 from ext_kubernetes.objects.fields import at, identity, items, members, text
-from ext_kubernetes.own_namespaces import existence, listed, own_namespaces
 from ext_kubernetes.polling import Verdict, wait_until
-from ext_kubernetes.targets import Target
+from ext_kubernetes.targets import Target, existence, listed, own_namespaces
 from ext_kubernetes.waiting.deletion import DeletedObject, DeletionTimedOut, delete_one, wait_for_deletion
 from ext_kubernetes.waiting.informer import subscribe
 
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
-    from ext_kubernetes.own_namespaces import Created, OwnNamespaces
+    from ext_kubernetes.targets import Created, OwnNamespaces
 
 
 PATH = core_path("namespaces")

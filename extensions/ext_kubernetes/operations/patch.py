@@ -29,8 +29,15 @@ from ext_kubernetes.polling import Verdict, WaitOutcome, wait_until
 from ext_kubernetes.targets import TargetArgs, target_of
 from ext_kubernetes.waiting.failure_report import wait_failure
 from ext_kubernetes.waiting.pod_failures import PodCheck
-from ext_kubernetes.waiting.predicates import IsReady, resolve_target, verdict_for_target
-from ext_kubernetes.waiting.waiter import Selector, Timeout, combine_verdicts, wait_for
+from ext_kubernetes.waiting.waiter import (
+    IsReady,
+    Selector,
+    Timeout,
+    combine_verdicts,
+    resolve_target,
+    verdict_for_target,
+    wait_for,
+)
 
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client

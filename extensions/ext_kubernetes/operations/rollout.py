@@ -10,15 +10,14 @@ from msgspec import Meta
 
 import ext_sdk
 from ext_kubernetes.api.client import client_for
+from ext_kubernetes.api.discovery import api_path
 from ext_kubernetes.api.errors import error_context
-from ext_kubernetes.api.paths import api_path
 from ext_kubernetes.manifests.write import MANAGER, merge, read
 from ext_kubernetes.objects.fields import Outputs, at, items, members, number, text
 from ext_kubernetes.targets import Target, TargetArgs, target_of
 from ext_kubernetes.waiting.failure_report import wait_failure
 from ext_kubernetes.waiting.pod_failures import PodCheck
-from ext_kubernetes.waiting.predicates import IsReady, verdict_for_target
-from ext_kubernetes.waiting.waiter import Timeout, wait_for
+from ext_kubernetes.waiting.waiter import IsReady, Timeout, verdict_for_target, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -19,16 +19,20 @@ from ext_kubernetes.polling import Verdict
 from ext_kubernetes.targets import TargetArgs
 from ext_kubernetes.waiting.failure_report import wait_failure
 from ext_kubernetes.waiting.pod_failures import PodCheck
-from ext_kubernetes.waiting.predicates import (
+from ext_kubernetes.waiting.waiter import (
+    MINUTE,
     IsReady,
+    Require,
+    Selector,
+    Timeout,
     Value,
     condition_verdict,
     display_name,
     resolve_target,
     value_verdict,
     verdict_for_target,
+    wait_for,
 )
-from ext_kubernetes.waiting.waiter import MINUTE, Require, Selector, Timeout, wait_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,8 +17,7 @@ from .informer import subscribe
 
 if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
-    from ext_kubernetes.api.discovery import Resource
-    from ext_kubernetes.api.paths import ApiPath
+    from ext_kubernetes.api.discovery import ApiPath, Resource
     from ext_kubernetes.objects.yaml_loader import Object
 
 

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 import ext_sdk
+from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import KubernetesError
-from ext_kubernetes.api.paths import core_path
 from ext_kubernetes.objects.conditions import conditions_of
 from ext_kubernetes.objects.fields import age_of, items, members, named, number, text
 from ext_kubernetes.objects.readiness import describe_containers
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ext_kubernetes.api.client import Client
-    from ext_kubernetes.api.paths import ApiPath
+    from ext_kubernetes.api.discovery import ApiPath
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
 

@@ -6,8 +6,8 @@ import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import KubernetesError
-from ext_kubernetes.api.paths import core_path
 from ext_kubernetes.objects.fields import items, members, text
 from ext_kubernetes.objects.readiness import blocked_reason, failed, progressing, readiness_of, unproven
 

@@ -1,15 +1,20 @@
-"""Wait for the objects of a target, and combine the verdicts on several objects."""
+"""Wait for the objects of a target: verdicts on a condition, a value or readiness, of one object and of several."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 import ext_sdk
-from ext_kubernetes.objects.fields import text
-from ext_kubernetes.objects.secret_data import marked
+from ext_kubernetes.objects.conditions import condition_of
+from ext_kubernetes.objects.fields import items, text
+from ext_kubernetes.objects.jsonpath import text_of, values
+from ext_kubernetes.objects.readiness import readiness_of
+from ext_kubernetes.objects.secret_data import marked, masked
 from ext_kubernetes.polling import Verdict, WaitOutcome, wait_until
+from ext_kubernetes.targets import TargetArgs, target_of
+from ext_sdk.expect.json_equality import equal
 
 from .informer import subscribe
 
@@ -19,6 +24,8 @@ if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.objects.yaml_loader import Object
     from ext_kubernetes.targets import Target
+
+    from .pod_failures import PodCheck
 
 
 Selector = Annotated[
@@ -109,3 +116,85 @@ def combine_verdicts(
     )
     reason = "; ".join(failed[:5]) if impossible else ""
     return Verdict(done >= wanted, status, reason, min(rechecks, default=None))
+
+
+Value = str | int | float | bool
+
+
+class IsReady:
+    """Predicate: an object is ready. Its verdict has a reason if the object can't become ready by itself.
+
+    Args:
+        pods: checks the pods of workloads.
+        fail_fast: False omits that reason, so that the wait continues.
+    """
+
+    def __init__(self, pods: PodCheck, *, fail_fast: bool = True) -> None:
+        self._pods = pods
+        self._fail_fast = fail_fast
+
+    def __call__(self, item: Object) -> Verdict:
+        readiness = readiness_of(item)
+        if readiness.state == "ready":
+            crashing = self._pods.crashing(item)
+            if crashing is None:
+                return Verdict(done=True, status=readiness.text)
+            readiness = crashing
+        reason = ""
+        if self._fail_fast:
+            reason = readiness.text if readiness.state == "failed" else self._pods.failed_reason(item)
+        return Verdict(done=False, status=readiness.text, failed_reason=reason, recheck_after=readiness.recheck_after)
+
+
+def value_verdict(item: Object, path: str, wanted: Value | UnsetType) -> Verdict:
+    """Return the verdict on the values that a path selects; any value suffices if none is wanted."""
+    selected = values(path, item)
+    status = text_of([masked(value) for value in selected])
+    if wanted is UNSET:
+        done = bool(selected) and selected != [None] and text_of(selected) != ""
+        return Verdict(done, status or "no value")
+    same = all(equal(value, wanted) or (isinstance(wanted, str) and text_of([value]) == wanted) for value in selected)
+    return Verdict(done=bool(selected) and same, status=status if selected else "no value")
+
+
+def condition_verdict(item: Object, type: str, status: str) -> Verdict:
+    """Return the verdict on the status of a condition."""
+    condition = condition_of(item, type)
+    if condition is None:
+        others = bool(items(item, "status", "conditions"))
+        return Verdict(done=False, status="ConditionNotFound" if others else "NoConditions")
+    return Verdict(condition.holds(status), f"{condition.status}, outdated" if condition.outdated else condition.status)
+
+
+def resolve_target(
+    args: TargetArgs, selector: str, context: ext_sdk.Context, client: Client, *, patient: bool = True
+) -> Target:
+    """Return the target that arguments name: one object, or all of a kind.
+
+    Raises:
+        ext_sdk.InvalidArgs: both a name and a selector, or `metadata` without either: a name was forgotten.
+    """
+    target = target_of(args, context, client, named=False, patient=patient)
+    if "metadata" in context.given and not (target.name or selector):
+        raise ext_sdk.InvalidArgs("metadata.name", "required; omit `metadata` for all objects of the kind")
+    if target.name and selector:
+        raise ext_sdk.InvalidArgs("selector", f"expected a name ({target.name!r}) or a selector, found both")
+    return target._replace(selector=selector)
+
+
+def verdict_for_target(
+    target: Target, judge: Callable[[Object], Verdict], require: Literal["all", "any"] | int
+) -> Callable[[list[Object]], Verdict]:
+    """Return a predicate of all objects of a target, from the predicate of one object."""
+
+    def judge_all(objects: list[Object]) -> Verdict:
+        if not target.name:
+            return combine_verdicts(objects, judge, require)
+        return judge(objects[0]) if objects else Verdict(done=False, status="NotFound")
+
+    return judge_all
+
+
+def display_name(target: Target) -> str:
+    """Return `Pod nginx` or `pods`, for messages."""
+    return f"{target.resource.kind} {target.name}" if target.name else target.resource.name

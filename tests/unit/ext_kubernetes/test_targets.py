@@ -2,48 +2,40 @@ from __future__ import annotations
 
 import pytest
 
-from ext_kubernetes.targets import container_of, containers_of, preferred, selector_of
+from ext_kubernetes.targets import Created, OwnNamespaces
 from ext_sdk import OperationFailed
 
-Object = dict[str, object]
+
+def exists(_namespace: Created) -> bool:
+    return True
 
 
-def pod(name: str, phase: str = "Running", *, ready: bool = True, deleted: bool = False) -> Object:
-    metadata = {"name": name} | ({"deletionTimestamp": "2026-01-01T00:00:00Z"} if deleted else {})
-    conditions = [{"type": "Ready", "status": str(ready)}]
-    return {"metadata": metadata, "spec": {"nodeName": "n"}, "status": {"phase": phase, "conditions": conditions}}
+def test_the_only_namespace_is_the_default_until_it_is_deleted() -> None:
+    own = OwnNamespaces()
+    assert own.implicit(exists) == ""
+    own.created("a", "1", prefix="", used=True)
+    own.created("b", "2", prefix="", used=False)
+    assert own.implicit(exists) == "a"
+    own.deleted("1", gone=True)
+    with pytest.raises(OperationFailed, match="was deleted"):
+        own.implicit(exists)
 
 
-def names(*pods: Object) -> str:
-    return " ".join(str(item["metadata"]["name"]) for item in preferred(list(pods)))  # type: ignore[index]
+def test_several_namespaces_are_ambiguous_unless_others_are_gone() -> None:
+    own = OwnNamespaces()
+    own.created("a", "1", prefix="", used=True)
+    own.created("b", "2", prefix="", used=True)
+    with pytest.raises(OperationFailed, match="several namespaces"):
+        own.implicit(exists)
+    assert own.implicit(lambda namespace: namespace.name == "b") == "b"
 
 
-def test_ready_pods_are_preferred() -> None:
-    assert names(pod("a", ready=False), pod("b", "Pending"), pod("c")) == "c a b"
-
-
-def test_deleted_pods_are_omitted_unless_all_others_have_ended() -> None:
-    assert names(pod("a", deleted=True), pod("b")) == "b"
-    assert names(pod("a", deleted=True), pod("b", "Succeeded")) == "a b"
-
-
-@pytest.mark.parametrize(("selector", "text"), [
-    ({"app": "web"}, "app=web"),
-    ({"matchLabels": {"app": "web"}, "matchExpressions": [{"key": "k", "operator": "In", "values": ["a", "b"]}]},
-     "app=web,k in (a,b)"),
-    ({"matchExpressions": [{"key": "k", "operator": "DoesNotExist"}]}, "!k"),
-    ({}, ""),
-])  # fmt: skip
-def test_a_selector_is_written_as_for_queries(selector: Object, text: str) -> None:
-    assert selector_of(selector) == text
-
-
-def test_the_container_is_the_given_one_the_default_or_the_first() -> None:
-    spec = {"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}]}
-    item: Object = {"metadata": {"name": "web"}, "spec": spec}
-    assert containers_of(item) == ["a", "b", "i"]
-    assert (container_of(item), container_of(item, "i")) == ("a", "i")
-    default = {"kubectl.kubernetes.io/default-container": "b"}
-    assert container_of(item | {"metadata": {"name": "web", "annotations": default}}) == "b"
-    with pytest.raises(OperationFailed, match="has no container 'x'"):
-        container_of(item, "x")
+def test_a_failure_makes_the_default_ambiguous_until_the_next_success() -> None:
+    own = OwnNamespaces()
+    own.created("a", "1", prefix="", used=True)
+    own.failed("forbidden", used=True)
+    with pytest.raises(OperationFailed, match="create-namespace failed: forbidden"):
+        own.implicit(exists)
+    own.deleted("1", gone=True)
+    own.created("b", "2", prefix="", used=True)
+    assert own.implicit(exists) == "b"

@@ -9,7 +9,7 @@ import pytest
 
 from ext_http.client.errors import Refused
 from ext_http.client.network import Backend, ExchangeDeadline, Stream, current
-from ext_http.client.ssrf_guard import Guard
+from ext_http.client.url import Guard
 from ext_sdk import Deadline
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ext_kubernetes.objects.conditions import condition_of, conditions_of, has
-from ext_kubernetes.waiting.predicates import condition_verdict
+from ext_kubernetes.waiting.waiter import condition_verdict
 
 
 def made(*conditions: tuple[str, str], generation: int = 1, **status: Any) -> dict[str, Any]:

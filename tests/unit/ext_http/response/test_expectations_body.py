@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_http.client.response import Response
-from ext_http.response.body_check import BLOCK, BodyExpectation, check_body
+from ext_http.response.expectations import BLOCK, BodyExpectation, check_body
 from ext_http.response.header_check import CheckContext
 from ext_sdk import OperationFailed
 from ext_sdk.expect import Searcher, failure_text

@@ -8,8 +8,7 @@ import pytest
 
 from ext_kubernetes.operations.wait import IsDeleted, StableFor
 from ext_kubernetes.polling import Verdict
-from ext_kubernetes.waiting.predicates import value_verdict
-from ext_kubernetes.waiting.waiter import combine_verdicts
+from ext_kubernetes.waiting.waiter import combine_verdicts, value_verdict
 
 if TYPE_CHECKING:
     from msgspec import UnsetType

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ext_kubernetes.waiting.cache import ObjectCache
+from ext_kubernetes.waiting.informer import ObjectCache
 
 
 def item(version: int, name: str = "a", **more: Any) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from urllib.parse import unquote
 import pytest
 from jsonschema import Draft202012Validator
 
+from ext_kubernetes.api.discovery import api_path, core_path
 from ext_kubernetes.api.errors import InvalidName
-from ext_kubernetes.api.paths import api_path, core_path
 from ext_kubernetes.extension import extension
 from ext_sdk.server.schema import branches_of, params_schema, properties_of
 from tests.support.fake_helm import FakeHelm

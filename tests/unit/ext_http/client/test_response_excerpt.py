@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ext_http.client.response import Response
-from ext_http.response.excerpt import EXCERPT, SIZES, excerpt, show, status_line, whole
+from ext_http.client.response import EXCERPT, SIZES, Response, excerpt, show, status_line, whole
 from ext_sdk import NotKept
 from ext_sdk.context import Artifacts
 from tests.support.http_contexts import context_in

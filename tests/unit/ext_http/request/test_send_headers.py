@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ext_http.request.headers import Headers
+from ext_http.request.send import Headers
 from ext_sdk import InvalidArgs
 
 

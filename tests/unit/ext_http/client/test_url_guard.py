@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_http.client.errors import Refused
-from ext_http.client.ssrf_guard import Guard
-from ext_http.client.url import host_is_literal, origin_of
+from ext_http.client.url import Guard, host_is_literal, origin_of
 from tests.support.http_stub import Stub
 
 if TYPE_CHECKING:
