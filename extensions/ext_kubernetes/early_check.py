@@ -18,7 +18,12 @@ def check_config(members: dict[str, object]) -> None:
         raise ValueError("expected `kubeconfig` or `serviceAccount`, found both")
     files = [file for file in kubeconfig.split(os.pathsep) if file]
     for file in files:
-        if not _is_readable_file(os.path.expanduser(file)):  # noqa: PTH111  (pathlib takes 10 ms)
+        path = os.path.expanduser(file)  # noqa: PTH111  (pathlib takes 10 ms)
+        try:
+            readable = stat.S_ISREG(os.stat(path).st_mode) and os.access(path, os.R_OK)  # noqa: PTH116
+        except OSError:
+            readable = False
+        if not readable:
             raise ValueError(f"kubeconfig: expected a file, found {file!r}")
     context = str(members.get("context", ""))
     if files and not may_have(context, files):
@@ -33,10 +38,3 @@ def may_have(context: str, files: list[str]) -> bool:
             if text in stream.read(MOST_BYTES):
                 return True
     return not files
-
-
-def _is_readable_file(path: str) -> bool:
-    try:
-        return stat.S_ISREG(os.stat(path).st_mode) and os.access(path, os.R_OK)  # noqa: PTH116
-    except OSError:
-        return False

@@ -45,15 +45,16 @@ MODULES = {
     "list-contexts": "contexts",
     "current-context": "contexts",
     "view-config": "contexts",
-    "createNamespace": "aliases",
-    "deleteGeneratedNamespaces": "aliases",
-    "authCanI": "aliases",
-    "listContexts": "aliases",
-    "getCurrentContext": "aliases",
-    "viewConfig": "aliases",
-    "helmInstall": "aliases",
-    "helmList": "aliases",
-    "helmUninstall": "aliases",
+    # Names of mcpchecker's own extension, so that its tasks run unchanged. `create`, `delete` and `wait` are the same.
+    "createNamespace": "namespaces",
+    "deleteGeneratedNamespaces": "namespaces",
+    "authCanI": "access",
+    "listContexts": "contexts",
+    "getCurrentContext": "contexts",
+    "viewConfig": "contexts",
+    "helmInstall": "helm",
+    "helmList": "helm",
+    "helmUninstall": "helm",
 }
 
 

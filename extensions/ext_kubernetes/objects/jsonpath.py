@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from .secret_data import Hidden, has_hidden
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 class PathFailed(ValueError):
@@ -26,11 +26,12 @@ class Step(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of a template, of the kind `text`, `path`, `range` or `end`."""
+    """A part of a template, of the kind `text`, `path` or `range`; `body` is what a range repeats."""
 
     kind: str
     text: str = ""
     steps: tuple[Step, ...] = ()
+    body: tuple[Part, ...] = ()
 
 
 _BRACES = re.compile(r"\{((?:[^{}\"']|\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')*)\}")
@@ -55,31 +56,33 @@ def template(path: str) -> list[Part]:
     """Return the parts of a path. Raises PathFailed."""
     if "{" not in path:
         return [Part("path", path, _steps(path if path.startswith((".", "[", "@")) else f".{path}", path))]
-    parts: list[Part] = []
+    if re.search("[{}]", _BRACES.sub("", path)):
+        raise PathFailed(f"{path!r}: unbalanced braces")
+    bodies: list[list[Part]] = [[]]  # of the template, and of the open ranges
     end = 0
     for match in _BRACES.finditer(path):
+        inner, parts = match[1].strip(), bodies[-1]
         parts += [Part("text", path[end : match.start()])] if match.start() > end else []
-        parts.append(_part(match[1].strip(), path))
         end = match.end()
-    parts += [Part("text", path[end:])] if end < len(path) else []
-    if any("{" in part.text or "}" in part.text for part in parts if part.kind == "text"):
-        raise PathFailed(f"{path!r}: unbalanced braces")
-    if sum(part.kind == "range" for part in parts) != sum(part.kind == "end" for part in parts):
+        kind, _, rest = inner.partition(" ")
+        if quoted := _QUOTED.fullmatch(inner):
+            parts.append(Part("text", _unescape(quoted[2])))
+        elif _LITERAL.fullmatch(inner):
+            parts.append(Part("text", inner))
+        elif kind == "range":
+            parts.append(Part("range", inner, _steps(rest.strip(), path)))
+            bodies.append([])
+        elif inner != "end":
+            parts.append(Part("path", inner, _steps(inner, path)))
+        elif len(bodies) > 1:
+            body = tuple(bodies.pop())
+            bodies[-1][-1] = bodies[-1][-1]._replace(body=body)
+        else:
+            bodies.append([])  # an end without a range
+            break
+    if len(bodies) > 1:
         raise PathFailed(f"{path!r}: expected an {{end}} for each {{range …}}")
-    return parts
-
-
-def _part(inner: str, path: str) -> Part:
-    if quoted := _QUOTED.fullmatch(inner):
-        return Part("text", _unescape(quoted[2]))
-    if _LITERAL.fullmatch(inner):
-        return Part("text", inner)
-    if inner == "end":
-        return Part("end")
-    kind, _, rest = inner.partition(" ")
-    if kind == "range":
-        return Part("range", inner, _steps(rest.strip(), path))
-    return Part("path", inner, _steps(inner, path))
+    return bodies[0] + ([Part("text", path[end:])] if end < len(path) else [])
 
 
 def _steps(text: str, path: str) -> tuple[Step, ...]:
@@ -116,19 +119,17 @@ def _bracket(inner: str, path: str) -> Step:
         return Step("filter", (left, match["operator"] or "", right))
     if match := _SLICE.fullmatch(inner):
         return Step("slice", slice(*(int(part) if part else None for part in match.groups())))
-    members = [_index(member.strip(), path) for member in re.findall(r"'[^']*'|\"[^\"]*\"|[^,]+", inner)]
+    members: list[int | str] = []
+    for member in map(str.strip, re.findall(r"'[^']*'|\"[^\"]*\"|[^,]+", inner)):
+        quoted = _QUOTED.fullmatch(member)
+        try:
+            members.append(_unescape(quoted[2], {}) if quoted else int(member))
+        except ValueError:
+            problem = f"expected a number, a quoted name or * in brackets, found {member!r}"
+            raise PathFailed(f"{path!r}: {problem}") from None
     if not members:
         raise PathFailed(f"{path!r}: empty brackets")
     return Step("union", tuple(members))
-
-
-def _index(member: str, path: str) -> int | str:
-    if quoted := _QUOTED.fullmatch(member):
-        return _unescape(quoted[2], {})
-    try:
-        return int(member)
-    except ValueError:
-        raise PathFailed(f"{path!r}: expected a number, a quoted name or * in brackets, found {member!r}") from None
 
 
 def _operand(text: str, path: str) -> tuple[str, object]:
@@ -255,32 +256,18 @@ def _scalar(value: object) -> object:
         return value
 
 
-def render(parts: list[Part], value: object, root: object) -> Iterator[str]:
+def render(parts: Sequence[Part], value: object, root: object) -> Iterator[str]:
     """Yield the text of a template, piece by piece; as Hidden if it contains a value of a Secret."""
-    position = 0
-    while position < len(parts):
-        part = parts[position]
+    for part in parts:
         if part.kind == "text":
             yield part.text
         elif part.kind == "path":
             selected = list(select(part.steps, value, root))
             rendered = " ".join(map(_text, selected))
             yield Hidden(rendered) if has_hidden(selected) else rendered
-        elif part.kind == "range":
-            end = _end_of(parts, position)
+        else:
             for item in select(part.steps, value, root):
-                yield from render(parts[position + 1 : end], item, root)
-            position = end
-        position += 1
-
-
-def _end_of(parts: list[Part], start: int) -> int:
-    depth = 0
-    for position in range(start, len(parts)):
-        depth += {"range": 1, "end": -1}.get(parts[position].kind, 0)
-        if not depth:
-            return position
-    raise PathFailed("expected an {end} after {range …}")
+                yield from render(part.body, item, root)
 
 
 def _text(value: object) -> str:

@@ -287,13 +287,17 @@ class ObjectMatcher:
 
         The index of the matching item is added to `taken`, so that no other expected item matches it.
         """
-        key = next((key for key in KEYS if isinstance(value, dict) and _is_plain(value.get(key))), "")
-        if key and isinstance(value, dict) and any(isinstance(item, dict) and key in item for item in found):
-            place = f"{path}[{key}={value[key]}]"
+        expected = value if isinstance(value, dict) else {}
+        keys = (
+            key for key in KEYS if isinstance(expected.get(key), (str, int)) and not isinstance(expected[key], bool)
+        )
+        key = next(keys, "")
+        if key and any(isinstance(item, dict) and key in item for item in found):
+            place = f"{path}[{key}={expected[key]}]"
             candidates = [
                 number
                 for number, item in enumerate(found)
-                if number not in taken and isinstance(item, dict) and equal(item.get(key), value[key])
+                if number not in taken and isinstance(item, dict) and equal(item.get(key), expected[key])
             ]
         else:
             place, candidates = f"{path}[{index}]", [number for number in range(len(found)) if number not in taken]
@@ -314,7 +318,3 @@ class ObjectMatcher:
             ]
             differing = "; ".join(map(str, nearest[:MOST_NEAREST]))
             yield Difference(place, format_value(value), f"no matching item; nearest: {differing}")
-
-
-def _is_plain(value: object) -> bool:
-    return isinstance(value, (str, int)) and not isinstance(value, bool)

@@ -1,1 +1,1 @@
-"""One module for each family of operations. They import everything below, and never each other (`aliases` excepted)."""
+"""One module for each family of operations. They import everything below, and never each other."""

@@ -158,29 +158,31 @@ def _attributes(args: AuthCanI, context: ext_sdk.Context, client: Client) -> tup
 
 
 def _list_rules(args: AuthCanI, context: ext_sdk.Context, client: Client) -> ext_sdk.Result:
+    """List the permissions of the current user, one a line: `get, list pods, pods/log of apps named web`."""
     namespace = namespace_of(context, client, args.namespace)
     status = members(review("SelfSubjectRulesReview", {"namespace": namespace}, context, client), "status")
-    rules = [*items(status, "resourceRules"), *items(status, "nonResourceRules")]
+    rules: list[str] = []
+    for rule in [*items(status, "resourceRules"), *items(status, "nonResourceRules")]:
+        lists = {key: values for key, values in rule.items() if isinstance(values, list)}
+        joined = {key: ", ".join(str(value) for value in values if value != "") for key, values in lists.items()}
+        subject = joined.get("resources") or joined.get("nonResourceURLs", "")
+        group, names = joined.get("apiGroups"), joined.get("resourceNames")
+        details = f"{f' of {group}' if group else ''}{f' named {names}' if names else ''}"
+        rules.append(f"{joined.get('verbs', '')} {subject}{details}")
     outputs: Outputs = {
         "count": len(rules),
-        "rules": "\n".join(map(_describe_rule, rules)),
+        "rules": "\n".join(rules),
         "incomplete": status.get("incomplete") is True,
     }
     return ext_sdk.Result.ok(f"{len(rules)} rules apply to you in namespace {namespace}", outputs=outputs)
 
 
-def _describe_rule(rule: Object) -> str:
-    """Return `get, list pods, pods/log of apps named web`."""
-
-    def joined(key: str) -> str:
-        values = rule.get(key)
-        return ", ".join(str(value) for value in values if value != "") if isinstance(values, list) else ""
-
-    subject = joined("resources") or joined("nonResourceURLs")
-    group, names = joined("apiGroups"), joined("resourceNames")
-    return f"{joined('verbs')} {subject}{f' of {group}' if group else ''}{f' named {names}' if names else ''}"
-
-
 OPERATIONS = (
     ext_sdk.Operation("auth-can-i", auth_can_i, {"verb": "create", "resource": "deploy", "expect": {"allowed": True}}),
+    ext_sdk.Operation(
+        "authCanI",
+        auth_can_i,
+        {"verb": "get", "resource": "pods", "as": "system:serviceaccount:web:builder"},
+        same_as="auth-can-i",
+    ),
 )

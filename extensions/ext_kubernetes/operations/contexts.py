@@ -10,7 +10,7 @@ from msgspec import Meta
 import ext_sdk
 from ext_kubernetes.api.client import source_for
 from ext_kubernetes.api.errors import NoConfiguration
-from ext_kubernetes.api.kubeconfig import KINDS, read
+from ext_kubernetes.api.kubeconfig import read
 from ext_kubernetes.objects.yaml_loader import dump_yaml
 
 if TYPE_CHECKING:
@@ -74,7 +74,18 @@ def view_config(args: ViewConfig, context: ext_sdk.Context) -> ext_sdk.Result:
         "users": config.users,
     }
     if args.minify:
-        sections = _minify(config)
+        if config.current not in config.contexts:
+            raise NoConfiguration(f'current context "{config.current}" not found in kubeconfig')
+        entry = config.contexts[config.current]
+        sections["contexts"] = {config.current: entry}
+        for kind in ("clusters", "users"):
+            member = kind.removesuffix("s")
+            name = str(entry.get(member) or "")
+            if not name and member == "cluster":
+                raise NoConfiguration(f'context "{config.current}" has no cluster')
+            if name and name not in sections[kind]:
+                raise NoConfiguration(f'{member} "{name}" not found in kubeconfig')
+            sections[kind] = {name: sections[kind][name]} if name else {}
     content: dict[str, object] = {"apiVersion": "v1", "kind": "Config", "current-context": config.current}
     for kind, entries in sections.items():
         member = kind.removesuffix("s")
@@ -89,23 +100,6 @@ def _read(context: ext_sdk.Context) -> Kubeconfig:
     config = read(source)
     config.current = source.context or config.current
     return config
-
-
-def _minify(config: Kubeconfig) -> dict[str, Mapping[str, Entry]]:
-    """Return the sections with the current context, its cluster and its user only."""
-    if config.current not in config.contexts:
-        raise NoConfiguration(f'current context "{config.current}" not found in kubeconfig')
-    entry = config.contexts[config.current]
-    sections: dict[str, Mapping[str, Entry]] = {"contexts": {config.current: entry}}
-    for kind, entries in (("clusters", config.clusters), ("users", config.users)):
-        member = kind.removesuffix("s")
-        name = str(entry.get(member) or "")
-        if not name and member == "cluster":
-            raise NoConfiguration(f'context "{config.current}" has no cluster')
-        if name and name not in entries:
-            raise NoConfiguration(f'{member} "{name}" not found in kubeconfig')
-        sections[kind] = {name: entries[name]} if name else {}
-    return {kind: sections[kind] for kind in KINDS}
 
 
 def _redact(entry: Entry) -> Entry:
@@ -124,4 +118,7 @@ OPERATIONS = (
     ext_sdk.Operation("list-contexts", list_contexts, {}),
     ext_sdk.Operation("current-context", current_context, {}),
     ext_sdk.Operation("view-config", view_config, {"minify": True}),
+    ext_sdk.Operation("listContexts", list_contexts, {}, same_as="list-contexts"),
+    ext_sdk.Operation("getCurrentContext", current_context, {}, same_as="current-context"),
+    ext_sdk.Operation("viewConfig", view_config, {}, same_as="view-config"),
 )

@@ -272,4 +272,14 @@ OPERATIONS = (
     ),
     ext_sdk.Operation("helm-list", helm_list, {"allNamespaces": True}),
     ext_sdk.Operation("helm-uninstall", helm_uninstall, {"name": "web", "ignoreNotFound": True, "timeout": "25s"}),
+    ext_sdk.Operation(
+        "helmInstall",
+        helm_install,
+        {"chart": "oci://registry.example.com/charts/web", "name": "web", "namespace": "web"},
+        same_as="helm-install",
+    ),
+    ext_sdk.Operation("helmList", helm_list, {"namespace": "web"}, same_as="helm-list"),
+    ext_sdk.Operation(
+        "helmUninstall", drop_in_uninstall, {"name": "web", "namespace": "web"}, same_as="helm-uninstall"
+    ),
 )

@@ -133,7 +133,15 @@ def create_namespace(args: CreateNamespace, context: ext_sdk.Context) -> ext_sdk
         raise
     name = text(created, "metadata", "name")
     own.created(name, text(created, "metadata", "uid"), prefix=args.prefix, used=args.use)
-    _wait_for_service_account(name, context, client)
+    # Wait briefly for the default service account; continue if it cannot be read.
+    deadline = context.deadline.limit(ACCOUNT_SECONDS)
+    with subscribe(Target(ACCOUNTS, name, "default"), context, client) as watcher, suppress(KubernetesError):
+        wait_until(
+            lambda age: Verdict(done=bool(watcher.get(age, deadline)), status=""),
+            deadline,
+            wake=lambda seconds: watcher.wait(seconds, deadline),
+            pace=watcher.pace,
+        )
     outputs = {**identity(created), "namespace": name}
     return ext_sdk.Result.ok(f"Created namespace {name}", outputs=outputs)
 
@@ -267,21 +275,19 @@ def _wait_for_deletion(deleted: list[DeletedObject], context: ext_sdk.Context, c
     try:
         wait_for_deletion(deleted, context, client)
     except DeletionTimedOut as error:
-        remaining = [pods for item in error.left if (pods := _remaining_pods(item.name, context, client))]
-        if remaining:
-            error.error += f"; {'; '.join(remaining)}. `gracePeriod: 0` kills pods immediately"
+        remaining = ""
+        for namespace in error.left:
+            path = core_path("pods", namespace.name)
+            try:
+                pods = items(client.request("GET", path, deadline=context.deadline, retry=False), "items")
+            except KubernetesError:
+                continue
+            more = f" and {len(pods) - MOST_PODS} more" if len(pods) > MOST_PODS else ""
+            if pods:
+                described = ", ".join(map(_describe_pod, pods[:MOST_PODS]))
+                remaining += f"; pods left in {namespace.name}: {described}{more}"
+        error.error += f"{remaining}. `gracePeriod: 0` kills pods immediately" if remaining else ""
         raise
-
-
-def _remaining_pods(namespace: str, context: ext_sdk.Context, client: Client) -> str:
-    """Return the pods in a namespace as text; "" if there are none, or if they can't be listed."""
-    path = core_path("pods", namespace)
-    try:
-        pods = items(client.request("GET", path, deadline=context.deadline, retry=False), "items")
-    except KubernetesError:
-        return ""
-    more = f" and {len(pods) - MOST_PODS} more" if len(pods) > MOST_PODS else ""
-    return f"pods left in {namespace}: {', '.join(map(_describe_pod, pods[:MOST_PODS]))}{more}" if pods else ""
 
 
 def _describe_pod(pod: Object) -> str:
@@ -320,20 +326,17 @@ def _create(args: CreateNamespace, context: ext_sdk.Context, client: Client) -> 
     raise AssertionError("the last attempt returns or raises")
 
 
-def _wait_for_service_account(namespace: str, context: ext_sdk.Context, client: Client) -> None:
-    """Wait briefly until the default service account exists; continue if it cannot be read."""
-    deadline = context.deadline.limit(ACCOUNT_SECONDS)
-    with subscribe(Target(ACCOUNTS, namespace, "default"), context, client) as watcher, suppress(KubernetesError):
-        wait_until(
-            lambda age: Verdict(done=bool(watcher.get(age, deadline)), status=""),
-            deadline,
-            wake=lambda seconds: watcher.wait(seconds, deadline),
-            pace=watcher.pace,
-        )
-
-
 OPERATIONS = (
     ext_sdk.Operation("create-namespace", create_namespace, {"name": "web"}, on_invalid=note_invalid),
     ext_sdk.Operation("delete-generated-namespaces", delete_generated_namespaces, {"prefix": "old", "wait": True}),
     ext_sdk.Operation("delete-namespace", delete_namespace, {"name": "old", "ignoreNotFound": True}),
+    ext_sdk.Operation(
+        "createNamespace", create_namespace, {"prefix": "eval"}, same_as="create-namespace", on_invalid=note_invalid
+    ),
+    ext_sdk.Operation(
+        "deleteGeneratedNamespaces",
+        delete_generated_namespaces,
+        {"prefix": "eval"},
+        same_as="delete-generated-namespaces",
+    ),
 )

@@ -25,7 +25,7 @@ from ext_kubernetes.manifests.write import (
 from ext_kubernetes.objects.fields import identity, members, named, number, text
 from ext_kubernetes.objects.readiness import RULES
 from ext_kubernetes.objects.yaml_loader import Json  # noqa: TC001 - msgspec reads it
-from ext_kubernetes.polling import Verdict, WaitOutcome, wait_until
+from ext_kubernetes.polling import Verdict, wait_until
 from ext_kubernetes.targets import TargetArgs, target_of
 from ext_kubernetes.waiting.failure_report import wait_failure
 from ext_kubernetes.waiting.pod_failures import PodCheck
@@ -231,23 +231,19 @@ def scale(args: Scale, context: ext_sdk.Context) -> ext_sdk.Result:
     predicate = verdict_for_target(target, IsReady(PodCheck(client, context.deadline)), "all")
     waited = wait_for(target, predicate, context, client)
     if waited.outcome.done and (target.resource.group, target.resource.kind) not in RULES:
-        # The status of a custom resource may not reflect its replicas.
-        waited = waited._replace(outcome=_wait_for_replicas(target, args, context, client))
+        # The status of a custom resource may not reflect its replicas; its scale subresource does.
+        path = target.resource.path(target.namespace, target.name, "scale")
+
+        def check(_age: float) -> Verdict:
+            replicas = number(client.request("GET", path, deadline=context.deadline), "status", "replicas")
+            status = f"{replicas} of {args.replicas} replicas in its scale subresource"
+            return Verdict(replicas == args.replicas, status)
+
+        waited = waited._replace(outcome=wait_until(check, context.deadline))
     if waited.outcome.done:
         return ext_sdk.Result.ok(message, outputs=outputs | {"seconds": f"{waited.outcome.seconds:.3f}"})
     wanted = f"{args.replicas} replicas"
     return wait_failure(waited, wanted, context, client, timeout=args.timeout, outputs=outputs)
-
-
-def _wait_for_replicas(target: Target, args: Scale, context: ext_sdk.Context, client: Client) -> WaitOutcome:
-    """Wait until the scale subresource reports the wanted number of replicas."""
-    path = target.resource.path(target.namespace, target.name, "scale")
-
-    def check(_age: float) -> Verdict:
-        replicas = number(client.request("GET", path, deadline=context.deadline), "status", "replicas")
-        return Verdict(replicas == args.replicas, f"{replicas} of {args.replicas} replicas in its scale subresource")
-
-    return wait_until(check, context.deadline)
 
 
 def _scale(target: Target, args: Scale, context: ext_sdk.Context, client: Client) -> int:

@@ -99,7 +99,13 @@ def run_job(args: RunJob, context: ext_sdk.Context) -> ext_sdk.Result:
             return _JobRun(args, target, context, client).result()
     finally:
         if args.cleanup:
-            _delete(target, context, client)
+            body = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
+            try:
+                client.request("DELETE", target.path, body=body, deadline=context.deadline)
+            except NotFound:
+                pass
+            except KubernetesError as error:  # the result is that of the job
+                context.log.warn(f"{target.where} could not be deleted: {error.error}")
 
 
 class _JobRun:
@@ -211,17 +217,6 @@ def exit_code_of(pod: Object) -> int | None:
         if text(status, "name") == container and isinstance(code, int):
             return code
     return None
-
-
-def _delete(target: Target, context: ext_sdk.Context, client: Client) -> None:
-    """Delete a job and its pods. A failure is logged, because the result is that of the job."""
-    body = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
-    try:
-        client.request("DELETE", target.path, body=body, deadline=context.deadline)
-    except NotFound:
-        return
-    except KubernetesError as error:
-        context.log.warn(f"{target.where} could not be deleted: {error.error}")
 
 
 def job_of(args: RunJob) -> Object:
