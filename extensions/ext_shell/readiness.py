@@ -249,7 +249,7 @@ def await_ready(
         process: the process.
         conditions: see conditions_of.
         context: deadline, log and secrets.
-        log: whether to send lines of its output as log notifications in the meantime.
+        log: whether to send lines of its output as log notifications during the wait.
 
     Raises:
         OperationFailed: the process ended before, or the deadline passed; the error names the missing conditions.

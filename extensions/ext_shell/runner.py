@@ -153,7 +153,7 @@ def run_command(
         ended = pump.run(lambda: deadline.expired, TICK)
         if not ended:
             by_shutdown = deadline.stopped.is_set()
-            pump.step(0)  # reads an end that was reported in the meantime
+            pump.step(0)  # reads an exit that was reported just before
             ended = child.status is not None
             grace = min(command.grace, STOP_GRACE) if by_shutdown else bounded_grace(command.grace, deadline)
             child.stop(grace=grace)

@@ -319,21 +319,19 @@ def api_error(
     status_object = body if isinstance(body, dict) else {}
     reason = status_object.get("reason")
     text = status_object.get("message") if status_object else body
+    details = status_object.get("details")
+    causes = details.get("causes") if isinstance(details, dict) else None
     error_type = _CLASSES.get((status, str(reason))) or _BY_STATUS.get(status, ApiError)
     return error_type(
         status,
         text if isinstance(text, str) else "",
         reason=reason if isinstance(reason, str) else "",
-        causes=tuple(_causes(status_object)),
+        causes=tuple(
+            (str(cause.get("field", "")), str(cause.get("reason", "")), str(cause.get("message", "")))
+            for cause in (causes if isinstance(causes, list) else ())
+            if isinstance(cause, dict)
+        ),
         retry_after=retry_after,
         where=where,
         user=user,
     )
-
-
-def _causes(status: Mapping[str, object]) -> Iterator[tuple[str, str, str]]:
-    details = status.get("details")
-    causes = details.get("causes") if isinstance(details, dict) else None
-    for cause in causes if isinstance(causes, list) else ():
-        if isinstance(cause, dict):
-            yield str(cause.get("field", "")), str(cause.get("reason", "")), str(cause.get("message", ""))

@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 PREFIX = "ext-kubernetes-credentials-"
@@ -49,22 +49,15 @@ def remove_stale(directory: str = "", now: float | None = None) -> None:
     before = (time.time() if now is None else now) - YOUNGEST_SECONDS
     with suppress(OSError), os.scandir(directory or tempfile.gettempdir()) as entries:
         for entry in entries:
-            if entry.name.startswith(PREFIX):
-                with suppress(OSError):
-                    _remove_if_stale(entry, before)
-
-
-def _remove_if_stale(entry: os.DirEntry[str], before: float) -> None:
-    status = entry.stat(follow_symlinks=False)
-    if not entry.is_dir(follow_symlinks=False) or status.st_uid != os.getuid() or status.st_mtime > before:
-        return
-    try:
-        lock = os.open(Path(entry.path, LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:  # killed before it had a lock
-        shutil.rmtree(entry.path, ignore_errors=True)
-        return
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises BlockingIOError if it is in use
-        shutil.rmtree(entry.path, ignore_errors=True)
-    finally:
-        os.close(lock)
+            if not entry.name.startswith(PREFIX):
+                continue
+            with suppress(OSError), ExitStack() as stack:
+                status = entry.stat(follow_symlinks=False)
+                is_own = entry.is_dir(follow_symlinks=False) and status.st_uid == os.getuid()
+                if not is_own or status.st_mtime > before:
+                    continue
+                with suppress(FileNotFoundError):  # killed before it had a lock
+                    lock = os.open(Path(entry.path, LOCK), os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+                    stack.callback(os.close, lock)
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises BlockingIOError if it is in use
+                shutil.rmtree(entry.path, ignore_errors=True)

@@ -280,7 +280,7 @@ def bulk_result(outcomes: Sequence[Outcome], verb: str, outputs: Outputs | None 
 
 
 def _count_actions(done: Iterable[Outcome], verb: str) -> str:
-    """Return ` (2 created, 1 configured)`; "" if the verb, such as `Created`, already says it."""
+    """Return ` (2 created, 1 configured)`; "" if the verb is enough, such as `Created`."""
     counts = Counter(outcome.action for outcome in done)
     if all(verb.lower().endswith(action) or verb == f"Would {action.removesuffix('d')}" for action in counts):
         return ""

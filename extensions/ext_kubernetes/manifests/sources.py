@@ -12,13 +12,14 @@ from ext_kubernetes.objects.yaml_loader import UNREPLACED, Json, NotAnObject, No
 from ext_sdk.files import Workdir, os_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator
 
 
 MOST_BYTES = 64 * 1024 * 1024  # of one file
 SUFFIXES = (".yaml", ".yml", ".json")
 MOST_DIRECTORIES = 1000
 MOST_OUTPUT = 2000  # characters of kustomize's output in an error
+SOURCES = ("file", "manifest", "url", "kustomize")  # arguments that name a source
 KUSTOMIZE = {"kubectl": "kustomize", "kustomize": "build"}  # programs, in the order of preference, and their commands
 KUSTOMIZE_ADVICE = "it builds kustomizations, as does kustomize; install one of them"
 
@@ -56,24 +57,15 @@ class Sources(Protocol):
     """Arguments with the fields of SourceArgs; `delete` has them and another base class."""
 
     @property
-    def file(self) -> str | list[str]:
-        """Return the argument of SourceArgs."""
-
+    def file(self) -> str | list[str]: ...
     @property
-    def recursive(self) -> bool:
-        """Return the argument of SourceArgs."""
-
+    def recursive(self) -> bool: ...
     @property
-    def manifest(self) -> str | Object | list[Object] | UnsetType:
-        """Return the argument of SourceArgs."""
-
+    def manifest(self) -> str | Object | list[Object] | UnsetType: ...
     @property
-    def url(self) -> str:
-        """Return the argument of SourceArgs."""
-
+    def url(self) -> str: ...
     @property
-    def kustomize(self) -> str:
-        """Return the argument of SourceArgs."""
+    def kustomize(self) -> str: ...
 
 
 class Manifest(NamedTuple):
@@ -96,7 +88,7 @@ def manifests_of(args: Sources, context: ext_sdk.Context) -> list[Manifest]:
             "file", f"expected one of {', '.join(SOURCES)}; found {' and '.join(given) if given else 'none'}"
         )
     try:
-        found = [Manifest(*source) for source in SOURCES[given[0]](args, context)]
+        found = [Manifest(item, place) for item, place in _objects(given[0], args, context)]
     except (NotYaml, NotAnObject) as error:
         unreplaced = UNREPLACED if isinstance(args.manifest, str) and "${" in args.manifest else ""
         raise ext_sdk.OperationFailed("the manifest can't be used", error=f"{error}{unreplaced}") from error
@@ -105,13 +97,30 @@ def manifests_of(args: Sources, context: ext_sdk.Context) -> list[Manifest]:
     return found
 
 
-def _from_files(args: Sources, context: ext_sdk.Context) -> Iterator[tuple[Object, str]]:
-    workdir = Workdir(context.workdir)
-    for name in [args.file] if isinstance(args.file, str) else args.file:
-        for path in _files(workdir, name, recursive=args.recursive):
-            with os_errors("read", path):
-                data = workdir.read(path, limit=MOST_BYTES)
-            yield from objects_of(_text(data, path), path)
+def _objects(source: str, args: Sources, context: ext_sdk.Context) -> Iterator[tuple[Object, str]]:
+    """Yield the objects of one of SOURCES, each with its place."""
+    if source == "kustomize":
+        yield from _from_kustomize(args.kustomize, context)
+    elif source == "url":
+        from ext_kubernetes.api.download import fetch  # rarely used
+
+        data = fetch(args.url, context.deadline, MOST_BYTES)
+        place = args.url.partition("?")[0]
+        yield from objects_of(_text(data, place), place)
+    elif source == "file":
+        workdir = Workdir(context.workdir)
+        for name in [args.file] if isinstance(args.file, str) else args.file:
+            for path in _files(workdir, name, recursive=args.recursive):
+                with os_errors("read", path):
+                    data = workdir.read(path, limit=MOST_BYTES)
+                yield from objects_of(_text(data, path), path)
+    elif isinstance(args.manifest, str):
+        yield from objects_of(args.manifest, "manifest")
+    else:
+        manifests = args.manifest if isinstance(args.manifest, list) else [args.manifest]
+        for number, manifest in enumerate(manifests):
+            place = f"manifest[{number}]" if len(manifests) > 1 else "manifest"
+            yield from ((item, place) for item in flatten(manifest, place))
 
 
 def _files(workdir: Workdir, name: str, *, recursive: bool) -> list[str]:
@@ -139,31 +148,12 @@ def _files(workdir: Workdir, name: str, *, recursive: bool) -> list[str]:
     return found
 
 
-def _from_args(args: Sources, context: ext_sdk.Context) -> Iterator[tuple[Object, str]]:
-    del context
-    if isinstance(args.manifest, str):
-        yield from objects_of(args.manifest, "manifest")
-        return
-    given = args.manifest if isinstance(args.manifest, list) else [args.manifest]
-    for number, manifest in enumerate(given):
-        place = f"manifest[{number}]" if len(given) > 1 else "manifest"
-        yield from ((item, place) for item in flatten(manifest, place))
-
-
-def _from_url(args: Sources, context: ext_sdk.Context) -> Iterator[tuple[Object, str]]:
-    from ext_kubernetes.api.download import fetch  # rarely used
-
-    data = fetch(args.url, context.deadline, MOST_BYTES)
-    place = args.url.partition("?")[0]
-    yield from objects_of(_text(data, place), place)
-
-
-def _from_kustomize(args: Sources, context: ext_sdk.Context) -> Iterator[tuple[Object, str]]:
+def _from_kustomize(path: str, context: ext_sdk.Context) -> Iterator[tuple[Object, str]]:
     """Yield the objects that kustomize builds; its defaults forbid plugins, charts and files outside the directory."""
     from ext_kubernetes.program import run
 
-    with os_errors("read", args.kustomize):
-        directory = str(Workdir(context.workdir).path(args.kustomize))
+    with os_errors("read", path):
+        directory = str(Workdir(context.workdir).path(path))
     for program, command in KUSTOMIZE.items():
         try:
             ran = run([program, command, directory], {}, context, KUSTOMIZE_ADVICE, limit=MOST_BYTES)
@@ -176,9 +166,9 @@ def _from_kustomize(args: Sources, context: ext_sdk.Context) -> Iterator[tuple[O
             problem = problem if ran.complete else f"more than {MOST_BYTES:,} bytes"
             raise ext_sdk.OperationFailed(
                 "the kustomization can't be built",
-                error=f"kustomize: expected {program} {command} {args.kustomize} to output manifests, found {problem}",
+                error=f"kustomize: expected {program} {command} {path} to output manifests, found {problem}",
             )
-        yield from objects_of(ran.stdout, f"{args.kustomize}, built")
+        yield from objects_of(ran.stdout, f"{path}, built")
         return
 
 
@@ -187,11 +177,3 @@ def _text(data: bytes, place: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise NotYaml(f"{place}: not valid UTF-8 at byte {error.start}") from error
-
-
-SOURCES: Mapping[str, Callable[[Sources, ext_sdk.Context], Iterator[tuple[Object, str]]]] = {
-    "file": _from_files,
-    "manifest": _from_args,
-    "url": _from_url,
-    "kustomize": _from_kustomize,
-}

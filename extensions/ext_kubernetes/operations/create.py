@@ -15,7 +15,7 @@ from ext_kubernetes.api.connection import Request
 from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import AlreadyExists, Conflict, advising, error_context
 from ext_kubernetes.manifests.bulk import Item, Outcome, bulk_result, send_manifests, try_send
-from ext_kubernetes.manifests.sources import Manifest, SourceArgs, manifests_of
+from ext_kubernetes.manifests.sources import SOURCES, Manifest, SourceArgs, manifests_of
 from ext_kubernetes.manifests.write import MANAGER, DryRun, Namespace, Subresource, Validation, write_options
 from ext_kubernetes.objects.fields import identity, members, text
 from ext_kubernetes.objects.yaml_loader import Json
@@ -98,7 +98,6 @@ class Replace(ObjectArgs):
     strict: Validation = True
 
 
-SOURCES = ("file", "manifest", "url", "kustomize")
 NO_MEMBERS = frozenset({*SOURCES, "recursive", "namespace", "subresource", "dryRun", "strict"})
 
 

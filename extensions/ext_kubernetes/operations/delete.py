@@ -10,7 +10,7 @@ import ext_sdk
 from ext_kubernetes.api.client import client_for
 from ext_kubernetes.api.errors import NotFound, error_context
 from ext_kubernetes.manifests.bulk import catching, combined_failure, resolve_manifest, run_parallel
-from ext_kubernetes.manifests.sources import File, Inline, Kustomize, Recursive, Url, manifests_of
+from ext_kubernetes.manifests.sources import SOURCES, File, Inline, Kustomize, Recursive, Url, manifests_of
 from ext_kubernetes.manifests.write import DryRun  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.objects.fields import items, text
 from ext_kubernetes.targets import TargetArgs, own_namespaces, target_of
@@ -116,7 +116,7 @@ def _choose(args: Delete, context: ext_sdk.Context, client: Client) -> tuple[lis
         if nameless := [str(item) for item in resolved if not item.name]:
             raise ext_sdk.OperationFailed(f"{nameless[0]} can't be deleted: its manifest has no metadata.name")
         return [DeletedObject(item.resource, item.namespace, item.name, "") for item in resolved], "objects"
-    if sources := [name for name in ("file", "manifest", "url", "kustomize") if getattr(args, name) not in ("", UNSET)]:
+    if sources := [name for name in SOURCES if getattr(args, name) not in ("", UNSET)]:
         raise ext_sdk.InvalidArgs(sources[0], "expected a manifest or a resource, found both")
     target = target_of(args, context, client, named=not args.selects)
     if not args.selects:

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 HEADLESS = "None"  # as clusterIP: the Service selects pods, but translates no ports
 
 
-def pod_port(wanted: int | str, pod: Object, service: Object | None = None) -> int:
+def pod_port(requested: int | str, pod: Object, service: Object | None = None) -> int:
     """Return the number of a pod's port.
 
     Args:
-        wanted: number or name of a port of the Service if there is one, else of the pod's containers.
+        requested: number or name of a port of the Service if there is one, else of the pod's containers.
         service: the Service that selected the pod; None if the pod was selected otherwise.
 
     Raises:
@@ -37,29 +37,29 @@ def pod_port(wanted: int | str, pod: Object, service: Object | None = None) -> i
     """
     if service is not None:
         ports = items(service, "spec", "ports")
-        port = next((port for port in ports if wanted in {text(port, "name"), number(port, "port")}), None)
+        port = next((port for port in ports if requested in {text(port, "name"), number(port, "port")}), None)
         if port is None:
-            raise _unknown_port(wanted, service, ports, "port")
+            raise _unknown_port(requested, service, ports, "port")
         target = at(port, "targetPort")
         if not (isinstance(target, str) and target):
             headless = text(service, "spec", "clusterIP") == HEADLESS
             return number(port, "port") if headless or not target else number(port, "targetPort")
-        wanted = target
-    if isinstance(wanted, int):
-        return wanted
+        requested = target
+    if isinstance(requested, int):
+        return requested
     ports = [port for container in items(pod, "spec", "containers") for port in items(container, "ports")]
     for port in ports:
-        if text(port, "name") == wanted:
+        if text(port, "name") == requested:
             return number(port, "containerPort")
-    raise _unknown_port(wanted, pod, ports, "containerPort")
+    raise _unknown_port(requested, pod, ports, "containerPort")
 
 
-def _unknown_port(wanted: int | str, item: Object, ports: list[Object], field: str) -> ext_sdk.OperationFailed:
+def _unknown_port(requested: int | str, item: Object, ports: list[Object], field: str) -> ext_sdk.OperationFailed:
     known = ", ".join(f"{number(port, field)}{f' ({name})' if (name := text(port, 'name')) else ''}" for port in ports)
     owner = named({"kind": "Pod"} | item)
     return ext_sdk.OperationFailed(
-        f"{owner} has no port {wanted}",
-        error=f"expected a port of {owner}: {known or 'it declares none'}; found {wanted!r}",
+        f"{owner} has no port {requested}",
+        error=f"expected a port of {owner}: {known or 'it declares none'}; found {requested!r}",
     )
 
 
