@@ -26,7 +26,7 @@ demo: $(STAMP)  ## record, replay, verify and view sessions, without a cluster
 	@$(BIN)/python -m docs.demo
 
 test: $(STAMP)  ## run all tests; ARGS="-k name" runs some
-	$(BIN)/python -m pytest -n auto $(ARGS)
+	$(BIN)/python -m pytest -n auto --dist worksteal $(ARGS)
 
 live: $(STAMP)  ## run the tests with a real cluster (tests/live); ARGS="--kubeconfig FILE" names one
 	$(BIN)/python -m pytest tests/live -n 2 $(ARGS)
@@ -62,7 +62,7 @@ docs-check: $(STAMP)  ## fail if a generated file is out of date
 
 coverage: $(STAMP)  ## run all tests with line and branch coverage, including child processes
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n auto $(ARGS)
+	$(BIN)/coverage run -m pytest -n auto --dist worksteal $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

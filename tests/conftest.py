@@ -1,7 +1,9 @@
-"""What holds for all tests."""
+"""Settings and fixtures of all tests."""
 
 from __future__ import annotations
 
+import gc
+import os
 import signal
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -24,8 +26,20 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Return three workers for two cores: many tests wait for child processes and for deadlines."""
+    cores = len(os.sched_getaffinity(0))
+    return cores + (cores + 1) // 2
+
+
+def pytest_collection_finish() -> None:
+    """Exclude modules and test items from garbage collection: there are thousands, and they stay until the end."""
+    gc.freeze()
+
+
 @pytest.fixture
 def new_port() -> Iterator[NewPort]:
-    """Gives ports that are the test's own until it ends, see `reserved_port`."""
+    """Return a function that reserves a port until the test ends, see `reserved_port`."""
     with ExitStack() as held:
         yield lambda: held.enter_context(reserved_port())

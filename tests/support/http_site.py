@@ -26,9 +26,9 @@ BINARY = bytes(range(256)) * 7
 
 @cache
 def bomb() -> bytes:
-    """Some 200 KB that become 200 MB; to be made before a client waits for it."""
+    """Some 100 KB that become 100 MB; to be made before a client waits for it."""
     packing = zlib.compressobj(wbits=31)
-    return b"".join([*(packing.compress(bytes(1024 * 1024)) for _ in range(200)), packing.flush()])
+    return b"".join([*(packing.compress(bytes(1024 * 1024)) for _ in range(100)), packing.flush()])
 
 
 class Server(ThreadingHTTPServer):

@@ -36,7 +36,7 @@ ANSWERS = python(
     "for line in sys.stdin:\n"
     "    print(json.dumps({'jsonrpc': '2.0', 'id': json.loads(line)['id'], 'result': {}}), flush=True)"
 )
-POINTS = 12
+POINTS = 6
 LINES = 400
 
 
@@ -66,18 +66,26 @@ def session_until(cassette: Path, seed: int, victim: str) -> tuple[int, list[int
     return heard, processes
 
 
-def older(cassette: Path) -> bytes:
+@pytest.fixture(scope="module")
+def older_session(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    cassette = tmp_path_factory.mktemp("older") / "session.yaml"
     run(cassette, ECHO, "--protocol=raw", stdin=b"the older session\n")
     return cassette.read_bytes()
 
 
+@pytest.fixture
+def older(cassette: Path, older_session: bytes) -> bytes:
+    """Leave an older cassette where the session is recorded, and return its content."""
+    cassette.write_bytes(older_session)
+    return older_session
+
+
 @pytest.mark.parametrize("seed", range(POINTS))
 def test_a_killed_recorder_leaves_the_older_cassette_and_a_partial_one_of_all_that_was_forwarded(
-    cassette: Path, seed: int
+    cassette: Path, older: bytes, seed: int
 ) -> None:
-    before = older(cassette)
     heard, _ = session_until(cassette, seed, "recorder")
-    assert cassette.read_bytes() == before
+    assert cassette.read_bytes() == older
     recovered = recover(partial_of(cassette), cassette.with_name("rescued.yaml")).path
     for kind in ("in", "out"):
         found = messages(recovered, kind)
@@ -106,8 +114,8 @@ def test_a_recorder_that_is_killed_right_after_an_answer_has_kept_it(cassette: P
 
 
 @pytest.mark.parametrize("seed", range(POINTS))
+@pytest.mark.usefixtures("older")
 def test_a_killed_child_leaves_a_whole_cassette_of_all_that_it_said(cassette: Path, seed: int) -> None:
-    older(cassette)
     heard, _ = session_until(cassette, seed, "child")
     assert marks(cassette, "exit") == [("exit", "SIGKILL")]
     found = messages(cassette, "out")
@@ -117,7 +125,6 @@ def test_a_killed_child_leaves_a_whole_cassette_of_all_that_it_said(cassette: Pa
 
 
 @pytest.mark.parametrize("seed", range(POINTS))
-def test_a_killed_scribe_leaves_the_older_cassette_and_the_session(cassette: Path, seed: int) -> None:
-    before = older(cassette)
+def test_a_killed_scribe_leaves_the_older_cassette_and_the_session(cassette: Path, older: bytes, seed: int) -> None:
     session_until(cassette, seed, "scribe")
-    assert cassette.read_bytes() == before
+    assert cassette.read_bytes() == older

@@ -1,4 +1,4 @@
-"""The pytest plugin, in runs of pytest of its own."""
+"""The pytest plugin, in runs of pytest within this process."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ ASKS = f"""
 
 
 def run(pytester: pytest.Pytester, *words: str) -> pytest.RunResult:
-    return pytester.runpytest_subprocess("-p", "no:cacheprovider", *words)
+    return pytester.runpytest_inprocess("-p", "no:cacheprovider", *words)
 
 
 def recorded(pytester: pytest.Pytester, source: str, *words: str) -> list[str]:
@@ -275,7 +275,7 @@ def test_a_run_without_recorded_children_imports_none_of_it(pytester: pytest.Pyt
             assert "ext_sdk.core.wire" not in sys.modules
         """
     )
-    run(pytester).assert_outcomes(passed=1)
+    pytester.runpytest_subprocess().assert_outcomes(passed=1)
 
 
 def test_the_option_of_pytest_recording_is_used_where_it_is_there(pytester: pytest.Pytester) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -51,16 +51,36 @@ ROWS = (
     Row("kaiak", "content-length", "kaiak", conversations.kaiak_greeted),
     Row("kaiak-head", "content-length", "kaiak_head", conversations.kaiak_head),
 )
-EACH = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+EACH = pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name, scope="module")
+
+
+class Recorded(NamedTuple):
+    """A recorded conversation of one row."""
+
+    cassette: Path
+    folder: Path
+    received: list[dict[str, object]]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a host lets its child work."""
-    folder = tmp_path / "there"
+    """Create the folder of the host's files."""
+    return folder_in(tmp_path)
+
+
+def folder_in(parent: Path) -> Path:
+    folder = parent / "there"
     folder.mkdir()
     write_evals(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def recorded(row: Row, tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """Record the conversation of a row once for all tests."""
+    parent = tmp_path_factory.mktemp(row.protocol)
+    folder, cassette = folder_in(parent), parent / "session.yaml"
+    return Recorded(cassette, folder, record(row, cassette, folder, "--protocol", row.protocol))
 
 
 def hold(row: Row, command: list[str], names: Names, folder: Path) -> tuple[int, str, list[dict[str, object]]]:
@@ -80,25 +100,25 @@ def record(row: Row, cassette: Path, folder: Path, *options: str) -> list[dict[s
 
 @EACH
 def test_the_same_conversation_is_held_with_the_peer_its_recorder_and_a_replay_with_other_names(
-    row: Row, folder: Path, tmp_path: Path
+    row: Row, recorded: Recorded, folder: Path, tmp_path: Path
 ) -> None:
-    code, err, heard = hold(row, row.command, Names(), folder)
+    code, err, received = hold(row, row.command, Names(), folder)
     assert (code, err) == (0, "")
-    cassette = tmp_path / "session.yaml"
-    record(row, cassette, folder, "--protocol", row.protocol)
+    assert len(recorded.received) == len(received)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
+    command = [*RECORDER, "replay", "--quiet", str(recorded.cassette)]
 
-    code, err, again = hold(row, [*RECORDER, "replay", "--quiet", str(cassette)], Names(1000, "live-"), elsewhere)
+    code, err, again = hold(row, command, Names(1000, "live-"), elsewhere)
 
     assert (code, err) == (0, "")
-    assert len(again) == len(heard)
+    assert len(again) == len(received)
     if row.protocol != "pi":
         assert "/there" not in str(again)
 
 
 @EACH
-def test_auto_finds_out_what_is_spoken(row: Row, folder: Path, tmp_path: Path) -> None:
+def test_auto_detects_the_protocol(row: Row, folder: Path, tmp_path: Path) -> None:
     cassette = tmp_path / "session.yaml"
 
     record(row, cassette, folder)
@@ -108,24 +128,17 @@ def test_auto_finds_out_what_is_spoken(row: Row, folder: Path, tmp_path: Path) -
 
 
 @EACH
-def test_a_cassette_names_no_folder_of_the_machine(row: Row, folder: Path, tmp_path: Path) -> None:
-    cassette = tmp_path / "session.yaml"
-
-    record(row, cassette, folder, "--protocol", row.protocol)
-
-    with Reader(cassette) as reader:
-        said = b"".join(event.payload for event in reader if isinstance(event, Data))
-    assert str(folder).encode() not in said
+def test_a_cassette_names_no_folder_of_the_machine(recorded: Recorded) -> None:
+    with Reader(recorded.cassette) as reader:
+        sent = b"".join(event.payload for event in reader if isinstance(event, Data))
+    assert str(recorded.folder).encode() not in sent
 
 
 @EACH
-def test_in_any_order_the_conversation_is_held_as_well(row: Row, folder: Path, tmp_path: Path) -> None:
-    cassette = tmp_path / "session.yaml"
-    heard = record(row, cassette, folder, "--protocol", row.protocol)
+def test_in_any_order_the_conversation_is_the_same(row: Row, recorded: Recorded, folder: Path) -> None:
+    command = [*RECORDER, "replay", "--quiet", "--order", "any", str(recorded.cassette)]
 
-    code, err, again = hold(
-        row, [*RECORDER, "replay", "--quiet", "--order", "any", str(cassette)], Names(1000, "live-"), folder
-    )
+    code, err, again = hold(row, command, Names(1000, "live-"), folder)
 
     assert (code, err) == (0, "")
-    assert len(again) == len(heard)
+    assert len(again) == len(recorded.received)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
 
 from tests.support.http_child import document, record, replay, script
 from tests.support.http_site import serving
@@ -11,6 +13,8 @@ from tests.support.secret_encodings import spellings
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from tests.support.recorder_process import Session
 
 TOKEN = "s3cr3t+Value/that-is~long 42"
 BEARER = "bearer-of-nobody-0123456789"
@@ -40,14 +44,28 @@ print(*send("POST", "/made", body=json.dumps(secret)))
 """
 
 
-def test_no_spelling_of_a_secret_is_in_the_files(tmp_path: Path) -> None:
-    cassette = tmp_path / "session.yaml"
+@pytest.fixture(scope="module")
+def sent(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    """The recording of a child that sends secrets in every place and encoding."""
+    cassette = tmp_path_factory.mktemp("sent") / "session.yaml"
     with serving() as server:
         child = script(SENDING.format(url=server.url, bearer=BEARER))
-        plain = record(cassette, child, {"API_TOKEN": TOKEN})
-    assert (plain.code, plain.err) == (0, b"")
+        return Recorded(cassette, server.url, record(cassette, child, {"API_TOKEN": TOKEN}))
+
+
+class Recorded(NamedTuple):
+    """A recording of SENDING."""
+
+    cassette: Path
+    url: str
+    session: Session
+
+
+def test_no_encoding_of_a_secret_is_in_the_files(sent: Recorded) -> None:
+    assert (sent.session.code, sent.session.err) == (0, b"")
+    cassette = sent.cassette
     assert len(document(cassette)["interactions"]) == 22
-    for path in tmp_path.iterdir():
+    for path in cassette.parent.iterdir():
         text = path.read_bytes()
         assert [each for secret in (TOKEN, BEARER) for each in spellings(secret) if each in text] == []
         assert b"bm8gb25lIGtub3dzIHRoaXM" not in text
@@ -62,13 +80,9 @@ def test_no_spelling_of_a_secret_is_in_the_files(tmp_path: Path) -> None:
             assert TOKEN.encode() not in data
 
 
-def test_it_plays_with_another_secret_in_the_place_of_the_recorded_one(tmp_path: Path) -> None:
-    cassette = tmp_path / "session.yaml"
-    with serving() as server:
-        child = script(SENDING.format(url=server.url, bearer=BEARER))
-        record(cassette, child, {"API_TOKEN": TOKEN})
-    other = script(SENDING.format(url=server.url, bearer="another-of-nobody-9876543210"))
-    again = replay(cassette, other, {"API_TOKEN": "an0th3+Value/that-is~long 24"})
+def test_the_recording_plays_with_another_secret(sent: Recorded) -> None:
+    other = script(SENDING.format(url=sent.url, bearer="another-of-nobody-9876543210"))
+    again = replay(sent.cassette, other, {"API_TOKEN": "an0th3+Value/that-is~long 24"})
     assert (again.code, again.err) == (0, b"")
     assert again.out.startswith(b"201 ")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -15,8 +16,6 @@ from tests.support.recorder_process import PATIENCE_S, RECORDER
 from tests.unit.ext_recorder.sockets.test_server import Client, answer, running
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tests.support.http_site import Server
 
 # Asks the network for what each request names, and answers by what came; says on stderr that it listens.
@@ -60,27 +59,44 @@ def two_clients(address: str) -> None:
         assert one.hear() == answer(2, 31)
 
 
-def recorded(tmp_path: Path) -> tuple[Path, list[str], str]:
-    """A recorded session: the cassette, the server's command, its address. The web is gone by then."""
-    cassette, listen = tmp_path / "session.yaml", f"unix:{tmp_path}/relay.sock"
+class Recorded(NamedTuple):
+    """A recorded session of two clients, whose web is closed."""
+
+    cassette: Path
+    command: list[str]
+    connect: str  # address of the server
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
+    folder = tmp_path_factory.mktemp("recorded")
+    cassette, listen = folder / "session.yaml", f"unix:{folder}/relay.sock"
     with serving() as web:
-        command, connect = server_of(web, tmp_path)
+        command, connect = server_of(web, folder)
         words = ["record", "--http", "--protocol=jsonrpc", f"--connect={connect}", str(cassette), "--", *command]
         with running(*words, address=listen) as relay:
             two_clients(relay.address)
             assert relay.end() == -signal.SIGTERM, relay.said
-    (tmp_path / "server.sock").unlink()
-    return cassette, command, connect
+    return Recorded(cassette, command, connect)
 
 
-def test_the_traffic_of_a_socket_server_is_recorded_with_the_calls_that_caused_it(tmp_path: Path) -> None:
-    cassette, _, _ = recorded(tmp_path)
+@pytest.fixture
+def recorded(session: Recorded) -> Recorded:
+    """The session, for a server that has not been started."""
+    Path(session.connect.removeprefix("unix:")).unlink(missing_ok=True)
+    return session
+
+
+def test_the_traffic_of_a_socket_server_is_recorded_with_the_calls_that_caused_it(
+    recorded: Recorded,
+) -> None:
+    cassette, _, _ = recorded
     asked = [(uri_of(each).rpartition("/")[2], each["call"]) for each in document(cassette)["interactions"]]
     assert asked == [("same", 1), ("same", 1), ("other", 2)]
 
 
-def test_the_real_server_runs_behind_a_relay_without_its_web(tmp_path: Path) -> None:
-    cassette, command, connect = recorded(tmp_path)
+def test_the_real_server_runs_behind_a_relay_without_its_web(recorded: Recorded, tmp_path: Path) -> None:
+    cassette, command, connect = recorded
     words = ["replay", "--http", f"--connect={connect}", str(cassette), "--", *command]
     with running(*words, address=f"unix:{tmp_path}/relay.sock") as relay:
         two_clients(relay.address)
@@ -88,8 +104,8 @@ def test_the_real_server_runs_behind_a_relay_without_its_web(tmp_path: Path) -> 
     assert not (tmp_path / "relay.sock").exists()
 
 
-def test_the_mode_once_records_first_and_runs_the_real_server_from_then_on(tmp_path: Path) -> None:
-    cassette, command, connect = recorded(tmp_path)
+def test_the_mode_once_records_first_and_runs_the_real_server_from_then_on(recorded: Recorded, tmp_path: Path) -> None:
+    cassette, command, connect = recorded
     before = cassette.read_bytes()
     words = ["record", "--http", "--protocol=jsonrpc", f"--connect={connect}", str(cassette), "--", *command]
     with running(*words, address=f"unix:{tmp_path}/relay.sock") as relay:
@@ -98,8 +114,8 @@ def test_the_mode_once_records_first_and_runs_the_real_server_from_then_on(tmp_p
     assert cassette.read_bytes() == before
 
 
-def test_clients_may_come_to_the_real_server_itself(tmp_path: Path) -> None:
-    cassette, command, connect = recorded(tmp_path)
+def test_clients_may_come_to_the_real_server_itself(recorded: Recorded) -> None:
+    cassette, command, connect = recorded
     line = [*RECORDER, "replay", "--http", "--quiet", str(cassette), "--", *command]
     with subprocess.Popen(line, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         try:
@@ -112,8 +128,8 @@ def test_clients_may_come_to_the_real_server_itself(tmp_path: Path) -> None:
             process.kill()
 
 
-def test_what_no_client_caused_this_time_makes_exit_code_3(tmp_path: Path) -> None:
-    cassette, command, connect = recorded(tmp_path)
+def test_what_no_client_caused_this_time_makes_exit_code_3(recorded: Recorded, tmp_path: Path) -> None:
+    cassette, command, connect = recorded
     words = ["replay", "--http", f"--connect={connect}", str(cassette), "--", *command]
     with running(*words, address=f"unix:{tmp_path}/relay.sock") as relay:
         with Client(relay.address) as one:
@@ -128,22 +144,22 @@ def verify(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(line, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
 
-def test_the_server_is_verified_without_its_web(tmp_path: Path) -> None:
-    cassette, command, connect = recorded(tmp_path)
+def test_the_server_is_verified_without_its_web(recorded: Recorded) -> None:
+    cassette, command, connect = recorded
     done = verify("--http", f"--connect={connect}", str(cassette), "--", *command)
     assert (done.returncode, done.stdout) == (0, f"ok      {cassette}\n"), done.stdout + done.stderr
 
 
-def test_a_server_that_asks_the_web_for_something_else_differs(tmp_path: Path) -> None:
-    cassette, command, connect = recorded(tmp_path)
+def test_a_server_that_asks_the_web_for_something_else_differs(recorded: Recorded) -> None:
+    cassette, command, connect = recorded
     changed = [*command[:-1], command[-1].replace('asked["method"]', '"another"')]
     done = verify("--http", f"--connect={connect}", str(cassette), "--", *changed)
     assert done.returncode == 1
     assert "/another: never recorded" in done.stdout
 
 
-def test_a_server_that_is_no_python_program_is_ended_before_it_is_used(tmp_path: Path) -> None:
-    cassette, _, connect = recorded(tmp_path)
+def test_a_server_that_is_no_python_program_is_ended_before_it_is_used(recorded: Recorded) -> None:
+    cassette, _, connect = recorded
     done = verify("--http", f"--connect={connect}", str(cassette), "--", sys.executable, "-S", "-c", "")
     assert done.returncode == 2
     assert "has not loaded the HTTP layer" in done.stderr + done.stdout

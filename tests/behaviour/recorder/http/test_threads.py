@@ -18,7 +18,6 @@ LIBRARIES = {
         "import urllib3\npool = urllib3.PoolManager(maxsize=8)\n"
         "get = lambda url: pool.request('GET', url).data.decode()"
     ),
-    "requests": "import requests\nsession = requests.Session()\nget = lambda url: session.get(url).text",
     "httpx2": "import httpx2\nclient = httpx2.Client()\nget = lambda url: client.get(url).text",
 }
 PROGRAM = """
