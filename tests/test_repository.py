@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
+from pathlib import Path
 
 import pytest
 
 from ext_kubernetes.extension import MODULES
+from tests.support.figures import PACKAGES, import_cycle, modules
 from tests.support.paths import ROOT
 
 UNIT = ROOT / "tests" / "unit"
-PACKAGES = (
-    ROOT / "extensions" / "ext_http",
-    ROOT / "extensions" / "ext_kubernetes",
-    ROOT / "extensions" / "ext_sdk",
-    ROOT / "extensions" / "ext_shell",
-    ROOT / "recorder" / "ext_recorder",
-)
-SOURCES = {path.relative_to(root.parent): path for root in PACKAGES for path in root.rglob("[!_]*.py")}
+ALL = modules()
+SOURCES = [Path(module.name) for module in ALL.values() if not module.path.name.startswith("_")]
 # Modules whose tests are elsewhere. A new module has its test file from the start: this list only gets shorter.
 WITHOUT_TEST_FILE = set((UNIT / "without_test_file.txt").read_text().split())
 BRANCHES = (ast.If, ast.For, ast.While, ast.Try, ast.comprehension, ast.IfExp, ast.BoolOp)
 
 
-def has_logic(source: str) -> bool:
-    """Return True if a function of the module branches or loops."""
-    functions = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef))
-    return any(isinstance(node, BRANCHES) for function in functions for node in ast.walk(function))
-
-
 def test_every_module_with_logic_has_a_test_file_of_its_name() -> None:
     without = {
-        str(name)
-        for name, path in SOURCES.items()
-        if has_logic(path.read_text()) and not (UNIT / name).with_name(f"test_{name.name}").exists()
+        module.name
+        for module in ALL.values()
+        if not module.path.name.startswith("_")
+        and any(isinstance(node, BRANCHES) for function in module.functions for node in ast.walk(function))
+        and not (UNIT / module.name).with_name(f"test_{module.path.name}").exists()
     }
     assert without - WITHOUT_TEST_FILE == set(), "add tests/unit/<package>/<folder>/test_<module>.py"
     assert WITHOUT_TEST_FILE - without == set(), "remove these from tests/unit/without_test_file.txt"
@@ -45,6 +38,38 @@ def test_every_unit_test_file_is_named_after_a_module() -> None:
     files = {path.relative_to(UNIT) for package in PACKAGES for path in (UNIT / package.name).rglob("test_*.py")}
     names = {str(path.with_suffix("")) for path in files}
     assert {name for name in names if not any(f"{name}_".startswith(f"{module}_") for module in modules)} == set()
+
+
+# --- Figures: the source is to stay in modules of one concept, and a call is to pass through few functions ----------
+
+MOST_MODULES = 455
+MOST_SMALL_MODULES = 73  # under SMALL_LINES: the rest of a concept is elsewhere
+SMALL_LINES = 50
+MOST_FILES_IN_FOLDER = 22
+MOST_USED_ONCE = 0.199  # of all functions: private ones that are used in one place of their module
+
+
+def test_there_are_no_more_modules_than_concepts() -> None:
+    small = [f"{module.name}: {module.line_count} lines" for module in ALL.values() if module.line_count < SMALL_LINES]
+    assert len(ALL) <= MOST_MODULES
+    assert len(small) <= MOST_SMALL_MODULES, "\n".join(small)
+
+
+def test_a_folder_can_be_read_at_a_glance() -> None:
+    folders = Counter(module.path.parent for module in ALL.values())
+    assert {str(folder) for folder, count in folders.items() if count > MOST_FILES_IN_FOLDER} == set()
+
+
+def test_few_private_functions_are_used_once() -> None:
+    """Where the caller stays short, such a function is part of it."""
+    used_once = [name for module in ALL.values() for name in module.used_once()]
+    total = sum(len(module.functions) for module in ALL.values())
+    assert len(used_once) / total <= MOST_USED_ONCE, "\n".join(used_once)
+
+
+def test_no_modules_import_each_other() -> None:
+    """Neither within functions nor for types only."""
+    assert import_cycle(ALL) == []
 
 
 @pytest.mark.parametrize("operation", MODULES)
