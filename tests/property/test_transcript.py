@@ -119,7 +119,7 @@ def test_a_journal_has_the_notes_since_it_was_begun_as_far_as_they_fit(
         journal.begin(count)
         for time, name, what in notes:
             if isinstance(what, bytes):
-                journal.add(time, name, what)
+                journal.add(time, name.encode(), what)
             else:
                 journal.add_value(time, name, what)
         every = list(journal.after(0))
@@ -133,9 +133,9 @@ def test_a_note_that_was_not_written_to_its_end_is_none() -> None:
     journal = Journal(200)
     for _ in range(3):  # what is left of older notes is none either
         journal.begin(0)
-        journal.add(1.0, "in", b"first")
-        journal.add(2.0, "out", b"second")
+        journal.add(1.0, b"in", b"first")
+        journal.add(2.0, b"out", b"second")
     journal.begin(0)
-    journal.add(1.0, "in", b"first")
+    journal.add(1.0, b"in", b"first")
     journal._memory[journal._at + 33 : journal._at + 36] = b"sec"  # the content is written first
     assert list(journal.after(0)) == [(1.0, "in", b"first")]

@@ -1,9 +1,8 @@
 """Scan of a JSON-RPC message for its id and kind, from its first or last bytes, without parsing it.
 
-Nearly all peers write the envelope in one of three ways. Where a message begins or ends like that, a look
-tells its kind and where its id stands, ten times as fast as `wire.envelope.scan`; where it doesn't, the answer
-is None and `scan` decides. The message is taken to be JSON: that is for the caller to know, or to find out by
-comparing it with one that is.
+Nearly all peers write the envelope in one of three forms. For these, the scan takes a tenth of the time of
+`json_object.scan`; for others it returns None, and the caller parses. The message must be JSON: the caller knows that,
+or compares it with one that is.
 """
 
 from __future__ import annotations
@@ -27,10 +26,18 @@ _FIRST_MEMBERS: dict[bytes, Kind] = {b'"method"': "request", b'"result"': "respo
 
 
 def scan_id(payload: bytes) -> tuple[Kind, int, int] | None:
-    """The kind of a message, and its id, `payload[start:end]`; None: it can't be seen like this.
+    """Return the kind of a message, and the span of its id; None if only parsing can find them.
 
-    The id is a decimal number or a string of letters, digits and hyphens, so its spelling is its identity.
+    The id is a decimal number or a string of letters, digits and hyphens, so that equal ids have equal bytes.
     """
+    seen = scan_first_id(payload)
+    if seen is None:
+        return _id_last(payload)
+    return None if payload.find(_NAME, seen[2]) >= 0 else seen
+
+
+def scan_first_id(payload: bytes) -> tuple[Kind, int, int] | None:
+    """Return the same if the id is one of the first two members; a second id of the same message is not searched."""
     if payload.startswith(_COMPACT):
         start = 22
         end = payload.find(b",", 22)
@@ -40,15 +47,15 @@ def scan_id(payload: bytes) -> tuple[Kind, int, int] | None:
         end = payload.find(b",", 25)
         kind = _FIRST_MEMBERS.get(payload[end + 2 : end + 10])
     else:
-        return _id_last(payload)
-    if kind is None or payload.find(_NAME, end) >= 0:
+        return None
+    if kind is None:
         return None
     id = payload[start:end]
     return (kind, start, end) if (id.isdigit() and id[0] != _ZERO) or is_simple_id(id) else None
 
 
 def _id_last(payload: bytes) -> tuple[Kind, int, int] | None:
-    """An unescaped `"id":N}` at the very end is the outermost object's last member."""
+    """Return the same if the id is the last member: an unescaped `"id":N}` at the end is that of the message."""
     start = payload.rfind(_LAST) + len(_LAST)
     if start < len(_LAST) or payload[-1:] != b"}" or payload.find(_NAME) != start - 5:
         return None
@@ -57,7 +64,7 @@ def _id_last(payload: bytes) -> tuple[Kind, int, int] | None:
 
 
 def is_simple_id(token: bytes) -> bool:
-    """Is this the spelling of an id that can have no other: a whole number, or a string of letters, digits, hyphens?"""
+    """Return True for an id with one possible form: a whole number, or a string of letters, digits and hyphens."""
     if token.isdigit():
         return token[:1] != b"0" or token == b"0"
     return token[:1] == token[-1:] == b'"' and token[1:-1].replace(b"-", b"").isalnum()

@@ -13,7 +13,7 @@ import os
 import signal
 from collections import deque
 from select import POLLIN, POLLOUT, poll
-from struct import Struct
+from struct import Struct, error
 from time import monotonic
 
 from ext_recorder.posix.output import enlarge
@@ -47,12 +47,11 @@ class Journal:
         full: later notes are not in it.
     """
 
-    __slots__ = ("_at", "_closed", "_generation", "_memory", "_names", "_pack", "full")
+    __slots__ = ("_at", "_closed", "_generation", "_memory", "_pack_into", "full")
 
     def __init__(self, size: int = JOURNAL_BYTES) -> None:
         self._memory = mmap.mmap(-1, size)  # shared with processes that are forked later
-        self._pack = _HEAD.pack
-        self._names: dict[str, bytes] = {}
+        self._pack_into = _HEAD.pack_into
         self._generation = int.from_bytes(os.urandom(4), "little")  # not a number that messages have in them
         self._closed = False
         self.begin(0)
@@ -70,7 +69,7 @@ class Journal:
         """Write no more: nothing is recorded, or another process writes."""
         self._closed = self.full = True
 
-    def add(self, time: float, name: str, content: bytes, *, is_value: bool = False) -> None:
+    def add(self, time: float, name: bytes, content: bytes, is_value: bool = False) -> None:
         """Write a note, unless the journal is full. Every chunk on the wire passes through here.
 
         Args:
@@ -81,20 +80,18 @@ class Journal:
         """
         if self.full:
             return
-        memory, at = self._memory, self._at
+        memory, at, size = self._memory, self._at, len(content)
         start = at + _HEAD_BYTES
-        end = start + len(content)
-        label = self._names.get(name) or self._names.setdefault(name, name.encode())
         try:
-            memory[start:end] = content
-            memory[at:start] = self._pack(self._generation, time, is_value, len(content), label)
-            self._at = end
-        except IndexError:  # beyond the end
+            memory[start : start + size] = content
+            self._pack_into(memory, at, self._generation, time, is_value, size, name)
+            self._at = start + size
+        except (IndexError, error):  # beyond the end
             self.full = True
 
     def add_value(self, time: float, name: str, value: str | int) -> None:
         """Write a note of what is not bytes, unless the journal is full."""
-        self.add(time, name, marshal.dumps(value), is_value=True)
+        self.add(time, name.encode(), marshal.dumps(value), True)  # noqa: FBT003
 
     def after(self, count: int) -> Iterator[Note]:
         """Read the notes after the first `count` notes of the session."""
@@ -193,7 +190,7 @@ class EventQueue:
         """Note something; bytes, before they are forwarded."""
         self.fresh.append((time, name, what))
         if isinstance(what, bytes):
-            self.journal.add(time, name, what)
+            self.journal.add(time, name.encode(), what)
         else:
             self.journal.add_value(time, name, what)
 

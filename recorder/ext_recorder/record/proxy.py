@@ -44,12 +44,13 @@ class ProxyStream:
         close_outlet: closes the destination, so that its reader gets the end of file.
 
     Attributes:
+        label: the name as the journal has it.
         held: bytes that were read and could not be written yet.
         listening: the source is polled.
         ended: the source has ended; the destination is closed once `held` is written.
     """
 
-    __slots__ = ("close_outlet", "close_source", "ended", "held", "listening", "name", "outlet", "source")
+    __slots__ = ("close_outlet", "close_source", "ended", "held", "label", "listening", "name", "outlet", "source")
 
     def __init__(
         self,
@@ -60,6 +61,7 @@ class ProxyStream:
         close_outlet: Callable[[], None],
     ) -> None:
         self.name = name
+        self.label = name.encode()
         self.source = source
         self.close_source = close_source
         self.outlet = outlet
@@ -267,9 +269,8 @@ class StdioProxy:
                     continue
                 except OSError:  # hung up or reset: as good as ended
                     data = b""
-                name = stream.name
-                fresh.append((now, name, data))
-                write_down(now, name, data)
+                fresh.append((now, stream.name, data))
+                write_down(now, stream.label, data)
                 try:
                     sent = send(data)
                 except BlockingIOError:

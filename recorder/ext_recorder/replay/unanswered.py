@@ -10,7 +10,7 @@ from __future__ import annotations
 from ext_recorder.cassette.events import Data
 from ext_recorder.messages.call_tracker import OpenCalls
 from ext_recorder.protocols.dialect import id_key, pointers_of
-from ext_recorder.protocols.fast_id import scan_id
+from ext_recorder.protocols.fast_id import scan_first_id, scan_id
 
 from .request_matcher import RecordedRequest
 
@@ -146,7 +146,7 @@ class CompletenessCheck:
         """Read a message of either side. All messages pass here."""
         if self.doubtful:
             return
-        seen = scan_id(payload)
+        seen = scan_first_id(payload) or scan_id(payload)
         if seen is None:
             self.doubtful = b'"id"' in payload or b"\\" in payload  # without an id it is no call
             return

@@ -99,6 +99,9 @@ class Buffer:
     def lone(self, data: bytes) -> bytes | None:
         return None
 
+    def take_lines(self) -> list[bytes]:
+        return []
+
     def __len__(self) -> int:
         return len(self.data) - self.position
 

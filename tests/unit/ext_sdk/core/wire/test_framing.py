@@ -191,6 +191,32 @@ def test_bytes_are_a_lone_frame_only_where_they_are_one_event_by_themselves(
             assert events(framing, limit, [event.wire]) == [event]
 
 
+@pytest.mark.parametrize(("framing", "limit", "expected"), ROWS)
+def test_lines_that_are_taken_at_once_are_the_same_events(
+    framing: str, limit: int | None, expected: list[Event]
+) -> None:
+    decoder = FRAMINGS[framing].decoder(limit)
+    decoder.receive_data(joined(expected))
+    taken: list[Event] = [Frame(line, line + b"\n") for line in decoder.take_lines()]
+    decoder.receive_eof()
+    while event := decoder.next_event():
+        taken.append(event)
+    assert taken == expected
+
+
+def test_all_complete_lines_are_taken_at_once_unless_one_is_blank() -> None:
+    decoder = FRAMINGS["ndjson"].decoder(10)
+    decoder.receive_data(b"1\n2")
+    assert decoder.take_lines() == [b"1"]
+    assert decoder.take_lines() == []
+    decoder.receive_data(b"3\n4\n")
+    assert decoder.take_lines() == [b"23", b"4"]
+    decoder.receive_data(b"5\n \n6\n")
+    assert decoder.take_lines() == []
+    assert [event.wire for event in (decoder.next_event(), decoder.next_event()) if event] == [b"5\n", b" \n"]
+    assert decoder.take_lines() == [b"6"]
+
+
 @pytest.mark.parametrize("before", [b"", b"1\n", b"1\n2\n"])
 def test_a_line_is_a_lone_frame_where_nothing_is_stored(before: bytes) -> None:
     decoder = FRAMINGS["ndjson"].decoder()
