@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from ext_recorder.cassette.paths import target_of
 from ext_recorder.errors import UsageError
 
 TYPE_CHECKING = False
@@ -145,6 +144,8 @@ class RecordingConfig:
         match_env: tuple[str, ...] = (),
         http: bool = False,
     ) -> None:
+        from ext_recorder.cassette.paths import target_of  # every replay imports this module for its modes
+
         self.name = cassette
         self.cassette = target_of(cassette)
         self.partial = f"{self.cassette}.partial"
