@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from contextlib import contextmanager
 from time import monotonic
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -180,9 +179,10 @@ def _in_processes(
     from multiprocessing.connection import wait
 
     todo = iter(enumerate(cassettes))
-    with _workers(work, count) as workers:
-        busy: dict[Connection, int] = {}
-        idle = list(workers)
+    workers: dict[Connection, BaseProcess] = {}
+    busy: dict[Connection, int] = {}  # positions of the cassettes
+    try:
+        idle = [_start(work, workers) for _ in range(count)]
         while True:
             while idle and (following := next(todo, None)) is not None:
                 position, cassette = following
@@ -202,6 +202,12 @@ def _in_processes(
                     outcome = Outcome(name, None, f"{name}: its process {ending}; try --jobs 1 to see the cause")
                     idle.append(_start(work, workers))
                 yield position, outcome
+    finally:
+        for pipe, process in workers.items():
+            pipe.close()
+            process.terminate()
+        for process in workers.values():
+            _end(process)
 
 
 def _start(work: Callable[[Path, str], T], workers: dict[Connection, BaseProcess]) -> Connection:
@@ -214,21 +220,6 @@ def _start(work: Callable[[Path, str], T], workers: dict[Connection, BaseProcess
     theirs.close()
     workers[ours] = process
     return ours
-
-
-@contextmanager
-def _workers(work: Callable[[Path, str], T], count: int) -> Iterator[dict[Connection, BaseProcess]]:
-    workers: dict[Connection, BaseProcess] = {}
-    try:
-        for _ in range(count):
-            _start(work, workers)
-        yield workers
-    finally:
-        for pipe, process in workers.items():
-            pipe.close()
-            process.terminate()
-        for process in workers.values():
-            _end(process)
 
 
 def _end(process: BaseProcess) -> str:

@@ -61,16 +61,16 @@ class Case:
         self.notes = tuple(notes)
         self.skipped = skipped
 
-    noun = "difference"  # what one of its problems is called
-    verdict = "differs"  # and what it is called with any
+    noun = "difference"  # for one problem
+    verdict = "differs"  # for a case with problems
 
     @property
     def ok(self) -> bool:
-        """Is all as it should be?"""
+        """Return True if the cassette passed."""
         return not self.problems and not self.error
 
     def as_json(self) -> dict[str, object]:
-        """The case for programs."""
+        """Return the case for `--json`."""
         shown: dict[str, object] = {"cassette": self.name, "ok": self.ok, "seconds": round(self.seconds, 6)}
         if self.error:
             shown["error"] = self.error
@@ -84,16 +84,16 @@ class Case:
 
 
 def json_line(case: Case) -> str:
-    """One case on a line of JSON."""
+    """Return a case as a line of JSON."""
     return readable(dumps(case.as_json())) + "\n"
 
 
 def junit(suite: str, cases: Sequence[Case]) -> bytes:
-    """All cases as JUnit XML.
+    """Return cases as JUnit XML.
 
     Args:
-        suite: what was done with the cassettes: "ext-recorder verify".
-        cases: in their order.
+        suite: name of the suite, such as "ext-recorder verify".
+        cases: the cases in their order.
     """
     failures, errors = sum(bool(case.problems) for case in cases), sum(bool(case.error) for case in cases)
     counts = {
@@ -118,8 +118,10 @@ def junit(suite: str, cases: Sequence[Case]) -> bytes:
         if case.error:
             SubElement(test, "error", {"message": readable(case.error)}).text = readable(case.error)
         if case.problems:
-            told = SubElement(test, "failure", {"message": _headline(case), "type": case.problems[0].kind})
-            told.text = readable("\n\n".join([*(each.text for each in case.problems), *_rest(case)]))
+            first, count = case.problems[0].text.splitlines()[0], len(case.problems) + case.more
+            headline = readable(first if count == 1 else f"{count} {case.noun}s, the first: {first}")
+            failure = SubElement(test, "failure", {"message": headline, "type": case.problems[0].kind})
+            failure.text = readable("\n\n".join([*(each.text for each in case.problems), *_rest(case)]))
         if case.notes:
             SubElement(test, "system-out").text = readable("\n".join(case.notes))
     data: bytes = tostring(suites, encoding="utf-8", xml_declaration=True)
@@ -147,12 +149,12 @@ def write(path: str, data: bytes | Iterable[bytes]) -> None:
     except BaseException as error:
         fresh.unlink(missing_ok=True)
         if isinstance(error, OSError):
-            error.filename = path  # not that of the file beside it
+            error.filename = path  # not the temporary file
         raise
 
 
 def lines(case: Case) -> list[str]:
-    """The case for people: a line, and its problems below, indented."""
+    """Return the lines of a case for a terminal: the verdict, and the problems below, indented."""
     if case.error:
         first, *rest = case.error.splitlines()
         return [readable(line) for line in (f"error   {first}", *(f"        {line}" for line in rest))]
@@ -170,12 +172,6 @@ def readable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() or char in _XML_CONTROLS else "\ufffd" for char in text)
-
-
-def _headline(case: Case) -> str:
-    first = case.problems[0].text.splitlines()[0]
-    count = len(case.problems) + case.more
-    return readable(first if count == 1 else f"{count} {case.noun}s, the first: {first}")
 
 
 def _rest(case: Case) -> list[str]:

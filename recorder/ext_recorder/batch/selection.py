@@ -169,14 +169,26 @@ def listed(address: str) -> Iterator[tuple[str, str]]:
     Raises:
         UsageError: fsspec, or its package for this scheme, is not installed, or the address cannot be listed.
     """
+    first, chained, rest = address.partition("::")
     try:
         files, path = _opened(address)
         for inner in _paths(files, path):
-            yield _name(files, address, inner), inner
+            scheme = first.partition("://")[0]
+            yield _safe(f"{scheme}://{inner}::{rest}" if chained else files.unstrip_protocol(inner)), inner
     except RecorderError:
         raise
     except Exception as failure:  # each file system raises errors of its own
         raise UsageError(f"{_safe(address)}: {_message(failure)}") from failure
+
+
+def _paths(files: _FileSystem, path: str) -> list[str]:
+    if any(char in path for char in _MAGIC):
+        paths = [name for name in files.glob(path) if files.isfile(name)]
+    elif files.isdir(path):
+        paths = [name for name in files.find(path) if name.endswith(SUFFIXES) and "/." not in name[len(path) :]]
+    else:
+        return [path]
+    return [name for name in paths if begins_a_cassette(files.cat_file(name, 0, HEAD_BYTES))]
 
 
 @contextmanager
@@ -215,24 +227,6 @@ def _opened(address: str) -> tuple[_FileSystem, str]:
         scheme = address.partition("://")[0]
         raise UsageError(f"{scheme}://… requires fsspec: pip install 'gevals-extensions[remote]'") from None
     return cast("tuple[_FileSystem, str]", url_to_fs(address))
-
-
-def _paths(files: _FileSystem, path: str) -> list[str]:
-    if any(char in path for char in "*?["):
-        paths = [name for name in files.glob(path) if files.isfile(name)]
-    elif files.isdir(path):
-        paths = [name for name in files.find(path) if name.endswith(SUFFIXES) and "/." not in name[len(path) :]]
-    else:
-        return [path]
-    return [name for name in paths if begins_a_cassette(files.cat_file(name, 0, HEAD_BYTES))]
-
-
-def _name(files: _FileSystem, address: str, inner: str) -> str:
-    """Return the address of a file without passwords."""
-    first, chained, rest = address.partition("::")
-    if chained:
-        return _safe(f"{first.partition('://')[0]}://{inner}::{rest}")
-    return _safe(files.unstrip_protocol(inner))
 
 
 def _safe(address: str) -> str:

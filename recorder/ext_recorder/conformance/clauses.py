@@ -1,4 +1,4 @@
-"""Clauses of spec 0, version 0.0.1: the registry that the checks add themselves to.
+"""Clauses of the extension protocol of gevals 0.0.1: the registry that the checks add themselves to.
 
 `spec` clauses follow from the text of the specification, or of JSON-RPC 2.0, which it is based on. `host` clauses are
 the behaviour of real hosts beyond it: an extension that violates one conforms, and fails for its users.
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Clause:
-    """Demand of the specification, or of a host.
+    """Requirement of the specification, or of a host.
 
     Args:
         id: short and stable; the name of its test.
         section: of the specification, or the host behaviour.
-        text: the demand in one sentence.
+        text: the requirement in one sentence.
         check: raises Violation if the clause is violated, NotApplicable if it cannot be checked.
     """
 

@@ -11,7 +11,7 @@ from ext_recorder.cassette.events import Data
 from ext_recorder.cassette.header import Header
 from ext_recorder.errors import RecorderError
 from ext_recorder.protocols.dialect import DIALECTS
-from ext_recorder.protocols.rules import RULES
+from ext_recorder.protocols.rules import rules_of
 from ext_recorder.tools.lint.linter import Linter
 
 from .clauses import Clause
@@ -23,25 +23,24 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from ext_recorder.cassette.events import Event
-    from ext_recorder.conformance.conversations.steps import Session
     from ext_recorder.protocols.rules import Rules
     from ext_recorder.tools.lint.events import ClassifiedEvent
 
     from .peer import ChildUnderTest
     from .target import Target
 
-_OWING = "answer-each"
-_ANY = ("answer-known", _OWING, "message")  # apply to every message
+_EACH_ANSWERED = "answer-each"
+_ANY = ("answer-known", _EACH_ANSWERED, "message")  # apply to every message
 _UTF_8 = "utf-8"
 
 
 def clauses_of(protocol: str) -> tuple[Clause, ...]:
     """Return the clauses of a protocol that a child can violate: those of its rules in their order, then the others."""
     rules = _rules(protocol)
-    said = {*rules.messages, *(event for each in rules.machines for event in each.events)}
-    said |= {event for each in rules.during for event in each.events} | {"< !"}
-    said |= {f"< = {method}" for method in (*rules.limits, *rules.echoes)}
-    cited = set(_touched(protocol, {event for event in said if event.startswith("<")}))
+    events = {*rules.messages, *(event for machine in rules.machines for event in machine.events), "< !"}
+    events |= {event for rule in rules.during for event in rule.events}
+    events |= {f"< = {method}" for method in (*rules.limits, *rules.echoes)}
+    cited = set(_touched(protocol, {event for event in events if event.startswith("<")}))
     conversation = CONVERSATIONS[protocol]
     cited.update(*(session.clauses() for session in conversation.sessions))
     return tuple(
@@ -72,7 +71,15 @@ def ask(
     """
     findings = _Findings(protocol)
     chosen = {id.partition(":")[2] for id in only}
-    for number, session in enumerate(_sessions(protocol, chosen)):
+    conversation = CONVERSATIONS[protocol]
+    # The first session covers the clauses of the rules; it is not needed if only steps check the chosen clauses.
+    by_steps_alone = bool(chosen) and chosen <= conversation.clauses.keys()
+    sessions = [
+        session
+        for session in conversation.sessions
+        if not by_steps_alone or chosen & session.clauses() or chosen <= {_UTF_8}
+    ]
+    for number, session in enumerate(sessions):
         if chosen and findings.are_violated(chosen):
             break
         try:
@@ -85,9 +92,9 @@ def ask(
             # It was running before: messages of the previous session made it exit.
             findings.add({id: [str(error)] for id in session.clauses()})
         else:
-            findings.look_at(talk)
-    if findings.are_violated([_OWING]) and (words := peer.last_words()):
-        findings.add({_OWING: [f"the end of its output on stderr:\n{words}"]})
+            findings.check(talk)
+    if findings.are_violated([_EACH_ANSWERED]) and (words := peer.last_words()):
+        findings.add({_EACH_ANSWERED: [f"the end of its output on stderr:\n{words}"]})
     return findings.verdicts()
 
 
@@ -100,18 +107,25 @@ class _Findings:
         self._wrong: dict[str, list[str]] = {}  # by clause; an empty list if a clause was checked and is met
         self._left_out = False
 
-    def look_at(self, talk: ConversationRunner) -> None:
+    def check(self, talk: ConversationRunner) -> None:
         """Check the messages of a session."""
-        judge = _Judge(self._protocol, self._rules)
+        linter = _ChildLinter(self._protocol, self._rules)
+        checks_encoding = _UTF_8 in CONVERSATIONS[self._protocol].clauses
         for number, event in enumerate(talk.exchange.events, 1):
-            judge.take(event, number)
-        judge.end()
-        self.add({id: [] for id in _touched(self._protocol, judge.seen)})
-        for problem in judge.problems:
+            linter.take(event, number)
+            if checks_encoding and isinstance(event, Data) and event.kind == "out" and not event.raw:
+                if event.payload.isascii():
+                    continue
+                try:
+                    event.payload.decode()
+                    self.add({_UTF_8: []})
+                except UnicodeDecodeError as error:
+                    self.add({_UTF_8: [f"{event.payload[: error.end]!r} is not UTF-8"]})
+        linter.end()
+        self.add({id: [] for id in _touched(self._protocol, linter.seen)})
+        for problem in linter.problems:
             self.add({problem.kind: [problem.text.splitlines()[0].partition(": ")[2]]})
         self.add(talk.asked)
-        if _UTF_8 in CONVERSATIONS[self._protocol].clauses:
-            self.add(_encoding(talk.exchange.events))
         for head in talk.exchange.unframed:
             self.add({self._rules.junk: [f"expected header lines that end by \\r\\n, found {head!r}"]})
         self._left_out = self._left_out or bool(talk.left_out)
@@ -120,25 +134,25 @@ class _Findings:
         """Return True if each of these clauses is violated."""
         return all(self._wrong.get(id) for id in clauses)
 
-    def add(self, found: Mapping[str, Iterable[str]]) -> None:
+    def add(self, violations: Mapping[str, Iterable[str]]) -> None:
         """Add violations by clause; an empty list: the clause is met."""
-        for id, wrong in found.items():
+        for id, wrong in violations.items():
             self._wrong.setdefault(id, []).extend(wrong)
 
     def verdicts(self) -> dict[str, tuple[str, str]]:
         """Return the verdicts, as `ask`."""
         more = "; add entries to the profile" if self._left_out else ""
-        found = {}
+        verdicts = {}
         for clause in clauses_of(self._protocol):
             wrong = self._wrong.get(clause.id.partition(":")[2])
             if wrong is None:
-                found[clause.id] = ("skipped", f"the child has sent no message that it applies to{more}")
+                verdicts[clause.id] = ("skipped", f"the child has sent no message that it applies to{more}")
             else:
-                found[clause.id] = ("violated", "\n".join(dict.fromkeys(wrong))) if wrong else ("met", "")
-        return found
+                verdicts[clause.id] = ("violated", "\n".join(dict.fromkeys(wrong))) if wrong else ("met", "")
+        return verdicts
 
 
-class _Judge(Linter):
+class _ChildLinter(Linter):
     """Linter that reports only on messages of the child, and records which of them it has seen."""
 
     def __init__(self, protocol: str, rules: Rules) -> None:
@@ -172,8 +186,8 @@ def _touched(protocol: str, seen: set[str]) -> Iterator[str]:
     rules, by_members = _rules(protocol), DIALECTS[protocol].tag == "method"
     yield from (*_ANY, rules.envelope_clause, *filter(None, (rules.closed, rules.junk)))
     yield from (clause for event, (clause, _) in rules.messages.items() if event in seen)
-    yield from (each.clause for each in rules.machines if each.events & seen)
-    yield from (each.clause for each in rules.during if seen.intersection(each.events))
+    yield from (machine.clause for machine in rules.machines if machine.events & seen)
+    yield from (rule.clause for rule in rules.during if seen.intersection(rule.events))
     yield from (clause for method, clause in rules.notifications.items() if f"< {method}" in seen)
     yield from (clause for method, clause in {**rules.limits, **rules.echoes}.items() if f"< = {method}" in seen)
     if by_members:
@@ -182,28 +196,8 @@ def _touched(protocol: str, seen: set[str]) -> Iterator[str]:
         yield "error-object"
 
 
-def _encoding(events: Iterable[Event]) -> dict[str, list[str]]:
-    """Return the verdict on UTF-8; empty if all messages of the child are ASCII."""
-    found: dict[str, list[str]] = {}
-    for event in events:
-        if isinstance(event, Data) and event.kind == "out" and not event.payload.isascii() and not event.raw:
-            try:
-                event.payload.decode()
-                found.setdefault(_UTF_8, [])
-            except UnicodeDecodeError as error:
-                found.setdefault(_UTF_8, []).append(f"{event.payload[: error.end]!r} is not UTF-8")
-    return found
-
-
-def _sessions(protocol: str, only: set[str]) -> list[Session]:
-    """Return the sessions to run. The first one covers the clauses of the rules."""
-    conversation = CONVERSATIONS[protocol]
-    by_steps_alone = bool(only) and only <= conversation.clauses.keys()
-    return [each for each in conversation.sessions if not by_steps_alone or only & each.clauses() or only <= {_UTF_8}]
-
-
 def _rules(protocol: str) -> Rules:
-    rules = RULES.get(protocol)
+    rules = rules_of(protocol)
     assert rules is not None, protocol
     return rules
 

@@ -1,4 +1,4 @@
-"""Host of spec 0 on raw pipes, which can send an extension any bytes, valid or not.
+"""Host of gevals 0.0.1 on raw pipes, which can send an extension any bytes, valid or not.
 
 It shares no code with `ext_sdk`, because a library cannot reveal an error that it makes on both sides. Every wait is
 limited: a response that does not come within `PATIENCE_SECONDS` is a `Violation`, and the process group is killed.
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-# Far beyond what any answer takes, and far below what the "slow" operation of a profile takes: an answer that came had
-# not waited for that one.
+# Much longer than any response takes, and much shorter than the "slow" operation of a profile: a response within this
+# time cannot have waited for that operation.
 PATIENCE_SECONDS = 20.0
 QUIET_SECONDS = 0.3  # wait for output that should not come
 POLL_SECONDS = 0.0002
@@ -137,7 +137,7 @@ class Host:
             while view:
                 readable, writable, _ = select.select(listening, [self._process.stdin], [], self.patience)
                 if not readable and not writable:
-                    raise Violation(f"does not read its stdin{self._said()}")
+                    raise Violation(f"does not read its stdin{self._stderr_note()}")
                 if writable:
                     # A pipe that is ready takes at least this much without blocking (POSIX, PIPE_BUF).
                     view = view[os.write(self._process.stdin.fileno(), view[: select.PIPE_BUF]) :]
@@ -159,7 +159,7 @@ class Host:
         waiting = array("i", [1])
         while waiting[0]:
             if time.monotonic() > deadline:
-                raise Violation(f"does not read its stdin{self._said()}")
+                raise Violation(f"does not read its stdin{self._stderr_note()}")
             fcntl.ioctl(self._process.stdin, termios.FIONREAD, waiting)
             time.sleep(POLL_SECONDS)
 
@@ -169,10 +169,11 @@ class Host:
 
     def request(self, method: str, params: object = None, *, id: object = None) -> object:
         """Send a request, and return its id; by default a new one."""
-        chosen = self._new_id() if id is None else id
+        if id is None:
+            id, self._next_id = self._next_id, self._next_id + 1
         members = {} if params is None else {"params": params}
-        self.send({"jsonrpc": "2.0", "id": chosen, "method": method} | members)
-        return chosen
+        self.send({"jsonrpc": "2.0", "id": id, "method": method} | members)
+        return id
 
     def close_stdin(self) -> None:
         """Close the stdin of the extension."""
@@ -188,10 +189,6 @@ class Host:
         """Send a signal to the extension alone."""
         self._process.send_signal(number)
 
-    def _new_id(self) -> int:
-        self._next_id += 1
-        return self._next_id - 1
-
     # --- Receiving ---
 
     def next_line(self) -> Line | None:
@@ -200,11 +197,27 @@ class Host:
         Raises:
             Violation: it does not come before the deadline, or is not a JSON object in UTF-8.
         """
-        if self._taken == len(self.lines):
-            data = self._read_line(time.monotonic() + self.patience)
-            if data is None:
+        assert self._process.stdout is not None
+        deadline = time.monotonic() + self.patience
+        while self._taken == len(self.lines):
+            line, feed, rest = self._pending.partition(b"\n")
+            if feed:
+                self._pending = rest
+                try:
+                    message = json_object(json.loads(line.decode()), "a line of stdout")
+                except ValueError as error:
+                    raise Violation(f"a line of stdout is not JSON in UTF-8 ({error}): {line!r:.200}") from None
+                self.lines.append(Line(line, message))
+                break
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
+                raise Violation(f"no line came within {self.patience:.0f} s{self._stderr_note()}")
+            data = os.read(self._process.stdout.fileno(), READ_BYTES)
+            if not data and self._pending:
+                raise Violation(f"the last line is not ended by a line feed: {self._pending!r:.200}")
+            if not data:
                 return None
-            self.lines.append(Line(data, self._parsed(data)))
+            self._pending += data
         self._taken += 1
         return self.lines[self._taken - 1]
 
@@ -220,7 +233,7 @@ class Host:
         while (received := self.next_line()) is not None:
             if self._answers(received, id):
                 return received.message
-        raise Violation(f"closed its stdout before it answered the request with id {id!r}{self._said()}")
+        raise Violation(f"closed its stdout before it answered the request with id {id!r}{self._stderr_note()}")
 
     def call(self, method: str, params: object = None, *, id: object = None) -> dict[str, object]:
         """Send a request and wait for its response."""
@@ -255,32 +268,11 @@ class Host:
         try:
             return self._process.wait(self.patience)
         except subprocess.TimeoutExpired:
-            raise Violation(f"does not end{self._said()}") from None
-
-    def _read_line(self, deadline: float) -> bytes | None:
-        assert self._process.stdout is not None
-        while b"\n" not in self._pending:
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([self._process.stdout], [], [], left)[0]:
-                raise Violation(f"no line came within {self.patience:.0f} s{self._said()}")
-            data = os.read(self._process.stdout.fileno(), READ_BYTES)
-            if not data and self._pending:
-                raise Violation(f"the last line is not ended by a line feed: {self._pending!r:.200}")
-            if not data:
-                return None
-            self._pending += data
-        line, _, self._pending = self._pending.partition(b"\n")
-        return line
-
-    def _parsed(self, data: bytes) -> dict[str, object]:
-        try:
-            return json_object(json.loads(data.decode()), "a line of stdout")
-        except ValueError as error:
-            raise Violation(f"a line of stdout is not JSON in UTF-8 ({error}): {data!r:.200}") from None
+            raise Violation(f"does not end{self._stderr_note()}") from None
 
     def _answers(self, line: Line, id: object) -> bool:
-        found = line.message.get("id", self)
-        return "method" not in line.message and type(found) is type(id) and found == id
+        its = line.message.get("id", self)
+        return "method" not in line.message and type(its) is type(id) and its == id
 
-    def _said(self) -> str:
+    def _stderr_note(self) -> str:
         return f"; its stderr: {self.stderr[-2000:]}" if self.stderr else ""

@@ -6,10 +6,11 @@ import json
 import shutil
 import sys
 import tempfile
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ext_recorder.batch.pool import Progress, cores
 from ext_recorder.batch.reports import Case, junit, readable, write
@@ -35,25 +36,50 @@ EXIT_VIOLATIONS = 1
 _WORDS = {"met": "met", "violated": "VIOLATED", "skipped": "skipped"}
 
 
-class Verdict:
+class Verdict(NamedTuple):
     """Verdict on one clause.
 
     Attributes:
-        number: of the clause, from 1, in the order of the specification.
+        number: number of the clause, from 1, in the order of the specification.
         clause: the clause.
         word: "met", "violated" or "skipped".
         reason: why it is violated, or was skipped.
         seconds: duration of the check.
     """
 
-    __slots__ = ("clause", "number", "reason", "seconds", "word")
+    number: int
+    clause: Clause
+    word: str
+    reason: str
+    seconds: float
 
-    def __init__(self, number: int, clause: Clause, word: str, reason: str, seconds: float) -> None:
-        self.number = number
-        self.clause = clause
-        self.word = word
-        self.reason = reason
-        self.seconds = seconds
+    def as_text(self) -> str:
+        """Return the lines of the verdict in the table."""
+        clause = self.clause
+        text = f"{self.number:3}  {_WORDS[self.word]:8}  {clause.id:27} {clause.section}: {clause.text}\n"
+        return text + "".join(f"                    {readable(line)}\n" for line in self.reason.splitlines())
+
+    def as_json(self) -> str:
+        """Return the verdict as a line of JSON."""
+        members: dict[str, object] = {
+            "number": self.number,
+            "clause": self.clause.id,
+            "section": self.clause.section,
+            "text": self.clause.text,
+            "verdict": self.word,
+            "seconds": round(self.seconds, 6),
+        }
+        if self.reason:
+            members["reason"] = self.reason
+        return readable(dumps(members)) + "\n"
+
+    def as_case(self) -> Case:
+        """Return the verdict as a test case of a JUnit report."""
+        clause = self.clause
+        problems = [Problem(clause.id, self.reason)] if self.word == "violated" else []
+        name = f"{clause.level} {clause.section}/{self.number:03} {clause.id} {clause.text}"
+        skipped = self.reason if self.word == "skipped" else ""
+        return Case(name, seconds=self.seconds, problems=problems, skipped=skipped)
 
 
 def run(
@@ -71,11 +97,11 @@ def run(
     """Check the clauses of a protocol on a child, and print the verdicts.
 
     Args:
-        command: the child. It is started in an empty directory, for spec 0 once per clause. () for a server that is
-            already running.
+        command: the child. It is started in an empty directory, for gevals 0.0.1 once per clause. () for a server
+            that is already running.
         protocol: name of the protocol.
         connect: address of a socket server; "" for a child on its standard files.
-        profile: file with the operations of the child; "" for none.
+        profile: path of a file with the operations of the child; "" for none.
         only: ids of clauses, or prefixes of them; () for all.
         as_json: print a line of JSON for each clause instead of a table.
         junit_file: path of a JUnit XML report; "" for none.
@@ -90,36 +116,33 @@ def run(
             does not use sockets.
         RecorderError: no server listens at the address.
     """
-    chosen = _chosen(only, CLAUSES if protocol == GEVALS else clauses_of(protocol))
+    clauses = CLAUSES if protocol == GEVALS else clauses_of(protocol)
+    for prefix in only:
+        if not any(clause.id.startswith(prefix) for clause in clauses):
+            kinds = " and ".join(f"--only {level}:" for level in dict.fromkeys(clause.level for clause in clauses))
+            raise UsageError(f"--only {prefix}: no clause has this id; {kinds} select all of one kind")
+    chosen = [(n, clause) for n, clause in enumerate(clauses, 1) if clause.id.startswith(tuple(only) or "")]
     address = Address.parse(connect, "--connect") if connect else None
     if address and protocol == GEVALS:
         raise UsageError("--connect is for servers on sockets; the gevals protocol uses standard input and output only")
     located = _located(command) if command else ()
     if protocol == GEVALS:
-        asked = _asked(chosen, located, _profile(profile), jobs or cores(), patience)
+        checked = _check_each(chosen, located, _profile(profile), jobs or cores(), patience)
     else:
-        asked = _conversed(
-            chosen, protocol, _known(profile, protocol), command=located, address=address, patience=patience
-        )
+        known = _known(profile, protocol)
+        checked = _converse(chosen, protocol, known, command=located, address=address, patience=patience)
     verdicts = []
-    for verdict in asked:
-        sys.stdout.write(_json_line(verdict) if as_json else _lines(verdict))
+    for verdict in checked:
+        sys.stdout.write(verdict.as_json() if as_json else verdict.as_text())
         sys.stdout.flush()
         verdicts.append(verdict)
     if junit_file:
-        write(junit_file, junit("ext-recorder conformance", [_case(each) for each in verdicts]))
+        write(junit_file, junit("ext-recorder conformance", [verdict.as_case() for verdict in verdicts]))
+    counts = Counter(verdict.word for verdict in verdicts)
     if not as_json:
-        sys.stdout.write(_summary(verdicts))
-    return EXIT_VIOLATIONS if any(each.word == "violated" for each in verdicts) else 0
-
-
-def _chosen(only: Sequence[str], clauses: Sequence[Clause]) -> list[tuple[int, Clause]]:
-    numbered = list(enumerate(clauses, 1))
-    for start in only:
-        if not any(clause.id.startswith(start) for clause in clauses):
-            kinds = " and ".join(f"--only {level}:" for level in dict.fromkeys(each.level for each in clauses))
-            raise UsageError(f"--only {start}: no clause has this id; {kinds} select all of one kind")
-    return [(n, clause) for n, clause in numbered if not only or any(clause.id.startswith(start) for start in only)]
+        text = ", ".join(f"{counts[word]} {word}" for word in _WORDS if counts[word])
+        sys.stdout.write(f"{len(verdicts)} {'clause' if len(verdicts) == 1 else 'clauses'}: {text}\n")
+    return EXIT_VIOLATIONS if counts["violated"] else 0
 
 
 def _located(command: Sequence[str]) -> tuple[str, ...]:
@@ -128,10 +151,10 @@ def _located(command: Sequence[str]) -> tuple[str, ...]:
     if shutil.which(words[0]):
         return words
     if Path(words[0]).is_file():
-        why = "is not executable (chmod +x)"
+        reason = "is not executable (chmod +x)"
     else:
-        why = "does not exist" if "/" in words[0] else "is not in PATH"
-    raise UsageError(f"the command {command[0]!r} {why}")
+        reason = "does not exist" if "/" in words[0] else "is not in PATH"
+    raise UsageError(f"the command {command[0]!r} {reason}")
 
 
 def _profile(path: str) -> Profile:
@@ -160,15 +183,13 @@ def _known(path: str, protocol: str) -> dict[str, object]:
         raise UsageError(f"--profile {path}: not valid JSON: {error}") from None
     if not isinstance(entries, dict) or not entries.keys() <= expected.keys():
         raise UsageError(f"--profile {path}: expected an object with entries of {', '.join(expected)}")
-    return {name: _place(value) for name, value in entries.items()}
+    for name, value in entries.items():
+        if isinstance(value, str) and Path(value).exists():
+            entries[name] = str(Path(value).absolute())  # the child runs in another directory
+    return entries
 
 
-def _place(value: object) -> object:
-    """Return the absolute path of an existing file, because the child runs in another directory."""
-    return str(Path(value).absolute()) if isinstance(value, str) and Path(value).exists() else value
-
-
-def _conversed(
+def _converse(
     chosen: Sequence[tuple[int, Clause]],
     protocol: str,
     known: dict[str, object],
@@ -183,21 +204,21 @@ def _conversed(
         folder = Path(name).resolve()
         with ChildUnderTest(command, folder, address) as peer:
             only = {clause.id for _, clause in chosen}
-            found = ask(peer, protocol, {"workdir": str(folder), "session": folder.name, **known}, only, patience)
+            verdicts = ask(peer, protocol, {"workdir": str(folder), "session": folder.name, **known}, only, patience)
     seconds = (monotonic() - began) / max(1, len(chosen))
     for number, clause in chosen:
-        yield Verdict(number, clause, *found[clause.id], seconds)
+        yield Verdict(number, clause, *verdicts[clause.id], seconds)
 
 
-def _asked(
+def _check_each(
     chosen: Sequence[tuple[int, Clause]], command: tuple[str, ...], profile: Profile, jobs: int, patience: float
 ) -> Iterator[Verdict]:
     """Yield the verdicts in the order of the clauses."""
     with Progress(len(chosen)) as progress, ThreadPoolExecutor(jobs) as pool:
-        asked = [pool.submit(_ask, number, clause, command, profile, patience) for number, clause in chosen]
+        checks = [pool.submit(_check, number, clause, command, profile, patience) for number, clause in chosen]
         try:
-            for each in asked:
-                verdict = each.result()
+            for check in checks:
+                verdict = check.result()
                 progress.advance()
                 progress.aside()
                 yield verdict
@@ -205,50 +226,14 @@ def _asked(
             pool.shutdown(cancel_futures=True)
 
 
-def _ask(number: int, clause: Clause, command: tuple[str, ...], profile: Profile, patience: float) -> Verdict:
+def _check(number: int, clause: Clause, command: tuple[str, ...], profile: Profile, patience: float) -> Verdict:
     began = monotonic()
     word, reason = "met", ""
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
         try:
             clause.check(Target(command, profile, Path(folder).resolve(), patience))
-        except NotApplicable as why:
-            word, reason = "skipped", str(why)
-        except Violation as why:
-            word, reason = "violated", str(why)
+        except NotApplicable as error:
+            word, reason = "skipped", str(error)
+        except Violation as error:
+            word, reason = "violated", str(error)
     return Verdict(number, clause, word, reason, monotonic() - began)
-
-
-def _lines(verdict: Verdict) -> str:
-    clause = verdict.clause
-    text = f"{verdict.number:3}  {_WORDS[verdict.word]:8}  {clause.id:27} {clause.section}: {clause.text}\n"
-    return text + "".join(f"                    {readable(line)}\n" for line in verdict.reason.splitlines())
-
-
-def _json_line(verdict: Verdict) -> str:
-    clause = verdict.clause
-    shown: dict[str, object] = {
-        "number": verdict.number,
-        "clause": clause.id,
-        "section": clause.section,
-        "text": clause.text,
-        "verdict": verdict.word,
-        "seconds": round(verdict.seconds, 6),
-    }
-    if verdict.reason:
-        shown["reason"] = verdict.reason
-    return readable(dumps(shown)) + "\n"
-
-
-def _case(verdict: Verdict) -> Case:
-    clause = verdict.clause
-    problems = [Problem(clause.id, verdict.reason)] if verdict.word == "violated" else []
-    name = f"{clause.level} {clause.section}/{verdict.number:03} {clause.id} {clause.text}"
-    skipped = verdict.reason if verdict.word == "skipped" else ""
-    return Case(name, seconds=verdict.seconds, problems=problems, skipped=skipped)
-
-
-def _summary(verdicts: Sequence[Verdict]) -> str:
-    counts = {word: sum(each.word == word for each in verdicts) for word in _WORDS}
-    told = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    noun = "clause" if len(verdicts) == 1 else "clauses"
-    return f"{len(verdicts)} {noun}: {told}\n"

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 FOLDER = "cassettes"
 SUFFIX = ".yaml"
@@ -86,22 +81,19 @@ class Stale:
         self._complete.update(complete)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print the cassettes without a test."""
-        stale = self.stale()
+        """Print the cassettes in the checked folders that no test names."""
+        stale = []
+        for folder in sorted(self._complete):
+            for path in sorted(Path(folder).rglob("*.yaml")):
+                # NAME.http.yaml, a file of HTTP interactions, belongs to the cassette NAME.yaml.
+                session = path.with_name(path.name.removesuffix(".http.yaml").removesuffix(".yaml") + ".yaml")
+                if not {str(path), str(session)} & self._named and _is_cassette(path):
+                    stale.append(path)
         if stale:
             terminalreporter.section("cassettes that no test names")
             for path in stale:
                 terminalreporter.line(str(path))
             terminalreporter.line("Delete them, or name them in a marker: @pytest.mark.recorded(…, cassette=NAME).")
-
-    def stale(self) -> Iterable[Path]:
-        """Return the cassettes in the checked folders that no test names."""
-        return [
-            path
-            for folder in sorted(self._complete)
-            for path in sorted(Path(folder).rglob("*.yaml"))
-            if not {str(path), _session_path(path)} & self._named and _is_cassette(path)
-        ]
 
 
 def _is_cassette(path: Path) -> bool:
@@ -112,8 +104,3 @@ def _is_cassette(path: Path) -> bool:
     except OSError:
         return False
     return bool(lines) and lines[0].startswith((b"cassette:", b"http:"))
-
-
-def _session_path(path: Path) -> str:
-    """Return the path of the cassette that a file of HTTP interactions, NAME.http.yaml, belongs to."""
-    return str(path.with_name(path.name.removesuffix(".http.yaml").removesuffix(".yaml") + ".yaml"))

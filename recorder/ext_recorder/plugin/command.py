@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 MARKER = "recorded"
 _RECORDING = frozenset({"protocol", "framing"})  # options of `record` alone
-AUTO = "auto"  # the recorder finds out the protocol by the first messages
+AUTO = "auto"  # the recorder detects the protocol from the first messages
 _REWRITE = {"rewrite": "all"}  # our `all` replaces, as pytest-recording's `rewrite` does
-# A report names options of the command line; here, the same things have other names.
+# Options of the command line that reports name, and the same options of pytest and of the marker.
 _OPTIONS = (
     (re.compile(r"--mode (\w+)"), r"pytest --record-mode=\1"),
     (re.compile(r"--ignore ([^\s)]+)"), r'ignore=["\1"] in the marker'),
@@ -40,7 +40,7 @@ _OPTIONS = (
 
 @dataclass(frozen=True, kw_only=True)
 class _Marked:
-    """The arguments of the marker; the names are those of `ext-recorder record`."""
+    """Arguments of the marker, with the names of the options of `ext-recorder record`."""
 
     cassette: str | None = None
     protocol: str | None = None
@@ -57,7 +57,7 @@ class _Marked:
     http: bool = False
 
     def values(self) -> Values:
-        """Return what is given, by the names of the options."""
+        """Return the given arguments, by the names of the options."""
         values = {
             "http": ("",) if self.http else (),
             "protocol": (self.protocol,) if self.protocol else (),
@@ -75,7 +75,7 @@ class _Marked:
         return {name: texts for name, texts in values.items() if texts}
 
     def options(self, *, recording: bool) -> list[str]:
-        """Return it as words of a command line, of `record` or of `replay`."""
+        """Return the arguments as words of a command line of `record` or `replay`."""
         return [
             f"--{name}={text}" if text else f"--{name}"
             for name, texts in self.values().items()
@@ -84,7 +84,7 @@ class _Marked:
         ]
 
     def wrong(self) -> str:
-        """Return what is not known, or does not go together; "" if all is well."""
+        """Return the reason why the arguments are not valid; "" if they are."""
         if self.protocol not in (None, AUTO, *DIALECTS):
             return f"protocol={self.protocol!r}: expected one of {', '.join((AUTO, *DIALECTS))}"
         if self.http and self.repeat:
@@ -96,14 +96,14 @@ class _Marked:
 
 @dataclass(frozen=True)
 class Recorded:
-    """A child that a test wants.
+    """Recorded child of a test.
 
     Attributes:
         words: the command that is recorded.
-        marked: how.
+        marked: arguments of the marker.
         path: the cassette.
         mode: "none", "once", "new_episodes" or "all".
-        values: those of `ext-recorder record`, with the project file and the defaults.
+        values: options of `ext-recorder record`, with the project file and the defaults.
     """
 
     words: tuple[str, ...]
@@ -114,17 +114,27 @@ class Recorded:
 
     @classmethod
     def of(cls, item: pytest.Item, folder: Path, mode: str) -> Recorded:
-        """Return what the marker of a test says.
+        """Return the child that the marker of a test names.
 
         Args:
             item: the test.
-            folder: where its cassettes are.
-            mode: the value of `--record-mode`.
+            folder: folder of its cassettes.
+            mode: value of `--record-mode`.
 
         Raises:
             pytest.fail.Exception: the marker is missing or wrong, or the project file is.
         """
-        words, marked = _read(item)
+        marker = item.get_closest_marker(MARKER)
+        if marker is None:
+            raise _wrong(f'{item.nodeid}: expected a marker with the command: @pytest.mark.{MARKER}("ext-shell")')
+        known = _Marked.__dataclass_fields__
+        if unknown := [name for name in marker.kwargs if name not in known]:
+            names = f"{', '.join(unknown)}; it takes: {', '.join(known)}"
+            raise _wrong(f"{item.nodeid}: @pytest.mark.{MARKER} has no {names}")
+        marked = _Marked(**marker.kwargs)
+        if wrong := marked.wrong():
+            raise _wrong(f"{item.nodeid}: {wrong}")
+        words = tuple(str(word) for word in marker.args)
         path = folder / cassette_name(item, marked.cassette)
         given = {"CASSETTE": (str(path),), "COMMAND": words, **marked.values()}
         try:
@@ -140,7 +150,7 @@ class Recorded:
 
     @property
     def framing(self) -> str:
-        """The framing of the child: lines if neither a framing nor a protocol is named."""
+        """Return the framing of the child: lines if the marker has neither a framing nor a protocol."""
         protocol = one(self.values, "protocol")
         return one(self.values, "framing") or DIALECTS["jsonrpc" if protocol == AUTO else protocol].framing
 
@@ -186,20 +196,6 @@ def with_pytest_options(text: str) -> str:
     return text
 
 
-def _read(item: pytest.Item) -> tuple[tuple[str, ...], _Marked]:
-    found = item.get_closest_marker(MARKER)
-    if found is None:
-        raise _wrong(f'{item.nodeid}: expected a marker that says what is recorded: @pytest.mark.{MARKER}("ext-shell")')
-    known = _Marked.__dataclass_fields__
-    if unknown := [name for name in found.kwargs if name not in known]:
-        raise _wrong(f"{item.nodeid}: @pytest.mark.{MARKER} has no {', '.join(unknown)}; it takes: {', '.join(known)}")
-    marked = _Marked(**found.kwargs)
-    if wrong := marked.wrong():
-        raise _wrong(f"{item.nodeid}: {wrong}")
-    words = tuple(str(word) for word in found.args)
-    return words, marked
-
-
 def _wrong(text: str) -> BaseException:
-    """A failure of the test that tells its reader this, without our own lines."""
+    """Return a failure of the test with this text and without a traceback."""
     return pytest.fail.Exception(text, pytrace=False)

@@ -1,6 +1,6 @@
-"""The recorded child: started on three pipes, and its way of ending taken over.
+"""The recorded child on three pipes, and the exit of this process in the same way as the child exited.
 
-`os.posix_spawn` instead of `subprocess`: the status comes as the kernel gives it, and a session starts 10 ms sooner.
+`os.posix_spawn` instead of `subprocess`: it returns the raw wait status, and a session starts 10 ms sooner.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 
 # The capacity of the child's stdin and stdout: a message of many megabytes takes a quarter fewer waits than by 64 KiB.
 PIPE_BYTES = 262_144
-# What a shell answers for a command that is there but can't be run, and for one that is not there.
+# Exit codes of a shell for a command that cannot be executed, and for a command that does not exist.
 EXIT_NOT_EXECUTABLE = 126
 EXIT_NOT_FOUND = 127
 
 
 class CommandError(RecorderError):
-    """The command can't be started.
+    """Error if the command cannot be started.
 
     Attributes:
-        exit_code: what a shell would have exited with, 126 or 127.
+        exit_code: exit code of a shell in this case, 126 or 127.
     """
 
     def __init__(self, message: str, exit_code: int) -> None:
@@ -44,10 +44,8 @@ class Child:
     """A running child.
 
     Attributes:
-        pid: its process id; it stays the child's until `poll` has given the status.
-        stdin: our end of its standard input; non-blocking, as are
-        stdout: that of its standard output, and
-        stderr: that of its standard error.
+        pid: its process id, which is not reused before `poll` has returned the status.
+        stdin, stdout, stderr: the recorder's ends of the pipes, non-blocking.
     """
 
     __slots__ = ("pid", "stderr", "stdin", "stdout")
@@ -59,24 +57,24 @@ class Child:
         self.stderr = stderr
 
     def poll(self) -> int | None:
-        """The wait status when the child has ended, else None. Raises ChildProcessError when asked again after that."""
+        """Return the wait status if the child has exited, else None. Raises ChildProcessError after it was returned."""
         pid, status = os.waitpid(self.pid, os.WNOHANG)
         return status if pid else None
 
     def send(self, number: int) -> None:
-        """Send a signal; one that comes too late is lost, as it would be without us."""
+        """Send a signal; it is lost if the child has exited, as without a recorder."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, number)
 
 
 def spawn(command: Sequence[str]) -> Child:
-    """Start `command`, looked up in PATH, with this process' environment, folder and further inherited files.
+    """Start `command`, looked up in PATH, with the environment, folder and further inherited files of this process.
 
-    Signals that are ignored stay ignored, as they would without us, but for SIGPIPE and SIGXFSZ, which Python ignores
-    of its own accord: these become default again.
+    Ignored signals stay ignored, as without a recorder. SIGPIPE and SIGXFSZ, which Python ignores by itself, are reset
+    to their defaults.
 
     Raises:
-        CommandError: it is not there, or can't be executed.
+        CommandError: the command does not exist, or cannot be executed.
     """
     pipes = [os.pipe() for _ in range(3)]
     (in_read, in_write), (out_read, out_write), (err_read, err_write) = pipes
@@ -105,36 +103,36 @@ def spawn(command: Sequence[str]) -> Child:
 
 def _explained(name: str, failure: OSError | ValueError) -> CommandError:
     if not isinstance(failure, OSError):
-        return CommandError(f"the command {name!r} can't be run: {failure}", EXIT_NOT_EXECUTABLE)
+        return CommandError(f"the command {name!r} cannot be executed: {failure}", EXIT_NOT_EXECUTABLE)
     if not isinstance(failure, FileNotFoundError):
         hint = "; a script needs a first line like #!/bin/sh" if failure.errno == errno.ENOEXEC else ""
-        return CommandError(f"the command {name!r} can't be run: {failure.strerror}{hint}", EXIT_NOT_EXECUTABLE)
+        return CommandError(f"the command {name!r} cannot be executed: {failure.strerror}{hint}", EXIT_NOT_EXECUTABLE)
     if "/" not in name:
         return CommandError(f"the command {name!r} is not in PATH", EXIT_NOT_FOUND)
     if os.path.exists(name):  # noqa: PTH110 - pathlib would be imported for this line alone
         return CommandError(
-            f"the command {name!r} is there, but the interpreter in its first line is not", EXIT_NOT_FOUND
+            f"the command {name!r} exists, but the interpreter in its first line does not", EXIT_NOT_FOUND
         )
     return CommandError(f"the command {name!r} does not exist", EXIT_NOT_FOUND)
 
 
 def way_of_ending(status: int) -> int | str:
-    """A wait status as cassettes have it: the exit code, or the name of the signal."""
+    """Convert a wait status to the value in cassettes: the exit code, or the name of the signal."""
     return signal_name(os.WTERMSIG(status)) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
 def exit_like(status: int) -> NoReturn:
-    """End this process as the child ended: with the same exit code, or by the same signal.
+    """End this process like the child: with the same exit code, or by the same signal.
 
     Args:
         status: the child's wait status.
     """
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the core that matters is the child's
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # only the core dump of the child is useful
         if number not in (signal.SIGKILL, signal.SIGSTOP):
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
         os.kill(os.getpid(), number)
-        os._exit(128 + number)  # process 1 of a container does not die by its own signals
+        os._exit(128 + number)  # process 1 of a container ignores the default action of its own signals
     os._exit(os.WEXITSTATUS(status))

@@ -60,21 +60,28 @@ def enlarge(pipe: int, size: int) -> None:
 
 
 def host_outlet(fd: int) -> OutputSink:
-    """The outlet for standard output or error, of whatever kind it is. Closing it puts /dev/null in the place of `fd`.
-
-    Args:
-        fd: 1 or 2.
-    """
+    """Return the destination for standard output (1) or error (2). Closing it puts /dev/null in the place of `fd`."""
     kind = stat.S_IFMT(os.fstat(fd).st_mode)
-    if kind == stat.S_IFSOCK:  # hosts on Node give sockets
-        return _socket_outlet(fd)
+    if kind == stat.S_IFSOCK:  # hosts that run on Node pass sockets
+        import socket  # 5 ms, and most hosts pass pipes
+
+        copy = socket.socket(fileno=os.dup(fd))
+
+        def send(data: bytes | memoryview) -> int:
+            return copy.send(data, socket.MSG_DONTWAIT)
+
+        def close() -> None:
+            copy.close()
+            release(fd)
+
+        return OutputSink(copy.fileno(), send, close)
     if kind in (stat.S_IFIFO, stat.S_IFCHR):
         try:
             own = os.open(f"/proc/self/fd/{fd}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
-        except OSError:  # no Linux, a pipe that belongs to another user, or one without a reader
+        except OSError:  # not on Linux, a pipe of another user, or one without a reader
             return OutputSink(fd, partial(_cautious_write, fd), partial(release, fd))
         return OutputSink(own, partial(os.write, own), partial(_close_both, own, fd))
-    return OutputSink(fd, partial(os.write, fd), partial(release, fd))  # a file on a disk takes everything at once
+    return OutputSink(fd, partial(os.write, fd), partial(release, fd))  # a file on a disk never blocks
 
 
 def release(fd: int) -> None:
@@ -85,17 +92,15 @@ def release(fd: int) -> None:
 
 
 def open_files() -> set[int]:
-    """The descriptors of this process beyond the standard files."""
-    listed = {int(name) for name in os.listdir("/dev/fd")}  # noqa: PTH208 - pathlib would be imported for this alone
-    return {fd for fd in listed if fd > 2 and _is_open(fd)}
-
-
-def _is_open(fd: int) -> bool:
-    try:
-        os.fstat(fd)
-    except OSError:  # the one by which they were listed
-        return False
-    return True
+    """Return the open descriptors of this process, except the standard files."""
+    descriptors = set()
+    for name in os.listdir("/dev/fd"):  # noqa: PTH208 - pathlib would be imported for this line alone
+        try:
+            os.fstat(int(name))
+        except OSError:  # the descriptor of the listing itself
+            continue
+        descriptors.add(int(name))
+    return descriptors - {0, 1, 2}
 
 
 def unread(fd: int) -> int:
@@ -120,7 +125,7 @@ def unread(fd: int) -> int:
 
 
 def claim_standard_files() -> None:
-    """Open what the host has left closed of 0, 1 and 2, so that no pipe of ours gets such a number."""
+    """Open /dev/null for each of 0, 1 and 2 that the host has closed, so that no new pipe gets such a number."""
     while (fd := os.open(os.devnull, os.O_RDWR)) <= 2:
         os.set_inheritable(fd, True)  # noqa: FBT003
     os.close(fd)
@@ -131,23 +136,8 @@ def _close_both(own: int, fd: int) -> None:
     release(fd)
 
 
-def _socket_outlet(fd: int) -> OutputSink:
-    import socket  # 5 ms, and most hosts give pipes
-
-    own = socket.socket(fileno=os.dup(fd))
-
-    def send(data: bytes | memoryview) -> int:
-        return own.send(data, socket.MSG_DONTWAIT)
-
-    def close() -> None:
-        own.close()
-        release(fd)
-
-    return OutputSink(own.fileno(), send, close)
-
-
 def _cautious_write(fd: int, data: bytes | memoryview) -> int:
-    """Write no more than poll() promises room for."""
+    """Write at most the number of bytes that poll() guarantees."""
     poll = select.poll()
     poll.register(fd, select.POLLOUT)
     if not poll.poll(0):
@@ -156,11 +146,11 @@ def _cautious_write(fd: int, data: bytes | memoryview) -> int:
 
 
 def write_message(outlet: OutputSink, message: str) -> None:
-    """Say one line to the user, without waiting long for a reader that may never come.
+    """Write one line for the user; give up after `TELL_MS` if it is not read.
 
     Args:
         outlet: standard error.
-        message: without the name of the program; "" says nothing.
+        message: without the name of the program; "" writes nothing.
     """
     rest = f"ext-recorder: {message}\n".encode(errors="backslashreplace") if message else b""
     room = select.poll()

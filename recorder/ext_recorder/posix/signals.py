@@ -33,8 +33,8 @@ class Signals:
     """Signals since the last call.
 
     Attributes:
-        fd: readable when there is something to take.
-        patience: milliseconds after which to look even when it is not; None: no need to.
+        fd: readable if `take` has signals to return.
+        patience: milliseconds after which to call `take` even if `fd` is not readable; None: not needed.
     """
 
     __slots__ = ("_asked", "_wake", "fd", "patience")
@@ -47,9 +47,9 @@ class Signals:
         self._asked: tuple[int, ...] = ()
 
     def catch(self) -> None:
-        """Before the child is started: from now on no signal ends this process.
+        """Catch all signals, so that none ends this process. Call this before the child is started.
 
-        What is ignored is left so, for the child to inherit.
+        Ignored signals stay ignored, so that the child inherits that.
         """
         signal.set_wakeup_fd(self._wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, _wake_up)
@@ -58,16 +58,26 @@ class Signals:
                 signal.signal(number, _wake_up)
 
     def catch_ignored(self) -> None:
-        """After the child is started: it may have taken an interest in a signal that it was started to ignore."""
+        """Catch ignored signals as well, because a running child may handle them. Call this after it was started."""
         for number in PASSED_ON:
             signal.signal(number, _wake_up)
-        if _in_foreground():
+        try:
+            terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
+        except OSError:
+            return
+        try:
+            in_foreground = os.tcgetpgrp(terminal) == os.getpgrp()
+        except OSError:
+            in_foreground = False
+        finally:
+            os.close(terminal)
+        if in_foreground:
             self._asked = FROM_TERMINAL
             self.patience = TERMINAL_MS
             signal.pthread_sigmask(signal.SIG_BLOCK, FROM_TERMINAL)
 
     def take(self) -> Iterator[tuple[int, bool]]:
-        """The signals since the last time: (number, whether the child has had it too)."""
+        """Yield the signals since the last call: (number, True if the child has received it as well)."""
         try:
             for number in os.read(self.fd, 4_096):
                 yield number, False
@@ -77,7 +87,7 @@ class Signals:
             yield info.si_signo, info.si_code > 0  # above 0: from the kernel, so from the terminal
 
     def close(self) -> None:
-        """Back to the defaults."""
+        """Restore the default actions."""
         signal.set_wakeup_fd(-1)
         for number in (*PASSED_ON, signal.SIGCHLD):
             signal.signal(number, signal.SIG_DFL)
@@ -87,7 +97,7 @@ class Signals:
 
 
 def signal_name(number: int) -> str:
-    """SIGTERM for 15; SIGRTMIN+3 for one that has no name of its own."""
+    """Return the name of a signal: SIGTERM for 15, SIGRTMIN+3 for a signal without a name."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -95,24 +105,11 @@ def signal_name(number: int) -> str:
 
 
 def signal_number(name: str) -> int | None:
-    """15 for SIGTERM; None where this system has no signal of that name."""
+    """Return the number of a signal: 15 for SIGTERM; None if this system has no signal of that name."""
     base, _, offset = name.partition("+")
     number = getattr(signal, base, None)
     return number + int(offset or 0) if isinstance(number, int) else None
 
 
 def _wake_up(number: int, frame: FrameType | None) -> None:
-    """Nothing to do: Python has written the number to the wake-up file."""
-
-
-def _in_foreground() -> bool:
-    try:
-        terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
-    finally:
-        os.close(terminal)
+    """Do nothing: Python has written the number to the wake-up descriptor."""

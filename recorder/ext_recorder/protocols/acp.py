@@ -1,4 +1,4 @@
-"""The Agent Client Protocol: both sides call each other, and count their ids each by itself."""
+"""Agent Client Protocol: both sides send requests, with independent ids."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ DIALECT = Dialect(
     bound={"session/new": {"cwd": "/params/cwd"}, "session/load": {"cwd": "/params/cwd"}},
     volatile={"initialize": ("/params/clientInfo", "/params/clientCapabilities"), "*": ("/params/_meta",)},
     references={"$/cancel_request": ("/params/requestId",)},
-    # The agent makes up sessions (the answer to session/new) and terminals are the client's; both are repeated since.
+    # The agent generates the names of sessions (in the response to session/new).
     names={"": ("/result/sessionId",), "*": _SESSION},
-    # Tool calls, which the agent makes up, too.
+    # The agent generates the ids of tool calls as well.
     handed={
         "session/update": ("/params/update/toolCallId",),
         "session/request_permission": ("/params/toolCall/toolCallId",),

@@ -1,4 +1,4 @@
-"""The Debug Adapter Protocol: messages are numbered by `seq`, answers name the number by `request_seq`."""
+"""Debug Adapter Protocol: messages are numbered by `seq`, and a response names its request in `request_seq`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from .rules import Rules
 
 _OUTCOME = ("body", "message", "success")
-# What `initialize` says of a client. How it counts lines and spells paths is not among it: responses depend on that.
+# Members of `initialize` that describe a client. The format of lines and paths is not one of them: responses depend on
+# it.
 _CLIENT = (
     "clientID",
     "clientName",
@@ -37,7 +38,7 @@ DIALECT = Dialect(
         "event": Form("notification", "/event", "", ("body",)),
     },
     bound={
-        "launch": {"cwd": "/arguments/cwd", "program": "/arguments/program"},  # which most often lies in it
+        "launch": {"cwd": "/arguments/cwd", "program": "/arguments/program"},  # usually within cwd
         "attach": {"cwd": "/arguments/cwd"},
     },
     volatile={
@@ -48,7 +49,7 @@ DIALECT = Dialect(
         "*": ("/seq",),
     },
     references={"cancel": ("/arguments/requestId",)},
-    unblocks={"configurationDone": ("launch", "attach")},  # whose answers come after it
+    unblocks={"configurationDone": ("launch", "attach")},  # their responses follow it
     failed={"/success": False},
     refusals={
         "*": '{"seq":0,"type":"response","request_seq":%(/seq)s,"success":false,"command":%(/command)s,'

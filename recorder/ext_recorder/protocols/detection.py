@@ -1,8 +1,8 @@
 """Detection of framing and protocol from the first bytes of a session.
 
-The framing shows in the first message of either side, whatever is logged before it. The protocol shows in what the host
-says first, or the child where it speaks first; where two dialects begin alike, in the first answer that differs.
-Nothing is changed or consumed: bytes are only looked at.
+The framing follows from the first message of either side; lines of a log before it are skipped. The protocol follows
+from the first message of the host, or of the child if that is first; if sessions of two protocols begin with the same
+message, from the first response that differs. Detection does not change or consume the bytes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
     from ext_sdk.core.wire.framing import Decoder
 
-    Side = Literal["in", "out"]  # what the host says, what the child says
+    Side = Literal["in", "out"]  # messages of the host, messages of the child
 
-# So many bytes of one side without any message: it is none of these protocols.
+# A stream without a message in its first bytes has none of these protocols.
 LOOK_BYTES = 1_048_576
-_PRESENT = ...  # in a sign: any value
+_PRESENT = ...  # in a signature: any value
 _WAZA = ("eval.run", "eval.list", "eval.get", "eval.validate", "task.list", "task.get", "run.status", "run.cancel")
 _KAIAK = ("kaiak/configure", "kaiak/generate_fix", "kaiak/delete_session")
 
@@ -39,9 +39,9 @@ class Signature:
 
     Args:
         protocol: the name of the dialect.
-        side: who says it.
-        members: {JSON pointer: value, tuple of values, type, or ... for any}; all of them have to be there.
-        framing: where only one will do.
+        side: the side that sends the message.
+        members: {JSON pointer: value, tuple of values, type, or ... for any}; all of them are required.
+        framing: the required framing; "" for any.
     """
 
     __slots__ = ("framing", "members", "protocol", "side")
@@ -53,22 +53,24 @@ class Signature:
         self.framing = framing
 
     def fits(self, side: Side, framing: str, message: object) -> bool:
-        """Is it shown by this message?"""
+        """Return True if a message has this signature."""
         if side != self.side or self.framing not in {"", framing}:
             return False
-        return all(_fits(resolve(message, pointer), wanted) for pointer, wanted in self.members.items())
+        for pointer, expected in self.members.items():
+            value = resolve(message, pointer)
+            if isinstance(expected, type):
+                matches = type(value) is expected
+            elif isinstance(expected, tuple):
+                matches = value in expected
+            else:
+                matches = value is not MISSING if expected is _PRESENT else value == expected
+            if not matches:
+                return False
+        return True
 
 
-def _fits(value: object, wanted: object) -> bool:
-    if value is MISSING:
-        return False
-    if isinstance(wanted, type):
-        return type(value) is wanted
-    return wanted is _PRESENT or (value in wanted if isinstance(wanted, tuple) else value == wanted)
-
-
-# All signs of a protocol are tried; the first protocols of the table win where a message shows several, but for those
-# that begin alike: of them the child's answers decide.
+# If a message has the signatures of several protocols, the first one in this table is detected, except for protocols in
+# TURNS, which the responses of the child distinguish.
 SIGNS = (
     Signature("gevals", "in", {"/method": "initialize", "/params/protocolVersion": "0.0.1"}),
     Signature("gevals", "in", {"/method": "execute", "/params/operation": str}),
@@ -92,8 +94,8 @@ SIGNS = (
     Signature("dap", "out", {"/type": "event", "/event": str, "/seq": int}),
 )
 
-# Dialects whose hosts may begin with the same words: as it seems, and what the child shows it to be. What shows nothing
-# leaves it open: the next message may tell.
+# Protocols whose hosts may begin with the same message: the first guess, and the signature of a response that decides.
+# After a response without such a signature, the next one may decide.
 TURNS = (
     ("waza", Signature("waza-go", "out", {"/result/run_id": _PRESENT})),
     ("waza", Signature("waza-go", "out", {"/result/graders": _PRESENT, "/result/config": dict})),
@@ -103,7 +105,7 @@ TURNS = (
     ("waza", Signature("waza", "out", {"/result/valid": True, "/result/name": str})),
     ("waza", Signature("waza", "out", {"/result/tasks/0/file": str})),
     ("waza", Signature("waza", "out", {"/error/data": dict})),
-    # Kaiak's server may want to be greeted as those of LSP are.
+    # Kaiak's server may expect the handshake of LSP.
     ("lsp", Signature("kaiak", "out", {"/result/capabilities/executeCommandProvider/commands/0": _KAIAK})),
     ("lsp", Signature("lsp", "out", {"/result": _PRESENT})),
     ("lsp", Signature("lsp", "out", {"/error": _PRESENT})),
@@ -114,10 +116,10 @@ class Detector:
     """Detector of the protocol of a session, from the bytes of both sides.
 
     Args:
-        framing: where it is known.
+        framing: the framing, if it is known; else "".
 
     Attributes:
-        found: (protocol, framing), once it is clear.
+        found: (protocol, framing); None until they are detected.
     """
 
     def __init__(self, framing: str = "") -> None:
@@ -138,53 +140,46 @@ class Detector:
             self._seen[side] += data
             self._framing = framing_of(self._seen[side])
             if not self._framing:
-                if len(self._seen[side]) > LOOK_BYTES or (side == "in" and _is_text(self._seen["in"])):
+                # A host writes no log to its child: its first line is a message or a header.
+                lines = [line for line in self._seen["in"].split(b"\n")[:-1] if line.strip()] if side == "in" else []
+                if len(self._seen[side]) > LOOK_BYTES or (lines and b":" not in lines[0]):
                     self.settle()
                 return
             self._decoders = _decoders(self._framing)
-            for each, seen in self._seen.items():
-                self._decoders[each].receive_data(seen)
-                self._look(each)
+            for sender, seen in self._seen.items():
+                self._decoders[sender].receive_data(seen)
+                self._inspect(sender)
             return
         self._seen[side] = self._seen[side][:0]
         self._decoders[side].receive_data(data)
-        self._look(side)
+        self._inspect(side)
 
     def settle(self) -> tuple[str, str]:
-        """No more will come, or no more is to be waited for: what it most likely is."""
+        """Return the most likely protocol and framing, if there are no further bytes or no time to wait for them."""
         if not self.found:
             protocol = self._seems or ("jsonrpc" if self._rpc else "raw")
             self.found = (protocol, self._framing or "ndjson")
         return self.found
 
-    def _look(self, side: Side) -> None:
+    def _inspect(self, side: Side) -> None:
+        """Detect the protocol from the messages of one side."""
         while not self.found and (item := self._decoders[side].next_event()):
-            if isinstance(item, Frame):
-                self._hear(side, item.payload)
-
-    def _hear(self, side: Side, payload: bytes) -> None:
-        try:
-            message = loads(payload.decode("utf-8", "surrogateescape"))
-        except MessageError:
-            return  # a line that is no message
-        if not isinstance(message, dict):
-            return
-        if self._seems and side == "out":
-            turned = [sign.protocol for seems, sign in TURNS if seems == self._seems and sign.fits(side, "", message)]
-            if turned:
-                self._find(turned[0])
-            return
-        self._rpc = self._rpc or "jsonrpc" in message or isinstance(message.get("method"), str)
-        shown = [sign.protocol for sign in SIGNS if sign.fits(side, self._framing, message)]
-        if shown and shown[0] in {seems for seems, _ in TURNS}:
-            self._seems = shown[0]
-        elif shown:
-            self._find(shown[0])
-        elif side == "in" and not self._seems:
-            self.settle()
-
-    def _find(self, protocol: str) -> None:
-        self.found = (protocol, self._framing)
+            message = _json(item.payload) if isinstance(item, Frame) else MISSING
+            if not isinstance(message, dict):
+                continue
+            if self._seems and side == "out":
+                signs = [sign for seems, sign in TURNS if seems == self._seems and sign.fits(side, "", message)]
+                if signs:
+                    self.found = (signs[0].protocol, self._framing)
+                continue
+            self._rpc = self._rpc or "jsonrpc" in message or isinstance(message.get("method"), str)
+            signs = [sign for sign in SIGNS if sign.fits(side, self._framing, message)]
+            if signs and signs[0].protocol in {seems for seems, _ in TURNS}:
+                self._seems = signs[0].protocol
+            elif signs:
+                self.found = (signs[0].protocol, self._framing)
+            elif side == "in" and not self._seems:
+                self.settle()
 
 
 def _decoders(framing: str) -> dict[Side, Decoder]:
@@ -197,29 +192,23 @@ def framing_of(data: bytes) -> str:
     Args:
         data: the stream from its beginning.
     """
-    if data[:1] == b"\0":  # no text begins so; a length below 16 MiB does
+    if data[:1] == b"\0":  # a length below 16 MiB, and never the first byte of a text
         length = int.from_bytes(data[:4], "big")
         return "uint32" if len(data) >= 5 and 0 < length <= UINT32_LIMIT_BYTES else ""
     for line in data.split(b"\n")[:-1]:
         if line[:15].lower() == b"content-length:":
             return "content-length"
-        if line.lstrip()[:1] in {b"{", b"["} and _is_json(line):
+        if line.lstrip()[:1] in {b"{", b"["} and _json(line) is not MISSING:
             return "ndjson"
     return ""
 
 
-def _is_text(data: bytes) -> bool:
-    """Does a host begin with a line that is neither a message nor a header? Hosts write no logs to their child."""
-    lines = [line for line in data.split(b"\n")[:-1] if line.strip()]
-    return bool(lines) and b":" not in lines[0]
-
-
-def _is_json(line: bytes) -> bool:
+def _json(payload: bytes) -> object:
+    """Return the JSON value; MISSING if the payload is not JSON."""
     try:
-        loads(line.decode("utf-8", "surrogateescape"))
+        return loads(payload.decode("utf-8", "surrogateescape"))
     except MessageError:
-        return False
-    return True
+        return MISSING
 
 
 _NETWORKS = ("unix", "tcp")
@@ -229,7 +218,7 @@ def redirected_address(payload: bytes) -> str:
     """Return the address that a session moves to, as "unix:/tmp/plugin123"; "" for any other line.
 
     Args:
-        payload: what a child has written: a line, or the bytes that begin with it.
+        payload: output of a child that begins with a line.
     """
     fields = payload.partition(b"\n")[0].decode("utf-8", "replace").strip().split("|")
     if len(fields) < 4 or not fields[0].isdigit() or not fields[1].isdigit() or fields[2] not in _NETWORKS:

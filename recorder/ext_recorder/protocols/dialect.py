@@ -22,11 +22,10 @@ class Form:
     """Form of messages with one tag: their kind, and pointers to their parts.
 
     Attributes:
-        kind: "request" (wants an answer), "response" or "notification".
-        method: JSON pointer to the name of what is asked for, answered or told; "" where the message has none.
-        id: JSON pointer to the id of the call: its own in a request, that of the answered one in a response; ""
-            where there is none.
-        content: the members that say what is asked for, or what came of it.
+        kind: "request" (which has a response), "response", "notification" or "other".
+        method: JSON pointer to the name of the method; "" if the message has none.
+        id: JSON pointer to the id of the call, which a request and its responses share; "" if the message has none.
+        content: the members with the parameters or the result.
     """
 
     __slots__ = ("content", "id", "kind", "method")
@@ -38,7 +37,7 @@ class Form:
         self.content = content
 
 
-# JSON-RPC 2.0, sections 4 and 5: which of these a message is shows in the members that it has.
+# JSON-RPC 2.0, sections 4 and 5: the members of a message determine its form.
 REQUEST = Form("request", "/method", "/id", ("params",))
 NOTIFICATION = Form("notification", "/method", "", ("params",))
 RESPONSE = Form("response", "", "/id", ("result", "error"))
@@ -49,10 +48,13 @@ class ClassifiedMessage:
     """Message classified by a dialect.
 
     Attributes:
-        form: which sort of message; `kind`, its kind: "request", "response", "notification", or "other": not JSON,
-        or no single message. text: the payload as text. method: what it is about; "" where it does not say. key:
-        the id of the call, to be kept apart by direction; None where there is none. span: where the id is spelled,
-        `text[start:end]`; (0, 0) where it is not. envelope: the members; None for what is no JSON object.
+        form: form of the message.
+        kind: kind of the form; "other" if the payload is not JSON, or not a single message.
+        text: the payload as text.
+        method: name of the method; "" if the message does not name it.
+        key: id of the call, see `id_key`; None if the message has none. Both directions may use the same ids.
+        span: position of the id, `text[start:end]`; (0, 0) if the message has none.
+        envelope: the members; None if the payload is not a JSON object.
     """
 
     __slots__ = ("envelope", "form", "key", "kind", "method", "span", "text")
@@ -85,31 +87,31 @@ class ClassifiedMessage:
 
     @property
     def members(self) -> dict[str, object]:
-        """The outermost members and their values; none of what is no JSON object."""
+        """Return the outermost members and their values; {} if the payload is not a JSON object."""
         return {name: member.value for name, member in self.envelope.members.items()} if self.envelope else {}
 
     def at(self, pointer: str) -> object:
-        """The value at a JSON pointer, or MISSING."""
+        """Return the value at a JSON pointer, or MISSING."""
         first, slash, rest = pointer[1:].partition("/")
         member = self.envelope.members.get(first) if self.envelope else None
         return resolve(member.value, slash + rest) if member else MISSING
 
 
-def id_key(value: object, spelling: str) -> bytes:
+def id_key(value: object, text: str) -> bytes:
     """Return the key of an id: 1 and 1.0 are one id, "1" and true are others.
 
     Args:
         value: the id as a JSON value.
-        spelling: how it is written, for what should be no id: an object, an array, a literal.
+        text: the id as JSON text, which is the key of a value that is not a valid id: an object, an array, a literal.
     """
     if isinstance(value, str):
         return quote(value).encode("utf-8", "surrogateescape")
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return spelling.encode("utf-8", "surrogateescape")
+        return text.encode("utf-8", "surrogateescape")
     return str(int(value) if value == value // 1 else value).encode()
 
 
-# Of the codes that JSON-RPC leaves to servers (-32000 to -32099), one that no spec here and no peer gives a meaning.
+# Error code in the range of JSON-RPC for servers (-32000 to -32099) that none of the supported protocols uses.
 NOT_RECORDED = -32099
 
 # Error response of JSON-RPC to a request without a recorded response. `%(/id)s` is the text of the request's id.
@@ -164,7 +166,7 @@ class Dialect:
         calls: messages are calls with ids. If False, each payload is independent.
         id_only: a message of the child repeats nothing that the host generated but the id of its request, and a
             response ends its call. So replay only scans for the id, and does not parse the message.
-        by_id: ids alone tell to which call a message belongs.
+        by_id: the id alone identifies the call that a message belongs to.
         fast_scannable: `fast_id.scan_id` applies to messages.
     """
 
@@ -235,7 +237,7 @@ class Dialect:
         self.final = final
         self.timeouts = timeouts or {}
         self.calls = calls
-        lasting = bool(self.names and self.client_generated)  # a child's own names are the recorded ones again
+        lasting = bool(self.names and self.client_generated)  # names that the child generates are replayed unchanged
         self.id_only = not (self.forms or self.mentions or self.echoes or self.unfinished or lasting)
         self.by_id = not (self.forms or self.mentions or self.unfinished or self.names)
         self.fast_scannable = calls and tag == "method"
@@ -253,7 +255,13 @@ class Dialect:
             tag = envelope.value(self.tag)
             form = self.forms.get(tag) if isinstance(tag, str) else None
             if form is not None:
-                return _formed(envelope, form)
+                message = ClassifiedMessage(form, text, envelope=envelope)
+                method = message.at(form.method) if form.method else MISSING
+                message.method = method if isinstance(method, str) else ""
+                for start, end, value in locate(text, [form.id] if form.id else []):
+                    message.key = id_key(value, text[start:end])
+                    message.span = (start, end)
+                return message
         return _classified(envelope) if self.tag == "method" else ClassifiedMessage(OTHER, text, envelope=envelope)
 
     def is_last(self, answer: ClassifiedMessage) -> bool:
@@ -277,9 +285,9 @@ class Dialect:
         """Return the error response to a request without a recorded response; None if the protocol has none.
 
         Args:
-            request: what the host sent.
-            message: one line for a person.
-            data: the same for a program: JSON values.
+            request: the request of the host.
+            message: one line for users.
+            data: the same for programs, as JSON values.
         """
         template = self.refusals.get(request.method) or self.refusals.get("*")
         if not self.calls or template is None:
@@ -303,10 +311,10 @@ class Dialect:
 
 
 def _filled(template: str, request: ClassifiedMessage, **texts: str) -> bytes:
-    return (template % _Spellings(request, **texts)).encode("utf-8", "backslashreplace")
+    return (template % _TemplateValues(request, **texts)).encode("utf-8", "backslashreplace")
 
 
-class _Spellings(dict[str, str]):
+class _TemplateValues(dict[str, str]):
     """Values for a template: texts by name, and parts of the request by pointer."""
 
     def __init__(self, request: ClassifiedMessage, **texts: str) -> None:
@@ -331,30 +339,18 @@ def _classified(envelope: Envelope) -> ClassifiedMessage:
     return ClassifiedMessage(OTHER, text, envelope=envelope)
 
 
-def _formed(envelope: Envelope, form: Form) -> ClassifiedMessage:
-    """Classify a message by the form of its tag."""
-    message = ClassifiedMessage(form, envelope.text, envelope=envelope)
-    method = message.at(form.method) if form.method else MISSING
-    message.method = method if isinstance(method, str) else ""
-    for start, end, value in locate(envelope.text, [form.id] if form.id else []):
-        message.key = id_key(value, envelope.text[start:end])
-        message.span = (start, end)
-    return message
-
-
 def pointers_of(table: Pointers, method: str) -> tuple[str, ...]:
     """Return the pointers of a table for a method."""
     return table.get("*", ()) + table.get(method, ()) if method != "*" else table.get("*", ())
 
 
-# In the order in which people are told of them; each is a module beside this one, but for that of the gevals
-# protocol, whose constants are on the start-up path of every extension and can't import this.
+# Names of the protocols in the order of help texts. Each is a module of this package, except raw, which is below.
 NAMES = (
     "gevals", "pi", "gassist", "waza", "waza-go", "kaiak", "kaiak-head", "mcp", "lsp", "dap", "acp", "jsonrpc", "raw",
 )  # fmt: skip
 
 
-# What only socket servers have: found by its name, and not listed among the protocols of child processes.
+# Protocols of socket servers only: available by name, and not listed among the protocols of child processes.
 _OF_SOCKETS = ("http",)
 
 
@@ -364,7 +360,7 @@ class Dialects:
     __slots__ = ("_made",)
 
     def __init__(self) -> None:
-        self._made: dict[str, Dialect] = {}
+        self._made = {"raw": Dialect("raw", "ndjson", "lines without any further meaning", calls=False)}
 
     def __getitem__(self, name: str) -> Dialect:
         if name not in self:

@@ -1,7 +1,7 @@
-"""The G-Assist plugin protocol, version 2 (spec 2): JSON-RPC behind four bytes of length.
+"""G-Assist plugin protocol 2.0 (spec 2): JSON-RPC messages, each after four bytes with its length.
 
-`execute` and `input` are answered by a `complete` or `error` notification that names the request, after any number of
-`stream`; the response to `input` only acknowledges it. `execute` may be answered by a response as well.
+The result of `execute` and `input` is a notification `complete` or `error` that names the request, after any number of
+`stream`; the response to `input` only acknowledges it. The result of `execute` may be a response as well.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def rules() -> Rules:
     return Rules(
         "G-Assist plugin protocol 2.0",
         {
-            "framing": Clause("Message Framing", "Every message stands behind its length in four bytes."),
+            "framing": Clause("Message Framing", "Every message follows its length in four bytes."),
             "initialize": Clause("`initialize`", "protocol_version 2.0; the plugin answers its name and version."),
             "ping": Clause("`ping`", "The answer repeats the timestamp."),
             "execute": Clause("`execute`", "function and arguments; an answer has success and data."),

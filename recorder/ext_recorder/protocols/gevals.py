@@ -1,4 +1,4 @@
-"""The gevals extension protocol as a dialect (spec 0); its constants are in `gevals`."""
+"""Extension protocol of gevals 0.0.1. Its constants are in ext_sdk, because extensions need them as well."""
 
 from __future__ import annotations
 

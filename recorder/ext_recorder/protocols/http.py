@@ -1,7 +1,7 @@
 """HTTP/1.1 between a client and a socket server: requests and responses in order, without ids.
 
-A payload is what `core.wire.http_framing` makes of a message: `POST /mcp {…}`, `200 {…}`, or a chunk of a streamed
-body, which is no call.
+The payloads are those of `ext_sdk.core.wire.http_framing`: `POST /mcp {…}`, `200 {…}`, or a chunk of a streamed body,
+which does not belong to a call.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
 
 _REQUEST = Form("request", "/request", "", ("body",))
 _RESPONSE = Form("response", "/status", "", ("status", "body"))
-# Responses come in the order of their requests, so that all calls of a connection have one id.
+# All calls of a connection have the same id, because responses are in the order of their requests.
 _KEY = b"1"
-# The status of a request that nothing answers: of the client's errors, one that no server sends.
+# The status of the response to a request without a recorded one: an error of the client that no server sends.
 _STATUS = 499
-# As in the dialect `mcp`: what `initialize` says of a client.
+# Members of `initialize` that describe a client, as in the dialect `mcp`.
 _CLIENT = ("clientInfo", "capabilities", "protocolVersion")
 
 
 class HttpMessage(ClassifiedMessage):
-    """A request or a response; its members are `body`, JSON or text, and of a response `status`."""
+    """Request or response with the members `body`, JSON or text, and `status` of a response."""
 
     __slots__ = ("_members",)
 
@@ -37,7 +37,7 @@ class HttpMessage(ClassifiedMessage):
 
     @property
     def members(self) -> dict[str, object]:
-        """The parts of the message."""
+        """Return the members of the message."""
         return self._members
 
     def at(self, pointer: str) -> object:
@@ -47,12 +47,12 @@ class HttpMessage(ClassifiedMessage):
 
 
 class HttpDialect(Dialect):
-    """The one protocol whose messages are not JSON."""
+    """Dialect of HTTP, whose messages are not JSON."""
 
     __slots__ = ()
 
     def classify(self, payload: bytes) -> ClassifiedMessage:
-        """Return a payload as a message. Raises nothing, whatever the bytes are."""
+        """Classify a payload. Raises nothing, for any bytes."""
         text = payload.decode("utf-8", "surrogateescape")
         word, _, rest = text.partition(" ")
         if len(word) == 3 and word.isascii() and word.isdigit():
@@ -72,7 +72,7 @@ class HttpDialect(Dialect):
         return isinstance(status, int) and status >= 400
 
     def refusal(self, request: ClassifiedMessage, message: str, data: Mapping[str, object]) -> bytes | None:
-        """Return the response to a request that nothing answers."""
+        """Return the error response to a request without a recorded response."""
         return f"{_STATUS} {dumps({'error': message, **data})}".encode("utf-8", "backslashreplace")
 
 
@@ -80,18 +80,15 @@ def _body(text: str) -> dict[str, object]:
     if not text:
         return {}
     try:
-        return {"body": _without_volatile(loads(text))}
+        body = loads(text)
     except MessageError:
         return {"body": text}
-
-
-def _without_volatile(body: object) -> object:
-    """Return a JSON body without what differs between clients and runs of the Model Context Protocol."""
     params = body.get("params") if isinstance(body, dict) and "jsonrpc" in body else None
     if not isinstance(body, dict) or not isinstance(params, dict):
-        return body
+        return {"body": body}
+    # Members that differ between clients and runs of the Model Context Protocol are not compared.
     volatile = {"_meta", *(_CLIENT if body.get("method") == "initialize" else ())}
-    return {**body, "params": {name: value for name, value in params.items() if name not in volatile}}
+    return {"body": {**body, "params": {name: value for name, value in params.items() if name not in volatile}}}
 
 
 DIALECT = HttpDialect("http", "http", "HTTP/1.1 of a socket server", tag="")

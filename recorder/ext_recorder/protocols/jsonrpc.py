@@ -1,4 +1,4 @@
-"""JSON-RPC 2.0 without a protocol above it, with what its best-known users have in common."""
+"""Any protocol on JSON-RPC 2.0, with the conventions that LSP and MCP share."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .rules import Rules
 
-# Notifications that name a running call of the same side by its id: LSP's and MCP's ways to cancel.
+# Notifications that name a running call of the same side by its id: the cancellations of LSP and MCP.
 REFERENCES = {"$/cancelRequest": ("/params/id",), "notifications/cancelled": ("/params/requestId",)}
 
-# Names that the host makes up in a request ("*": any), and where its child's notifications repeat them: MCP's and
-# LSP's progress.
+# Progress tokens of MCP and LSP: the host generates them in any request, and notifications of the child repeat them.
 CLIENT_GENERATED = {"*": ("/params/_meta/progressToken", "/params/workDoneToken", "/params/partialResultToken")}
 ECHOED_NAMES = {"notifications/progress": ("/params/progressToken",), "$/progress": ("/params/token",)}
 

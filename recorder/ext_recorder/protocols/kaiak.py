@@ -27,8 +27,8 @@ DIALECT = Dialect(
         "kaiak/stream/tool_call": ("/params/content/result/execution_time",),
         "kaiak/stream/file_modification": ("/params/content/diff",),
     },
-    # A client may bring its session's id, or leave it to the server; requests, interactions and proposals are the
-    # server's.
+    # The client or the server generates the id of a session; the server generates those of requests, interactions and
+    # proposals.
     client_generated={COMMAND: (_SESSION,)},
     names={
         "": ("/result/session_id", "/result/request_id", "/error/data/session_id"),
@@ -41,7 +41,7 @@ DIALECT = Dialect(
     session_scoped={COMMAND: (_SESSION,)},
     controls={"kaiak/client/user_message": ("/params/payload/request_id",)},
     subject={COMMAND: "/params/command"},
-    final=("exit",),  # a server that follows LSP that far
+    final=("exit",),  # of servers that support this part of LSP
 )  # fmt: skip
 
 
@@ -106,17 +106,17 @@ def rules() -> Rules:
         "error": record(error_code=TEXT, message=TEXT, details_=TEXT, recoverable_=FLAG, suggested_action_=TEXT),
         "system": record(message=TEXT, level_=TEXT, component_=TEXT),
     }
-    told = {f"< kaiak/stream/{name}": "processing" for name in streams}
+    streamed = {f"< kaiak/stream/{name}": "processing" for name in streams}
     session = ("/params/arguments/0/session_id", "/params/session_id", "/result/session_id")
     return Rules(
         "Kaiak agent API",
         {
-            "framing": Clause("Message Framing", "Every message stands behind Content-Length, an empty line between."),
-            "configure": Clause("1. configure", "One argument with a configuration; the answer has what was applied."),
+            "framing": Clause("Message Framing", "Every message follows Content-Length and an empty line."),
+            "configure": Clause("1. configure", "One argument with a configuration; the answer has the applied one."),
             "fix": Clause(
                 "2. generate_fix", "session_id and incidents; the answer has request_id, session_id, status."
             ),
-            "delete": Clause("3. delete_session", "session_id; the answer says what was removed."),
+            "delete": Clause("3. delete_session", "session_id; the answer has the result of the removal."),
             "stream": Clause("Streaming Notifications", "session_id, request_id, message_id, timestamp, content."),
             "no-id": Clause("Streaming Notifications", "They are sent without an id."),
             "during": Clause("Streaming Notifications", "They are sent during generate_fix processing."),
@@ -150,9 +150,9 @@ def rules() -> Rules:
                 record(session_id=TEXT, status=TEXT, cleanup_summary_=OBJECT, deleted_at_=TEXT),
             ),
             **{f"< kaiak/stream/{name}": ("stream", stream(content)) for name, content in streams.items()},
-            # "The specific method for responding is not part of the three-endpoint API": this is the one that there is.
+            # "The specific method for responding is not part of the three-endpoint API": the server has this one.
             "> kaiak/client/user_message": ("methods", record(session_id=TEXT, payload=OBJECT)),
-            # What LSP has around it, where a server follows it that far.
+            # The handshake of LSP, for servers that support this part of it.
             "> initialize": ("methods", ANY),
             "> initialized": ("methods", ANY),
             "> shutdown": ("methods", ANY),
@@ -164,9 +164,9 @@ def rules() -> Rules:
                 "session",
                 "free",
                 {
-                    # The server makes up the id where the client brings none: a session may begin with its message.
-                    "free": {f"> {fix}": "processing", f"> {delete}": "free", f"< = {delete}": "free"} | told,
-                    "processing": told
+                    # If the client sends no id, the server generates it, so its message may be the first of a session.
+                    "free": {f"> {fix}": "processing", f"> {delete}": "free", f"< = {delete}": "free"} | streamed,
+                    "processing": streamed
                     | {
                         f"< = {fix}": "free",
                         f"> {fix}": "processing",
@@ -180,13 +180,13 @@ def rules() -> Rules:
             StateMachine(
                 "during",
                 "processing",
-                {"processing": told | {f"< = {fix}": "answered"}, "answered": {}},
+                {"processing": streamed | {f"< = {fix}": "answered"}, "answered": {}},
                 key=("/params/request_id", "/result/request_id"),
             ),
         ),
-        during=(OnlyWhileOpen("during", tuple(told), (command,)),),
+        during=(OnlyWhileOpen("during", tuple(streamed), (command,)),),
         split={f"> {command}": "/params/command"},
         closed="methods",
         junk="framing",
-        notifications=dict.fromkeys((event[2:] for event in told), "no-id"),
+        notifications=dict.fromkeys((event[2:] for event in streamed), "no-id"),
     )

@@ -1,4 +1,4 @@
-"""The dialect of Kaiak's later server: methods of their own, one notification for all that it streams."""
+"""Kaiak's agent API as of its later server: three methods, and one notification for everything that it streams."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SESSION = "/params/session_id"
 DIALECT = Dialect(
     "kaiak-head",
     "content-length",
-    "Kaiak's agent API, as its later server speaks it",
+    "Kaiak's agent API, in the form of its later server",
     bound={"kaiak/generate_fix": {"workspace": "/params/agent_config/workspace/working_dir"}},
     volatile={
         "kaiak/generate_fix": ("/result/created_at",),
@@ -95,12 +95,10 @@ def rules() -> Rules:
         {
             "fix": Clause(fix, "incidents and agent_config; the answer has request_id, session_id and created_at."),
             "delete": Clause(delete, "session_id; the answer has status, cleanup_results and deleted_at."),
-            "reply": Clause(
-                reply, "session_id, one of four kinds, timestamp; the answer says whether it was a success."
-            ),
+            "reply": Clause(reply, "session_id, one of four kinds, timestamp; the answer has success."),
             "data": Clause(data, "request_id, session_id, one of seven kinds, and its payload."),
             "no-id": Clause(data, "It is a notification."),
-            "during": Clause(data, "It is sent while a fix goes on, and not after its answer."),
+            "during": Clause(data, "It is sent during a fix, and not after its answer."),
             "session": Clause(delete, "The server sends no message about a deleted session."),
             "interaction": Clause(reply, "It names, once, an interaction that was asked for."),
             "methods": Clause("methods", "There are three methods of the client, and one notification of the server."),

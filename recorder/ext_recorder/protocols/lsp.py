@@ -1,4 +1,4 @@
-"""The Language Server Protocol."""
+"""Language Server Protocol."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The Model Context Protocol over stdio: the revisions with a handshake, and 2026-07-28, which has none.
+"""Model Context Protocol over stdio: the revisions with a handshake, and 2026-07-28, which has none.
 
 Since 2026-07-28 a session may begin with `server/discover`, and every request describes its client in `_meta`: name,
-version, capabilities and trace context. All of that differs between clients and runs, so it is volatile, and so is
-what `initialize` says of a client.
+version, capabilities and trace context. All of that differs between clients and runs, so it is volatile, as is the
+description of the client in `initialize`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The Pi extension protocol, version 1.0 (spec 1): an envelope with a type, calls in both directions.
+"""Pi extension protocol 1.0 (spec 1): an envelope with a type, and calls in both directions.
 
-The specification names no transport; a message a line is what Pi's own RPC mode does. A call is known by the `call_id`
-of its payload; a slash command has none, so that only the envelope's `id` can name it.
+The specification names no transport; Pi's own RPC mode sends one message per line. The `call_id` in the payload
+identifies a call; a slash command has none, so the `id` of its envelope is used.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ def rules() -> Rules:
             "log": Clause("$defs/log", "schema, ts, level, event, message, correlation."),
             "error": Clause("$defs/error", "code and message."),
             "order": Clause("$defs/register", "An extension registers, once, before it is asked for anything."),
-            "types": Clause("properties/type", "Who says what: calls of tools and commands are the host's."),
+            "types": Clause("properties/type", "Each type has a direction: the host calls tools and commands."),
             "call": Clause(
                 "properties/id", "Correlation id for request/response: an answer names a call that is open."
             ),

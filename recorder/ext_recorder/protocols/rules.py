@@ -1,4 +1,4 @@
-"""Short ways to write JSON Schema (draft 2020-12)."""
+"""Rules of a protocol (clauses, schemas of messages, state machines), and shorthands for JSON Schema 2020-12."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OBJECT: Schema = {"type": "object"}
 LIST: Schema = {"type": "array"}
 TEXTS: Schema = {"type": "array", "items": TEXT}
 
-# RFC 3339. Pi asks for it by `format`, which validators are free not to look at.
+# RFC 3339. The schema of Pi requires it by `format`, which validators may ignore.
 INSTANT: Schema = {
     "type": "string",
     "pattern": r"^\d{4}-\d{2}-\d{2}[Tt]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$",
@@ -28,7 +28,7 @@ INSTANT: Schema = {
 
 
 def record(**fields: Schema) -> Schema:
-    """An object with these members; those whose name ends with an underscore may be missing. Others are allowed."""
+    """Return the schema of an object with these members; names that end with an underscore are optional."""
     return {
         "type": "object",
         "required": [name for name in fields if not name.endswith("_")],
@@ -42,27 +42,27 @@ def maybe(fields: Mapping[str, Schema]) -> Schema:
 
 
 def list_of(schema: Schema) -> Schema:
-    """An array of these."""
+    """Return the schema of an array with such items."""
     return {"type": "array", "items": schema}
 
 
 def map_of(schema: Schema) -> Schema:
-    """An object whose members all are this."""
+    """Return the schema of an object whose members all match a schema."""
     return {"type": "object", "additionalProperties": schema}
 
 
 def one_of(*values: object) -> Schema:
-    """One of these values."""
+    """Return the schema of a value that is one of these."""
     return {"enum": list(values)}
 
 
 def either(*schemas: Schema) -> Schema:
-    """One of these, at least."""
+    """Return the schema of a value that matches at least one of these schemas."""
     return {"anyOf": list(schemas)}
 
 
 def both(*schemas: Schema) -> Schema:
-    """All of these."""
+    """Return the schema of a value that matches all of these schemas."""
     return {"allOf": list(schemas)}
 
 
@@ -72,11 +72,11 @@ VERSION_2 = record(jsonrpc={"const": "2.0"})
 
 
 class Clause:
-    """One thing that a specification demands.
+    """Requirement of a specification.
 
     Attributes:
-        section: where it says so.
-        text: the demand, in short.
+        section: section of the specification.
+        text: the requirement in one sentence.
     """
 
     __slots__ = ("section", "text")
@@ -87,14 +87,14 @@ class Clause:
 
 
 class StateMachine:
-    """States, and which event may come in which of them. Events that it does not name are not its business.
+    """States, and the events that are allowed in each of them. Events that it does not name are ignored.
 
     Attributes:
         clause: the id of the clause.
         start: the first state.
         moves: {state: {event: next state}}.
-        key: pointers to what it is kept apart by: there is one machine for each run, session, call. The first that is
-            there counts; `#` is the id of the call. (): one for the whole session.
+        key: pointers to the name of the run, session or call: each has its own machine. The first pointer that exists
+            in a message is used; `#` is the id of the call. (): one machine for the entire session.
     """
 
     __slots__ = ("clause", "events", "key", "moves", "start")
@@ -112,7 +112,7 @@ class OnlyWhileOpen:
 
     Attributes:
         clause: the id of the clause.
-        events: what is said.
+        events: the messages.
         calls: methods of the host.
     """
 
@@ -128,22 +128,23 @@ class Rules:
     """Rules of one protocol.
 
     Attributes:
-        specification: its name, for people.
-        clauses: id to clause.
-        envelope: the schema of every message; `envelope_clause` demands it.
-        messages: {event: (clause, schema of what it says)}: of `params`, `result`, `error` or what the dialect's form
-            has in their place.
-        machines: states.
-        during: what is said only while something goes on.
-        split: {event: pointer}: see the module.
-        closed: the clause by which other messages are wrong; "" where there may be others.
-        junk: the clause by which bytes that are no message are wrong; "" where they are tolerated.
-        silent: methods whose requests need no answer.
+        specification: its name, for users.
+        clauses: the clauses by id.
+        envelope: the schema of every message.
+        envelope_clause: the clause that a message without this schema violates.
+        messages: {event: (clause, schema of its content)}: of `params`, `result`, `error`, or the member of the
+            dialect's form that corresponds to them.
+        machines: the state machines.
+        during: messages that are sent only while certain calls are open.
+        split: {event: pointer}: the value there is part of the name of the event, as in `< complete:true`.
+        closed: the clause that messages without an entry in `messages` violate; "" if they are allowed.
+        junk: the clause that bytes between messages violate; "" if they are allowed.
+        silent: methods whose requests need no response.
         excuses: notifications that name a request of their own side (see `Dialect.references`), which needs no response
             after them.
-        notifications: {method: clause}: what the child only tells; with an id it is wrong by this clause.
-        limits: {method: clause}: of the dialect's timeouts.
-        echoes: {method: clause}: of the dialect's echoes.
+        notifications: {method: clause}: notifications of the child; with an id they violate this clause.
+        limits: {method: clause}: clauses of the dialect's timeouts.
+        echoes: {method: clause}: clauses of the dialect's echoes.
     """
 
     __slots__ = (
@@ -187,7 +188,7 @@ class Rules:
         self.echoes = echoes or {}
 
     def cited(self) -> Iterator[str]:
-        """The ids of all clauses that a rule names."""
+        """Yield the ids of all clauses that a rule names."""
         yield self.envelope_clause
         yield from (clause for clause, _ in self.messages.values())
         yield from (machine.clause for machine in self.machines)
@@ -196,7 +197,7 @@ class Rules:
         yield from filter(None, (self.closed, self.junk))
 
 
-# What every protocol of calls demands, in the words of JSON-RPC 2.0; one of another form has its own for some of them.
+# Clauses that apply to all protocols with calls. Protocols that are not JSON-RPC replace some of them by their own.
 JSON_RPC = {
     "version-2": Clause("JSON-RPC 2.0, 4 and 5", 'Every message says "jsonrpc": "2.0".'),
     "error-object": Clause("JSON-RPC 2.0, 5.1", "An error has a code, a whole number, and a message, a text."),
@@ -207,23 +208,16 @@ JSON_RPC = {
 }
 
 
-class AllRules:
-    """Rules by the name of their dialect, created on first use; None for a dialect without rules."""
-
-    __slots__ = ()
-
-    def get(self, name: str) -> Rules | None:
-        """Return the rules of a dialect; None if it has none."""
-        if name not in WITH_RULES:
-            return None
-        module = __import__(f"ext_recorder.protocols.{name.replace('-', '_')}", fromlist=["rules"])
-        rules: Rules = module.rules()
-        return rules
-
-
-# All but lines without any further meaning, of which nothing is demanded.
+# All protocols of child processes, except raw, which has no messages.
 WITH_RULES = (
     "gevals", "pi", "gassist", "waza", "waza-go", "kaiak", "kaiak-head", "mcp", "lsp", "dap", "acp", "jsonrpc",
 )  # fmt: skip
 
-RULES = AllRules()
+
+def rules_of(protocol: str) -> Rules | None:
+    """Create the rules of a protocol; None if it has none."""
+    if protocol not in WITH_RULES:
+        return None
+    module = __import__(f"ext_recorder.protocols.{protocol.replace('-', '_')}", fromlist=["rules"])
+    rules: Rules = module.rules()
+    return rules

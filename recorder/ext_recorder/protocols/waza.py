@@ -1,4 +1,4 @@
-"""waza's JSON-RPC server (spec 3): runs go on after the answer that names them, and tell of themselves."""
+"""waza's JSON-RPC server (spec 3): runs continue after the response that names them, and send notifications."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DIALECT = Dialect(
         "task.list": _PATHS,
         "task.get": _PATHS,
     },
-    # The Python server writes durations, in its own spelling of names.
+    # The server in Python writes names of members with underscores.
     volatile={
         "eval.progress": ("/params/durationMs", "/params/duration_ms", "/params/details/duration_ms"),
         "eval.complete": ("/params/summary/durationMs", "/params/summary/duration_ms"),
@@ -130,7 +130,7 @@ def rules() -> Rules:
                     "not named yet": {"< = eval.run": "running", "> run.status": "not named yet"},
                     "running": running | {"< eval.complete": "complete", "< = run.cancel": "cancelled"},
                     "complete": {"> run.status": "complete", "< = run.status": "complete"},
-                    # What was on its way when the run was cancelled still comes.
+                    # Messages that were being sent when the run was cancelled still arrive.
                     "cancelled": dict.fromkeys(running, "cancelled") | {"< eval.complete": "complete"},
                 },
                 key=("/params/runId", "/result/runId"),

@@ -1,4 +1,4 @@
-"""The dialect of waza's server in Go: other names for parameters, no notifications, runs that end at once."""
+"""waza's server in Go: other names of parameters, no notifications, and runs that end at once."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def rules() -> Rules:
     )  # fmt: skip
 
     def perhaps(schema: Schema) -> Schema:
-        """A list in Go: null where it is empty."""
+        """Return the schema of a list in Go: an empty one is null."""
         return either(null, list_of(schema))
 
     return Rules(
@@ -67,9 +67,9 @@ def rules() -> Rules:
             "tasks": Clause("task.list", "path; the answer lists id and name of each task, or is null."),
             "task": Clause("task.get", "path and task_id; the answer is the task as the server keeps it."),
             "status": Clause("run.status", "run_id; the answer has id, status, and perhaps error."),
-            "cancel": Clause("run.cancel", "run_id; the answer says whether the run was canceled."),
-            "error": Clause("errors", "What an error is about is a text."),
-            "named": Clause("eval.run", "The server tells of runs that it has named."),
+            "cancel": Clause("run.cancel", "run_id; the answer has canceled."),
+            "error": Clause("errors", "data of an error is a text."),
+            "named": Clause("eval.run", "A response about a run follows the response that names it."),
             "methods": Clause("methods", "There are eight methods, in one direction, and no notifications."),
             "stdout": Clause("transport", "Each message is a single line of JSON."),
         },

@@ -74,7 +74,14 @@ class Address:
                 server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 server.bind(self.place)
             else:
-                _bind_path(server, str(self.place))
+                path = str(self.place)
+                if _is_stale(path):
+                    Path(path).unlink()
+                before = os.umask(0o177)  # other users may not connect
+                try:
+                    server.bind(path)
+                finally:
+                    os.umask(before)
             server.listen(BACKLOG)
         except OSError as error:
             server.close()
@@ -147,18 +154,8 @@ def shut(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_WR)
 
 
-def _bind_path(server: socket.socket, path: str) -> None:
-    """Bind to a file that only this user may access. The file of a server that has exited is replaced."""
-    if _is_stale(path):
-        Path(path).unlink()
-    before = os.umask(0o177)
-    try:
-        server.bind(path)
-    finally:
-        os.umask(before)
-
-
 def _is_stale(path: str) -> bool:
+    """Return True for the socket of a server that has exited."""
     if not Path(path).is_socket():
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

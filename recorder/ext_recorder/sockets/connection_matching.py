@@ -153,24 +153,17 @@ class Arrivals:
     def act(self, ready: Collection[int]) -> Iterator[tuple[Arrival, Connection]]:
         """Accept and read after poll(). Yield the clients that are matched now, with their recorded connections."""
         fresh = list(self._fresh.items())
-        if self._listener.fd in ready:
-            yield from self._accept()
+        if self._listener.fd in ready and (client := self._listener.accept()):
+            arrival = Arrival(client, self._header)
+            if not self.missing and not self._fresh:
+                self._refuse(client)
+            elif self.missing and self.missing[0].greets:
+                yield arrival, self.missing.pop(0)
+            else:
+                self._fresh[client.fileno()] = arrival
         for fd, arrival in fresh:
             if fd in ready:
                 yield from self._receive(fd, arrival)
-
-    def _accept(self) -> Iterator[tuple[Arrival, Connection]]:
-        client = self._listener.accept()
-        if client is None:
-            return
-        if not self.missing and not self._fresh:
-            self._refuse(client)
-            return
-        arrival = Arrival(client, self._header)
-        if self.missing and self.missing[0].greets:
-            yield arrival, self.missing.pop(0)
-        else:
-            self._fresh[client.fileno()] = arrival
 
     def _receive(self, fd: int, arrival: Arrival) -> Iterator[tuple[Arrival, Connection]]:
         """Read from a client, and match it by its first message."""
@@ -186,20 +179,18 @@ class Arrivals:
         if not self.missing:
             self._refuse(arrival.socket)
             return
-        connection = self._match(item.payload if isinstance(item, Frame) else None)
+        # The recorded connection whose first message matches; the first connection if none does.
+        payload = item.payload if isinstance(item, Frame) else None
+        candidates = [recorded for recorded in self.missing if payload is not None or recorded.first is None]
+        connection = next(iter(candidates), self.missing[0])
+        for recorded in self.missing if len(self.missing) > 1 else ():
+            if payload is not None and recorded.first and not recorded.first.raw and not recorded.greets:
+                requests, _ = make_matcher_and_writer(self._path, self._header, self._options)
+                if requests.accepts(RecordedRequest(recorded.first.payload, recorded.line), payload):
+                    connection = recorded
+                    break
         self.missing.remove(connection)
         yield arrival, connection
-
-    def _match(self, payload: bytes | None) -> Connection:
-        """Return the recorded connection whose first message matches; the first connection if none does."""
-        if payload is not None and len(self.missing) > 1:
-            for recorded in self.missing:
-                if recorded.first is not None and not recorded.first.raw and not recorded.greets:
-                    requests, _ = make_matcher_and_writer(self._path, self._header, self._options)
-                    if requests.accepts(RecordedRequest(recorded.first.payload, recorded.line), payload):
-                        return recorded
-        candidates = (recorded for recorded in self.missing if payload is not None or recorded.first is None)
-        return next(candidates, self.missing[0])
 
     def _refuse(self, client: socket.socket) -> None:
         self._report(f"one connection more than the {self._count} in {self._path}: it is closed")

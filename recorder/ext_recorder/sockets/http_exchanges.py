@@ -1,7 +1,7 @@
-"""Exchanges of a recorded HTTP/1.1 session: a request, and what the server sent in response to it.
+"""Exchanges of a recorded HTTP/1.1 session: requests, and the messages of the server in response to each.
 
-Clients use connections as they like: which request goes over which of them differs from run to run. So a session is cut
-into exchanges, and connections do not count.
+A client may send any request on any of its connections, and that differs from run to run. So a session is divided into
+exchanges, independent of connections.
 """
 
 from __future__ import annotations
@@ -14,12 +14,8 @@ from ext_recorder.replay.request_matcher import RecordedRequest
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from ext_recorder.cassette.events import Event
-
 _REQUEST_LINE = re.compile(rb"([A-Z_-]+ [^ \r\n]+) HTTP/1\.[^\r\n]*\r\n")
-_NEVER = 1 << 60  # the line of what does not come
+_NEVER = 1 << 60  # the line of a response that was not recorded
 
 
 class Exchange:
@@ -28,11 +24,11 @@ class Exchange:
     Attributes:
         request: the request.
         time: its time, in seconds since the start.
-        sent: what the server sent, with its line: responses, chunks, exact bytes.
+        sent: output of the server, with its line: responses, chunks, exact bytes.
         answered: the line of the final response; a large number if there is none.
         done: the line of the last event of the response.
-        closes: the server closed the connection behind it.
-        partial: the body of the request is not recorded entirely, and does not count.
+        closes: the server closed the connection after it.
+        partial: the body of the request is not recorded completely, and not compared.
         played: it was replayed, or skipped.
     """
 
@@ -47,15 +43,26 @@ class Exchange:
         self.partial = partial
         self.played = False
 
+    def is_open(self) -> bool:
+        """Return True if the end of the response was not recorded."""
+        if not self.sent:
+            return True
+        last = self.sent[-1][1]
+        streams = any("chunked" in line.lower() for line in self.sent[0][1].head)
+        complete = any(line.startswith("chunks") for line in last.head) or (
+            last.head[:1] == ("chunk",) and not last.payload
+        )
+        return streams and not complete and not self.closes
+
 
 class Exchanges:
-    """All exchanges of a cassette, and what the server wrote to its own standard files.
+    """All exchanges of a cassette, and the output of the server on its own standard files.
 
     Attributes:
         listed: the exchanges, in the order of their requests.
         own: output of the server, with its line.
-        exit: the exit code of the server if it ended by itself; None if it got a signal.
-        ended: how it ended after a signal: the exit code or the name of a signal; None if that is not known.
+        exit: the exit code of the server if it exited by itself; None if it received a signal.
+        ended: its exit code, or the name of a signal, after a signal; None if that is not known.
 
     Raises:
         CassetteError: the cassette cannot be read.
@@ -66,24 +73,21 @@ class Exchanges:
         self.own: list[tuple[int, Data]] = []
         self.exit: int | None = None
         self.ended: int | str | None = None
-        self._open: dict[int, list[Exchange]] = {}  # by connection: those without a final response
-        self._last: dict[int, Exchange] = {}  # by connection: that of the response sent last
-        self._early: dict[int, Exchange] = {}  # by connection: what was sent before the request was complete
+        self._open: dict[int, list[Exchange]] = {}  # by connection: exchanges without a final response
+        self._last: dict[int, Exchange] = {}  # by connection: the exchange of the latest response
+        self._early: dict[int, Exchange] = {}  # by connection: responses before the request was complete
         self._ended: set[int] = set()  # connections that their client has ended
         with Reader(path) as reader:
             for event in reader:
-                self._take(event, reader.line)
-
-    def _take(self, event: Event, line: int) -> None:
-        if isinstance(event, Mark):
-            self._mark(event)
-        elif event.conn == OWN_FILES:
-            if event.kind != "in":
-                self.own.append((line, event))
-        elif event.kind == "in":
-            self._request(event, line)
-        else:
-            self._response(event, line)
+                if isinstance(event, Mark):
+                    self._mark(event)
+                elif event.conn == OWN_FILES:
+                    if event.kind != "in":
+                        self.own.append((reader.line, event))
+                elif event.kind == "in":
+                    self._request(event, reader.line)
+                else:
+                    self._response(event, reader.line)
 
     def _mark(self, mark: Mark) -> None:
         if mark.kind == "signal":
@@ -99,21 +103,17 @@ class Exchanges:
 
     def _request(self, event: Data, line: int) -> None:
         payloads = _payloads(event)
+        partial = not payloads
+        if partial and (begun := _REQUEST_LINE.match(event.payload)):
+            payloads = [begun[1]]
         for payload in payloads:
-            self._begin(event, Exchange(RecordedRequest(payload, line), event.time))
-        if not payloads and (begun := _REQUEST_LINE.match(event.payload)):
-            self._begin(event, Exchange(RecordedRequest(begun[1], line), event.time, partial=True))
-
-    def _begin(self, event: Data, exchange: Exchange) -> None:
-        self.listed.append(exchange)
-        early = self._early.pop(event.conn, None)
-        if early is None:
-            self._open.setdefault(event.conn, []).append(exchange)
-            return
-        exchange.sent, exchange.answered, exchange.done = early.sent, early.answered, early.done
-        self._last[event.conn] = exchange
-        if exchange.answered == _NEVER:
-            self._open.setdefault(event.conn, []).append(exchange)
+            exchange = Exchange(RecordedRequest(payload, line), event.time, partial=partial)
+            self.listed.append(exchange)
+            if early := self._early.pop(event.conn, None):
+                exchange.sent, exchange.answered, exchange.done = early.sent, early.answered, early.done
+                self._last[event.conn] = exchange
+            if exchange.answered == _NEVER:
+                self._open.setdefault(event.conn, []).append(exchange)
 
     def _response(self, event: Data, line: int) -> None:
         waiting = self._open.get(event.conn, [])

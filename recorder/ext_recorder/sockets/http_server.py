@@ -1,8 +1,8 @@
 """`replay --listen` of a session that was recorded with `--framing http`: requests are matched, connections are not.
 
-In order `strict` a request comes after those that had their responses before it was sent; requests that overlapped come
-in any order. In order `any` each comes whenever the client sends it. A part of a stream (server-sent events) waits for
-the requests that are recorded before it, because one of them may have caused it, but not for long.
+In order `strict`, a request must arrive after all requests whose responses were recorded before it; requests that
+overlapped may arrive in any order. In order `any`, a request may arrive at any time. A part of a stream (server-sent
+events) waits up to `CAUSE_S` for the requests that are recorded before it, because one of them may have caused it.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ CAUSE_S = 2.0
 
 
 class _Turn:
-    """A response on its way to a client.
+    """A response that is being sent to a client.
 
     Attributes:
-        exchange: what is replayed; None for a refusal.
-        rest: what is still to be sent, with its line.
-        since: when the request came.
-        waits: since when the next part waits for another request; 0.0: it does not.
+        exchange: the replayed exchange; None for a refusal.
+        rest: the parts that are not sent yet, with their lines.
+        since: time at which the request arrived.
+        waits: time since which the next part waits for another request; 0.0 if it does not wait.
     """
 
     __slots__ = ("exchange", "refusal", "rest", "since", "waits")
@@ -70,12 +70,12 @@ class _Client:
 
     Attributes:
         socket: the connection.
-        decoder: of its requests.
-        turns: the responses that it waits for, in their order.
-        unsent: bytes that it does not take yet.
-        continued: it was told to send the body of its request.
-        ended: it sends nothing more.
-        over: it is to be closed once everything was sent.
+        decoder: decoder of its requests.
+        turns: pending responses, in their order.
+        unsent: bytes that the client has not read yet.
+        continued: the client was asked to send the body of its request.
+        ended: the client sends nothing more.
+        over: the connection is closed after everything was sent.
     """
 
     __slots__ = ("apart", "continued", "decoder", "ended", "over", "socket", "turns", "unsent")
@@ -90,18 +90,18 @@ class _Client:
 
 
 class HttpServer:
-    """One replayed HTTP server.
+    """A replayed HTTP server.
 
     Args:
         path: the cassette.
         header: its header.
-        options: how to replay.
-        listener: where clients connect.
+        options: options of the replay.
+        listener: accepts the clients.
         err: standard error.
-        report: of `--report`; None: it was not given.
+        report: report of `--report`; None without that option.
 
     Attributes:
-        told: differences between this session and the recorded one.
+        told: messages about differences between this session and the recorded one.
     """
 
     def __init__(
@@ -120,13 +120,17 @@ class HttpServer:
         self._exchanges = Exchanges(path)
         self._own = deque(self._exchanges.own)
         self._clients: dict[int, _Client] = {}
-        self._first = 0  # index of the first exchange that was not played
+        self._first = 0  # index of the first exchange that was not replayed
         self._lost = self._differs = False
         self._header = header
         self.told: list[str] = report.told if report else []
 
     def run(self) -> int | str:
-        """Serve until a signal comes, or all is played of a server that ended by itself. Return how to end."""
+        """Serve until a signal arrives, or all exchanges of a server that exited by itself are replayed.
+
+        Returns:
+            The exit code or the name of the signal.
+        """
         signals = Signals()
         signals.catch()
         write_message(
@@ -144,20 +148,20 @@ class HttpServer:
                 for fd in [fd for fd in ready if fd in self._clients]:
                     if ready[fd] & ~POLLOUT:
                         self._receive(self._clients[fd])
-                for each in list(self._clients.values()):
-                    self._send(each)
+                for client in list(self._clients.values()):
+                    self._send(client)
                 if (
                     self._exchanges.exit is not None
                     and self._first >= len(self._exchanges.listed)
                     and not self._clients
                 ):
                     status = self._exchanges.exit
-            self._look_back()
+            self._report_missing()
         finally:
             signals.close()
             self._listener.close()
-            for each in self._clients.values():
-                each.socket.close()
+            for client in self._clients.values():
+                client.socket.close()
         return EXIT_DIFFERS if self._differs else status
 
     def _wait(self, signals: Signals) -> dict[int, int]:
@@ -186,7 +190,7 @@ class HttpServer:
             client.ended = True
         while (item := client.decoder.next_event()) is not None:
             if isinstance(item, Frame):
-                self._hear(client, item.payload)
+                self._answer(client, item.payload)
             elif not item.wire.isspace():
                 self._say(f"{len(item.wire)} bytes of a client are not a request: {item.reason}")
                 self._differs = client.over = True
@@ -194,7 +198,8 @@ class HttpServer:
             client.continued = True
             self._write(client, b"HTTP/1.1 100 Continue\r\n\r\n")
 
-    def _hear(self, client: _Client, payload: bytes) -> None:
+    def _answer(self, client: _Client, payload: bytes) -> None:
+        """Begin the recorded response to a request, or refuse it."""
         exchange, following = self._find(payload)
         if exchange is None or not exchange.sent:
             self._differs = self._lost = True
@@ -223,27 +228,26 @@ class HttpServer:
         client.turns.append(turn)
 
     def _find(self, payload: bytes) -> tuple[Exchange | None, str]:
-        """Return the first exchange that a request matches and that may come now; else None, and what is next."""
+        """Return the first exchange that a request matches and that may begin now; else None, and the next as text."""
         strict = self._options.order == "strict"
         ahead: list[Exchange] = []
         for exchange in self._exchanges.listed[self._first :]:
             if exchange.played:
                 continue
-            if self._matches(exchange, payload):
+            if exchange.partial:
+                matches = b" ".join(payload.split(b" ", 2)[:2]) == exchange.request.payload
+            else:
+                matches = self._requests.matches(exchange.request, payload)
+            if matches:
                 missing = [each for each in ahead if each.done < exchange.request.line] if strict else []
                 if missing and not self._lost:
                     return None, f"line {missing[0].request.line}"
-                for each in missing:
-                    each.played = self._differs = True
-                    self._say(f"{self._path}:{each.request.line}: {self._described(each.request)} was never sent")
+                for skipped in missing:
+                    skipped.played = self._differs = True
+                    self._report_unsent(skipped.request)
                 return exchange, ""
             ahead.append(exchange)
         return None, f"line {ahead[0].request.line}" if ahead else "nothing: the session is over"
-
-    def _matches(self, exchange: Exchange, payload: bytes) -> bool:
-        if exchange.partial:
-            return b" ".join(payload.split(b" ", 2)[:2]) == exchange.request.payload
-        return self._requests.matches(exchange.request, payload)
 
     def _history(self) -> Iterator[tuple[RecordedRequest, bool, bool]]:
         for exchange in self._exchanges.listed:
@@ -252,7 +256,7 @@ class HttpServer:
     # --- Responses ----------------------------------------------------------------------------------------------------
 
     def _due(self, client: _Client) -> float | None:
-        """Return when the next part of the first response may be sent; None: once another request has come."""
+        """Return when to send the next part of the first response; None if it waits for another request."""
         turn, now = client.turns[0], monotonic()
         if turn.exchange is None:
             return now
@@ -274,7 +278,7 @@ class HttpServer:
         return any(not each.played for each in listed[self._first :] if each.request.line < line)
 
     def _send(self, client: _Client) -> None:
-        """Send what is due, as far as the client takes it."""
+        """Send all due parts, as far as the client reads them."""
         while not client.unsent and client.turns:
             turn = client.turns[0]
             due = self._due(client)
@@ -287,30 +291,17 @@ class HttpServer:
             elif turn.rest:
                 self._write(client, self._responses.out(turn.rest.popleft()[1]))
             if turn.exchange is not None and not turn.rest:
-                if self._is_open(turn.exchange):
-                    break  # a stream that never ended stays as it is
+                if turn.exchange.is_open():
+                    break  # the connection stays open
                 client.over = client.over or turn.exchange.closes
                 client.turns.popleft()
         if client.unsent:
             self._write(client, b"")
-        if not client.unsent and (client.over or (client.ended and not self._has_more(client))):
+        has_more = any(turn.rest or turn.exchange is None for turn in client.turns)
+        if not client.unsent and (client.over or (client.ended and not has_more)):
             shut(client.socket)
             del self._clients[client.socket.fileno()]
             client.socket.close()
-
-    def _has_more(self, client: _Client) -> bool:
-        return any(turn.rest or turn.exchange is None for turn in client.turns)
-
-    def _is_open(self, exchange: Exchange) -> bool:
-        """Return True for a response whose end was not recorded."""
-        if not exchange.sent:
-            return True
-        last = exchange.sent[-1][1]
-        streams = any("chunked" in line.lower() for line in exchange.sent[0][1].head)
-        complete = any(line.startswith("chunks") for line in last.head) or (
-            last.head[:1] == ("chunk",) and not last.payload
-        )
-        return streams and not complete and not exchange.closes
 
     def _write(self, client: _Client, data: bytes) -> None:
         rest = client.unsent + data
@@ -318,7 +309,7 @@ class HttpServer:
             sent = client.socket.send(rest) if rest else 0
         except BlockingIOError:
             sent = 0
-        except OSError:  # the client is gone
+        except OSError:  # the client has disconnected
             sent, client.over = len(rest), True
             client.turns.clear()
         client.unsent = rest[sent:]
@@ -326,7 +317,7 @@ class HttpServer:
     # --- The server itself --------------------------------------------------------------------------------------------
 
     def _write_own(self) -> None:
-        """Write what the server wrote before the next request on its own standard files."""
+        """Replay the output of the server on its own standard files up to the next request."""
         while self._own and not self._unplayed_before(self._own[0][0]):
             event = self._own.popleft()[1]
             outlet = self._outlets["err" if event.kind == "err" else "out"]
@@ -335,16 +326,17 @@ class HttpServer:
             except OSError:
                 continue
 
-    def _look_back(self) -> None:
-        left = [each for each in self._exchanges.listed if not each.played]
-        for each in left[:LISTED]:
-            self._say(f"{self._path}:{each.request.line}: {self._described(each.request)} was never sent")
+    def _report_missing(self) -> None:
+        left = [exchange for exchange in self._exchanges.listed if not exchange.played]
+        for exchange in left[:LISTED]:
+            self._report_unsent(exchange.request)
         if len(left) > LISTED:
             self._say(f"and {len(left) - LISTED} more")
         self._differs = self._differs or (bool(left) and self._options.order == "strict")
 
-    def _described(self, request: RecordedRequest) -> str:
-        return describe(request.message(self._requests.dialect))
+    def _report_unsent(self, request: RecordedRequest) -> None:
+        name = describe(request.message(self._requests.dialect))
+        self._say(f"{self._path}:{request.line}: {name} was never sent")
 
     def _say(self, text: str) -> None:
         self.told.append(text)

@@ -1,8 +1,8 @@
-"""Players beside each other: one for each connection, and one for what belongs to none.
+"""Players of one socket server: one for each connection, and one for the events that belong to no connection.
 
-Within a connection the rule of `player` holds. What the server says there in answer to nothing, while no call is open,
-may have been caused by another client; so it also waits for what a client had said last, where that was another one.
-What the server does on its own account (its log, its exit) waits for all that any client had said before.
+Each connection is replayed as a session on stdio. A message that the server sends unprompted while no call is open may
+have been caused by another client, so it also waits for the latest message of any other client. Log and exit of the
+server wait for all previous messages of all clients.
 """
 
 from __future__ import annotations
@@ -22,21 +22,20 @@ if TYPE_CHECKING:
     from ext_recorder.replay.response_writer import ResponseWriter
     from ext_sdk.core.wire.framing import Framing
 
-    # Has everything come that the clients said down to this line of the cassette?
+    # Returns True if all messages of the clients up to this line of the cassette have arrived.
     Arrived = Callable[[int], bool]
 
 
 class Part(Reader):
-    """The events of one connection, as a cassette of its own: its end is an exit.
+    """Reader of the events of one connection as a session, whose end is an exit.
 
     Args:
         path: the cassette.
-        number: the connection; OWN_FILES for what belongs to none, without what came in there.
+        number: the connection; OWN_FILES for the output and exit of the server itself.
         closed: whether its end was recorded.
 
     Attributes:
-        cause: the line of what a client had said last before the event given last, where that was another
-            connection; else 0.
+        cause: line of the latest message of any client before the current event; 0 if it was of this connection.
     """
 
     def __init__(self, path: str, number: int, *, closed: bool = False) -> None:
@@ -46,7 +45,7 @@ class Part(Reader):
         super().__init__(path)
 
     def again(self) -> Part:
-        """Another reader of the same part, at its start."""
+        """Return another reader of the same part, at its start."""
         return Part(self.path, self._number, closed=self._closed)
 
     def __iter__(self) -> Iterator[Event]:
@@ -69,16 +68,16 @@ class Part(Reader):
         if self._closed:
             yield Mark("exit", 0.0, 0)
         elif own and isinstance(last, Mark) and last.kind == "signal":
-            yield Mark("exit", last.time, last.value)  # of the recorder, which had not started the server itself
+            yield Mark("exit", last.time, last.value)  # a recorder that has not started the server records no exit
 
 
 class ConnectionPlayer(StrictPlayer):
-    """Plays one connection in its order.
+    """Player of one connection in order `strict`.
 
     Args:
         reader: its events.
         requests, responses, actions, framing: see Player.
-        arrived: asked about other connections.
+        arrived: returns True if all messages of other connections up to a line have arrived.
     """
 
     _is_coupled = True
@@ -99,18 +98,17 @@ class ConnectionPlayer(StrictPlayer):
 
     def _may(self, event: Event) -> bool:
         cause = self._part.cause
-        return not cause or self._responses.has_open_calls or not self._is_unasked(event) or self._arrived(cause)
-
-    def _is_unasked(self, event: Event) -> bool:
+        if not cause or self._responses.has_open_calls:
+            return True
         if not isinstance(event, Data) or event.kind != "out" or event.raw:
-            return False
-        seen = scan_id(event.payload)
-        kind = seen[0] if seen else self._requests.dialect.classify(event.payload).kind
-        return kind in {"request", "notification"}
+            return True
+        scanned = scan_id(event.payload)
+        kind = scanned[0] if scanned else self._requests.dialect.classify(event.payload).kind
+        return kind not in {"request", "notification"} or self._arrived(cause)
 
 
 class OwnPlayer(ConnectionPlayer):
-    """Plays what belongs to no connection."""
+    """Player of the events that belong to no connection."""
 
     def _may(self, event: Event) -> bool:
         return not self._part.cause or self._arrived(self._part.cause)

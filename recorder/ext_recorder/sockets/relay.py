@@ -1,11 +1,11 @@
-"""The relay: the tap of a socket server. Clients connect to it, and it to the server, once for each of them.
+"""The relay: the recording proxy of a socket server. It opens one connection to the server for each client.
 
 client  <-- socket -->  relay (this process)  <-- socket -->  server
-                          |  notes
+                          |  events
                           v
-                        scribe (forked)  -->  cassette
+                        writer process (forked)  -->  cassette
 
-The server may be a child of ours, whose standard files pass through as they do on stdio, or run already.
+The server is either started by the relay, which also forwards its standard files, or already running.
 """
 
 from __future__ import annotations
@@ -83,14 +83,14 @@ def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRe
 
 @contextmanager
 def relaying(listen: str, connect: str) -> Iterator[Callable[[Child | None, Signals, EventQueue, OutputSink], Relay]]:
-    """Listen as long as the block lasts; what makes the relay for who comes.
+    """Listen during the `with` block, and yield a function that creates the relay.
 
     Args:
-        listen: the address for clients.
-        connect: the server's.
+        listen: address for clients.
+        connect: address of the server.
 
     Raises:
-        UsageError: an address is none, or can't be listened at.
+        UsageError: an address is not valid, or it is not possible to listen at it.
     """
     target = Address.parse(connect, "--connect")
     listener = Address.parse(listen, "--listen").listen()
@@ -101,13 +101,13 @@ def relaying(listen: str, connect: str) -> Iterator[Callable[[Child | None, Sign
 
 
 class Relay(StdioProxy):
-    """The tap of a socket server.
+    """Recording proxy of a socket server.
 
     Args:
-        child: the server, where we have started it.
-        signals, notes, stderr: as a tap has them.
-        listener: where clients come.
-        target: where the server is.
+        child: the server; None if it was not started by this process.
+        signals, queue, stderr: see StdioProxy.
+        listener: accepts the clients.
+        target: address of the server.
     """
 
     def __init__(
@@ -123,17 +123,17 @@ class Relay(StdioProxy):
         self._listener = listener
         self._target = target
         self._connections = 0
-        self._pending: list[tuple[float, socket.socket]] = []  # clients that a starting server does not take yet
+        self._pending: list[tuple[float, socket.socket]] = []  # clients that wait for a starting server
         self._server = child
-        super().__init__(child, signals, queue, stderr)  # type: ignore[arg-type]  # None: this class does without
+        super().__init__(child, signals, queue, stderr)  # type: ignore[arg-type]  # None: no method of this class uses it
 
     def run(self) -> int:
-        """As a tap does it; where no server was started, until a signal comes."""
+        """Relay until the server exits, or until a signal arrives if the server was not started by this process."""
         write_message(self._stderr, f"listening on {self._listener.address}, for {self._target}")
         return super().run()
 
     def linger(self) -> None:
-        """As a tap does it, for clients that have not yet read all that a server has said before its end."""
+        """Forward the remaining output of a server that has exited to its clients."""
         self._wire.unwatch(self._listener.fd)
         self._listener.close()
         for _, client in self._pending:
@@ -164,7 +164,7 @@ class Relay(StdioProxy):
             self._connect()
 
     def _connect(self) -> None:
-        """Connect the clients that wait, the first one first."""
+        """Connect the waiting clients in their order."""
         while self._pending:
             came, client = self._pending[0]
             try:
@@ -178,18 +178,15 @@ class Relay(StdioProxy):
                 )
                 client.close()
             else:
-                self._join(client, server)
+                self._connections += 1
+                number = self._connections
+                super()._note(f"open:{number}", "in")
+                self._wire.open(_stream(f"in:{number}", client, server))
+                self._wire.open(_stream(f"out:{number}", server, client))
+                client.close()  # the streams have descriptors of their own
+                server.close()
             del self._pending[0]
         self._patience = self._signals.patience
-
-    def _join(self, client: socket.socket, server: socket.socket) -> None:
-        self._connections += 1
-        number = self._connections
-        super()._note(f"open:{number}", "in")
-        self._wire.open(_stream(f"in:{number}", client, server))
-        self._wire.open(_stream(f"out:{number}", server, client))
-        client.close()  # the streams have descriptors of their own
-        server.close()
 
     def _hand_over(self, weight: int) -> int:
         if self._pending:
@@ -209,12 +206,12 @@ class Relay(StdioProxy):
 
 
 def _own(kind: str) -> str:
-    """The name of a note that belongs to no connection."""
+    """Return the name of an event that belongs to no connection."""
     return f"{kind}:{OWN_FILES}"
 
 
 def _stream(name: str, source: socket.socket, sink: socket.socket) -> ProxyStream:
-    """One direction of a connection, on descriptors of its own: one is polled for reading, the other for writing."""
+    """Return one direction of a connection, with own descriptors: one is polled for reading, the other for writing."""
     reading, writing = os.dup(source.fileno()), socket.socket(fileno=os.dup(sink.fileno()))
     outlet = OutputSink(writing.fileno(), writing.send, partial(_end, writing))
     return ProxyStream(name, reading, os.close, outlet, outlet.close)

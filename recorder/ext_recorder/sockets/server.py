@@ -132,8 +132,15 @@ class Server:
         self._silence = SILENCE_MS
         self._patience: int | None = SILENCE_MS
         self.told: list[str] = report.told if report else []
-        self._own = self._own_driver()
         self.repeated = 0
+        # Output on standard files, signals and the exit belong to no connection.
+        raw = type(header)("raw", DIALECTS["raw"].framing, bindings=header.bindings)
+        requests, responses = make_matcher_and_writer(path, raw, options)
+        actions = ActionBuffer(paced=0 < options.speed < MAX)
+        part, framing = Part(path, OWN_FILES), FRAMINGS[raw.framing]
+        player = OwnPlayer(part, requests, responses, actions, framing, arrived=self._positions.arrived)
+        outlets: dict[Output, OutputSink] = {"out": host_outlet(1), "err": err}
+        self._own = PlayerDriver(player, actions, _NO_INPUT, outlets, options.speed)
         if report:
             report.repeated = lambda: self.repeated
 
@@ -151,7 +158,13 @@ class Server:
                     client.driver.receive_data(b"")  # the end of the server ends its connections
             while any(driver.backlog() for driver in self._drivers()):
                 self._turn(signals)
-            self._report_missing()
+            for client in self._clients:
+                if client.driver.status is not None:
+                    self._count(client.driver)
+            for connection in self._arrivals.missing:
+                where = f"{self._path}:{connection.line}"
+                self._report(f"the recorded connection {connection.number} ({where}) was never made")
+                self._differs = self._differs or self._options.order == "strict"
         finally:
             signals.close()
             self._listener.close()
@@ -214,8 +227,6 @@ class Server:
         self.repeated += driver.player.repeated
         self._differs = self._differs or driver.status == EXIT_DIFFERS
 
-    # --- Dependencies between connections -----------------------------------------------------------------------------
-
     def _resume(self) -> None:
         """Continue the players whose dependencies have arrived, until none makes progress."""
         while True:
@@ -225,28 +236,7 @@ class Server:
             if before == self._positions.all():
                 return
 
-    def _own_driver(self) -> PlayerDriver:
-        """Return the driver of the events that belong to no connection: output on standard files, signals, the exit."""
-        header = type(self._header)("raw", DIALECTS["raw"].framing, bindings=self._header.bindings)
-        requests, responses = make_matcher_and_writer(self._path, header, self._options)
-        actions = ActionBuffer(paced=0 < self._options.speed < MAX)
-        part = Part(self._path, OWN_FILES)
-        player = OwnPlayer(
-            part, requests, responses, actions, FRAMINGS[header.framing], arrived=self._positions.arrived
-        )
-        outlets: dict[Output, OutputSink] = {"out": host_outlet(1), "err": self._err}
-        return PlayerDriver(player, actions, _NO_INPUT, outlets, self._options.speed)
-
-    # --- The end ------------------------------------------------------------------------------------------------------
-
-    def _report_missing(self) -> None:
-        """Report the recorded connections that no client has made."""
-        for client in self._clients:
-            if client.driver.status is not None:
-                self._count(client.driver)
-        for connection in self._arrivals.missing:
-            self._report(f"the recorded connection {connection.number} ({self._path}:{connection.line}) was never made")
-            self._differs = self._differs or self._options.order == "strict"
+    # --- Differences --------------------------------------------------------------------------------------------------
 
     def _report_extra(self, text: str) -> None:
         self._report(text)

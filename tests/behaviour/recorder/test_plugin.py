@@ -144,7 +144,7 @@ def test_a_class_is_part_of_the_name_and_odd_characters_are_not(pytester: pytest
 @pytest.mark.parametrize(
     ("marker", "said"),
     [
-        ("", "*expected a marker that says what is recorded*"),
+        ("", "*expected a marker with the command*"),
         ("@pytest.mark.recorded()", "*names no command*"),
         ('@pytest.mark.recorded("cat", ignore=["bad"])', "*--ignore*'bad' is not a JSON pointer*"),
         ('@pytest.mark.recorded("cat", protocl="raw")', "*recorded has no protocl; it takes: *protocol*"),

@@ -181,7 +181,7 @@ def test_sigpipe_is_not_ignored_by_the_child_though_python_ignores_it(cassette: 
     assert not ignored & 1 << (signal.SIGXFSZ - 1)
 
 
-# --- Commands that can't be run -------------------------------------------------------------------------------------
+# --- Commands that cannot be run -------------------------------------------------------------------------------------
 
 
 def test_a_command_that_is_not_in_path_is_an_error_of_the_shells_code(cassette: Path) -> None:
@@ -201,7 +201,7 @@ def test_a_file_that_is_no_program_is_said_to_be_that(cassette: Path, tmp_path: 
     (tmp_path / "note.txt").write_text("hello\n")
     session = run(cassette, [str(tmp_path / "note.txt")])
     assert session.code == 126
-    assert b"can't be run: Permission denied" in session.err
+    assert b"cannot be executed: Permission denied" in session.err
 
 
 def test_a_script_without_interpreter_is_said_to_be_that(cassette: Path, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def every_form_of_a_timeout_is_accepted(target: Target) -> None:
 @clause("timeout-other", "timeout accepts no other format.")
 def a_timeout_of_another_form_is_refused(target: Target) -> None:
     with target.session() as host:
-        for duration in INVALID[1:]:  # an empty one is how Go spells "none"
+        for duration in INVALID[1:]:  # an empty timeout is valid: none
             error_code(host.call("execute", target.params("succeeds", timeout=duration)), -32602, -32600)
 
 

@@ -15,7 +15,7 @@ from ext_recorder.messages.differences import Problem
 from ext_recorder.messages.json_values import join
 from ext_recorder.protocols.detection import redirected_address
 from ext_recorder.protocols.dialect import DIALECTS
-from ext_recorder.protocols.rules import ERROR, RULES
+from ext_recorder.protocols.rules import ERROR, rules_of
 from ext_sdk.core.wire.frames import Frame
 from ext_sdk.core.wire.framing import FRAMINGS
 from ext_sdk.core.wire.json_codec import dumps
@@ -112,7 +112,7 @@ def lint(path: Path, name: str, max_age: str = "") -> Case:
     began = monotonic()
     with Reader(path) as reader:
         check_age(name, reader.header, max_age)
-        rules = RULES.get(reader.header.protocol)
+        rules = rules_of(reader.header.protocol)
         if rules is None:
             count = sum(1 for _ in reader)
             note = f"{reader.header.protocol}: this protocol has no rules; all {count} events could be read"

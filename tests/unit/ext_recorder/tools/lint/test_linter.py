@@ -11,7 +11,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from ext_recorder.protocols.dialect import DIALECTS
-from ext_recorder.protocols.rules import RULES, WITH_RULES
+from ext_recorder.protocols.rules import WITH_RULES, rules_of
 from ext_recorder.tools.lint.linter import lint
 from tests.peers import conversations
 from tests.support.player_host import cassette
@@ -357,7 +357,7 @@ def test_a_protocol_without_rules_is_only_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", WITH_RULES)
 def test_rules_cite_clauses_that_there_are_and_schemas_are_valid(name: str) -> None:
-    rules = RULES.get(name)
+    rules = rules_of(name)
     assert rules is not None
 
     assert set(rules.cited()) <= rules.clauses.keys()
