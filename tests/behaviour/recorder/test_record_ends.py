@@ -214,7 +214,7 @@ def test_a_script_without_interpreter_is_said_to_be_that(cassette: Path, tmp_pat
     script.write_text("#!/no/such/interpreter\n")
     session = run(cassette, [str(script)])
     assert session.code == 127
-    assert b"the interpreter in its first line is not" in session.err
+    assert b"the interpreter in its first line does not" in session.err
 
 
 # --- Who is killed --------------------------------------------------------------------------------------------------
