@@ -8,7 +8,7 @@ from msgspec import Meta, field
 
 import ext_sdk
 
-from .host_patterns import check_patterns
+from .host_patterns import check_pattern
 
 
 class HttpConfig(ext_sdk.Config):
@@ -36,11 +36,5 @@ class HttpConfig(ext_sdk.Config):
     ] = ""
 
     def __post_init__(self) -> None:
-        check_patterns(self.allow_hosts)
-
-
-def config_of(context: ext_sdk.Context) -> HttpConfig:
-    """Return the configuration of a call. Raises TypeError if it belongs to another extension."""
-    if not isinstance(context.config, HttpConfig):
-        raise TypeError(f"expected the configuration of ext-http, found {type(context.config).__name__}")
-    return context.config
+        for pattern in self.allow_hosts:
+            check_pattern(pattern)

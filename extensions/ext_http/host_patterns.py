@@ -9,20 +9,20 @@ from __future__ import annotations
 def check_config(members: dict[str, object]) -> None:
     """Raise ValueError for a configuration that `HttpConfig` refuses."""
     hosts = members.get("allowHosts", [])
-    check_patterns(hosts if isinstance(hosts, list) else [])
+    for pattern in hosts if isinstance(hosts, list) else []:
+        check_pattern(pattern)
 
 
-def check_patterns(patterns: list[str]) -> None:
+def check_pattern(pattern: str) -> None:
     """Raise ValueError for an entry of `allowHosts` that is not a valid pattern."""
-    for pattern in patterns:
-        host, port = split_pattern(pattern)
-        if (
-            not host
-            or set("/@${} ") & set(pattern)
-            or "*" in host.removeprefix("*.") != "*"
-            or (port and not port.isdecimal())
-        ):
-            raise ValueError(f"expected a host, *.host, host:port or *, found {pattern!r:.100}")
+    host, port = split_pattern(pattern)
+    if (
+        not host
+        or set("/@${} ") & set(pattern)
+        or "*" in host.removeprefix("*.") != "*"
+        or (port and not port.isdecimal())
+    ):
+        raise ValueError(f"expected a host, *.host, host:port or *, found {pattern!r:.100}")
 
 
 def split_pattern(pattern: str) -> tuple[str, str]:

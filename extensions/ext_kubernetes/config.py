@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
@@ -46,19 +45,3 @@ class KubernetesConfig(ext_sdk.Config):
             from ext_kubernetes.api.kubeconfig import check_explicit
 
             check_explicit(self.kubeconfig, self.context)
-
-
-# Set by a recorder of HTTP traffic, which can't record endless responses.
-RECORDED = "EXT_RECORDER_HTTP"
-
-
-def watches(context: ext_sdk.Context) -> bool:
-    """Return True if waits may open watches."""
-    return config_of(context).watch and not os.environ.get(RECORDED)
-
-
-def config_of(context: ext_sdk.Context) -> KubernetesConfig:
-    """Return the configuration of a call. Raises TypeError if it is another extension's."""
-    if not isinstance(context.config, KubernetesConfig):
-        raise TypeError(f"expected the configuration of ext-kubernetes, found {type(context.config).__name__}")
-    return context.config

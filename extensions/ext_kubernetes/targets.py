@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 from msgspec import Meta
@@ -18,7 +19,7 @@ from ext_kubernetes.api.discovery import core_path
 from ext_kubernetes.api.errors import KubernetesError, NotFound
 from ext_kubernetes.objects.fields import text
 
-from .config import config_of
+from .config import KubernetesConfig
 from .polling import retry_until_deadline
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ class OwnNamespaces:
         Raises:
             ext_sdk.OperationFailed: the namespace is ambiguous, or was deleted.
         """
+        if not self._turns:
+            return ""
         with self._lock:
             last_used = max((created.turn for created in self._created if created.used), default=0)
             last_failed, reason = self._failed_use
@@ -160,24 +163,15 @@ class OwnNamespaces:
         return left
 
 
-def own_namespaces(context: ext_sdk.Context) -> OwnNamespaces:
-    """Return the namespaces of the call's workdir and scope."""
-    return context.state(OwnNamespaces)
-
-
-def existence(context: ext_sdk.Context, client: Client) -> Callable[[Created], bool]:
-    """Return a function that queries if a namespace exists and is not being deleted."""
-
-    def exists(created: Created) -> bool:
-        try:
-            item = client.request("GET", core_path("namespaces", name=created.name), deadline=context.deadline)
-        except NotFound:
-            return False
-        except KubernetesError:  # unknown: it may exist
-            return True
-        return text(item, "metadata", "uid") == created.uid and not text(item, "metadata", "deletionTimestamp")
-
-    return exists
+def namespace_exists(context: ext_sdk.Context, client: Client, created: Created) -> bool:
+    """Query if a namespace exists and is not being deleted; return True if the server does not say."""
+    try:
+        item = client.request("GET", core_path("namespaces", name=created.name), deadline=context.deadline)
+    except NotFound:
+        return False
+    except KubernetesError:
+        return True
+    return text(item, "metadata", "uid") == created.uid and not text(item, "metadata", "deletionTimestamp")
 
 
 def listed(namespaces: Sequence[Created]) -> str:
@@ -272,8 +266,8 @@ def namespace_of(context: ext_sdk.Context, client: Client, given: str = "") -> s
     """
     return (
         given
-        or own_namespaces(context).implicit(existence(context, client))
-        or config_of(context).namespace
+        or context.state(OwnNamespaces).implicit(partial(namespace_exists, context, client))
+        or context.config_as(KubernetesConfig).namespace
         or client.namespace
         or DEFAULT_NAMESPACE
     )

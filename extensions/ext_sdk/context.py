@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from .args import Config
 
+    C = TypeVar("C", bound=Config)
+
 
 class Place(NamedTuple):
     """Workdir and scope that variables and state belong to.
@@ -194,6 +196,7 @@ class Context:
     Attributes:
         workdir: the task's directory, absolute; relative paths in arguments start here. It need not exist.
         scope: the argument `scope` of the call, which separates tasks that share a workdir; "" if it was not given.
+        place: workdir and scope, which `state` and variables belong to.
         phase: "setup", "verify", "cleanup", or "" if the host does not send it (mcpchecker never does).
         env: variables of the task.
         agent: see Agent; None outside verify.
@@ -216,6 +219,7 @@ class Context:
         "given",
         "log",
         "phase",
+        "place",
         "scope",
         "secrets",
         "workdir",
@@ -247,6 +251,7 @@ class Context:
         self.config = config
         self.secrets = secrets
         self.given = given or {}
+        self.place = Place.of(workdir, scope)
         self._states = states
         self._artifacts = artifacts
 
@@ -254,10 +259,11 @@ class Context:
         """Create an empty, private file for a text that is too long for a response. Raises OSError."""
         return self._artifacts.new(name)
 
-    @property
-    def place(self) -> Place:
-        """Workdir and scope, which `state` and variables belong to."""
-        return Place.of(self.workdir, self.scope)
+    def config_as(self, kind: type[C]) -> C:
+        """Return the configuration, an instance of the extension's class. Raises TypeError if it is another one's."""
+        if not isinstance(self.config, kind):
+            raise TypeError(f"expected a configuration of the type {kind.__name__}, found {type(self.config).__name__}")
+        return self.config
 
     def state(self, factory: Callable[[], T]) -> T:
         """Return the object that operations of this workdir and scope share, created by `factory()` at the first call.

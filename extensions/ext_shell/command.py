@@ -15,7 +15,7 @@ from ext_sdk.core.redaction.secret_names import secret_variables
 from ext_sdk.files import os_errors
 from ext_sdk.process import Command, CommandNotFound, CommandNotStarted, ProcessError, Pump, Spawner
 
-from .config import config_of
+from .config import ShellConfig
 from .files import workdir_for
 from .rlimits import as_rlimits
 
@@ -26,9 +26,7 @@ if TYPE_CHECKING:
     from ext_sdk.process import Child, Sink
 
     from .args import CommandArgs
-    from .config import ShellConfig
     from .rlimits import Limits
-
 
 # Variables that every command gets. It gets no others of the extension's environment, which holds the host's API keys.
 # A task must have the same result everywhere, so language and time zone are fixed; `env` or `passEnv` can set both.
@@ -118,7 +116,7 @@ class PreparedCommand:
     __slots__ = ("_args", "_argv", "_context", "_env", "_rlimits", "grace", "label", "limits")
 
     def __init__(self, args: CommandArgs, context: ext_sdk.Context, extra_env: dict[str, str] | None = None) -> None:
-        config = config_of(context)
+        config = context.config_as(ShellConfig)
         self._args = args
         shell = config.shell if args.shell is UNSET else args.shell
         self._argv = _argv(args, shell)

@@ -44,10 +44,3 @@ class ShellConfig(ext_sdk.Config):
             "are kept in addition, and ${NAME.stdout} is refused"
         ),
     ] = DEFAULT_KEPT
-
-
-def config_of(context: ext_sdk.Context) -> ShellConfig:
-    """Return the configuration of a call. Raises TypeError if it is another extension's."""
-    if not isinstance(context.config, ShellConfig):
-        raise TypeError(f"expected the configuration of ext-shell, found {type(context.config).__name__}")
-    return context.config

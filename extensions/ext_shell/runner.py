@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ext_sdk import Duration
 from ext_sdk.process import LineSplitter, Output
 
-from .config import config_of
+from .config import ShellConfig
 from .rlimits import size_in_bytes
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def run_command(
     Raises:
         Those of PreparedCommand.start.
     """
-    limit = size_in_bytes(config_of(context).output_limit)
+    limit = size_in_bytes(context.config_as(ShellConfig).output_limit)
     outputs = {name: Output(limit) for name in ("stdout", "stderr")}
     logs = {name: LineLog(context.log, context.secrets, name if log else None) for name in outputs}
 

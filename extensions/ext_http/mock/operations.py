@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
-from ext_http.config import config_of
+from ext_http.config import HttpConfig
 from ext_http.response.header_check import CheckContext
 from ext_sdk.core.text import suggest
 from ext_sdk.expect import Check, Integer, Searcher, check_integer, passed, summary
@@ -119,7 +119,7 @@ def create_mock(args: MockStart, context: ext_sdk.Context) -> Mock:
         journal=journal,
         server=server,
         ca_file=ca_file,
-        private_folder=not config_of(context).artifacts,
+        private_folder=not context.config_as(HttpConfig).artifacts,
     )
     addresses.add(mock)
     return mock

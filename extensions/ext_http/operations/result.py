@@ -194,7 +194,7 @@ def request_spec(args: CheckedRequestArgs) -> RequestSpec:
     check_names(args.capture, RESERVED)
     return RequestSpec(
         method="" if args.method is UNSET else args.method,
-        query=tuple(pairs(args.query)),
+        query=tuple(pairs(args.query)) if args.query else (),
         body=None if args.body is UNSET else args.body,
         max_body=args.max_body,
     )

@@ -8,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 
 import ext_sdk
 from ext_http.client.settings import HttpVersion  # noqa: TC001 - msgspec reads it
-from ext_http.host_patterns import check_patterns
+from ext_http.host_patterns import check_pattern
 
 from .auth import Auth  # noqa: TC001 - msgspec reads it
 from .body import Body, Values  # noqa: TC001 - msgspec reads them
@@ -102,7 +102,8 @@ class ServerArgs(ext_sdk.Args):
     ] = ext_sdk.Duration.parse("25s")
 
     def __post_init__(self) -> None:
-        check_patterns(self.allow_hosts)
+        for pattern in self.allow_hosts:
+            check_pattern(pattern)
         if isinstance(self.connect_timeout, ext_sdk.Duration) and self.connect_timeout.seconds <= 0:
             raise ValueError(f"connectTimeout: expected a duration over 0, found {self.connect_timeout}")
 

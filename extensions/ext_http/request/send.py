@@ -18,7 +18,7 @@ from ext_http.client.errors import ExchangeFailed, Refused
 from ext_http.client.response import excerpt, status_line
 from ext_http.client.settings import Proxy, Settings, Tls
 from ext_http.client.url import Guard, host_is_literal, join, normalized, parse
-from ext_http.config import config_of
+from ext_http.config import HttpConfig
 from ext_http.mock.registry import Mocks
 from ext_http.response.header_check import header_value_problem
 from ext_sdk.core.redaction.secret_names import looks_secret
@@ -48,10 +48,14 @@ _SCHEME = re.compile(r"(?i)(?:bearer|basic|token|apikey) +")
 
 
 class Headers:
-    """Ordered headers; a name may repeat. Setting a header replaces all values of that name, in any case."""
+    """Ordered headers; a name may repeat. Setting a header replaces all values of that name, in any case.
 
-    def __init__(self) -> None:
-        self._headers: dict[str, list[tuple[str, str]]] = {}  # by name in lower case
+    Args:
+        defaults: headers without secrets, which are known to be valid.
+    """
+
+    def __init__(self, *defaults: tuple[str, str]) -> None:
+        self._headers = {name.lower(): [(name, value)] for name, value in defaults}
         self._secret: set[str] = set()
 
     def set(self, name: str, values: str | list[str], field: str, *, secret: bool = False) -> None:
@@ -137,7 +141,7 @@ def build_settings(
 
 def _tls(args: TlsArgs, context: ext_sdk.Context) -> Tls:
     ca = "" if args.ca is UNSET else read_pem(args.ca, "tls.ca", context)
-    if not ca and not args.insecure and (path := config_of(context).ca_file):
+    if not ca and not args.insecure and (path := context.config_as(HttpConfig).ca_file):
         with os_errors("read", path):
             ca = Path(path).read_text(encoding="utf-8", errors="replace")
     if isinstance(args.key, str) and "-----BEGIN" not in args.key:
@@ -152,7 +156,7 @@ def _tls(args: TlsArgs, context: ext_sdk.Context) -> Tls:
 
 def _proxy_of(args: ServerArgs, origin: Origin, context: ext_sdk.Context) -> Proxy | None:
     if args.proxy is UNSET:
-        url = config_of(context).proxy
+        url = context.config_as(HttpConfig).proxy
     else:  # only the password in a URL is secret
         url = args.proxy if isinstance(args.proxy, str) else resolve_secret(args.proxy, "proxy", context)
     if url == FROM_ENV:  # HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY, also in lower case
@@ -215,7 +219,7 @@ class PreparedRequest:
         self._session = context.state(Sessions).get(args.session) if args.session is not UNSET else None
         self._target = _target_of(args.url, spec.query, self._session, context)
         self.url = self._target.url
-        allow = (*config_of(context).allow_hosts, *args.allow_hosts, *context.state(Mocks).addresses())
+        allow = (*context.config_as(HttpConfig).allow_hosts, *args.allow_hosts, *context.state(Mocks).addresses())
         self._guard = Guard(tuple(map(str.lower, allow)), self._target.trusted)
         self._guard.check_host(self._target.origin.host, self._target.origin.port)
         self._body = encode(spec.body, context) if spec.body else None
@@ -229,12 +233,10 @@ class PreparedRequest:
     def _merged_headers(self) -> Headers:
         from ext_http.client.client import USER_AGENT
 
-        headers = Headers()
-        headers.set("User-Agent", USER_AGENT, "headers")
-        headers.set("Accept", self._spec.accept, "headers")
+        headers = Headers(("User-Agent", USER_AGENT), ("Accept", self._spec.accept))
         if self._body and self._body.content_type:
             headers.set("Content-Type", self._body.content_type, "body.contentType")
-        for name, value in config_of(self._context).headers.items():
+        for name, value in self._context.config_as(HttpConfig).headers.items():
             headers.set(name, value, "config.headers")
         if self._session:
             for name, value in self._session.headers.items():
@@ -389,7 +391,7 @@ def _target_of(url: str, query: Sequence[tuple[str, str]], session: Session | No
     if url.startswith("/"):
         base, base_given = (session.base_url, session.base_given) if session else ("", "")
         if not base:
-            base = base_given = config_of(context).base_url
+            base = base_given = context.config_as(HttpConfig).base_url
         if not base:
             problem = f"expected a URL with http:// or https://, found {url!r:.100} without a baseUrl"
             raise ext_sdk.InvalidArgs("url", f"{problem}; set one in the configuration or with `session`")

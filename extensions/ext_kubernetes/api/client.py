@@ -6,9 +6,10 @@ import json
 import math
 import random
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ext_kubernetes.config import config_of
+from ext_kubernetes.config import KubernetesConfig
 from ext_sdk.net.client_cache import KeptClients
 
 from .connection import (
@@ -152,12 +153,14 @@ class Client:
 
     Attributes:
         discovery: kinds of the server.
+        connect: returns the connection; the first call loads the credentials. Raises NoConfiguration.
     """
 
     def __init__(self, source: Source) -> None:
         self.source = source
         self.discovery = Discovery(self)
         self._context = KubeContext(source)
+        self.connect = self._context.connect
         self._health = Health()
 
     @property
@@ -165,7 +168,7 @@ class Client:
         """Return the address. Raises NoConfiguration."""
         return self._context.connect().address
 
-    @property
+    @cached_property
     def namespace(self) -> str:
         """Return the namespace of the kubeconfig's context, or of the pod; "" without one."""
         return self._context.namespace
@@ -174,10 +177,6 @@ class Client:
     def settling(self) -> bool:
         """Return True shortly after an outage; see Health."""
         return self._health.settling
-
-    def connect(self, deadline: ext_sdk.Deadline | None = None) -> Connection:
-        """Return the connection; the first call loads the credentials. Raises NoConfiguration."""
-        return self._context.connect(deadline)
 
     def close(self) -> None:
         """Close the connections."""
@@ -220,7 +219,7 @@ class Client:
             KubernetesError: the request failed.
         """
         left, reloaded = RETRIES if retry else 0, False
-        time_limit = deadline.limit(UNLIMITED_SECONDS) if math.isinf(deadline.remaining()) else deadline
+        time_limit: ext_sdk.Deadline | None = None
         pause = FIRST_PAUSE
         while True:
             generation = self._context.generation
@@ -233,7 +232,11 @@ class Client:
                     continue
                 left -= counts(error)
                 wait = pause_before(error, request.method, pause)
-                if not retry or left < 0 or wait is None or wait > time_limit.remaining() or not time_limit.wait(wait):
+                if not retry or left < 0 or wait is None:
+                    raise
+                if time_limit is None:
+                    time_limit = deadline.limit(UNLIMITED_SECONDS) if math.isinf(deadline.remaining()) else deadline
+                if wait > time_limit.remaining() or not time_limit.wait(wait):
                     raise
             pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -263,7 +266,7 @@ class Client:
         query += [("resourceVersion", resource_version)] if resource_version else []
         connection = self._context.connect(deadline)
         request = Request("GET", resource.path(namespace), query)
-        response = self._send(connection, request, deadline, seconds + CONNECT_SECONDS)
+        response = self._send(connection, request, deadline, self._seconds(deadline), seconds + CONNECT_SECONDS)
         return Watch(response, lambda error: self._unreachable(transport_error(error), connection, deadline))
 
     def websocket(
@@ -296,9 +299,10 @@ class Client:
         import urllib3
 
         connection = self._context.connect(deadline)
-        response = self._send(connection, request, deadline)
+        seconds = self._seconds(deadline)
+        response = self._send(connection, request, deadline, seconds)
         try:
-            data = read_body(response, limit, self._seconds(deadline), deadline.stopped)
+            data = read_body(response, limit, seconds, deadline.stopped)
         except (TimeoutError, urllib3.exceptions.HTTPError) as error:
             reason = str(error) if isinstance(error, TimeoutError) else f"it broke off: {transport_error(error)}"
             problem = TransportError(reason, sent=True, begun=True)
@@ -307,9 +311,19 @@ class Client:
         return Response(response.status, data[:limit], where, cut=len(data) > limit)
 
     def _send(
-        self, connection: Connection, request: Request, deadline: ext_sdk.Deadline, read: float = READ_SECONDS
+        self,
+        connection: Connection,
+        request: Request,
+        deadline: ext_sdk.Deadline,
+        seconds: float,
+        read: float = READ_SECONDS,
     ) -> RawResponse:
-        seconds = self._seconds(deadline)
+        """Send a request, and return the response whose body is still to be read.
+
+        Args:
+            seconds: time limit of the request.
+            read: seconds without a byte of the response.
+        """
         timeout = (min(CONNECT_SECONDS, seconds), min(read, seconds))
         try:
             response = connection.send(request, timeout, deadline.stopped)
@@ -342,7 +356,7 @@ class Clients(KeptClients[Source, Client]):
 
 def source_for(context: ext_sdk.Context) -> Source:
     """Return the source of the settings for a call. Raises NoConfiguration without a kubeconfig."""
-    config = config_of(context)
+    config = context.config_as(KubernetesConfig)
     return find_source(config.kubeconfig, config.service_account, config.context, context.env, context.workdir)
 
 
@@ -353,6 +367,9 @@ def client_for(context: ext_sdk.Context) -> Client:
         NoConfiguration: the kubeconfig is missing or can't be used.
     """
     client = context.extension_state(Clients).get(source_for(context))
-    for name, value in client.connect(context.deadline).secrets():
-        context.secrets.add(name, value)
+    connection = client.connect(context.deadline)
+    for value in connection.configuration.api_key.values():  # a refresh replaces them
+        context.secrets.add("kubeconfig.token", value.partition(" ")[2] or value)
+    if connection.proxy_credentials:
+        context.secrets.add("kubeconfig.proxy", connection.proxy_credentials[1])
     return client

@@ -10,6 +10,7 @@ import json
 import threading
 import time
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from ext_kubernetes.objects.fields import text
@@ -191,13 +192,7 @@ class Connection:
         make = cast("Callable[..., DynamicClient]", DynamicClient)
         self._dynamic = make(api, discoverer=lambda client, cache_file: None)
         self.address = self.configuration.host
-
-    def secrets(self) -> Iterator[tuple[str, str]]:
-        """Yield (name, value) pairs of secrets to redact."""
-        for value in self.configuration.api_key.values():
-            yield "kubeconfig.token", value.partition(" ")[2] or value
-        if credentials := proxy_credentials(self.configuration.proxy):
-            yield "kubeconfig.proxy", credentials[1]
+        self.proxy_credentials = proxy_credentials(self.configuration.proxy)
 
     def send(self, request: Request, timeout: tuple[float, float], stopped: threading.Event) -> RawResponse:
         """Send a request; the body of the response is still to be read.
@@ -324,7 +319,7 @@ class KubeContext:
         self._mtimes = source.mtimes
         self.generation = 0
 
-    @property
+    @cached_property  # a file that changes has another source, and so another context
     def namespace(self) -> str:
         """Return the namespace of the kubeconfig's context, or of the pod; "" without one."""
         if self.source.in_cluster:

@@ -54,7 +54,8 @@ def api_path(
     parts += [("subresource", part) for part in subresource.split("/")] if subresource else []
     path = "/apis" if group else "/api"
     for kind, part in parts:
-        check_name(kind, part)
+        if not part or part in FORBIDDEN_NAMES or "/" in part or "%" in part:
+            check_name(kind, part)
         path += f"/{quote(part, safe=':', errors='surrogatepass')}"
     return ApiPath(path)
 
@@ -129,10 +130,18 @@ class Discovery:
         self._lock = threading.Lock()
         self._all: tuple[Resource, ...] = ()
         self._core: tuple[Resource, ...] = ()  # kinds of the core group, which come first
+        # Kinds with the names by which they were found in them.
+        self._matches: tuple[tuple[Resource, ...], dict[tuple[str, str | None], Resource]] = ((), {})
 
     def cached(self, name: str, api_version: str | None = None) -> Resource | None:
         """Return the kind with a name without a request; None if it is not cached. See `resource`."""
-        return _matching(self._all or self._core, name, api_version)
+        known, (of, matches) = self._all or self._core, self._matches
+        if of is not known:
+            self._matches = _, matches = known, {}
+        resource = matches.get((name, api_version))
+        if resource is None and (resource := _matching(known, name, api_version)):
+            matches[name, api_version] = resource
+        return resource
 
     def resource(self, name: str, api_version: str | None = None, *, deadline: Deadline) -> Resource:
         """Return the kind with a name.

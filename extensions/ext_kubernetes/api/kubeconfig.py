@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ext_kubernetes.early_check import MOST_BYTES, may_have
 from ext_sdk.core.text import suggest
@@ -26,34 +26,20 @@ ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 KINDS = ("clusters", "contexts", "users")
 
 
-class Source:
-    """Location of the settings of a connection; hashable, and different after a file has changed.
+class Source(NamedTuple):
+    """Location of the settings of a connection; different after a file has changed.
 
     Attributes:
         files: paths of kubeconfig files; empty for the service account of a pod.
+        mtimes: (time, size) of each file; None for a missing one.
         context: "" for the current one.
-        origin: setting that names the files, for messages.
         account: folder of a pod's service account, used without files.
-        mtimes: (time, size) of each file.
     """
 
-    __slots__ = ("account", "context", "files", "mtimes", "origin")
-
-    def __init__(self, files: tuple[str, ...], context: str, origin: str, account: Path = ACCOUNT) -> None:
-        self.account = account
-        self.files = files
-        self.context = context
-        self.origin = origin
-        self.mtimes = mtimes_of(files)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Source) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
-    def _key(self) -> tuple[object, ...]:
-        return (self.files, self.context, self.mtimes, self.account)
+    files: tuple[str, ...] = ()
+    mtimes: tuple[tuple[int, int] | None, ...] = ()
+    context: str = ""
+    account: Path = ACCOUNT
 
     @property
     def in_cluster(self) -> bool:
@@ -142,17 +128,17 @@ def find_source(kubeconfig: str, service_account: str, context: str, env: Mappin
         NoConfiguration: the kubeconfig is missing.
     """
     if service_account:
-        return Source((), "", "config.serviceAccount", Path(service_account).expanduser())
+        return Source(account=Path(service_account).expanduser())
     for text, origin, base in (
-        (kubeconfig, "config.kubeconfig", Path.cwd()),
-        (env.get("KUBECONFIG", ""), "KUBECONFIG of the task", workdir),
-        (os.environ.get("KUBECONFIG", ""), "KUBECONFIG", Path.cwd()),
+        (kubeconfig, "config.kubeconfig", None),
+        (env.get("KUBECONFIG"), "KUBECONFIG of the task", workdir),
+        (os.environ.get("KUBECONFIG"), "KUBECONFIG", None),
     ):
-        if files := _split(text, base):
-            return _existing(Source(files, context, origin))
+        if text and text.strip(os.pathsep):
+            return _existing(text, base, context, origin)
     if "KUBERNETES_SERVICE_HOST" in os.environ and (ACCOUNT / "token").is_file():
-        return Source((), "", "in-cluster")
-    return _existing(Source((str(Path("~/.kube/config").expanduser()),), context, "the default"))
+        return Source()
+    return _existing("~/.kube/config", None, context, "the default")
 
 
 def check_explicit(kubeconfig: str, context: str) -> None:
@@ -161,9 +147,9 @@ def check_explicit(kubeconfig: str, context: str) -> None:
     Raises:
         ValueError: none of the files exists, one can't be read, or none has the context.
     """
-    source = Source(_split(kubeconfig, Path.cwd()), context, "config.kubeconfig")
     try:
-        existing = [file for file, mtime in zip(source.files, _existing(source).mtimes, strict=True) if mtime]
+        source = _existing(kubeconfig, None, context, "config.kubeconfig")
+        existing = [file for file, mtime in zip(source.files, source.mtimes, strict=True) if mtime]
         for file in existing:
             try:
                 with Path(file).open("rb"):
@@ -176,23 +162,30 @@ def check_explicit(kubeconfig: str, context: str) -> None:
         raise ValueError(f"kubeconfig: {problem.error}") from problem
 
 
-def _split(text: str, base: Path) -> tuple[str, ...]:
-    return tuple(str(base / Path(file).expanduser()) for file in text.split(os.pathsep) if file)
-
-
 def _unreadable(file: str, error: OSError) -> NoConfiguration:
     return NoConfiguration(
         "the kubeconfig can't be read", error=f"the kubeconfig {file} can't be read: {error.strerror}"
     )
 
 
-def _existing(source: Source) -> Source:
+def _existing(text: str, base: Path | None, context: str, origin: str) -> Source:
+    """Return the source of a list of files, as KUBECONFIG has it.
+
+    Args:
+        base: folder of relative paths; None for the current one.
+        origin: setting that names the files.
+
+    Raises:
+        NoConfiguration: none of the files exists.
+    """
+    base = base or Path.cwd()
+    files = [str(base / Path(file).expanduser()) for file in text.split(os.pathsep) if file]
+    source = Source(tuple(files), mtimes_of(files), context)
     if any(source.mtimes):
         return source
     raise NoConfiguration(
         "no kubeconfig",
-        error=f"no kubeconfig at {source} ({source.origin}). Set `kubeconfig` in the extension's configuration, or "
-        "KUBECONFIG",
+        error=f"no kubeconfig at {source} ({origin}). Set `kubeconfig` in the extension's configuration, or KUBECONFIG",
     )
 
 

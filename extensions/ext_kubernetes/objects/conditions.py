@@ -47,23 +47,30 @@ class Condition(NamedTuple):
 
 def conditions_of(item: Object) -> list[Condition]:
     """Return all conditions of an object, in its order."""
-    return [
-        Condition(
-            text(condition, "type"),
-            text(condition, "status"),
-            text(condition, "reason"),
-            text(condition, "message").strip(),
-            text(condition, "lastTransitionTime"),
-            is_outdated(item, condition),
-        )
-        for condition in items(item, "status", "conditions")
-    ]
+    return [_condition(item, member) for member in items(item, "status", "conditions")]
 
 
 def condition_of(item: Object, type: str) -> Condition | None:
     """Return the condition of a type, in any case; one with the same case is preferred."""
-    same = [condition for condition in conditions_of(item) if condition.type.casefold() == type.casefold()]
-    return next((condition for condition in same if condition.type == type), same[0] if same else None)
+    similar = None
+    for member in items(item, "status", "conditions"):
+        name = text(member, "type")
+        if name == type:
+            return _condition(item, member)
+        if similar is None and name.casefold() == type.casefold():
+            similar = member
+    return None if similar is None else _condition(item, similar)
+
+
+def _condition(item: Object, member: Object) -> Condition:
+    return Condition(
+        text(member, "type"),
+        text(member, "status"),
+        text(member, "reason"),
+        text(member, "message").strip(),
+        text(member, "lastTransitionTime"),
+        is_outdated(item, member),
+    )
 
 
 def has(item: Object, type: str, status: str) -> bool:

@@ -13,7 +13,7 @@ from ext_kubernetes.manifests.bulk import catching, combined_failure, resolve_ma
 from ext_kubernetes.manifests.sources import SOURCES, File, Inline, Kustomize, Recursive, Url, manifests_of
 from ext_kubernetes.manifests.write import DryRun  # noqa: TC001 - msgspec reads it
 from ext_kubernetes.objects.fields import items, text
-from ext_kubernetes.targets import TargetArgs, own_namespaces, target_of
+from ext_kubernetes.targets import OwnNamespaces, TargetArgs, target_of
 from ext_kubernetes.waiting.deletion import MOST_NAMED, DeletedObject, send_delete, wait_for_deletion
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def _delete(item: DeletedObject, args: Delete, context: ext_sdk.Context, client:
         body["dryRun"] = ["All"]
     send_delete(path, body, context, client)
     if uid and not args.dry_run and item.resource.name == "namespaces":
-        own_namespaces(context).deleted(uid, gone=False)
+        context.state(OwnNamespaces).deleted(uid, gone=False)
     return item._replace(uid=uid)
 
 

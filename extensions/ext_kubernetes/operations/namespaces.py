@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 import string
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import UNSET, Meta, UnsetType, field
@@ -20,7 +21,7 @@ from ext_kubernetes.api.errors import AlreadyExists, KubernetesError, NotFound, 
 from ext_kubernetes.manifests.write import MANAGER
 from ext_kubernetes.objects.fields import at, identity, items, members, text
 from ext_kubernetes.polling import Verdict, wait_until
-from ext_kubernetes.targets import Target, existence, listed, own_namespaces
+from ext_kubernetes.targets import OwnNamespaces, Target, listed, namespace_exists
 from ext_kubernetes.waiting.deletion import DeletedObject, DeletionTimedOut, delete_one, wait_for_deletion
 from ext_kubernetes.waiting.informer import subscribe
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from ext_kubernetes.api.client import Client
     from ext_kubernetes.objects.fields import Outputs
     from ext_kubernetes.objects.yaml_loader import Object
-    from ext_kubernetes.targets import Created, OwnNamespaces
+    from ext_kubernetes.targets import Created
 
 
 PATH = core_path("namespaces")
@@ -123,7 +124,7 @@ def create_namespace(args: CreateNamespace, context: ext_sdk.Context) -> ext_sdk
     there are several such namespaces, operations without a namespace fail; they never use another task's namespace or
     `default`.
     """
-    own = own_namespaces(context)
+    own = context.state(OwnNamespaces)
     try:
         client = client_for(context)
         context.log.info(f"Creating namespace {args.name or args.prefix + '-…'}")
@@ -148,16 +149,16 @@ def create_namespace(args: CreateNamespace, context: ext_sdk.Context) -> ext_sdk
 
 def note_invalid(invalid: ext_sdk.InvalidArgs, context: ext_sdk.Context) -> None:
     """Record a create-namespace that failed because of invalid arguments, such as an unknown `${NAME.key}`."""
-    own_namespaces(context).failed(str(invalid), used=True)
+    context.state(OwnNamespaces).failed(str(invalid), used=True)
 
 
 def delete_namespace(args: DeleteNamespace, context: ext_sdk.Context) -> ext_sdk.Result:
     """Delete a namespace and its contents, and wait until it is gone; a failure names the remaining pods."""
     client = client_for(context)
-    own = own_namespaces(context)
+    own = context.state(OwnNamespaces)
     name, missing = args.name, f"namespace {args.name} not found"
     if not name:
-        only = own.certain(own.live(), existence(context, client))
+        only = own.certain(own.live(), partial(namespace_exists, context, client))
         if only is None:
             missing = "no namespace to delete: create-namespace left none in this workdir and scope"
         else:
@@ -187,14 +188,14 @@ def delete_generated_namespaces(args: DeleteGeneratedNamespaces, context: ext_sd
     failed, it deletes none and lists them, because they may be another task's. A namespace that could not be deleted,
     or with `wait` is not gone before the deadline, stays on the list for another attempt.
     """
-    own = own_namespaces(context)
+    own = context.state(OwnNamespaces)
     left = own.generated()
     if not left:
         own.cleaned_up()
     wanted = _choose(args, left, own)
     client = client_for(context) if wanted else None
     if client is not None and not (args.name or args.names or args.prefix):
-        only = own.certain(wanted, existence(context, client))
+        only = own.certain(wanted, partial(namespace_exists, context, client))
         wanted = [only] if only else []
     if client is None or not wanted:
         return ext_sdk.Result.ok("No generated namespaces to delete", outputs={"count": 0})

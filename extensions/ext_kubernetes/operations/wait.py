@@ -67,7 +67,7 @@ def condition(args: ConditionArgs, context: ext_sdk.Context) -> ext_sdk.Result:
     client = client_for(context)
     target = resolve_target(args, args.selector, context, client)
     judge = verdict_for_target(
-        target, lambda item: condition_verdict(item, args.condition_type, args.status), args.require
+        target, partial(condition_verdict, type=args.condition_type, status=args.status), args.require
     )
     with error_context(f"failed to check condition {args.condition_type} of {target}"):
         result = wait_for(target, judge, context, client, selector=args.selector)

@@ -5,13 +5,14 @@ An informer polls as well: a watch only wakes its waits early, and never replace
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import ext_sdk
 from ext_kubernetes.api.errors import Forbidden, Gone, KubernetesError, NotFound, Unauthorized, Unreachable
-from ext_kubernetes.config import watches
+from ext_kubernetes.config import KubernetesConfig
 from ext_kubernetes.objects.fields import items, members, text
 from ext_kubernetes.polling import POLLING, Pace
 from ext_sdk.polling import interruptible
@@ -60,7 +61,7 @@ class ObjectCache:
     def store(self, item: Object) -> bool:
         """Store an object that was read. Return True if that is a change."""
         with self._lock:
-            return self._store(item, version_of(item), deleted=False)
+            return self._store(item, deleted=False)
 
     def remove(self, name: str, began: float) -> bool:
         """Remove the object that a request begun at `began` did not find. Return True if that is a change."""
@@ -79,7 +80,7 @@ class ObjectCache:
         number = int(version) if version.isdecimal() else 0
         with self._lock:
             by_key = {_key_of(item): item for item in listed}
-            changed = {key[1] for key, item in by_key.items() if self._store(item, version_of(item), deleted=False)}
+            changed = {key[1] for key, item in by_key.items() if self._store(item, deleted=False)}
             deleted = [
                 key
                 for key, entry in self._entries.items()
@@ -97,10 +98,10 @@ class ObjectCache:
             entry = self._entries.get(_key_of(item))
             if entry is not None and version and version <= entry.version:
                 return set()
-            return {_key_of(item)[1]} if self._store(item, version, deleted=deleted) else set()
+            return {_key_of(item)[1]} if self._store(item, deleted=deleted) else set()
 
-    def _store(self, item: Object, version: int, *, deleted: bool) -> bool:
-        key = _key_of(item)
+    def _store(self, item: Object, *, deleted: bool) -> bool:
+        key, version = _key_of(item), version_of(item)
         previous = self._entries.get(key)
         if previous is not None and version and version < previous.version:
             return False
@@ -130,11 +131,15 @@ class Watcher:
     Attributes:
         name: of the object; "" for all.
         changed: set if an object has changed since the last `get`.
+        data_age: returns the seconds since the last successful poll began.
+        pace: returns the pace of polls.
     """
 
     def __init__(self, informer: Informer, name: str) -> None:
         self.name = name
         self.changed = threading.Event()
+        self.data_age = informer.data_age
+        self.pace = informer.pace
         self._informer = informer
 
     def get(self, age: float, deadline: ext_sdk.Deadline) -> list[Object]:
@@ -155,14 +160,6 @@ class Watcher:
         """Wait until an object changes, and return True; or return False after the given seconds."""
         self._informer.open_watch()
         return interruptible(self.changed.wait, deadline)(seconds)
-
-    def data_age(self) -> float:
-        """Return the seconds since the last successful poll."""
-        return self._informer.data_age()
-
-    def pace(self) -> Pace:
-        """Return the pace of polls."""
-        return self._informer.pace()
 
     def __enter__(self) -> Self:
         return self
@@ -208,21 +205,23 @@ class Informer:
         """Add a watcher. A watch of a single other object is closed, and opened again for all objects."""
         watcher = Watcher(self, name)
         with self._lock:
-            watch = self._watch if self._scope() not in {"", name} else None
+            watch = self._watch
+            if watch is not None and self._scope() in {"", name}:
+                watch = None
             self._watchers.add(watcher)
         if watch is not None:
             watch.close()
         return watcher
 
-    def remove(self, watcher: Watcher) -> int:
-        """Remove a watcher. Return the number of remaining ones."""
-        with self._lock:
-            self._watchers.discard(watcher)
-            return len(self._watchers)
-
     def leave(self, watcher: Watcher) -> None:
         """Remove a watcher; the last one closes the informer."""
-        self._owner.leave(self, watcher)
+        with self._owner.lock:
+            with self._lock:
+                self._watchers.discard(watcher)
+                if self._watchers:
+                    return
+            self._owner.informers.pop(self.key, None)
+            self.close()
 
     def close(self) -> None:
         """End the watch."""
@@ -251,7 +250,7 @@ class Informer:
             KubernetesError: the request failed.
         """
         since = time.monotonic() - age
-        if self._is_fresh(since):
+        if age and self._is_fresh(since):
             return
         if not self._polling.acquire(timeout=min(POLL_SECONDS, max(1.0, deadline.remaining()))):
             timed_out = Unreachable(self._client.server, "no response in time", POLL_SECONDS, answered=False)
@@ -377,47 +376,45 @@ class Informer:
             return bool(scope) and self._scope() != scope
 
 
-PAUSE_PER_INFORMER = (
-    0.1  # seconds of the longest pause: 500 namespaces, each with a watch, are 10 polls a second in all
-)
+# Seconds of the longest pause: 500 namespaces, each with a watch, are 10 polls a second in all.
+PAUSE_PER_INFORMER = 0.1
 
 
 class Informers:
-    """All informers of a process."""
+    """All informers of a process.
+
+    Attributes:
+        informers: by key; access them with the lock.
+    """
 
     def __init__(self) -> None:
-        self._informers: dict[InformerKey, Informer] = {}
-        self._lock = threading.Lock()
+        self.informers: dict[InformerKey, Informer] = {}
+        self.lock = threading.Lock()
 
     def watch(self, key: InformerKey, name: str) -> Watcher:
         """Return a watcher of an object, or with an empty name of all objects."""
-        with self._lock:
-            informer = self._informers.get(key)
+        with self.lock:
+            informer = self.informers.get(key)
             if informer is None:
-                informer = self._informers[key] = Informer(self, key)
+                informer = self.informers[key] = Informer(self, key)
             return informer.add(name)
-
-    def leave(self, informer: Informer, watcher: Watcher) -> None:
-        """Remove a watcher; the last one closes the informer."""
-        with self._lock:
-            if not informer.remove(watcher):
-                self._informers.pop(informer.key, None)
-                informer.close()
 
     def longest_pause(self, client: Client) -> float:
         """Return the seconds of the longest pause between polls of a server while a watch is open."""
-        informers = sum(key[0] is client for key in list(self._informers))
+        informers = sum(key[0] is client for key in list(self.informers))
         return max(WATCHED.longest, PAUSE_PER_INFORMER * informers)
 
     def close(self) -> None:
         """End all watches."""
-        with self._lock:
-            informers, self._informers = self._informers, {}
+        with self.lock:
+            informers, self.informers = self.informers, {}
         for informer in informers.values():
             informer.close()
 
 
 def subscribe(target: Target, context: ext_sdk.Context, client: Client, *, selector: str = "") -> Watcher:
     """Return a watcher of an object, or of all objects of a kind; use it as a context manager."""
-    key = (client, watches(context), target.resource, target.namespace, selector)
+    # A recorder of HTTP traffic sets the variable: it can't record endless responses.
+    watches = context.config_as(KubernetesConfig).watch and not os.environ.get("EXT_RECORDER_HTTP")
+    key = (client, watches, target.resource, target.namespace, selector)
     return context.extension_state(Informers).watch(key, target.name)

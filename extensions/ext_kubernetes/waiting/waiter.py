@@ -79,7 +79,9 @@ def wait_for(
 
         def check(age: float) -> Verdict:
             nonlocal last_status
-            objects[:] = map(marked, watcher.get(age, context.deadline))
+            objects[:] = watcher.get(age, context.deadline)
+            if target.resource.kind == "Secret":
+                objects[:] = map(marked, objects)
             verdict = judge(objects)
             if verdict.status != last_status:
                 last_status = verdict.status

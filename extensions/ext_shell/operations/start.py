@@ -15,7 +15,7 @@ from ext_sdk.process import Spawner
 from ext_shell.args import Name, OutputArgs, Port, Ready
 from ext_shell.background import Process, Processes, RunningProcesses, output_ends, outputs_of, stop_process
 from ext_shell.command import PreparedCommand, place_of
-from ext_shell.config import config_of
+from ext_shell.config import ShellConfig
 from ext_shell.readiness import FileExists, HttpResponds, PortOpen, await_ready, conditions_of
 from ext_shell.rlimits import size_in_bytes
 
@@ -82,7 +82,7 @@ def start(args: Start, context: ext_sdk.Context) -> ext_sdk.Result:
 def _process(args: Start, context: ext_sdk.Context, port: int | None) -> Process:
     """Return the process, and create its log file."""
     command = PreparedCommand(args, context, {} if port is None else {"PORT": str(port)})
-    limit = size_in_bytes(config_of(context).output_limit)
+    limit = size_in_bytes(context.config_as(ShellConfig).output_limit)
     try:
         log_path = context.artifact(f"{args.name}.log")
     except OSError as error:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from ext_http.config import HttpConfig, config_of
+from ext_http.config import HttpConfig
 from ext_sdk import Config
 from tests.support.http_contexts import context_in
 
@@ -22,7 +22,7 @@ def test_patterns_of_hosts_are_checked() -> None:
 
 def test_the_configuration_of_another_extension_is_an_error(tmp_path: Path) -> None:
     context = context_in(tmp_path)
-    assert isinstance(config_of(context), HttpConfig)
+    assert isinstance(context.config_as(HttpConfig), HttpConfig)
     context.config = Config()
-    with pytest.raises(TypeError, match="expected the configuration of ext-http, found Config"):
-        config_of(context)
+    with pytest.raises(TypeError, match="expected a configuration of the type HttpConfig, found Config"):
+        context.config_as(HttpConfig)

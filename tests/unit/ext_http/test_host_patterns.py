@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from ext_http.host_patterns import check_config, check_patterns, matches, names
+from ext_http.host_patterns import check_config, check_pattern, matches, names
 
 
 @pytest.mark.parametrize("pattern", ["", "a/b", "http://a", "me@a", "a b", "a.*", "*a", "a:x", "${a.b}"])
 def test_a_text_that_is_not_a_pattern_is_refused(pattern: str) -> None:
     with pytest.raises(ValueError, match="expected a host"):
-        check_patterns([pattern])
+        check_pattern(pattern)
     with pytest.raises(ValueError, match="expected a host"):
         check_config({"allowHosts": [pattern]})
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from ext_sdk import Config
-from ext_shell.config import ShellConfig, config_of
+from ext_shell.config import ShellConfig
 from tests.support.shell_contexts import ShellCall
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def test_a_configuration_of_another_extension_is_a_programming_error(tmp_path: Path) -> None:
     config = ShellConfig(shell="dash")
     call = ShellCall(tmp_path, config)
-    assert config_of(call.context) is config
+    assert call.context.config_as(ShellConfig) is config
     call.context.config = Config()
-    with pytest.raises(TypeError, match="expected the configuration of ext-shell, found Config"):
-        config_of(call.context)
+    with pytest.raises(TypeError, match="expected a configuration of the type ShellConfig, found Config"):
+        call.context.config_as(ShellConfig)
