@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Literal
 
+    from ext_recorder.cassette.writer import Writer
     from ext_recorder.messages.path_bindings import ReplayBindings
     from ext_recorder.messages.redaction import Redaction
 
@@ -90,6 +91,24 @@ class ResumeFrom:
         self.upto = upto
         self.lines = 0
         self.bindings = bindings
+
+    def copy_to(self, writer: Writer) -> float:
+        """Append the events that are kept to a new cassette. Return the time of the last one, in seconds."""
+        from ext_recorder.cassette.events import Data, event_line
+        from ext_recorder.cassette.reader import Reader
+
+        last_time, last_early = 0.0, max(self.early, default=0)
+        with Reader(self.path) as reader:
+            for event in reader:
+                if self.upto and reader.line >= self.upto and reader.line not in self.early:
+                    if reader.line > last_early:
+                        break
+                    continue
+                if isinstance(event, Data) or event.kind in {"signal", "omitted"}:
+                    writer.append([event_line(event)])
+                    self.lines += 1
+                    last_time = event.time
+        return last_time
 
 
 class RecordingConfig:

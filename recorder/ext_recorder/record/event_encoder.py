@@ -58,14 +58,16 @@ class _Part:
         framing: of its messages.
         decoder: where their bytes go.
         may_stream: messages may be pieces of one text, so that a secret may be split over them.
+        omits: messages over the limit are left out; if False, they are kept as bytes.
         omitted: bytes so far of a message over the limit.
     """
 
-    __slots__ = ("conn", "decoder", "framing", "may_stream", "omitted", "stream")
+    __slots__ = ("conn", "decoder", "framing", "may_stream", "omits", "omitted", "stream")
 
-    def __init__(self, stream: Stream, conn: int, framing: Framing, *, may_stream: bool) -> None:
+    def __init__(self, stream: Stream, conn: int, framing: Framing, *, may_stream: bool, omits: bool) -> None:
         self.stream = stream
         self.may_stream = may_stream
+        self.omits = omits
         self.conn = conn
         self.framing = framing
         self.decoder = framing.decoder(limit(framing))
@@ -128,17 +130,27 @@ class EventEncoder:
             for deltas in self._deltas.values():
                 deltas.release()
         for time, name, what in queue:
-            self._time = max(
-                time + self._since, self._time
-            )  # what came in one turn of the tap may be some µs out of step
-            if isinstance(what, bytes):
-                self._receive(name, what)
+            # Notes of one turn of the proxy may be some µs out of order.
+            self._time = max(time + self._since, self._time)
+            if not isinstance(what, bytes):
+                kind, conn = _named(name)
+                if kind in {"exit", END}:
+                    self._end()
+                    self.finished = True
+                if kind != END:
+                    self._write_mark(kind, what, conn)  # type: ignore[arg-type]  # what has no bytes is a mark
+                continue
+            part = self._parts.get(name) or self._begin(name)
+            if what:
+                part.decoder.receive_data(what)
+                self._take(name, part)
             else:
-                self._mark(name, what)
+                self._end_part(name, part)
+                self._write_mark("eof", part.stream, part.conn)
         return self._take_lines()
 
     def close(self) -> list[bytes]:
-        """The session has broken off: the lines for what was still waiting."""
+        """Return the lines of all that is held back, because the session was interrupted."""
         self._end()
         return self._take_lines()
 
@@ -152,44 +164,28 @@ class EventEncoder:
         del self._lines[: len(ready)]
         return ready
 
-    def _receive(self, name: str, data: bytes) -> None:
-        part = self._parts.get(name) or self._begin(name)
-        if data:
-            part.decoder.receive_data(data)
-            self._take(name, part)
-        else:
-            part.decoder.receive_eof()
-            self._take(name, part)
-            self._release(name)
-            self._write_omitted(part)
-            self._write_mark("eof", part.stream, part.conn)
-
     def _begin(self, name: str) -> _Part:
         stream, conn = _named(name)
         lines = stream == "err" or conn == OWN_FILES
         may_stream = stream == "out" and not lines and self._replacements is not None
         framing = STDERR_FRAMING if lines else self._framing
-        part = self._parts[name] = _Part(stream, conn, framing, may_stream=may_stream)  # type: ignore[arg-type]
+        omits = stream == "in" or (stream == "out" and not lines and not self._keeps_long)
+        part = self._parts[name] = _Part(stream, conn, framing, may_stream=may_stream, omits=omits)  # type: ignore[arg-type]
         if self._framing.name == "http" and not lines:
             part.decoder.methods = self._methods.setdefault(conn, deque())  # type: ignore[attr-defined]
         return part
 
-    def _mark(self, name: str, what: int | str) -> None:
-        kind, conn = _named(name)
-        if kind in {"exit", END}:
-            self._end()
-            self.finished = True
-        if kind != END:
-            self._write_mark(kind, what, conn)  # type: ignore[arg-type]  # what has no bytes is a mark
-
     def _end(self) -> None:
-        """Nothing more comes from anywhere."""
+        """Write what is held back of all streams: nothing more comes."""
         for name, part in self._parts.items():
-            part.decoder.receive_eof()
-            self._take(name, part)
-            self._release(name)
-            self._write_omitted(part)
+            self._end_part(name, part)
         self._write_loose()
+
+    def _end_part(self, name: str, part: _Part) -> None:
+        part.decoder.receive_eof()
+        self._take(name, part)
+        self._release(name)
+        self._write_omitted(part)
 
     def _take(self, name: str, part: _Part) -> None:
         """Write the complete messages of a decoder. The writer process spends its time here."""
@@ -197,8 +193,10 @@ class EventEncoder:
         if lines := decoder.take_lines():
             self._write_lines(name, part, lines)
         while item := decoder.next_event():
-            if isinstance(item, Overlong) and self._omits(part):
-                self._omit(part, item)
+            if isinstance(item, Overlong) and part.omits:
+                part.omitted += len(item.wire)
+                if item.ends:
+                    self._write_omitted(part)
                 continue
             if isinstance(item, Junk):
                 self.strays = True  # all of stderr is lines, and none of them junk
@@ -267,17 +265,6 @@ class EventEncoder:
         if deltas := self._deltas.get(name):
             deltas.release()
 
-    def _omits(self, part: _Part) -> bool:
-        """Return True if messages over the limit are left out here, False if they are kept as bytes."""
-        if part.stream == "out" and part.conn != OWN_FILES:
-            return not self._keeps_long
-        return part.stream == "in"
-
-    def _omit(self, part: _Part, piece: Overlong) -> None:
-        part.omitted += len(piece.wire)
-        if piece.ends:
-            self._write_omitted(part)
-
     def _write_omitted(self, part: _Part) -> None:
         if not part.omitted:
             return
@@ -313,6 +300,6 @@ class EventEncoder:
 
 
 def _named(name: str) -> tuple[str, int]:
-    """A stream or a mark, and its connection."""
+    """Return a stream or the kind of a mark, and its connection."""
     kind, _, conn = name.partition(":")
     return kind, int(conn or 1)

@@ -1,8 +1,9 @@
-"""Journal: notes of the tap in memory that it shares with the scribe, until they are handed over through the pipe.
+"""Queue of notes from the proxy to the writer process, and the journal: the notes that were not sent yet.
 
-Handing over wakes the scribe, so the tap does it while the wire is idle. A tap that is killed before (SIGKILL) leaves
-its notes here, and the scribe reads them when the pipe has ended. A note is written before its bytes are forwarded, so
-whatever a host or a child has received is in the pipe or here, unless the journal was full.
+Sending wakes the writer process, so the proxy sends while the session is idle. A proxy that is killed before (SIGKILL)
+leaves its notes in the journal, which is shared memory; the writer process reads them when the pipe has ended. A note
+is written before its bytes are forwarded, so everything that a host or a child has received is in the pipe or in the
+journal, unless the journal was full.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ BATCH_BYTES = 524_288
 
 # Size of a note without its bytes.
 NOTE_BYTES = 256
-NOBODY = -1  # in the place of a process id, if there is no process
+NO_PROCESS = -1  # instead of a process id
 
 
 class Report:
@@ -155,7 +156,7 @@ class EventQueue:
     """Queue of events from the proxy to the writer process.
 
     Args:
-        scribe: process id of the writer process; NOBODY if it could not be started.
+        writer: process id of the writer process; NO_PROCESS if it could not be started.
         pipe: file descriptor that batches are written to.
         report: file descriptor that the report of the writer process is read from.
         partial: name of the file that it writes, for messages.
@@ -168,7 +169,7 @@ class EventQueue:
         on: the session is being recorded.
     """
 
-    def __init__(self, scribe: int, pipe: int, report: int, partial: str, journal: Journal) -> None:
+    def __init__(self, writer: int, pipe: int, report: int, partial: str, journal: Journal) -> None:
         self.journal = journal
         self._count = 0  # notes handed over
         self.fresh: list[Note] = []
@@ -176,11 +177,11 @@ class EventQueue:
         self.on = True
         self.pipe = pipe
         self.report = report
-        self._scribe = scribe
+        self._writer = writer
         self._partial = partial
         self._queue: deque[memoryview] = deque()
-        self._moved = monotonic()  # when the scribe last took something
-        self._used = 0  # processor time of the scribe, in clock ticks, when that was last read
+        self._moved = monotonic()  # when the writer process last took something
+        self._used = 0  # processor time of the writer process, in clock ticks, when that was last read
         self._worked = 0.0  # when that was more than before
         self._ended = False
         os.set_blocking(pipe, False)
@@ -199,7 +200,12 @@ class EventQueue:
         if not self.on:
             self.fresh.clear()
             return 0
-        count, weight = self._batch()
+        weight = count = 0
+        for _, _, content in self.fresh:
+            count += 1
+            weight += (len(content) if isinstance(content, bytes) else 0) + NOTE_BYTES
+            if weight > BATCH_BYTES:
+                break
         batch = pack(self.fresh[:count])
         del self.fresh[:count]
         self._count += count
@@ -210,15 +216,6 @@ class EventQueue:
         self.write()
         return weight
 
-    def _batch(self) -> tuple[int, int]:
-        """Return the number of events and bytes of a batch."""
-        weight = 0
-        for count, (_, _, what) in enumerate(self.fresh, 1):
-            weight += (len(what) if isinstance(what, bytes) else 0) + NOTE_BYTES
-            if weight > BATCH_BYTES:
-                return count, weight
-        return len(self.fresh), weight
-
     def write(self) -> None:
         """Write as much of the backlog as the pipe takes."""
         while self._queue:
@@ -227,7 +224,7 @@ class EventQueue:
                 sent = os.write(self.pipe, piece)
             except BlockingIOError:
                 return
-            except BrokenPipeError:  # the scribe has ended; its report says why
+            except BrokenPipeError:  # the writer process has ended; its report says why
                 self._drop()
                 return
             self._moved = monotonic()
@@ -240,13 +237,13 @@ class EventQueue:
             self.journal.begin(self._count)
 
     def stalled(self) -> bool:
-        """Return True if there is a backlog that has not moved for STALL_S, and the scribe does not work on it."""
+        """Return True if there is a backlog that has not moved for STALL_S, and is not being processed."""
         waited = monotonic() - self._moved
         return self.backlog > 0 and waited > STALL_S and (waited > BUSY_S or not self._is_working())
 
     def _is_working(self) -> bool:
-        """Return True if the scribe has used processor time in the last STALL_S."""
-        used = processor_ticks(self._scribe)
+        """Return True if the writer process has used processor time in the last STALL_S."""
+        used = processor_ticks(self._writer)
         if used > self._used:
             self._used, self._worked = used, monotonic()
         return monotonic() - self._worked < STALL_S
@@ -254,7 +251,7 @@ class EventQueue:
     def stop(self) -> Report:
         """Stop recording while the session continues. Return the cause."""
         report = self._end(0.0 if self.stalled() else FINISH_S)
-        return Report(ok=False, text=f"recording stopped, the session goes on: {report.text}")
+        return Report(ok=False, text=f"recording stopped, the session continues: {report.text}")
 
     def finish(self) -> Report:
         """Send the remaining notes, and wait until the cassette is written."""
@@ -287,25 +284,25 @@ class EventQueue:
         self._ended = True
         self._drop()
         os.close(self.pipe)
-        said = _read_to_end(self.report, seconds)
+        report = _read_to_end(self.report, seconds)
         until = monotonic() + BUSY_S
-        while said is None and seconds and monotonic() < until and self._is_working():
-            said = _read_to_end(self.report, 1.0)
+        while report is None and seconds and monotonic() < until and self._is_working():
+            report = _read_to_end(self.report, 1.0)
         os.close(self.report)
-        if self._scribe == NOBODY:
+        if self._writer == NO_PROCESS:
             return Report(ok=False, text="the process that writes could not be started")
-        if said is None:
-            os.kill(self._scribe, signal.SIGKILL)
-        _, status = os.waitpid(self._scribe, 0)
-        if said:
-            ok, text, warning = marshal.loads(said)  # noqa: S302 - by our own child process, a moment ago
+        if report is None:
+            os.kill(self._writer, signal.SIGKILL)
+        _, status = os.waitpid(self._writer, 0)
+        if report:
+            ok, text, warning = marshal.loads(report)  # noqa: S302 - by our own child process, a moment ago
             return Report(ok=ok, text=text, warning=warning)
-        how = "the disk is too slow" if said is None else f"the process that writes {how_it_ended(status)}"
+        how = "the disk is too slow" if report is None else f"the process that writes {how_it_ended(status)}"
         return Report(ok=False, text=f"{how}; what was recorded is in {self._partial}, for `ext-recorder recover`")
 
 
 def pack(queue: list[Note]) -> bytes:
-    """A batch as bytes."""
+    """Return a batch as bytes."""
     body = marshal.dumps(queue, 2)
     return len(body).to_bytes(LENGTH_BYTES, "little") + body
 
@@ -313,18 +310,9 @@ def pack(queue: list[Note]) -> bytes:
 def unpacked(pipe: int, journal: Journal) -> Iterator[list[Note]]:
     """Yield the batches that come through a pipe, and an empty one whenever none has come for IDLE_MS.
 
-    After the end of the pipe, yield the notes that a killed tap has left in the journal.
+    After the end of the pipe, yield the notes that a killed proxy has left in the journal.
     """
-    count = 0
-    for batch in _batches(pipe):
-        count += len(batch)
-        yield batch
-    if left := list(journal.after(count)):
-        yield left
-
-
-def _batches(pipe: int) -> Iterator[list[Note]]:
-    """Yield the batches. A torn one at the end is dropped: its notes are still in the journal."""
+    count = 0  # notes of complete batches; those of a torn one at the end are still in the journal
     readable = poll()
     readable.register(pipe, POLLIN)
     read = bytearray()
@@ -337,6 +325,7 @@ def _batches(pipe: int) -> Iterator[list[Note]]:
             if len(read) >= stop:
                 batch = marshal.loads(memoryview(read)[end:stop])  # noqa: S302 - written by our own parent process
                 start = stop
+                count += len(batch)
                 yield batch
                 continue
         del read[:start]
@@ -345,11 +334,13 @@ def _batches(pipe: int) -> Iterator[list[Note]]:
             patience = IDLE_MS
             data = os.read(pipe, PIPE_BYTES)
             if not data:
-                return
+                break
             read += data
         else:
             patience = None  # once is enough until more comes
             yield []
+    if left := list(journal.after(count)):
+        yield left
 
 
 def processor_ticks(pid: int) -> int:
@@ -363,21 +354,21 @@ def processor_ticks(pid: int) -> int:
 
 
 def how_it_ended(status: int) -> str:
-    """A wait status in words."""
+    """Describe a wait status."""
     if os.WIFSIGNALED(status):
         return f"was ended by {signal_name(os.WTERMSIG(status))}"
     return f"ended with exit code {os.WEXITSTATUS(status)}"
 
 
 def _read_to_end(fd: int, seconds: float) -> bytes | None:
-    """All bytes up to the end of file; None when it does not come in time."""
-    said = b""
+    """Return all bytes up to the end of file; None if it does not come in time."""
+    data = b""
     deadline = monotonic() + seconds
     readable = poll()
     readable.register(fd, POLLIN)
     while readable.poll(max(0.0, deadline - monotonic()) * 1_000):
-        data = os.read(fd, PIPE_BYTES)
-        if not data:
-            return said
-        said += data
+        piece = os.read(fd, PIPE_BYTES)
+        if not piece:
+            return data
+        data += piece
     return None

@@ -54,27 +54,23 @@ def detect_protocol(
     size = 0
     for queue in batches:
         held.append(queue)
-        for _, name, what in queue:
-            if isinstance(what, bytes):
-                if not framing and name.startswith("in:") and name != "in:0" and _is_http(what):
-                    return DetectedProtocol("http", "http", chain(held, batches))
-                size += len(what)
-                _show(detector, name, what)
+        for _, name, data in queue:
+            if not isinstance(data, bytes):
+                continue
+            stream, _, connection = name.partition(":")  # "in:2": of the second connection of a socket server
+            size += len(data)
+            if connection == "0" or stream == "err":
+                continue
+            if connection and stream == "in" and not framing and _is_http_request(data):
+                return DetectedProtocol("http", "http", chain(held, batches))
+            detector.receive("in" if stream == "in" else "out", data)
         if detector.found or size > HELD_BYTES:
             break
         keep(queue)
     return DetectedProtocol(*detector.settle(), chain(held, batches))
 
 
-def _is_http(data: bytes) -> bool:
+def _is_http_request(data: bytes) -> bool:
     """Return True for the beginning of an HTTP/1.1 request."""
     line = data.partition(b"\r\n")[0].split(b" ")
     return len(line) == 3 and line[0].isalpha() and line[0].isupper() and line[2] in {b"HTTP/1.1", b"HTTP/1.0"}
-
-
-def _show(detector: Detector, name: str, data: bytes) -> None:
-    stream, _, number = name.partition(":")  # "in:2": of the second connection of a socket server
-    if stream == "in" and number != "0":
-        detector.receive("in", data)
-    elif stream == "out" and number != "0":
-        detector.receive("out", data)

@@ -233,7 +233,7 @@ class StdioProxy:
         self._wire.open(ProxyStream("err", child.stderr, os.close, self._stderr, leave_open))
 
     def say(self, data: bytes) -> None:
-        """Pass on what the host had said before the child was there. To be called once, before `run`."""
+        """Forward input that the host sent before the child was started. To be called once, before `run`."""
         stream, _ = self._wire.streams[_HOST]
         self._queue.keep(0.0, stream.name, data)
         stream.held = data
@@ -243,13 +243,16 @@ class StdioProxy:
         """Forward until the child has ended, and note that. Returns its wait status."""
         self._forward()
         for stream, _ in list(self._wire.streams.values()):
-            self._drain(stream)
+            if stream.name.startswith("in"):
+                self._wire.close(stream)
+            else:
+                self._drain(stream)
         assert self._status is not None  # `_running` ends by it
         self._note("exit", way_of_ending(self._status))
         return self._status
 
     def _forward(self) -> None:
-        """The loop that every byte passes through. A round trip takes two turns."""
+        """Forward and note every byte. A round trip takes two turns of this loop."""
         wait, read, clock, started = self._wire.poll.poll, os.read, monotonic, self.started
         wire, streams, queue, fresh = self._wire, self._wire.streams, self._queue, self._queue.fresh
         write_down, data = queue.journal.add, b""
@@ -285,7 +288,7 @@ class StdioProxy:
                 eager = not ready and weight > 0 and not queue.backlog
 
     def _presses(self, now: float, weight: int, size: int) -> bool:
-        """Return whether a busy wire has to wait for a batch of notes.
+        """Return True if a busy session has to wait while notes are sent.
 
         Args:
             now: the time in the recording.
@@ -301,17 +304,15 @@ class StdioProxy:
 
     def _on_signals(self, _event: int) -> None:
         for number, known_to_child in self._signals.take():
+            if not self._running:
+                continue
             if number == SIGCHLD:
-                self._on_child()
-            elif self._running:
+                self._status = self._child.poll()
+                self._running = self._status is None
+            else:
                 if not known_to_child:
                     self._child.send(number)
                 self._note("signal", signal_name(number))
-
-    def _on_child(self) -> None:
-        if self._running:
-            self._status = self._child.poll()
-            self._running = self._status is None
 
     # --- The recording ------------------------------------------------------------------------------------------------
 
@@ -325,7 +326,7 @@ class StdioProxy:
             write_message(self._stderr, f"a process that the command started writes after its exit; {_UNRECORDED}")
 
     def _hand_over(self, weight: int) -> int:
-        """The wire is idle, or what was noted is old or much.
+        """Send notes: the session is idle, or the notes are old or many.
 
         Args:
             weight: of what was noted, in bytes.
@@ -351,7 +352,7 @@ class StdioProxy:
         return weight
 
     def _on_room(self, _event: int) -> None:
-        """The scribe takes more."""
+        """Write to the writer process, which can take more."""
         queue = self._queue
         queue.write()
         if not queue.backlog:
@@ -371,7 +372,7 @@ class StdioProxy:
         self._wire.pause(on=on)
 
     def _on_report(self, _event: int) -> None:
-        """The scribe speaks when it is done. Now is too early for that."""
+        """Stop recording: the writer process reports at its end, which is too early now."""
         self._stop_recording()
 
     def _stop_recording(self) -> None:
@@ -384,10 +385,7 @@ class StdioProxy:
     # --- The end ------------------------------------------------------------------------------------------------------
 
     def _drain(self, stream: ProxyStream) -> None:
-        """Take what the child has left in its pipe."""
-        if stream.name.startswith("in"):
-            self._wire.close(stream)
-            return
+        """Forward what the child has left in its pipe."""
         os.set_blocking(stream.source, False)
         taken = 0
         while taken < DRAIN_BYTES and not stream.ended:
@@ -434,7 +432,7 @@ class StdioProxy:
 
 
 def leave_open() -> None:
-    """Standard error: we may have to say something yet."""
+    """Do nothing: standard error stays open for our own messages."""
 
 
 def _fork() -> bool:

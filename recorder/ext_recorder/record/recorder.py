@@ -1,9 +1,9 @@
-"""`record`: a transparent stand-in for a command, which leaves a cassette.
+"""`record`: runs a command for a host, forwards all bytes unchanged, and writes a cassette.
 
-host  <-- stdio -->  tap (this process)  <-- pipes -->  child
+host  <-- stdio -->  proxy (this process)  <-- pipes -->  child
                       |  notes
                       v
-                    scribe (forked)  -->  cassette
+                    writer process (forked)  -->  cassette
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRe
         CommandError: the command cannot be started; nothing is recorded.
     """
     claim_standard_files()
-    further = _further_files()
+    further = {fd for fd in open_files() if os.get_inheritable(fd)}  # further files that the host passes to its child
     layer = http(session) if http else None
     signals = Signals()
     signals.catch()
@@ -106,14 +106,9 @@ def finish_like(
     """
     if layer:
         traffic = layer.finish(proxy.started, whole=whole)
-        told = traffic.text if not traffic.ok or os.isatty(2) else ""
-        for line in [*traffic.warning.splitlines(), *told.splitlines()]:
+        text = traffic.text if not traffic.ok or os.isatty(2) else ""
+        for line in [*traffic.warning.splitlines(), *text.splitlines()]:
             write_message(stderr, line)
         if whole and not traffic.ok and status == 0:
             os._exit(EXIT_INCOMPLETE)
     exit_like(status)
-
-
-def _further_files() -> set[int]:
-    """Return the files that the host passes to its child in addition to the standard files."""
-    return {fd for fd in open_files() if os.get_inheritable(fd)}

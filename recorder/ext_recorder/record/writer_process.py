@@ -3,6 +3,8 @@
 It is forked without exec, because a new interpreter would take time to start. It detaches (own session, low priority,
 no files of the host) and ends when the proxy closes the pipe or is killed. If the proxy was killed, it also reads the
 notes that were not sent (`Journal`), and ends the child.
+
+Most imports are in functions: they run after the fork, while the child starts and the proxy forwards.
 """
 
 from __future__ import annotations
@@ -18,17 +20,17 @@ from ext_recorder.errors import RecorderError
 from ext_recorder.posix.output import open_files
 from ext_recorder.posix.signals import PASSED_ON
 
-from .event_queue import NOBODY, EventQueue, Journal, Report, unpacked
+from .event_queue import NO_PROCESS, EventQueue, Journal, Report, unpacked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from ext_recorder.cassette.writer import Writer
     from ext_recorder.replay.unanswered import CompletenessCheck
     from ext_sdk.core.redaction.redactor import Redactor
 
-    from .config import RecordingConfig, ResumeFrom
+    from .config import RecordingConfig
     from .event_encoder import EventEncoder
     from .event_queue import Note
     from .protocol_detection import DetectedProtocol
@@ -46,7 +48,7 @@ def start(session: RecordingConfig, child: int) -> EventQueue:
 
     Args:
         session: configuration of the recording.
-        child: process id of the recorded child; NOBODY if the recorder has not started one.
+        child: process id of the recorded child; NO_PROCESS if the recorder has not started one.
     """
     batches, batches_in = os.pipe()
     report, report_in = os.pipe()
@@ -54,39 +56,46 @@ def start(session: RecordingConfig, child: int) -> EventQueue:
     # Until it has detached, it would report a signal to the group, too, by the wake-up pipe of the proxy.
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
     try:
-        scribe = os.fork()
+        writer = os.fork()
     except OSError:  # the session is more important than its recording; the proxy gets an error from the pipe
-        scribe = NOBODY
-    if scribe == 0:
+        writer = NO_PROCESS
+    if writer == 0:
         try:
-            _live(session, child, unpacked(batches, journal), {batches, report_in}, report_in)
+            guard = _open_guard(child)
+            detach_writer({batches, report_in, guard})
+            outcome = _write(session, unpacked(batches, journal))
+            if outcome is None:
+                _terminate_orphan(guard)
+            else:
+                with contextlib.suppress(BrokenPipeError):
+                    os.write(report_in, marshal.dumps((outcome.ok, outcome.text, outcome.warning)))
         finally:
             os._exit(0)
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     os.close(batches)
     os.close(report_in)
-    return EventQueue(scribe, batches_in, report, session.partial, journal)
+    return EventQueue(writer, batches_in, report, session.partial, journal)
 
 
-def _live(session: RecordingConfig, child: int, batches: Iterator[list[Note]], files: set[int], report: int) -> None:
-    guard = _guard(child)
-    detach_writer({*files, guard})
-    outcome = _write(session, batches)
-    if outcome is None:
-        _terminate_orphan(guard)
-        return
-    with contextlib.suppress(BrokenPipeError):
-        os.write(report, marshal.dumps((outcome.ok, outcome.text, outcome.warning)))
-
-
-def _guard(child: int) -> int:
+def _open_guard(child: int) -> int:
     """Return a file that is readable after the child's exit, and that can be used to kill it (a pidfd of Linux)."""
-    if child == NOBODY:
+    if child == NO_PROCESS:
         return NO_GUARD
     try:
         return os.pidfd_open(child)
     except (OSError, AttributeError):
         return NO_GUARD
+
+
+def _terminate_orphan(guard: int) -> None:
+    """Kill the child of a recorder that was killed, because the host meant the child; it may first end by itself."""
+    if guard == NO_GUARD:
+        return
+    ended = select.poll()
+    ended.register(guard, select.POLLIN)
+    if not ended.poll(CHILD_GRACE_S * 1_000):
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(guard, signal.SIGKILL)
 
 
 def detach_writer(keep: set[int], *, nice: bool = True) -> None:
@@ -113,226 +122,180 @@ def detach_writer(keep: set[int], *, nice: bool = True) -> None:
 
 def _write(session: RecordingConfig, batches: Iterator[list[Note]]) -> Report | None:
     """Write the cassette. Return the result; None if the proxy was killed before the child ended."""
+    recording = _Recording(session)
     try:
-        return _cassette(session, batches)
+        return recording.write(batches)
     except RecorderError as failure:
         return Report(ok=False, text=str(failure))
     except OSError as failure:
-        return Report(ok=False, text=f"{failure.filename or session.partial}: {failure.strerror}{_kept(session)}")
+        text = f"{failure.filename or session.partial}: {failure.strerror}"
+        return Report(ok=False, text=text + recording.kept())
     except Exception as failure:  # noqa: BLE001 - it would not be reported otherwise
-        # Without its text, which may contain a secret.
-        return Report(ok=False, text=f"internal error: {type(failure).__name__} in {_place(failure)}{_kept(session)}")
+        from traceback import extract_tb
+
+        frame = extract_tb(failure.__traceback__)[-1]
+        # Without the text of the exception, which may contain a secret.
+        place = f"{type(failure).__name__} in {os.path.basename(frame.filename)}:{frame.lineno}"  # noqa: PTH119
+        return Report(ok=False, text=f"internal error: {place}{recording.kept()}")
 
 
-def _cassette(session: RecordingConfig, batches: Iterator[list[Note]]) -> Report | None:
-    # Imported here, after the fork: the child is already starting meanwhile, and the tap forwards.
-    from pathlib import Path
+class _Recording:
+    """One session, from its notes to its cassette."""
 
-    from ext_recorder.cassette.writer import Writer
-    from ext_recorder.messages.redaction import Redaction
-    from ext_recorder.protocols.dialect import DIALECTS
-    from ext_recorder.replay.unanswered import CompletenessCheck
+    _redactor: Redactor
 
-    redactor = (session.redact or Redaction()).redactor()
-    draft: list[EventEncoder] = []
-    warning = ""
-    with Writer(Path(session.cassette), None) as writer:
+    def __init__(self, session: RecordingConfig) -> None:
+        self._session = session
 
-        def keep(queue: list[Note]) -> None:
-            """It is not clear yet what is spoken: as lines, should this process be killed now."""
-            draft[:] = draft or [_begin(session, writer, redactor, "raw", "ndjson")]
-            writer.append(draft[0].lines(queue))
+    def write(self, batches: Iterator[list[Note]]) -> Report | None:
+        """Write the cassette. Return the result; None if the proxy was killed before the child ended."""
+        from pathlib import Path
 
-        spoken = _spoken(session, batches, keep)
-        check = CompletenessCheck(DIALECTS[spoken.protocol])
-        transcript = _begin(session, writer, redactor, spoken.protocol, spoken.framing, check=check)
-        for queue in spoken.batches:
-            if not transcript.counts["out"] and not warning:
-                warning = _elsewhere(queue)
-            writer.append(transcript.lines(queue))
-        if not transcript.finished:
-            writer.append(transcript.close())
-            return None
-        writer.seal(redactor.fired)
-        if not check.is_complete and (why := _interrupted(session, spoken)):
-            if "has no response" in why and _input_ended(session):
-                why += "; the input ended before it: keep it open, for example `(cat FILE; sleep 5) | ext-recorder …`"
-            text = f"{session.cassette}: not made, the session was interrupted: {why}{_kept(session)}"
-            return Report(ok=False, text=text)
-        writer.publish()
-    warning = warning or _left_out(session, transcript) or _misread(session, transcript, spoken)
-    return Report(ok=True, text=_summary(session, transcript, redactor.fired), warning=warning)
+        from ext_recorder.cassette.writer import Writer
+        from ext_recorder.messages.redaction import Redaction
+        from ext_recorder.protocols.detection import redirected_address
+        from ext_recorder.protocols.dialect import DIALECTS
+        from ext_recorder.replay.unanswered import CompletenessCheck
 
-
-def _input_ended(session: RecordingConfig) -> bool:
-    from ext_recorder.cassette.reader import Reader
-
-    with Reader(session.partial) as reader:
-        return any(event.kind == "eof" and getattr(event, "value", "") == "in" for event in reader)
-
-
-def _interrupted(session: RecordingConfig, spoken: DetectedProtocol) -> str:
-    """Return why the session is not a complete one; "" if it is. What was recorded before it began is not checked."""
-    from ext_recorder.cassette.reader import Reader
-    from ext_recorder.protocols.dialect import DIALECTS
-    from ext_recorder.replay.unanswered import interruption
-    from ext_sdk.core.wire.framing import FRAMINGS
-
-    dialect, server = DIALECTS[spoken.protocol], bool(session.listen)
-    with Reader(session.partial) as reader:
-        return interruption(
-            reader,
-            dialect,
-            FRAMINGS[spoken.framing],
-            after=session.base.lines if session.base else 0,
-            server=server,
-            script=session.http and not server and not dialect.calls,
+        session = self._session
+        self._redactor = (session.redact or Redaction()).redactor()
+        warning = ""
+        with Writer(Path(session.cassette), None) as writer:
+            detected = self._detected(batches, writer)
+            check = CompletenessCheck(DIALECTS[detected.protocol])
+            encoder = self._begin(writer, detected.protocol, detected.framing, check=check)
+            for queue in detected.batches:
+                if not encoder.counts["out"] and not warning:
+                    first = next((data for _, name, data in queue if name == "out" and isinstance(data, bytes)), b"")
+                    if place := redirected_address(first):
+                        warning = f"the child redirects its host to {place}: that part of the session is not recorded"
+                writer.append(encoder.lines(queue))
+            if not encoder.finished:
+                writer.append(encoder.close())
+                return None
+            writer.seal(self._redactor.fired)
+            if not check.is_complete and (reason := self._interruption(detected)):
+                text = f"{session.cassette}: not made, the session was interrupted: {reason}{self.kept()}"
+                return Report(ok=False, text=text)
+            writer.publish()
+        counts = ", ".join(f"{count} {name}" for name, count in encoder.counts.items())
+        redacted = f"; redacted: {', '.join(self._redactor.fired)}" if self._redactor.fired else ""
+        return Report(
+            ok=True,
+            text=f"recorded {session.cassette}: {counts}{redacted}",
+            warning=warning or self._warning(encoder, detected),
         )
 
+    def kept(self) -> str:
+        """Return the end of a message: the file of what was recorded, if there is one."""
+        if not os.path.exists(self._session.partial):  # noqa: PTH110
+            return ""
+        return f"; what was recorded until then is in {self._session.partial}, for `ext-recorder recover`"
 
-def _begin(
-    session: RecordingConfig,
-    writer: Writer,
-    redactor: Redactor,
-    protocol: str,
-    framing: str,
-    *,
-    check: CompletenessCheck | None = None,
-) -> EventEncoder:
-    """Write the header of a session in this protocol, and return the encoder of its events."""
-    from ext_recorder.cassette.header import Header, encode_header
-    from ext_recorder.messages.path_bindings import RecordBindings as Bindings
-    from ext_recorder.messages.provenance import neutral_command, neutral_environment
-    from ext_recorder.protocols.dialect import DIALECTS
-    from ext_sdk.core.version import __version__
-    from ext_sdk.core.wire.framing import FRAMINGS
+    def _detected(self, batches: Iterator[list[Note]], writer: Writer) -> DetectedProtocol:
+        """Return protocol and framing of the session: those that the user gives, or those of its first messages."""
+        from ext_recorder.protocols.dialect import DIALECTS
 
-    from .event_encoder import EventEncoder
+        from .protocol_detection import AUTO, DetectedProtocol, detect_protocol
 
-    bindings = Bindings(DIALECTS[protocol], session.bind, os.environ.get("HOME", ""))
-    if session.base:
-        bindings.adopt(session.base.bindings)
+        session = self._session
+        if session.framing == "http":
+            return DetectedProtocol("http", "http", batches)
+        if session.protocol != AUTO:
+            framing = session.framing or DIALECTS[session.protocol].framing
+            return DetectedProtocol(session.protocol, framing, batches)
+        draft: list[EventEncoder] = []
 
-    def clean(data: bytes) -> bytes:
-        return bindings.clean(redactor.redact(data))
+        def keep(queue: list[Note]) -> None:
+            """Write notes as lines, in case that this process is killed before the protocol is known."""
+            draft[:] = draft or [self._begin(writer, "raw", "ndjson")]
+            writer.append(draft[0].lines(queue))
 
-    header = Header(
-        protocol,
-        framing,
-        command=neutral_command(session.command, clean),
-        recorder=__version__,
-        recorded=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        bindings=bindings.neutral(),
-        environment=neutral_environment(session.match_env, clean),
-    )
-    writer.begin(header)
-    if session.base:
-        session.base.lines = encode_header(header).count(b"\n")
-    since = _copy(session.base, writer) if session.base else 0.0
-    keeps_long = not DIALECTS[protocol].calls
-    return EventEncoder(
-        FRAMINGS[framing],
-        clean,
-        bindings,
-        since=since,
-        replacements=redactor.replacements,
-        keeps_long=keeps_long,
-        check=check,
-    )
-
-
-def _copy(base: ResumeFrom, writer: Writer) -> float:
-    """Take over what is recorded already. Returns when it ends."""
-    from ext_recorder.cassette.events import Data, event_line
-    from ext_recorder.cassette.reader import Reader
-
-    last, last_early = 0.0, max(base.early, default=0)
-    with Reader(base.path) as reader:
-        for event in reader:
-            if base.upto and reader.line >= base.upto and reader.line not in base.early:
-                if reader.line > last_early:
-                    break
-                continue
-            if isinstance(event, Data) or event.kind in {"signal", "omitted"}:
-                writer.append([event_line(event)])
-                base.lines += 1
-                last = event.time
-    return last
-
-
-def _spoken(
-    session: RecordingConfig, batches: Iterator[list[Note]], keep: Callable[[list[Note]], None]
-) -> DetectedProtocol:
-    """Return protocol and framing of the session: as its user gives them, or as its first messages show."""
-    from ext_recorder.protocols.dialect import DIALECTS
-
-    from .protocol_detection import AUTO, DetectedProtocol, detect_protocol
-
-    if session.framing == "http":
-        return DetectedProtocol("http", "http", batches)
-    if session.protocol == AUTO:
         return detect_protocol(batches, session.framing, keep)
-    return DetectedProtocol(session.protocol, session.framing or DIALECTS[session.protocol].framing, batches)
 
+    def _begin(
+        self, writer: Writer, protocol: str, framing: str, *, check: CompletenessCheck | None = None
+    ) -> EventEncoder:
+        """Write the header of a session in this protocol, and return the encoder of its events."""
+        from ext_recorder.cassette.header import Header, encode_header
+        from ext_recorder.messages.path_bindings import RecordBindings
+        from ext_recorder.messages.provenance import neutral_command, neutral_environment
+        from ext_recorder.protocols.dialect import DIALECTS
+        from ext_sdk.core.version import __version__
+        from ext_sdk.core.wire.framing import FRAMINGS
 
-def _elsewhere(queue: list[Note]) -> str:
-    """Return a warning if the first output of the child redirects the session to another address."""
-    from ext_recorder.protocols.detection import redirected_address
+        from .event_encoder import EventEncoder
 
-    first = next((what for _, name, what in queue if name == "out" and isinstance(what, bytes)), b"")
-    place = redirected_address(first)
-    return place and f"the child says that it is spoken to at {place}: that part of the session is not recorded"
+        session, redact = self._session, self._redactor.redact
+        bindings = RecordBindings(DIALECTS[protocol], session.bind, os.environ.get("HOME", ""))
+        if session.base:
+            bindings.adopt(session.base.bindings)
 
+        def clean(data: bytes) -> bytes:
+            return bindings.clean(redact(data))
 
-def _left_out(session: RecordingConfig, transcript: EventEncoder) -> str:
-    """Return a warning if messages over the limit are not in the cassette."""
-    from ext_recorder.cassette.events import MESSAGE_LIMIT_BYTES
+        header = Header(
+            protocol,
+            framing,
+            command=neutral_command(session.command, clean),
+            recorder=__version__,
+            recorded=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            bindings=bindings.neutral(),
+            environment=neutral_environment(session.match_env, clean),
+        )
+        writer.begin(header)
+        since = 0.0
+        if session.base:
+            session.base.lines = encode_header(header).count(b"\n")
+            since = session.base.copy_to(writer)
+        return EventEncoder(
+            FRAMINGS[framing],
+            clean,
+            bindings,
+            since=since,
+            replacements=self._redactor.replacements,
+            keeps_long=not DIALECTS[protocol].calls,
+            check=check,
+        )
 
-    if not transcript.omitted:
+    def _interruption(self, detected: DetectedProtocol) -> str:
+        """Return why the session is not a complete one; "" if it is. Events that were copied are not checked."""
+        from ext_recorder.cassette.reader import Reader
+        from ext_recorder.protocols.dialect import DIALECTS
+        from ext_recorder.replay.unanswered import interruption
+        from ext_sdk.core.wire.framing import FRAMINGS
+
+        session, dialect, server = self._session, DIALECTS[detected.protocol], bool(self._session.listen)
+        with Reader(session.partial) as reader:
+            reason = interruption(
+                reader,
+                dialect,
+                FRAMINGS[detected.framing],
+                after=session.base.lines if session.base else 0,
+                server=server,
+                script=session.http and not server and not dialect.calls,
+            )
+        if "has no response" in reason:
+            with Reader(session.partial) as reader:
+                if any(event.kind == "eof" and getattr(event, "value", "") == "in" for event in reader):
+                    remedy = "keep it open, for example `(cat FILE; sleep 5) | ext-recorder …`"
+                    reason += f"; the input ended before it: {remedy}"
+        return reason
+
+    def _warning(self, encoder: EventEncoder, detected: DetectedProtocol) -> str:
+        """Return a warning about messages that are not in the cassette, or not as messages."""
+        from ext_recorder.cassette.events import MESSAGE_LIMIT_BYTES
+
+        session = self._session
+        if encoder.omitted:
+            sizes = ", ".join(f"{size} bytes" for size in encoder.omitted[:5]) + (", …" if encoder.omitted[5:] else "")
+            subject = "a message was" if len(encoder.omitted) == 1 else f"{len(encoder.omitted)} messages were"
+            limit = f"the limit is {MESSAGE_LIMIT_BYTES} bytes"
+            return f"{session.cassette}: {subject} left out ({sizes}; {limit}): no replay has them"
+        given = session.framing or session.protocol == detected.protocol
+        if given and encoder.strays and not encoder.counts["in"] and not encoder.counts["out"]:
+            return (
+                f"{session.cassette}: no message of {detected.protocol} in framing {detected.framing} was recorded, "
+                "only other bytes; without --protocol and --framing, both are detected"
+            )
         return ""
-    sizes = ", ".join(f"{size} bytes" for size in transcript.omitted[:5]) + (", …" if transcript.omitted[5:] else "")
-    what = "a message was" if len(transcript.omitted) == 1 else f"{len(transcript.omitted)} messages were"
-    return (
-        f"{session.cassette}: {what} left out ({sizes}; the limit is {MESSAGE_LIMIT_BYTES} bytes): no replay has them"
-    )
-
-
-def _misread(session: RecordingConfig, transcript: EventEncoder, spoken: DetectedProtocol) -> str:
-    """Return a warning if no message was found with the protocol or framing that the user gave."""
-    said = session.framing or session.protocol == spoken.protocol
-    if not (said and transcript.strays) or transcript.counts["in"] or transcript.counts["out"]:
-        return ""
-    return (
-        f"{session.cassette}: nothing that was said is a message of {spoken.protocol} in {spoken.framing}; without "
-        "--protocol and --framing it is found out what is spoken"
-    )
-
-
-def _summary(session: RecordingConfig, transcript: EventEncoder, redacted: tuple[str, ...]) -> str:
-    counts = ", ".join(f"{count} {name}" for name, count in transcript.counts.items())
-    hidden = f"; redacted: {', '.join(redacted)}" if redacted else ""
-    return f"recorded {session.cassette}: {counts}{hidden}"
-
-
-def _kept(session: RecordingConfig) -> str:
-    if not os.path.exists(session.partial):  # noqa: PTH110
-        return ""
-    return f"; what was recorded until then is in {session.partial}, for `ext-recorder recover`"
-
-
-def _place(failure: Exception) -> str:
-    trace = failure.__traceback__
-    while trace and trace.tb_next:
-        trace = trace.tb_next
-    return f"{os.path.basename(trace.tb_frame.f_code.co_filename)}:{trace.tb_lineno}" if trace else "?"  # noqa: PTH119
-
-
-def _terminate_orphan(guard: int) -> None:
-    """The recorder was killed, which its host meant for the child. One that ends at the end of its input may do so."""
-    if guard == NO_GUARD:
-        return
-    ended = select.poll()
-    ended.register(guard, select.POLLIN)
-    if not ended.poll(CHILD_GRACE_S * 1_000):
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(guard, signal.SIGKILL)

@@ -23,7 +23,7 @@ from ext_recorder.posix.output import OutputSink, claim_standard_files, host_out
 from ext_recorder.posix.signals import Signals, signal_name
 from ext_recorder.record import writer_process
 from ext_recorder.record.event_encoder import END
-from ext_recorder.record.event_queue import NOBODY
+from ext_recorder.record.event_queue import NO_PROCESS
 from ext_recorder.record.proxy import ProxyStream, StdioProxy, leave_open
 from ext_recorder.record.recorder import finish_like, spawn_in
 
@@ -70,7 +70,7 @@ def record(session: RecordingConfig, http: Callable[[RecordingConfig], TrafficRe
         child = spawn_in(layer, session.command) if session.command else None
         signals.catch_ignored()
         stderr = host_outlet(2)
-        queue = writer_process.start(session, child.pid if child else NOBODY)
+        queue = writer_process.start(session, child.pid if child else NO_PROCESS)
         relay = make_relay(child, signals, queue, stderr)
         status = relay.run()
         relay.linger()

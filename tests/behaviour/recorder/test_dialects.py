@@ -330,32 +330,31 @@ def test_a_folder_that_is_named_by_a_uri_is_another_one_here(path: Path) -> None
 # --- Recording without being told what ------------------------------------------------------------------------
 
 
-def test_a_child_that_is_spoken_to_elsewhere_is_told_of(path: Path) -> None:
+def test_a_redirected_session_is_reported(path: Path) -> None:
     child = python("print('1|1|unix|/tmp/plugin123|netrpc|', flush=True); input()")
 
     done = run(path, child, stdin=b"\n")
 
     assert done.out == b"1|1|unix|/tmp/plugin123|netrpc|\n"
     assert done.err == (
-        b"ext-recorder: the child says that it is spoken to at unix:/tmp/plugin123: that part of the session is not"
-        b" recorded\n"
+        b"ext-recorder: the child redirects its host to unix:/tmp/plugin123: that part of the session is not recorded\n"
     )
 
 
 @pytest.mark.parametrize(("option", "protocol"), [("--protocol=lsp", "lsp"), ("--framing=content-length", "raw")])
-def test_a_protocol_that_nothing_is_a_message_of_is_told_of(option: str, protocol: str, path: Path) -> None:
+def test_a_session_without_a_message_of_its_protocol_is_reported(option: str, protocol: str, path: Path) -> None:
     message = rpc(1, "initialize", protocolVersion="0.0.1").encode() + b"\n"
 
     done = run(path, ECHO, option, stdin=message)
 
     assert done.out == message
     assert done.err.decode() == (
-        f"ext-recorder: {path}: nothing that was said is a message of {protocol} in content-length; without --protocol"
-        " and --framing it is found out what is spoken\n"
+        f"ext-recorder: {path}: no message of {protocol} in framing content-length was recorded, only other bytes; "
+        "without --protocol and --framing, both are detected\n"
     )
 
 
-def test_a_session_in_which_nothing_is_said_is_no_mistake(path: Path) -> None:
+def test_an_empty_session_is_not_reported(path: Path) -> None:
     assert run(path, ECHO, "--protocol=lsp", stdin=b"").err == b""
 
 

@@ -234,7 +234,7 @@ def test_a_killed_scribe_stops_the_recording_and_not_the_session(cassette: Path)
     os.kill(scribe_of(host), signal.SIGKILL)
     assert host.stderr is not None
     said = host.stderr.readline()
-    assert said.startswith(b"ext-recorder: recording stopped, the session goes on: ")
+    assert said.startswith(b"ext-recorder: recording stopped, the session continues: ")
     assert b"SIGKILL" in said
     say(host, b"two\n")
     assert hear_line(host) == b"two\n"

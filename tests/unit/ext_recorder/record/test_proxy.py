@@ -208,7 +208,7 @@ def test_a_scribe_that_takes_nothing_any_more_is_given_up(cassette: Path) -> Non
     session = end(host)
     wait_until_gone(scribe)
     assert (session.code, len(session.out)) == (0, FLOOD_BYTES)
-    assert session.err.startswith(b"ext-recorder: recording stopped, the session goes on: the disk is too slow")
+    assert session.err.startswith(b"ext-recorder: recording stopped, the session continues: the disk is too slow")
 
 
 WORKING = """
