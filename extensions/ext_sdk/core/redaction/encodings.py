@@ -85,9 +85,9 @@ def _plain(value: bytes) -> tuple[bytes, ...]:
 
 
 def _base64(value: bytes) -> tuple[tuple[bytes, bool, bool], ...]:
+    """Return the base64 of the value at each offset; see `Secret.base64`."""
     from binascii import b2a_base64
 
-    """Return the base64 of the value at each offset; see `Secret.base64`."""
     cores: dict[bytes, tuple[bytes, bool, bool]] = {}
     for offset in range(3):
         bits = 8 * offset, 8 * (offset + len(value))

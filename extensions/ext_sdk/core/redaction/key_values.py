@@ -98,21 +98,17 @@ def _member_value(message: bytes, at: int, quote: bytes, rule: str, names: Names
     if message.startswith(quote, at):
         start = at + len(quote)
         end = value_end(message, start, len(quote) - 1)
-        return end + len(quote), _string(message, start, end, rule)
+        value = undone(message[start:end])
+        if scheme := SCHEME.match(value):
+            start += len(scheme[0]) * message.startswith(scheme[0], start)  # unless an escape is in the scheme
+            rule, value = credential_rule(scheme[1]), value[scheme.end() :]
+        elif is_harmless(rule, value):
+            return end + len(quote), ()
+        return end + len(quote), [Finding(start, end, rule, value)]
     word = _MEMBER_WORD.match(message, at)
     if word and names.number.fullmatch(word[0]):
         return word.end(), [Finding(at, word.end(), rule, word[0], quote=quote)]
     return word.end() if word else len(message), ()
-
-
-def _string(message: bytes, start: int, end: int, rule: str) -> Iterator[Finding]:
-    value = undone(message[start:end])
-    if scheme := SCHEME.match(value):
-        # A scheme has no escapes.
-        plain = message.startswith(scheme[0], start)
-        yield Finding(start + len(scheme[0]) * plain, end, credential_rule(scheme[1]), value[scheme.end() :])
-    elif not is_harmless(rule, value):
-        yield Finding(start, end, rule, value)
 
 
 def value_end(message: bytes, start: int, backslashes: int) -> int:
@@ -159,7 +155,10 @@ def find_assignments(view: View, names: Names = TELLING, *, quoted: bool = False
     candidate = names.quoted if quoted else names.assignment
     while match := candidate.search(view.lowered, at):
         at = match.end()
-        start = _name_start(view.lowered, match.start())
+        start = match.start()
+        first = max(0, start - LONGEST)
+        while start > first and view.lowered[start - 1] in _NAME:
+            start -= 1
         end = match.start(1) if match[3] is None else match.start(3)
         name = view.text[start:end].decode("utf-8", "replace")
         if names.tells(name) and not beside_placeholder(view.text, start, end):
@@ -167,13 +166,6 @@ def find_assignments(view: View, names: Names = TELLING, *, quoted: bool = False
             for rule, stretch in _secret_part(view.text, first, last, f"key.{rule_name(name.lstrip('-'))}"):
                 yield in_view(view, *stretch, rule)
                 at = max(at, stretch[1])
-
-
-def _name_start(lowered: bytes, at: int) -> int:
-    first = max(0, at - LONGEST)
-    while at > first and lowered[at - 1] in _NAME:
-        at -= 1
-    return at
 
 
 def _secret_part(text: bytes, start: int, end: int, rule: str) -> Iterator[tuple[str, tuple[int, int]]]:

@@ -23,26 +23,25 @@ _NUMBER: Final = re.compile(rb"[0-9eE.+-]+")
 
 def find_known(message: bytes, seen: View, secrets: tuple[Secret, ...], *, json: bool) -> Iterator[Finding]:
     """Yield the occurrences of the values."""
-    for view in _views(message, seen, secrets, json=json):
+    views = [seen]
+    if b"%" in seen.text:
+        views.append(percent_view(seen))
+    # A backslash before the value may be read as the escape of its first character.
+    if b"\\" in message and any(
+        secret.escapable or any(needle[1:] in message for needle in (*secret.needles, secret.hexadecimal))
+        for secret in secrets
+    ):
+        views += exact_views(message, barriers=json)
+    for view in views:
         for secret in secrets:
             for start, end in _places(view, secret):
                 if not json or view.inside(start) or not _STRUCTURE.issuperset(view.text[start:end]):
                     yield Finding(*view.origin(start, end), secret.rule, secret.value)
-            if json:
-                yield from _in_numbers(view, secret)
-
-
-def _views(message: bytes, seen: View, secrets: tuple[Secret, ...], *, json: bool) -> Iterator[View]:
-    yield seen
-    if b"%" in seen.text:
-        yield percent_view(seen)
-    if b"\\" in message and any(_may_follow_backslash(message, secret) for secret in secrets):
-        yield from exact_views(message, barriers=json)
-
-
-def _may_follow_backslash(message: bytes, secret: Secret) -> bool:
-    """Return True if a backslash before the value may be read as the escape of its first character."""
-    return secret.escapable or any(needle[1:] in message for needle in (*secret.needles, secret.hexadecimal))
+            if json and any(digits in view.text for digits in secret.numeric):
+                # A complete number of a JSON text becomes a string, so that the text stays JSON.
+                for match in _NUMBER.finditer(view.text):
+                    if any(digits in match[0] for digits in secret.numeric) and not view.inside(match.start()):
+                        yield Finding(*view.origin(*match.span()), secret.rule, secret.value, quote=b'"')
 
 
 def _places(view: View, secret: Secret) -> Iterator[tuple[int, int]]:
@@ -56,15 +55,6 @@ def _places(view: View, secret: Secret) -> Iterator[tuple[int, int]]:
             first = start - (before and start > 0 and view.text[start - 1] in _BASE64)
             yield (first, end + (after and end < len(view.text) and view.text[end] in _BASE64))
     yield from _everywhere(view.lowered, secret.hexadecimal)
-
-
-def _in_numbers(view: View, secret: Secret) -> Iterator[Finding]:
-    """Yield the numbers of a JSON text that hold the value: a complete number becomes a string, which is JSON again."""
-    if not any(digits in view.text for digits in secret.numeric):
-        return
-    for match in _NUMBER.finditer(view.text):
-        if any(digits in match[0] for digits in secret.numeric) and not view.inside(match.start()):
-            yield Finding(*view.origin(*match.span()), secret.rule, secret.value, quote=b'"')
 
 
 def _in_views(needle: bytes) -> list[bytes]:

@@ -115,10 +115,8 @@ def same_but_for_numbers(one: str, other: str) -> bool:
     """Return True if two redacted texts are the same request.
 
     Placeholders match if they do so consistently: where one text repeats a value, the other must as well. Their numbers
-    may
-    differ, because these depend on earlier messages; so may their rules, because a value that is known by its variable
-    on
-    one machine is recognised by its key on another.
+    may differ, because these depend on earlier messages; so may their rules, because a value that is known by its
+    variable on one machine is recognised by its key on another.
     """
     if one == other:
         return True

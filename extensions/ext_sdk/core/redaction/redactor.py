@@ -41,15 +41,13 @@ class Redactor:
     """Replaces secrets in complete messages.
 
     A message is a line, a payload or any other text that is written at once; a valid JSON text stays valid.
-    Placeholders are
-    kept, so redacting twice gives the same. Thread-safe.
+    Placeholders are kept, so redacting twice gives the same. Thread-safe.
 
     Args:
         secrets: known values by name; the name becomes the rule in the placeholder.
         rules: also find texts that look like a secret: authorization headers, members and lines with telling keys,
-            tokens
-            of well-known formats, passwords in URLs, private keys, the data of Kubernetes secrets. A long value that a
-            rule found is known from then on, and found wherever it is repeated.
+            tokens of well-known formats, passwords in URLs, private keys, the data of Kubernetes secrets. A long value
+            that a rule found is known from then on, and found wherever it is repeated.
         own: further rules, and exceptions.
     """
 

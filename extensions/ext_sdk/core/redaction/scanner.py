@@ -2,8 +2,7 @@
 
 Rules guess, and skip bytes that are not text, and tokens that a protocol defines. In random bytes every short format
 occurs sooner or later, and a replaced byte corrupts a file. A progress token or a cursor correlates messages and gives
-no
-access. Known secrets are replaced in both, in bytes that are not text only if they are too long to occur by chance.
+no access. Known secrets are replaced in both, in bytes that are not text only if they are too long to occur by chance.
 """
 
 from __future__ import annotations
@@ -241,16 +240,19 @@ def _placeholders(message: bytes) -> list[tuple[int, int]]:
 def _worth_knowing(findings: list[Finding], known: tuple[Secret, ...]) -> tuple[Secret, ...]:
     """Return the values of findings that are long enough to be searched in later messages."""
     values = {secret.value for secret in known}
-    rules = {finding.value: finding.rule for finding in reversed(findings) if _is_long_and_mixed(finding.value)}
-    return tuple(Secret(rule, value) for value, rule in rules.items() if value not in values)
-
-
-def _is_long_and_mixed(value: bytes) -> bool:
-    """Return True if a text that contains this value can't contain it by chance."""
-    if not _SHORTEST_LEARNED <= len(value) <= _LONGEST_LEARNED or value[:1] in b"/~.":
-        return False
-    has_digit = any(byte in b"0123456789" for byte in value)
-    return has_digit and len(value.split()) == 1 and value.upper() != value.lower()
+    rules: dict[bytes, str] = {}
+    for finding in reversed(findings):
+        value = finding.value
+        if not _SHORTEST_LEARNED <= len(value) <= _LONGEST_LEARNED or value in values or value[:1] in b"/~.":
+            continue
+        # One word with letters and digits does not occur in a text by chance.
+        if (
+            len(value.split()) == 1
+            and value.upper() != value.lower()
+            and any(digit in value for digit in b"0123456789")
+        ):
+            rules[value] = finding.rule
+    return tuple(Secret(rule, value) for value, rule in rules.items())
 
 
 def _is_json(message: bytes) -> bool:

@@ -187,17 +187,13 @@ class _Prefixes:
                     for prefix, positions in prefixes.items():
                         if prefix in searched:
                             yield positions
-        if _SHORT in text and _has_short(text):
+        after_short = (piece[:_SHORT_DIGITS] for piece in text.split(_SHORT)[1:])
+        if any(len(digits) == _SHORT_DIGITS and _HEXADECIMAL.issuperset(digits) for digits in after_short):
             yield self.short
         for separator, tails in self.tails.items():
             if separator in lowered:
                 for tail in tails.keys() & {piece[-_TAIL:] for piece in lowered.split(separator)}:
                     yield tails[tail]
-
-
-def _has_short(text: str) -> bool:
-    pieces = text.split(_SHORT)[1:]
-    return any(len(piece) >= _SHORT_DIGITS and _HEXADECIMAL.issuperset(piece[:_SHORT_DIGITS]) for piece in pieces)
 
 
 _PREFIXES: Final = _Prefixes()
